@@ -1,0 +1,45 @@
+# Every target makes the virtual environment it needs; nothing but python3 and pip is assumed.
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= auto
+
+.PHONY: setup demo test lint bench clean
+
+setup: .venv/.dev
+
+.venv/.made:
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+# The demo needs the library and its data; developers need the tools too; benchmarks need the peers.
+.venv/.demo: .venv/.made pyproject.toml constraints.txt
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[data]'
+	@touch $@
+
+.venv/.dev: .venv/.made pyproject.toml constraints.txt
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ .venv/.demo
+
+.venv/.bench: .venv/.dev
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+demo: .venv/.demo
+	$(BIN)/shoal run dataset:flights --learner MultitaskPerceptron --set relation=104 --set loss=logistic \
+		--set eta=0.5 --report demo-report.html
+
+test: .venv/.dev
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: .venv/.bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-report* build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
