@@ -1,0 +1,236 @@
+"""Progressive validation: one pass over the stream in which every row is first answered, then learnt.
+
+One loop serves any number of learners, so that all see the same rows in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
+
+from shoal.evaluation.metrics import choose
+from shoal.evaluation.protocol import Metric
+from shoal.evaluation.result import Checkpoint, Evaluation
+from shoal.evaluation.rows import as_chunks
+from shoal.evaluation.runner import Runner
+from shoal.evaluation.scoreboard import Scoreboard, Scores
+from shoal.evaluation.stream import Piece, cut_at, whole_rounds
+from shoal.labels import Labels, encode, real_targets
+from shoal.rounds import FloatArray
+from shoal.tasks import TaskIndex
+
+FIRST_CHECKPOINT = 1_000
+
+Metrics = Sequence[str | Callable[[], Metric]]
+
+
+@overload
+def progressive_validate(
+    learners: Mapping[str, Any],
+    stream: Any,
+    *,
+    metrics: Metrics | None = ...,
+    window: int = ...,
+    delay: int = ...,
+    checkpoints: str | int | None = ...,
+    classes: Any = ...,
+    on_checkpoint: Callable[[dict[str, Checkpoint]], object] | None = ...,
+    on_rows: Callable[[int], object] | None = ...,
+) -> dict[str, Evaluation]: ...
+
+
+@overload
+def progressive_validate(
+    learners: Any,
+    stream: Any,
+    *,
+    metrics: Metrics | None = ...,
+    window: int = ...,
+    delay: int = ...,
+    checkpoints: str | int | None = ...,
+    classes: Any = ...,
+    on_checkpoint: Callable[[Checkpoint], object] | None = ...,
+    on_rows: Callable[[int], object] | None = ...,
+) -> Evaluation: ...
+
+
+def progressive_validate(
+    learners: Any,
+    stream: Any,
+    *,
+    metrics: Metrics | None = None,
+    window: int = 1000,
+    delay: int = 0,
+    checkpoints: str | int | None = "exponential",
+    classes: Any = None,
+    on_checkpoint: Callable[[Any], object] | None = None,
+    on_rows: Callable[[int], object] | None = None,
+) -> Any:
+    """Run learners over a stream, answering each row before it is learnt.
+
+    Parameters
+    ----------
+    learners : learner, or dict of name -> learner
+        They are trained; one learner gives one `Evaluation`, a dict gives a dict.
+    stream : iterable of chunks `(X, y, task)` or `(X, y, task, rounds)`, of rows `(x, y, task)`, or a data set
+        Chunks as for `partial_fit` (`shoal.rounds.Chunk` or tuples; later chunks may be wider); a row's `x` is a
+        dict or a 1-d array. How the stream is chunked does not change the result.
+    metrics : sequence of names, or of classes that keep the `Metric` protocol
+        Default: error, auc, f1_positive, f1_negative; for regression mae, rmse, explained_variance.
+    window : int
+        Rows of the sliding window of the windowed values.
+    delay : int
+        The label of a row is learnt only after this many later rows have been answered (rounds of several rows:
+        after their last row). Exact, so each round costs a call of its own.
+    checkpoints : "exponential", int or None
+        When to record the scores: after 1,000, 2,000, 4,000, ... rows, every so many rows, or at the end only.
+        A checkpoint inside a round waits for the round's end.
+    classes : sequence of two labels
+        Needed if the stream begins with a single label of unknown kind.
+    on_checkpoint : function of a `Checkpoint`, or of a dict of them
+        Called at each checkpoint.
+    on_rows : function of int
+        Called with the number of rows done, after each piece of the stream.
+
+    Returns
+    -------
+    Evaluation, or dict of name -> Evaluation
+
+    Raises
+    ------
+    ValueError
+        If an argument or the stream is not as described, or a learner refuses rows.
+    """
+    named = learners if isinstance(learners, Mapping) else {"": learners}
+    _check(named, window, delay, checkpoints)
+    race = Race(named, metrics, window, delay, classes)
+    simultaneous = any(runner.simultaneous for runner in race.runners.values())
+    pieces = whole_rounds(as_chunks(stream, race.names), race.tasks, simultaneous=simultaneous)
+    for piece, at_checkpoint in cut_at(pieces, lambda rows: _next_checkpoint(rows, checkpoints)):
+        race.run(piece)
+        if at_checkpoint:
+            _report(race, named is learners, on_checkpoint)
+        if on_rows is not None:
+            on_rows(race.rows)
+    if race.rows == 0:
+        raise ValueError("the stream has no rows")
+    if race.rows != race.last_checkpoint:
+        _report(race, named is learners, on_checkpoint)
+    evaluations = race.finish()
+    return evaluations if named is learners else evaluations[""]
+
+
+class Race:
+    """Several learners on one stream, with the tasks and labels seen so far."""
+
+    def __init__(
+        self, learners: Mapping[str, Any], metrics: Metrics | None, window: int, delay: int, classes: Any
+    ) -> None:
+        self.names: dict[str, int] = {}
+        self.runners = {
+            name: Runner(learner, delay, classes, self.names) for name, learner in learners.items()
+        }
+        kinds = {"binary" if runner.is_classifier else "regression" for runner in self.runners.values()}
+        if len(kinds) != 1:
+            raise ValueError("learners of one run must be all classifiers or all regressors")
+        self.kind = kinds.pop()
+        makers, names = choose(metrics, self.kind)
+        self.boards = {name: Scoreboard(makers, names, window) for name in learners}
+        self.history: dict[str, list[Checkpoint]] = {name: [] for name in learners}
+        self.tasks = TaskIndex()
+        self.rows = self.last_checkpoint = 0
+        self._labels: Labels | None = None
+        self._classes = classes
+
+    def run(self, piece: Piece) -> None:
+        """Feed a piece to every learner and score the answers."""
+        answers = {
+            name: runner.run(piece) for name, runner in self.runners.items()
+        }  # bad rows are refused here
+        truth = self._truth(piece)
+        for name, board in self.boards.items():
+            board.update(piece.code, truth, answers[name], len(self.tasks))
+        self.rows += len(piece.code)
+
+    def _truth(self, piece: Piece) -> FloatArray:
+        if self.kind == "regression":
+            return real_targets(piece.y, len(piece.code))
+        truth, self._labels = encode(piece.y, len(piece.code), self._labels, self._classes)
+        return truth
+
+    def checkpoint(self) -> dict[str, Checkpoint]:
+        """Record the scores of all learners."""
+        n = len(self.tasks)
+        for name, board in self.boards.items():
+            total = board.total(n)
+            seconds = self.runners[name].wall_seconds
+            since_last, windowed = board.since_last(n).overall, board.windowed(n)[0].overall
+            point = Checkpoint(self.rows, n, total.overall, total.macro, since_last, windowed, seconds)
+            self.history[name].append(point)
+        self.last_checkpoint = self.rows
+        return {name: points[-1] for name, points in self.history.items()}
+
+    def finish(self) -> dict[str, Evaluation]:
+        """The evaluations; labels still on their way are learnt first."""
+        return {name: self._evaluation(name) for name in self.runners}
+
+    def _evaluation(self, name: str) -> Evaluation:
+        runner, board = self.runners[name], self.boards[name]
+        runner.finish()
+        n_updates, task_updates = runner.updates()
+        total, (windowed, window_rows) = board.total(len(self.tasks)), board.windowed(len(self.tasks))
+        updates = [task_updates.get(task, 0) for task in self.tasks.ids]
+        return Evaluation(
+            kind=self.kind,
+            rows=self.rows,
+            overall=total.overall,
+            macro=total.macro,
+            per_task=self._per_task({"rows": board.task_rows(len(self.tasks)), "updates": updates}, total),
+            windowed=windowed.overall,
+            windowed_macro=windowed.macro,
+            windowed_per_task=self._per_task({"rows": window_rows}, windowed),
+            window=board.window,
+            history=self.history[name],
+            n_updates=n_updates,
+            wall_seconds=runner.wall_seconds,
+            cpu_seconds=runner.cpu_seconds,
+            learner=runner.learner,
+            notes=board.notes(),
+        )
+
+    def _per_task(self, counts: dict[str, Any], scores: Scores) -> dict[Any, dict[str, float]]:
+        """One dict per task from one column per value."""
+        columns = {name: list(map(int, count)) for name, count in counts.items()}
+        columns |= {name: values.tolist() for name, values in scores.per_task.items()}
+        rows = zip(*columns.values(), strict=True)
+        return {
+            task: dict(zip(columns, row, strict=True)) for task, row in zip(self.tasks.ids, rows, strict=True)
+        }
+
+
+def _report(race: Race, several: bool, on_checkpoint: Callable[[Any], object] | None) -> None:
+    points = race.checkpoint()
+    if on_checkpoint is not None:
+        on_checkpoint(points if several else points[""])
+
+
+def _next_checkpoint(rows: int, checkpoints: str | int | None) -> float:
+    if checkpoints is None:
+        return float("inf")
+    if isinstance(checkpoints, int):
+        return (rows // checkpoints + 1) * checkpoints
+    stop = FIRST_CHECKPOINT
+    while stop <= rows:
+        stop *= 2
+    return stop
+
+
+def _check(learners: Mapping[str, Any], window: int, delay: int, checkpoints: str | int | None) -> None:
+    if not learners:
+        raise ValueError("learners is empty; expected at least one learner")
+    if window < 1:
+        raise ValueError(f"window must be at least 1 row, got {window}")
+    if delay < 0:
+        raise ValueError(f"delay must be a number of rows, 0 or more, got {delay}")
+    if checkpoints not in ("exponential", None) and not (isinstance(checkpoints, int) and checkpoints >= 1):
+        raise ValueError(f'checkpoints must be "exponential", a number of rows, or None, got {checkpoints!r}')

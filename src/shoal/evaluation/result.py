@@ -1,0 +1,149 @@
+"""What progressive validation found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LABELS = {
+    "error": "error",
+    "auc": "AUC",
+    "f1_positive": "F1 +",
+    "f1_negative": "F1 -",
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "explained_variance": "expl. var.",
+}
+HIGHER_IS_BETTER = ("auc", "f1_positive", "f1_negative", "explained_variance")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The state of the evaluation after `rows` rows."""
+
+    rows: int
+    tasks: int  # seen so far
+    overall: dict[str, float]  # over all rows so far
+    macro: dict[str, float]  # mean over the tasks where the metric is defined
+    since_last: dict[str, float]  # over the rows since the last checkpoint
+    windowed: dict[str, float]  # over the last `window` rows
+    seconds: float  # spent in this learner so far
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of one learner, every row answered before it was learnt.
+
+    Undefined values (the AUC of a task with one label) are NaN and left out of macro means. `str()` gives the
+    progress table, `to_frame()` a polars data frame.
+
+    Examples
+    --------
+    >>> evaluation = Evaluation("binary", 3, {"error": 1 / 3}, {"error": 0.25},
+    ...                         {"a": {"rows": 2, "updates": 1, "error": 0.5}, "b": {"rows": 1, "updates": 0, "error": 0.0}})
+    >>> evaluation.tasks
+    2
+    >>> evaluation.to_frame()["rows"].to_list()
+    [2, 1]
+    """
+
+    kind: str  # "binary" or "regression"
+    rows: int
+    overall: dict[str, float]
+    macro: dict[str, float]
+    per_task: dict[Any, dict[str, float]]  # task id -> rows, updates and metrics, in order of appearance
+    windowed: dict[str, float] = field(default_factory=dict)  # the same three over the last `window` rows
+    windowed_macro: dict[str, float] = field(default_factory=dict)
+    windowed_per_task: dict[Any, dict[str, float]] = field(default_factory=dict)
+    window: int = 0
+    history: list[Checkpoint] = field(default_factory=list)
+    n_updates: int = 0
+    wall_seconds: float = 0.0  # spent in this learner, compiling or loading compiled code included
+    cpu_seconds: float = 0.0
+    learner: Any = None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks seen."""
+        return len(self.per_task)
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows answered and learnt per second spent in this learner."""
+        return self.rows / self.wall_seconds if self.wall_seconds > 0 else float("nan")
+
+    def to_frame(self, of: str = "tasks") -> pl.DataFrame:
+        """The scores as a polars data frame.
+
+        Parameters
+        ----------
+        of : "tasks" or "history"
+            One row per task (task, rows, updates, metrics), or per checkpoint (rows, tasks, seconds, and each
+            metric as `name`, `macro_name`, `since_last_name`, `windowed_name`).
+        """
+        import polars as pl
+
+        if of == "tasks":
+            ids = list(self.per_task)
+            plain = all(type(task) is type(ids[0]) and isinstance(task, str | int) for task in ids)
+            return pl.DataFrame(
+                [
+                    {"task": task if plain else str(task), **values}
+                    for task, values in zip(ids, self.per_task.values(), strict=True)
+                ],
+                infer_schema_length=None,
+            )
+        if of == "history":
+            return pl.DataFrame([_flat(checkpoint) for checkpoint in self.history], infer_schema_length=None)
+        raise ValueError(f'of must be "tasks" or "history", got {of!r}')
+
+    def __str__(self) -> str:
+        main = (
+            "auc" if "auc" in self.macro else "rmse" if "rmse" in self.macro else next(iter(self.macro), "")
+        )
+        first = next(iter(self.overall), "")
+        lines = [
+            f"{'rows':>12} {'tasks':>7} {label(first):>10} {'since last':>10} {'macro ' + label(main):>12} {'rows/s':>10}"
+        ]
+        for point in self.history:
+            speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
+            lines.append(
+                f"{point.rows:>12,} {point.tasks:>7,} {point.overall[first]:>10.4f} {point.since_last[first]:>10.4f} "
+                f"{point.macro[main]:>12.4f} {speed:>10,.0f}"
+            )
+        lines.append("")
+        lines.extend(self._table())
+        lines.append(
+            f"{self.rows:,} rows of {self.tasks:,} tasks, {self.n_updates:,} updates, "
+            f"{self.wall_seconds:.2f} s ({self.cpu_seconds:.2f} s CPU)"
+        )
+        return "\n".join([*lines, *self.notes])
+
+    def _table(self) -> list[str]:
+        """Metrics as columns; all rows, the mean over tasks, the last rows."""
+        kinds = [("all rows", self.overall), ("mean over tasks", self.macro)]
+        if self.windowed:
+            kinds.append((f"last {min(self.window, self.rows):,} rows", self.windowed))
+        lines = [" " * 18 + "".join(f"{label(name):>11}" for name in self.overall)]
+        return lines + [
+            f"{kind:<18}" + "".join(f"{value:>11.4f}" for value in values.values()) for kind, values in kinds
+        ]
+
+
+def label(metric: str) -> str:
+    """A metric's name for readers."""
+    return LABELS.get(metric, metric)
+
+
+def _flat(point: Checkpoint) -> dict[str, float]:
+    flat: dict[str, float] = {"rows": point.rows, "tasks": point.tasks, "seconds": point.seconds}
+    for name in point.overall:
+        flat[name] = point.overall[name]
+        flat[f"macro_{name}"] = point.macro[name]
+        flat[f"since_last_{name}"] = point.since_last[name]
+        flat[f"windowed_{name}"] = point.windowed[name]
+    return flat

@@ -1,0 +1,97 @@
+"""One learner's scores as the stream goes: since the start, since the last checkpoint, over the last rows."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.evaluation.protocol import Metric, Values
+from shoal.evaluation.sums import grown
+from shoal.rounds import FloatArray, IntArray
+
+
+class Scores(NamedTuple):
+    """Values by metric name."""
+
+    overall: dict[str, float]
+    macro: dict[str, float]  # mean over the tasks where the metric is defined
+    per_task: dict[str, FloatArray]  # (n_tasks,) each
+
+
+def _macro(per_task: FloatArray) -> float:
+    defined = per_task[~np.isnan(per_task)]
+    return float(defined.mean()) if len(defined) else float("nan")
+
+
+class Scoreboard:
+    """The metrics of one learner.
+
+    Parameters
+    ----------
+    makers, names : from `shoal.evaluation.metrics.choose`
+    window : int
+        Rows of the sliding window.
+    """
+
+    def __init__(self, makers: Sequence[Callable[[], Metric]], names: Sequence[str], window: int) -> None:
+        self.makers, self.names, self.window = makers, names, window
+        self._total = self._fresh()
+        self._recent = self._fresh()
+        self._tail: deque[tuple[IntArray, FloatArray, FloatArray]] = deque()
+        self._tail_rows = 0
+        self._task_rows = np.zeros(16, np.int64)
+
+    def _fresh(self) -> list[Metric]:
+        return [maker() for maker in self.makers]
+
+    def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
+        """Take in a piece of the stream."""
+        for metric in (*self._total, *self._recent):
+            metric.update(code, truth, score, n_tasks)
+        self._task_rows = grown(self._task_rows, n_tasks)
+        np.add.at(self._task_rows, code, 1)
+        self._tail.append((code, truth, score))
+        self._tail_rows += len(code)
+        while self._tail_rows - len(self._tail[0][0]) >= self.window:
+            self._tail_rows -= len(self._tail.popleft()[0])
+
+    def total(self, n_tasks: int) -> Scores:
+        """Scores over all rows so far."""
+        return self._scores(self._total, n_tasks)
+
+    def task_rows(self, n_tasks: int) -> IntArray:
+        """Rows per task."""
+        return self._task_rows[:n_tasks]
+
+    def since_last(self, n_tasks: int) -> Scores:
+        """Scores over the rows since the last call."""
+        scores = self._scores(self._recent, n_tasks)
+        self._recent = self._fresh()
+        return scores
+
+    def windowed(self, n_tasks: int) -> tuple[Scores, IntArray]:
+        """Scores over the last `window` rows, and the number of these rows per task."""
+        code, truth, score = (
+            np.concatenate(column)[-self.window :] for column in zip(*self._tail, strict=True)
+        )
+        metrics = self._fresh()
+        for metric in metrics:
+            metric.update(code, truth, score, n_tasks)
+        return self._scores(metrics, n_tasks), np.bincount(code, minlength=n_tasks)
+
+    def _scores(self, metrics: Sequence[Metric], n_tasks: int) -> Scores:
+        values: dict[str, Values] = {}
+        for metric in metrics:
+            values.update(metric.values(n_tasks))
+        return Scores(
+            {name: values[name].overall for name in self.names},
+            {name: _macro(values[name].per_task) for name in self.names},
+            {name: values[name].per_task for name in self.names},
+        )
+
+    def notes(self) -> list[str]:
+        """What a reader of the scores must know."""
+        return [note for metric in self._total for note in metric.notes()]

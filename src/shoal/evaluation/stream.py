@@ -1,0 +1,150 @@
+"""Any stream as pieces that cut no round and end exactly at the checkpoints.
+
+A learner of the simultaneous protocol forms its rounds anew in every call. So the last round of a chunk is held
+back until the next chunk shows whether it is complete: results do not depend on how the stream was chunked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.rounds import Chunk, IntArray, starts_without_repeats
+from shoal.tasks import TaskIndex
+
+
+class Piece(NamedTuple):
+    """Rows that are fed to the learners at once."""
+
+    X: Any
+    y: Any
+    task: Any
+    rounds: Any
+    code: IntArray  # (n,) number of the row's task
+    starts: IntArray | None  # (n_rounds + 1,) row offsets; None: nobody asks for rounds of several rows
+
+
+def rows_of(X: Any, first: int, last: int) -> Any:
+    """Rows `first` to `last` of a column or table of any kind."""
+    if X is None or (first == 0 and last == len_of(X)):
+        return X
+    if hasattr(X, "iloc"):  # pandas
+        return X.iloc[first:last]
+    if hasattr(X, "slice"):  # polars, Arrow
+        return X.slice(first, last - first)
+    return (X.tocsr() if hasattr(X, "tocsr") else X)[first:last]
+
+
+def len_of(X: Any) -> int:
+    """Number of rows."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def widened(X: Any, n_features: int) -> Any:
+    """The rows with columns of zeros added up to `n_features`."""
+    missing = n_features - X.shape[1]
+    if missing <= 0:
+        return X
+    if hasattr(X, "tocsr"):
+        X = X.tocsr(copy=True)
+        X.resize(X.shape[0], n_features)
+        return X
+    return np.pad(np.asarray(X), ((0, 0), (0, missing)))
+
+
+def joined(head: Any, tail: Any) -> Any:
+    """The rows of `head`, then those of `tail`, which may have more columns."""
+    if head is None:
+        return tail
+    if hasattr(head, "tocsr"):
+        import scipy.sparse as sp
+
+        return sp.vstack([widened(head, tail.shape[1]), tail], format="csr")
+    if hasattr(head, "columns"):
+        import narwhals.stable.v1 as nw
+
+        return nw.to_native(nw.concat([nw.from_native(head), nw.from_native(tail)]))
+    if head.ndim == 2:
+        head = widened(head, tail.shape[1])
+    return np.concatenate([head, tail])
+
+
+def _in_arrays(chunk: Chunk) -> Chunk:
+    """Lists as arrays, so that rows can be cut out of every part."""
+    X, y, task, rounds = chunk
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    if isinstance(task, list | tuple):
+        task = np.fromiter(task, object, len(task))
+    return Chunk(
+        X, y if hasattr(y, "shape") else np.asarray(y), task, None if rounds is None else np.asarray(rounds)
+    )
+
+
+def _starts(chunk: Chunk, code: IntArray, n_tasks: int) -> IntArray:
+    if chunk.rounds is None:
+        return starts_without_repeats(code, n_tasks)
+    borders = np.flatnonzero(np.diff(chunk.rounds)) + 1
+    return np.concatenate([[0], borders, [len(code)]])
+
+
+def whole_rounds(chunks: Iterable[Chunk], tasks: TaskIndex, *, simultaneous: bool) -> Iterator[Piece]:
+    """The chunks with their task codes; rounds that continue over a chunk's end are put together.
+
+    Parameters
+    ----------
+    tasks : TaskIndex
+        Grows with the tasks of the stream.
+    simultaneous : bool
+        Whether chunks without explicit rounds have rounds of several rows.
+    """
+    held: Chunk | None = None
+    for chunk in chunks:
+        chunk = _in_arrays(chunk)
+        if held is not None:
+            if (held.rounds is None) != (chunk.rounds is None):
+                raise ValueError("either all chunks of a stream have rounds or none")
+            chunk = Chunk(*(joined(a, b) for a, b in zip(held, chunk, strict=True)))
+            held = None
+        n = len_of(chunk.y)
+        if n == 0:
+            continue
+        code, fresh = tasks.encode(chunk.task, n)
+        tasks.add(fresh)
+        if chunk.rounds is None and not simultaneous:
+            yield Piece(*chunk, code, None)
+            continue
+        starts = _starts(chunk, code, len(tasks))
+        last = int(starts[-2])
+        held = Chunk(*(rows_of(part, last, n) for part in chunk))
+        if last > 0:
+            yield cut(Piece(*chunk, code, starts[:-1]), 0, last)
+    if held is not None:
+        code = tasks.encode(held.task, len_of(held.y))[0]
+        yield Piece(*held, code, np.array([0, len(code)]))
+
+
+def cut(piece: Piece, first: int, last: int) -> Piece:
+    """Rows `first` to `last` of a piece, both on round borders."""
+    starts = piece.starts
+    if starts is not None:
+        starts = starts[np.searchsorted(starts, first) : np.searchsorted(starts, last) + 1] - first
+    X, y, task, rounds, code = (rows_of(part, first, last) for part in piece[:5])
+    return Piece(X, y, task, rounds, code, starts)
+
+
+def cut_at(pieces: Iterable[Piece], next_stop: Callable[[int], float]) -> Iterator[tuple[Piece, bool]]:
+    """The pieces cut at the row counts `next_stop` names (or the next round border), and whether one is reached."""
+    done = 0
+    for piece in pieces:
+        n, first = len(piece.code), 0
+        while first < n:
+            stop = next_stop(done + first) - done
+            if stop <= n and piece.starts is not None:
+                stop = piece.starts[np.searchsorted(piece.starts, stop)]
+            last = int(min(stop, n))
+            yield cut(piece, first, last), stop <= n
+            first = last
+        done += n

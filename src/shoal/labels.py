@@ -1,0 +1,145 @@
+"""Two labels of any kind as +1 and -1."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.ops import jit
+from shoal.rounds import FloatArray
+
+# One label seen so far: what the other will be. A first label 1 may still turn out to belong to {0, 1}.
+_PARTNER: dict[Any, Any] = {-1: 1, 1: -1, 0: 1}
+
+
+class Labels(NamedTuple):
+    """The two labels, the larger one last (it is +1). While not `settled`, the partner of `seen` is a guess."""
+
+    classes: NDArray[Any]  # (2,)
+    settled: bool
+    seen: Any  # the only label so far, if not settled
+
+    def sign(self, label: Any) -> float | None:
+        """+1, -1, or None for a label that is neither."""
+        if label == self.classes[1]:
+            return 1.0
+        return -1.0 if label == self.classes[0] else None
+
+
+def declared(classes: Any) -> Labels:
+    """Labels from `classes=`."""
+    values = np.unique(np.asarray(classes))
+    if len(values) != 2:
+        raise ValueError(
+            "Only binary classification is supported. The type of the target is multiclass: "
+            f"classes= must name two labels, got {len(values)}"
+            if len(values) > 2
+            else f"classes= must name two labels, got {len(values)} class"
+        )
+    return Labels(values, True, None)
+
+
+def _as_1d(y: Any, n_rows: int) -> NDArray[Any]:
+    if type(y) is not np.ndarray or y.ndim != 1:
+        from sklearn.utils.validation import column_or_1d
+
+        y = column_or_1d(y.to_numpy() if hasattr(y, "to_numpy") else y, warn=True)
+    if len(y) != n_rows:
+        raise ValueError(f"y must hold one value per row: expected {n_rows} values, got {len(y)}")
+    return np.asarray(y)
+
+
+def _refuse_third(y: NDArray[Any], known: NDArray[Any]) -> None:
+    from sklearn.utils.multiclass import type_of_target
+
+    row = int(np.flatnonzero(~np.isin(y, known))[0])
+    kind = type_of_target(y)
+    if kind.startswith("continuous"):
+        raise ValueError(f"Unknown label type: {kind}. Row {row}: expected one of two labels, got {y[row]!r}")
+    raise ValueError(
+        f"Only binary classification is supported. The type of the target is multiclass. Row {row}: got a third "
+        f"label {y[row]!r}; expected {known[0]!r} or {known[1]!r}"
+    )
+
+
+def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
+    """The labels after `y`, when fewer than two were known before."""
+    found, first = np.unique(y, return_index=True)
+    if labels is not None:
+        found, first = np.append(labels.seen, found), np.append(-1, first)
+    in_order = found[np.argsort(first, kind="stable")]
+    _, keep = np.unique(in_order, return_index=True)
+    in_order = in_order[np.sort(keep)]
+    if len(in_order) > 2:
+        _refuse_third(y, in_order[:2])
+    if len(in_order) == 2:
+        return Labels(np.sort(in_order), True, None)
+    label = in_order[0]
+    if label.dtype.kind not in "biuf" or label not in _PARTNER:
+        raise ValueError(
+            f"only one label, {label!r}, is known so far and it does not tell the other class; pass classes=[...]"
+        )
+    partner = not label if label.dtype.kind == "b" else _PARTNER[label.item()]
+    if label.dtype.kind == "u":
+        partner = 1 - label  # unsigned labels can only be {0, 1}
+    return Labels(np.sort(np.array([label, partner], label.dtype)), False, label)
+
+
+@jit
+def _signs(y: FloatArray, negative: float, positive: float) -> tuple[FloatArray, bool]:
+    """+1 and -1, and whether every label is one of the two."""
+    signs = np.empty(len(y))
+    good = True
+    for row in range(len(y)):
+        signs[row] = 1.0 if y[row] == positive else -1.0
+        good &= (y[row] == positive) | (y[row] == negative)
+    return signs, good
+
+
+def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> tuple[FloatArray, Labels]:
+    """`y` as +1 and -1, and the labels known after it.
+
+    Raises
+    ------
+    ValueError
+        On a third label or NaN (row named), a wrong length, `classes` that contradict the labels known, or a
+        single unknown kind of label without `classes`.
+    """
+    y = _as_1d(y, n_rows)
+    if classes is None and labels is not None and labels.settled and y.dtype.kind in "biuf":
+        if labels.classes.dtype.kind in "biuf":
+            negative, positive = labels.classes.astype(np.float64)
+            signs, good = _signs(np.require(y, np.float64, "CW"), negative, positive)
+            if good:
+                return signs, labels
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(f"row {row}: the label is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a class label")
+    if classes is not None:
+        given = declared(classes)
+        if labels is not None and labels.settled and list(given.classes) != list(labels.classes):
+            raise ValueError(f"classes={list(given.classes)} differ from the model's {list(labels.classes)}")
+        if labels is not None and labels.seen is not None and labels.seen not in given.classes:
+            raise ValueError(f"classes={list(given.classes)} leave out the label {labels.seen!r} learnt before")
+        labels = given
+    if labels is None or not labels.settled:
+        labels = _settle(y, labels)
+    positive = y == labels.classes[1]
+    if not np.all(positive | (y == labels.classes[0])):
+        _refuse_third(y, labels.classes)
+    return np.where(positive, 1.0, -1.0), labels
+
+
+def real_targets(y: Any, n_rows: int) -> FloatArray:
+    """Regression targets as finite float64."""
+    y = _as_1d(y, n_rows)
+    try:
+        y = np.require(y, np.float64, "CW")
+    except (TypeError, ValueError):
+        raise ValueError(f"y must hold real numbers, got {y.dtype} values") from None
+    if not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(f"row {row}: the target is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a finite number")
+    return y

@@ -1,0 +1,84 @@
+"""The multitask Perceptron's loops for a given interaction matrix or task graph: w_j <- w_j + y B[j, i] x.
+
+Weights lie feature by feature, so that an update touches one contiguous row of all tasks for each non-zero.
+Columns of B come from the matrix, or for large sparse graphs from the factors of A by two triangular solves.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal import losses
+from shoal.ops import ROUNDS, dot, jit, open_round
+from shoal.relations import Factors, rates_column
+from shoal.rounds import FloatArray, IntArray, Rounds
+
+
+class Settings(NamedTuple):
+    """Hyper-parameters."""
+
+    loss: int
+    eta: float
+    sqrt_step: bool
+    epsilon: float
+    factors: Factors
+
+
+class State(NamedTuple):
+    """All tasks are known from the start."""
+
+    weights: FloatArray  # (features, tasks) W
+    updates: IntArray  # (tasks,)
+    clock: IntArray  # (2,) tasks, rounds
+
+
+@jit
+def margin(rounds: Rounds, row: int, state: State) -> float:
+    """<w_i, x>; for an unseen task the mean over all tasks."""
+    if rounds.task[row] >= 0:
+        return dot(rounds, row, state.weights[:, rounds.task[row]])
+    total = 0.0
+    n_tasks = state.weights.shape[1]
+    for k in range(n_tasks):
+        total += dot(rounds, row, state.weights[:, k])
+    return total / n_tasks
+
+
+@jit
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    for row in range(len(decisions)):
+        decisions[row] = margin(rounds, row, state)
+
+
+@jit
+def move_all(rounds: Rounds, row: int, step: float, column: FloatArray, state: State) -> None:
+    """W <- W + step x column^T."""
+    dense = rounds.width > 0
+    start = row * rounds.width if dense else rounds.indptr[row]
+    n = rounds.width if dense else rounds.indptr[row + 1] - start
+    for p in range(n):
+        weights = state.weights[p if dense else rounds.indices[start + p]]
+        change = step * rounds.values[start + p]
+        for k in range(len(column)):
+            weights[k] += change * column[k]
+
+
+@jit
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    column = np.empty(state.weights.shape[1])
+    for r in range(len(rounds.starts) - 1):
+        first, last = open_round(rounds, r, state.clock)
+        step = settings.eta / math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else settings.eta
+        if len(decisions) > 0:
+            for row in range(first, last):
+                decisions[row] = margin(rounds, row, state)
+        for row in range(first, last):
+            f = margin(rounds, row, state)
+            slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
+            if slope != 0.0:
+                rates_column(settings.factors, rounds.task[row], column)
+                move_all(rounds, row, -step * slope, column, state)
+                state.updates[rounds.task[row]] += 1

@@ -1,0 +1,106 @@
+"""Task ids of any hashable kind, and the column each has in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from shoal.ops import jit
+from shoal.rounds import IntArray
+
+
+@jit
+def _codes(task: IntArray, low: int, span: int) -> tuple[IntArray, IntArray]:
+    """Integer ids as codes in order of first appearance, and the row of each first appearance."""
+    code_of = np.full(span, -1, np.int64)
+    codes = np.empty(len(task), np.int64)
+    firsts = np.empty(min(span, len(task)), np.int64)
+    n = 0
+    for row in range(len(task)):
+        v = task[row] - low
+        if code_of[v] < 0:
+            code_of[v] = n
+            firsts[n] = row
+            n += 1
+        codes[row] = code_of[v]
+    return codes, firsts[:n]
+
+
+def _as_list(task: Any, n_rows: int) -> list[Any]:
+    if hasattr(task, "to_numpy") and not isinstance(task, np.ndarray):
+        task = task.to_numpy()  # pandas, polars, Arrow
+    ids = task.tolist() if isinstance(task, np.ndarray) else None if isinstance(task, str) else list(task)
+    if ids is None or len(ids) != n_rows:
+        found = "a single string" if ids is None else f"{len(ids)} ids"
+        raise ValueError(f"task must hold one id per row: expected {n_rows} ids, got {found}")
+    return ids
+
+
+def _refuse_missing(task: Hashable, row: int) -> None:
+    if task is None or task != task:
+        raise ValueError(f"row {row}: its task id is missing ({task}); expected any hashable id but None or NaN")
+
+
+class TaskIndex:
+    """Task ids in the order of their columns."""
+
+    def __init__(self, ids: Iterable[Hashable] = ()) -> None:
+        self.column = {task: k for k, task in enumerate(ids)}
+
+    def __len__(self) -> int:
+        return len(self.column)
+
+    @property
+    def ids(self) -> list[Any]:
+        """The ids in column order."""
+        return list(self.column)
+
+    def add(self, ids: Iterable[Hashable]) -> None:
+        """Give each new id the next column."""
+        for task in ids:
+            self.column.setdefault(task, len(self.column))
+
+    def encode(self, task: Any, n_rows: int) -> tuple[IntArray, list[Any]]:
+        """Columns of the rows' tasks, and the new ids in order of appearance (columns from `len(self)` on).
+
+        Nothing is added: the caller calls `add` once all input is known to be good.
+        """
+        if task is None:
+            ids = [None]
+            rows = np.zeros(n_rows, np.int64)
+        elif isinstance(task, np.ndarray) and task.dtype.kind in "iu" and task.shape == (n_rows,) and n_rows > 32:
+            low, high = int(task.min()), int(task.max())
+            if high - low > 8 * n_rows + 1024 or high > 2**62:
+                return self._encode_list(task.tolist())
+            rows, firsts = _codes(np.require(task, np.int64, "CW"), low, high - low + 1)
+            ids = task[firsts].tolist()
+        else:
+            return self._encode_list(_as_list(task, n_rows))
+        columns, fresh = self._encode_list(ids, check=task is not None)
+        return columns[rows], fresh
+
+    def _encode_list(self, ids: list[Any], *, check: bool = True) -> tuple[IntArray, list[Any]]:
+        fresh: dict[Any, int] = {}
+        columns = np.empty(len(ids), np.int64)
+        for row, task in enumerate(ids):
+            try:
+                column = self.column.get(task)
+                if column is None:
+                    column = fresh.get(task)
+            except TypeError:
+                raise ValueError(f"row {row}: task ids must be hashable, got {type(task).__name__}") from None
+            if column is None:
+                if check:
+                    _refuse_missing(task, row)
+                column = fresh[task] = len(self.column) + len(fresh)
+            columns[row] = column
+        return columns, list(fresh)
+
+    def look_up(self, task: Any, n_rows: int) -> IntArray:
+        """Columns for prediction: -1 where the model has not seen the task."""
+        columns, fresh = self.encode(task, n_rows)
+        if fresh:
+            columns[columns >= len(self)] = -1
+        return columns
