@@ -20,7 +20,7 @@ _MAKERS: dict[str, Callable[[], Metric]] = {name: family for family in _FAMILIES
 def choose(
     metrics: Sequence[str | Callable[[], Metric]] | None, kind: str
 ) -> tuple[list[Callable[[], Metric]], list[str]]:
-    """Makers of the metrics asked for (the default: all of the kind's), and the names of their values in order.
+    """Makers of the metrics asked for (default: all of the kind's), and the names of their values.
 
     Raises
     ------

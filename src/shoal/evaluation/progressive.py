@@ -72,19 +72,19 @@ def progressive_validate(
     ----------
     learners : learner, or dict of name -> learner
         They are trained; one learner gives one `Evaluation`, a dict gives a dict.
-    stream : iterable of chunks `(X, y, task)` or `(X, y, task, rounds)`, of rows `(x, y, task)`, or a data set
-        Chunks as for `partial_fit` (`shoal.rounds.Chunk` or tuples; later chunks may be wider); a row's `x` is a
-        dict or a 1-d array. How the stream is chunked does not change the result.
+    stream : iterable of chunks `(X, y, task[, rounds])`, of rows `(x, y, task)`, or a data set
+        Chunks as for `partial_fit` (`shoal.rounds.Chunk` or tuples; later chunks may be wider); a row's `x`
+        is a dict or a 1-d array. How the stream is chunked does not change the result.
     metrics : sequence of names, or of classes that keep the `Metric` protocol
         Default: error, auc, f1_positive, f1_negative; for regression mae, rmse, explained_variance.
     window : int
         Rows of the sliding window of the windowed values.
     delay : int
-        The label of a row is learnt only after this many later rows have been answered (rounds of several rows:
-        after their last row). Exact, so each round costs a call of its own.
+        The label of a row is learnt only after this many later rows have been answered (rounds of several
+        rows: after their last row). Exact, so each round costs a call of its own.
     checkpoints : "exponential", int or None
-        When to record the scores: after 1,000, 2,000, 4,000, ... rows, every so many rows, or at the end only.
-        A checkpoint inside a round waits for the round's end.
+        When to record the scores: after 1,000, 2,000, 4,000, ... rows, every so many rows, or at the end
+        only. A checkpoint inside a round waits for the round's end.
     classes : sequence of two labels
         Needed if the stream begins with a single label of unknown kind.
     on_checkpoint : function of a `Checkpoint`, or of a dict of them
@@ -137,6 +137,7 @@ class Race:
         makers, names = choose(metrics, self.kind)
         self.boards = {name: Scoreboard(makers, names, window) for name in learners}
         self.history: dict[str, list[Checkpoint]] = {name: [] for name in learners}
+        self._latest: dict[str, tuple[Scores, Scores]] = {}
         self.tasks = TaskIndex()
         self.rows = self.last_checkpoint = 0
         self._labels: Labels | None = None
@@ -162,11 +163,13 @@ class Race:
         """Record the scores of all learners."""
         n = len(self.tasks)
         for name, board in self.boards.items():
-            total = board.total(n)
-            seconds = self.runners[name].wall_seconds
-            since_last, windowed = board.since_last(n).overall, board.windowed(n)[0].overall
-            point = Checkpoint(self.rows, n, total.overall, total.macro, since_last, windowed, seconds)
+            total, windowed, since_last = board.total(n), board.windowed(n), board.since_last(n)
+            point = Checkpoint(
+                self.rows, n, total.overall, total.macro, since_last.overall, windowed.overall,
+                self.runners[name].wall_seconds,
+            )  # fmt: skip
             self.history[name].append(point)
+            self._latest[name] = total, windowed
         self.last_checkpoint = self.rows
         return {name: points[-1] for name, points in self.history.items()}
 
@@ -178,17 +181,17 @@ class Race:
         runner, board = self.runners[name], self.boards[name]
         runner.finish()
         n_updates, task_updates = runner.updates()
-        total, (windowed, window_rows) = board.total(len(self.tasks)), board.windowed(len(self.tasks))
+        total, windowed = self._latest[name]  # the end is a checkpoint
         updates = [task_updates.get(task, 0) for task in self.tasks.ids]
         return Evaluation(
             kind=self.kind,
             rows=self.rows,
             overall=total.overall,
             macro=total.macro,
-            per_task=self._per_task({"rows": board.task_rows(len(self.tasks)), "updates": updates}, total),
+            per_task=self._per_task({"rows": total.rows, "updates": updates}, total),
             windowed=windowed.overall,
             windowed_macro=windowed.macro,
-            windowed_per_task=self._per_task({"rows": window_rows}, windowed),
+            windowed_per_task=self._per_task({"rows": windowed.rows}, windowed),
             window=board.window,
             history=self.history[name],
             n_updates=n_updates,

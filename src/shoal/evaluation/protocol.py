@@ -1,7 +1,7 @@
 """What a metric is: sums that take in a piece of the stream at a time and give values when asked.
 
-All see `code` (the row's task as a number), `truth` (+1/-1 or a real target) and `score` (the decision value or
-prediction given before learning).
+All see `code` (the row's task as a number), `truth` (+1/-1 or a real target) and `score` (the decision value
+or prediction given before learning).
 """
 
 from __future__ import annotations

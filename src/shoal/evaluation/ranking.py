@@ -1,7 +1,7 @@
 """The area under the ROC curve, of all rows and of every task at once.
 
-A positive row wins over each negative row of lower score, half over one of equal score; the AUC is the share of
-pairs won. One sort by score serves all tasks: a stable sort by task keeps the scores in order inside each task.
+A positive row wins over each negative row of lower score, half over one of equal score; the AUC is the share
+of pairs won. One sort by score and one pass over it serve all tasks.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.evaluation.protocol import Values
+from shoal.ops import jit
 from shoal.rounds import FloatArray, IntArray
 
 MAX_SCORES = 20_000_000
@@ -18,20 +19,36 @@ SEED = 20_20
 BoolArray = NDArray[np.bool_]
 
 
-def _aucs_of_sorted(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -> FloatArray:
-    """AUC per task of rows sorted by (task, score)."""
-    changes = np.flatnonzero((np.diff(score) != 0) | (np.diff(code) != 0)) + 1
-    starts = np.concatenate([[0], changes])  # of each run of equal scores in a task
-    positives = np.add.reduceat(positive, starts, dtype=np.int64)
-    negatives = np.diff(starts, append=len(score)) - positives
-    task = code[starts]
-    n_positive = np.bincount(task, positives, n_tasks)
-    n_negative = np.bincount(task, negatives, n_tasks)
-    before_task = np.cumsum(n_negative) - n_negative
-    below = np.cumsum(negatives) - negatives - before_task[task]  # negatives of the task with a lower score
-    wins = np.bincount(task, positives * (below + negatives / 2), n_tasks)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(wins / (n_positive * n_negative))
+@jit
+def _count_wins(
+    order: IntArray, code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Twice the wins, positives, negatives: of each task, and last of all rows. `order` sorts the scores."""
+    wins = np.zeros(n_tasks + 1, np.int64)
+    positives = np.zeros(n_tasks + 1, np.int64)
+    negatives = np.zeros(n_tasks + 1, np.int64)
+    first = 0
+    while first < len(order):
+        last = first  # rows first to last - 1 have the same score
+        while last < len(order) and score[order[last]] == score[order[first]]:
+            last += 1
+        for step in range(
+            3
+        ):  # negatives below count before the tied ones are added, and again after: half a win
+            for p in range(first, last):
+                k = code[order[p]]
+                if positive[order[p]]:
+                    if step != 1:
+                        wins[k] += negatives[k]
+                        wins[n_tasks] += negatives[n_tasks]
+                    else:
+                        positives[k] += 1
+                        positives[n_tasks] += 1
+                elif step == 1:
+                    negatives[k] += 1
+                    negatives[n_tasks] += 1
+        first = last
+    return wins, positives, negatives
 
 
 def aucs(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -> tuple[float, FloatArray]:
@@ -59,14 +76,10 @@ def aucs(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -
     >>> overall, per_task.tolist()
     (0.875, [1.0, 0.5])
     """
-    if len(score) == 0:
-        return np.nan, np.full(n_tasks, np.nan)
-    order = np.argsort(score)
-    score, positive, code = score[order], positive[order], code[order]
-    overall = _aucs_of_sorted(np.zeros(len(score), np.int64), positive, score, 1)[0]
-    # NumPy sorts 16-bit integers by radix: linear time wherever the codes fit.
-    by_task = np.argsort(code.astype(np.uint16) if n_tasks <= 65_536 else code, kind="stable")
-    return float(overall), _aucs_of_sorted(code[by_task], positive[by_task], score[by_task], n_tasks)
+    wins, positives, negatives = _count_wins(np.argsort(score), code, positive, score, n_tasks)
+    with np.errstate(invalid="ignore"):
+        values = wins / (2.0 * positives * negatives)
+    return float(values[-1]), values[:-1]
 
 
 class Ranking:
@@ -93,7 +106,7 @@ class Ranking:
             self._replace(code, truth > 0, score)
 
     def _replace(self, code: IntArray, positive: BoolArray, score: FloatArray) -> None:
-        """Algorithm R, a whole piece at a time: row t takes the place of a kept row with chance max_scores / t."""
+        """Algorithm R, a piece at a time: row t takes the place of a kept row with chance max_scores / t."""
         t = self.seen + np.arange(1, len(score) + 1)
         place = (self._random.random(len(score)) * t).astype(np.int64)
         taken = np.flatnonzero(place < self.max_scores)
@@ -110,7 +123,7 @@ class Ranking:
     def values(self, n_tasks: int) -> dict[str, Values]:
         """AUC over the rows kept."""
         if not self._pieces:
-            return {"auc": Values(np.nan, np.full(n_tasks, np.nan))}
+            return {"auc": Values(float("nan"), np.full(n_tasks, np.nan))}
         return {"auc": Values(*aucs(*self._joined(), n_tasks))}
 
     def notes(self) -> list[str]:

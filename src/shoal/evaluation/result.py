@@ -42,8 +42,8 @@ class Evaluation:
 
     Examples
     --------
-    >>> evaluation = Evaluation("binary", 3, {"error": 1 / 3}, {"error": 0.25},
-    ...                         {"a": {"rows": 2, "updates": 1, "error": 0.5}, "b": {"rows": 1, "updates": 0, "error": 0.0}})
+    >>> a, b = {"rows": 2, "updates": 1, "error": 0.5}, {"rows": 1, "updates": 0, "error": 0.0}
+    >>> evaluation = Evaluation("binary", 3, {"error": 1 / 3}, {"error": 0.25}, {"a": a, "b": b})
     >>> evaluation.tasks
     2
     >>> evaluation.to_frame()["rows"].to_list()
@@ -102,26 +102,24 @@ class Evaluation:
         raise ValueError(f'of must be "tasks" or "history", got {of!r}')
 
     def __str__(self) -> str:
-        main = (
-            "auc" if "auc" in self.macro else "rmse" if "rmse" in self.macro else next(iter(self.macro), "")
-        )
-        first = next(iter(self.overall), "")
-        lines = [
-            f"{'rows':>12} {'tasks':>7} {label(first):>10} {'since last':>10} {'macro ' + label(main):>12} {'rows/s':>10}"
-        ]
-        for point in self.history:
-            speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
-            lines.append(
-                f"{point.rows:>12,} {point.tasks:>7,} {point.overall[first]:>10.4f} {point.since_last[first]:>10.4f} "
-                f"{point.macro[main]:>12.4f} {speed:>10,.0f}"
-            )
-        lines.append("")
-        lines.extend(self._table())
-        lines.append(
+        summary = (
             f"{self.rows:,} rows of {self.tasks:,} tasks, {self.n_updates:,} updates, "
             f"{self.wall_seconds:.2f} s ({self.cpu_seconds:.2f} s CPU)"
         )
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*self._progress(), "", *self._table(), summary, *self.notes])
+
+    def _progress(self) -> list[str]:
+        """A line per checkpoint: the first metric in all and since the last line, the main one by task."""
+        first = next(iter(self.overall))
+        main = next((name for name in ("auc", "rmse") if name in self.macro), first)
+        titles = (label(first), "since last", f"macro-{label(main)}", "rows/s")
+        lines = [f"{'rows':>12} {'tasks':>7} " + " ".join(f"{title:>11}" for title in titles)]
+        for point in self.history:
+            speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
+            values = (point.overall[first], point.since_last[first], point.macro[main])
+            numbers = " ".join(f"{value:>11.4f}" for value in values)
+            lines.append(f"{point.rows:>12,} {point.tasks:>7,} {numbers} {speed:>11,.0f}")
+        return lines
 
     def _table(self) -> list[str]:
         """Metrics as columns; all rows, the mean over tasks, the last rows."""

@@ -62,6 +62,7 @@ def _as_row(item: Any) -> Row | None:
             f"a stream holds chunks (X, y, task) or rows (x, y, task), got an item of type {kind}"
         )
     x, y, task = item[0], item[1], item[2] if len(item) > 2 else None
+    task = task.item() if isinstance(task, np.generic) else task  # ids as `tolist` gives those of arrays
     if isinstance(x, Mapping):
         return Row(x, y, task)
     x = np.asarray(x) if isinstance(x, list | tuple) else x

@@ -16,6 +16,7 @@ from shoal.rounds import FloatArray, IntArray
 class Scores(NamedTuple):
     """Values by metric name."""
 
+    rows: IntArray  # (n_tasks,)
     overall: dict[str, float]
     macro: dict[str, float]  # mean over the tasks where the metric is defined
     per_task: dict[str, FloatArray]  # (n_tasks,) each
@@ -24,6 +25,34 @@ class Scores(NamedTuple):
 def _macro(per_task: FloatArray) -> float:
     defined = per_task[~np.isnan(per_task)]
     return float(defined.mean()) if len(defined) else float("nan")
+
+
+class Tally:
+    """All metrics over one set of rows."""
+
+    def __init__(self, makers: Sequence[Callable[[], Metric]], names: Sequence[str]) -> None:
+        self.names = names
+        self.metrics = [maker() for maker in makers]
+        self._rows = np.zeros(16, np.int64)
+
+    def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
+        """Take in a piece of the stream."""
+        self._rows = grown(self._rows, n_tasks)
+        np.add.at(self._rows, code, 1)
+        for metric in self.metrics:
+            metric.update(code, truth, score, n_tasks)
+
+    def scores(self, n_tasks: int) -> Scores:
+        """The values so far."""
+        values: dict[str, Values] = {}
+        for metric in self.metrics:
+            values.update(metric.values(n_tasks))
+        return Scores(
+            self._rows[:n_tasks].copy(),
+            {name: values[name].overall for name in self.names},
+            {name: _macro(values[name].per_task) for name in self.names},
+            {name: values[name].per_task for name in self.names},
+        )
 
 
 class Scoreboard:
@@ -38,21 +67,18 @@ class Scoreboard:
 
     def __init__(self, makers: Sequence[Callable[[], Metric]], names: Sequence[str], window: int) -> None:
         self.makers, self.names, self.window = makers, names, window
-        self._total = self._fresh()
-        self._recent = self._fresh()
+        self._total = Tally(makers, names)
+        self._recent = Tally(makers, names)
         self._tail: deque[tuple[IntArray, FloatArray, FloatArray]] = deque()
         self._tail_rows = 0
-        self._task_rows = np.zeros(16, np.int64)
 
     def _fresh(self) -> list[Metric]:
         return [maker() for maker in self.makers]
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Take in a piece of the stream."""
-        for metric in (*self._total, *self._recent):
-            metric.update(code, truth, score, n_tasks)
-        self._task_rows = grown(self._task_rows, n_tasks)
-        np.add.at(self._task_rows, code, 1)
+        self._total.update(code, truth, score, n_tasks)
+        self._recent.update(code, truth, score, n_tasks)
         self._tail.append((code, truth, score))
         self._tail_rows += len(code)
         while self._tail_rows - len(self._tail[0][0]) >= self.window:
@@ -60,38 +86,23 @@ class Scoreboard:
 
     def total(self, n_tasks: int) -> Scores:
         """Scores over all rows so far."""
-        return self._scores(self._total, n_tasks)
-
-    def task_rows(self, n_tasks: int) -> IntArray:
-        """Rows per task."""
-        return self._task_rows[:n_tasks]
+        return self._total.scores(n_tasks)
 
     def since_last(self, n_tasks: int) -> Scores:
         """Scores over the rows since the last call."""
-        scores = self._scores(self._recent, n_tasks)
-        self._recent = self._fresh()
+        scores = self._recent.scores(n_tasks)
+        self._recent = Tally(self.makers, self.names)
         return scores
 
-    def windowed(self, n_tasks: int) -> tuple[Scores, IntArray]:
-        """Scores over the last `window` rows, and the number of these rows per task."""
+    def windowed(self, n_tasks: int) -> Scores:
+        """Scores over the last `window` rows."""
         code, truth, score = (
             np.concatenate(column)[-self.window :] for column in zip(*self._tail, strict=True)
         )
-        metrics = self._fresh()
-        for metric in metrics:
-            metric.update(code, truth, score, n_tasks)
-        return self._scores(metrics, n_tasks), np.bincount(code, minlength=n_tasks)
-
-    def _scores(self, metrics: Sequence[Metric], n_tasks: int) -> Scores:
-        values: dict[str, Values] = {}
-        for metric in metrics:
-            values.update(metric.values(n_tasks))
-        return Scores(
-            {name: values[name].overall for name in self.names},
-            {name: _macro(values[name].per_task) for name in self.names},
-            {name: values[name].per_task for name in self.names},
-        )
+        tally = Tally(self.makers, self.names)
+        tally.update(code, truth, score, n_tasks)
+        return tally.scores(n_tasks)
 
     def notes(self) -> list[str]:
         """What a reader of the scores must know."""
-        return [note for metric in self._total for note in metric.notes()]
+        return [note for metric in self._total.metrics for note in metric.notes()]

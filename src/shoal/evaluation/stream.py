@@ -1,7 +1,7 @@
 """Any stream as pieces that cut no round and end exactly at the checkpoints.
 
-A learner of the simultaneous protocol forms its rounds anew in every call. So the last round of a chunk is held
-back until the next chunk shows whether it is complete: results do not depend on how the stream was chunked.
+A learner of the simultaneous protocol forms its rounds anew in every call. So the last round of a chunk is
+held back until the next chunk shows whether it is complete: how a stream is chunked does not matter.
 """
 
 from __future__ import annotations
@@ -72,15 +72,12 @@ def joined(head: Any, tail: Any) -> Any:
 
 
 def _in_arrays(chunk: Chunk) -> Chunk:
-    """Lists as arrays, so that rows can be cut out of every part."""
+    """Lists and series as arrays, so that rows can be cut out of every part."""
     X, y, task, rounds = chunk
-    if isinstance(X, list | tuple):
-        X = np.asarray(X)
-    if isinstance(task, list | tuple):
+    X = np.asarray(X) if isinstance(X, list | tuple) else X
+    if isinstance(task, list | tuple):  # ids may be tuples: NumPy must not look into them
         task = np.fromiter(task, object, len(task))
-    return Chunk(
-        X, y if hasattr(y, "shape") else np.asarray(y), task, None if rounds is None else np.asarray(rounds)
-    )
+    return Chunk(X, np.asarray(y), *(None if part is None else np.asarray(part) for part in (task, rounds)))
 
 
 def _starts(chunk: Chunk, code: IntArray, n_tasks: int) -> IntArray:
@@ -136,7 +133,7 @@ def cut(piece: Piece, first: int, last: int) -> Piece:
 
 
 def cut_at(pieces: Iterable[Piece], next_stop: Callable[[int], float]) -> Iterator[tuple[Piece, bool]]:
-    """The pieces cut at the row counts `next_stop` names (or the next round border), and whether one is reached."""
+    """The pieces cut at the row counts `next_stop` names, or the next round border; True where one is."""
     done = 0
     for piece in pieces:
         n, first = len(piece.code), 0

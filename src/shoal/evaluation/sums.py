@@ -30,7 +30,7 @@ def _ratio(numerator: Any, denominator: Any) -> Any:
 
 
 class Confusion:
-    """Error rate and F1 of either class, from one count of (label, prediction) pairs; margin 0 predicts +1."""
+    """Error rate and F1 of either class, from counts of (label, prediction) pairs; margin 0 predicts +1."""
 
     names = ("error", "f1_positive", "f1_negative")
 
@@ -67,8 +67,8 @@ class Confusion:
 class Residuals:
     """MAE, RMSE and explained variance, from sums of errors and of targets.
 
-    Targets are summed as distances from the first target of their task, so that a large offset does not eat the
-    digits of the variance.
+    Targets are summed as distances from the first target of their task, so that a large offset does not eat
+    the digits of the variance.
     """
 
     names = ("mae", "rmse", "explained_variance")

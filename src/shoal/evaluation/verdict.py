@@ -44,8 +44,8 @@ def compare(
 ) -> Verdict:
     """Say whether sharing pays, over all tasks and for the smallest ones.
 
-    Judged by the macro-AUC (regression: the mean RMSE over tasks). A difference counts as real if, paired by task,
-    its mean is more than two standard errors from zero.
+    Judged by the macro-AUC (regression: the mean RMSE over tasks). A difference counts as real if, paired by
+    task, its mean is more than two standard errors from zero.
 
     Parameters
     ----------
@@ -128,8 +128,8 @@ def _sentence(
     }[judgement]
     main = found[0]
     numbers = (
-        f"macro-{label(main.metric)} {main.learner:.4f}, {main.gain('independent'):+.4f} against one model per task "
-        f"and {main.gain('pooled'):+.4f} against one model for all"
+        f"macro-{label(main.metric)} {main.learner:.4f}, {main.gain('independent'):+.4f} against one model "
+        f"per task and {main.gain('pooled'):+.4f} against one model for all"
     )
     if main.tasks < len(tasks):
         numbers += f" (defined in {main.tasks} of {len(tasks)} tasks)"

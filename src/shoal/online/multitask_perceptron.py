@@ -16,7 +16,7 @@ import numpy as np
 
 from shoal import losses, relations
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.ops import ROUNDS, TASKS, add, dot, jit, open_round
+from shoal.ops import ROUNDS, TASKS, add, dot, dot_two, jit, open_round
 from shoal.online import _interaction
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -55,6 +55,9 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
 def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
     f = 0.0
+    if rounds.width == 0 and own > 0.0 and shared > 0.0 and rounds.task[row] >= 0:
+        v, s = dot_two(rounds, row, state.own[rounds.task[row]], state.shared)
+        return own * v + shared * s
     if own > 0.0 and rounds.task[row] >= 0:
         f += own * dot(rounds, row, state.own[rounds.task[row]])
     if shared > 0.0:

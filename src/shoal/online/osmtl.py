@@ -18,7 +18,7 @@ import numpy as np
 
 from shoal.learner import Classifier, Learner
 from shoal.losses import is_mistake
-from shoal.ops import BLOCK, ROUNDS, TASKS, add_to_all, dot_all, jit, padded
+from shoal.ops import BLOCK, ROUNDS, TASKS, add_to_all, dot, dot_all, jit, padded
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -105,11 +105,21 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
     margins = np.empty(state.weights.shape[1])
     n_tasks = state.clock[TASKS]
     for row in range(len(decisions)):
-        dot_all(rounds, row, state.weights, margins)
         if rounds.task[row] >= 0:
-            decisions[row] = margins[rounds.task[row]]
+            decisions[row] = dot(rounds, row, state.weights[:, rounds.task[row]])
         else:  # an unseen task: the mean over all
+            dot_all(rounds, row, state.weights, margins)
             decisions[row] = margins[:n_tasks].sum() / max(n_tasks, 1)
+
+
+@jit
+def predict_present(rounds: Rounds, row: int, tasks: IntArray, everyone: bool, W: FloatArray, out: FloatArray) -> None:
+    """The row's margins under the learners of the present tasks, or under everyone's where that costs no more."""
+    if everyone or len(tasks) * BLOCK >= W.shape[1]:
+        dot_all(rounds, row, W, out)
+    else:
+        for k in tasks:
+            out[k] = dot(rounds, row, W[:, k])
 
 
 @jit
@@ -129,7 +139,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         any_fired = False
         for j in range(n):
             row = first + j
-            dot_all(rounds, row, state.weights, margins[j])
+            predict_present(rounds, row, tasks, settings.follow, state.weights, margins[j])
             f, y = margins[j, tasks[j]], rounds.y[row]
             if len(decisions) > 0:
                 decisions[row] = f
@@ -178,3 +188,144 @@ def borrow(
             for k in range(len(present)):
                 if not present[k] and y * margins[j, k] < 1.0:
                     pull[j, k] = step * math.exp(state.log_attention[k, tasks[j]]) * y
+
+
+class OSMTL(Classifier):
+    """Adaptive Smoothed Online Multi-Task Learning: each task learns from whose data it predicts well.
+
+    In a round, every task k that errs makes ``w_k <- w_k + C Σ_{j: l_kj > 0} R_kj y_j x_j`` with
+    R = alpha I + (1 - alpha) P and l_kj = [1 - y_j <w_k, x_j>]_+, and moves its attention
+    ``P_kj ∝ P_kj exp(-C (1 - alpha)/lam · l_kj)``. Cost of a round of all K tasks: O(nnz K), nnz over its rows.
+
+    Parameters
+    ----------
+    alpha : float in [0, 1] or "auto"
+        Concentration on the own task; 1 is independent learning. "auto": √T/(1+√T), corollary 2.
+    C : float > 0 or "auto"
+        Step size. "auto": (1+√T)/T. The horizon T is not known, so it doubles: T = 2^m in rounds 2^m to
+        2^(m+1) - 1; what was learnt is kept.
+    lam : float > 0 (inf allowed)
+        Inertia of the attention; inf freezes it: with ``alpha=1/(K+1)`` this is the papers' FOML. With
+        ``attention="threshold"`` the loss at which attention ends, to be above 1.
+    attention : {"exponential", "threshold"}
+        OSMTL-e (eq. 11), or OSMTL-t: P_kj ∝ (lam - l_kj)_+; a row with no positive entry stays as it was.
+    trigger : {"mistake", "margin"}
+        Task k updates when ŷ ≠ y (the paper's prose and published counts), or when y f < 1 (algorithm 2 as
+        printed, the one that Theorem 1 needs).
+    memory : bool
+        With "threshold", multiply by the old attention; the paper's rule has none.
+    absent : {"stay", "follow"}
+        What a task without a row in the round does. "stay": nothing. "follow": it takes a row on which the row's
+        own learner erred as borrowed data, with weight (1 - alpha) P_kj. Attention moves only between tasks
+        that are present and only for their learners; together they keep the mass they had.
+        When every round has one row there is nothing to compare, so attention never moves: "stay" is then
+        independent learning with step C (alpha + (1 - alpha)/K), "follow" sharing with equal fixed weights.
+
+    Attributes
+    ----------
+    coef_ : (n_tasks, n_features) weights
+    attention_ : (n_tasks, n_tasks) P, rows sum to 1
+    relation_ : (n_tasks, n_tasks) R; R[k, j] is how much learner k listens to task j's data
+    tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (triggers fired), task_updates_
+
+    Raises
+    ------
+    ValueError
+        On bad input or hyper-parameters.
+
+    Notes
+    -----
+    An unseen task is answered by the mean of all tasks' weights. Regret: `shoal.theory.osmtl_regret_bound`.
+
+    References
+    ----------
+    Murugesan, Liu, Carbonell, Yang. Adaptive Smoothed Online Multi-Task Learning. NIPS 2016: algorithm 2,
+    eqs. 8-11, Theorem 1, Corollary 2.
+
+    Examples
+    --------
+    >>> from shoal import OSMTL
+    >>> from shoal.datasets import make_related_tasks
+    >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
+    >>> data = data.interleaved(seed=0)
+    >>> for alpha in (1.0, 0.5):
+    ...     decisions = OSMTL(alpha=alpha).test_then_train(data.X, data.y, data.task)
+    ...     print(f"alpha {alpha} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    """
+
+    simultaneous: ClassVar[bool] = True
+
+    def __init__(
+        self, *, alpha: float | str = 0.5, C: float | str = 1.0, lam: float = 1.0, attention: str = "exponential",
+        trigger: str = "mistake", memory: bool = False, absent: str = "stay",
+    ) -> None:  # fmt: skip
+        self.alpha = alpha
+        self.C = C
+        self.lam = lam
+        self.attention = attention
+        self.trigger = trigger
+        self.memory = memory
+        self.absent = absent
+
+    def _settings(self) -> Settings:
+        choices = {"attention": ("exponential", "threshold"), "trigger": ("mistake", "margin"), "absent": ("stay", "follow")}
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+        alpha = _number_or_auto("alpha", self.alpha)
+        C = _number_or_auto("C", self.C)
+        if self.alpha != "auto" and not 0 <= alpha <= 1:
+            raise ValueError(f"alpha must be in [0, 1] or 'auto', got {self.alpha}")
+        if self.C != "auto" and not (C > 0 and math.isfinite(C)):
+            raise ValueError(f"C must be a finite number > 0 or 'auto', got {self.C}")
+        if not self.lam > 0:
+            raise ValueError(f"lam must be a number > 0, got {self.lam}")
+        return Settings(
+            alpha, C, float(self.lam), self.attention == "threshold", self.trigger == "margin", bool(self.memory),
+            self.absent == "follow",
+        )  # fmt: skip
+
+    def _allocate(self, n_tasks: int, n_features: int) -> State:
+        weights = np.zeros((n_features, padded(n_tasks)))
+        return State(weights, np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
+
+    def _loops(self) -> tuple[Any, Any]:
+        return learn, decide
+
+    def _enter(self, state: State, n_tasks: int) -> None:
+        enter(state, n_tasks)
+
+    def baselines(self) -> dict[str, Learner]:
+        own = OSMTL(**{**self.get_params(), "alpha": 1.0, "absent": "stay"})
+        auto = self.C == "auto"
+        pooled = MultitaskPerceptron(
+            relation="pooled", loss="hinge" if self.trigger == "margin" else "perceptron",
+            eta=1.0 if auto else self.C, step="sqrt" if auto else "constant",
+        )  # fmt: skip
+        return {"independent": own, "pooled": pooled}
+
+    @property
+    def coef_(self) -> FloatArray:
+        """(n_tasks, n_features) weights."""
+        weights = self._fitted("coef_").weights
+        return np.ascontiguousarray(weights[: self.n_features_in_, : len(self.tasks_)].T)
+
+    @property
+    def attention_(self) -> FloatArray:
+        """(n_tasks, n_tasks) P: row k is how task k's borrowed attention is spread over the tasks."""
+        n = len(self.tasks_)
+        P = np.exp(self._fitted("attention_").log_attention[:n, :n])
+        return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+    @property
+    def relation_(self) -> FloatArray:
+        """(n_tasks, n_tasks) R = alpha I + (1 - alpha) P."""
+        state = self._fitted("relation_")
+        alpha, _ = schedule(self._current(), max(int(state.clock[ROUNDS]), 1))
+        return np.asarray(alpha * np.eye(len(self.tasks_)) + (1 - alpha) * self.attention_)
+
+
+def _number_or_auto(name: str, value: Any) -> float:
+    if isinstance(value, str) and value != "auto":
+        raise ValueError(f"{name} must be a number or 'auto', got {value!r}")
+    return -1.0 if value == "auto" else float(value)

@@ -1,0 +1,21 @@
+from .conjoint import make_conjoint as make_conjoint
+from .dataset import Dataset as Dataset
+from .ecml_spam import load_ecml_spam as load_ecml_spam
+from .flights import load_flights as load_flights
+from .landmine import load_landmine as load_landmine
+from .registry import load as load
+from .registry import names as names
+from .related_tasks import make_related_tasks as make_related_tasks
+from .school import load_school as load_school
+
+__all__ = [
+    "Dataset",
+    "load",
+    "load_ecml_spam",
+    "load_flights",
+    "load_landmine",
+    "load_school",
+    "make_conjoint",
+    "make_related_tasks",
+    "names",
+]

@@ -1,0 +1,107 @@
+"""Where a data file lies: `$SHOAL_DATA`, then the cache, then its official address."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from urllib.request import urlopen
+
+
+@dataclass(frozen=True)
+class Source:
+    """The official address of a file.
+
+    Parameters
+    ----------
+    url : str
+    sha256 : str
+        Checksum, in hexadecimal, of what the address serves.
+    gzipped : bool
+        The address serves plain text, our copy is gzipped.
+    """
+
+    url: str
+    sha256: str
+    gzipped: bool = False
+
+
+def cache_folder() -> Path:
+    """The folder that downloads go to."""
+    return Path.home() / ".cache" / "shoal"
+
+
+def find(name: str, *parts: str, source: Source | None = None) -> Path:
+    """Path of a file of the data set `name`, fetched once into the cache if it is nowhere else.
+
+    Parameters
+    ----------
+    name : str
+        Folder of the data set below `$SHOAL_DATA` or the cache.
+    *parts : str
+        The file's path below that folder.
+    source : Source, optional
+        Where to fetch it; None if no public address is known.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the file is absent and cannot be fetched; the message says where it is expected.
+    ValueError
+        If the address serves something else than the file of the checksum.
+    """
+    folders = [cache_folder()]
+    if os.environ.get("SHOAL_DATA"):
+        folders.insert(0, Path(os.environ["SHOAL_DATA"]).expanduser())
+    for folder in folders:
+        path = folder.joinpath(name, *parts)
+        if path.is_file():
+            return path
+    relative = "/".join((name, *parts))
+    if source is None:
+        raise FileNotFoundError(
+            f"the data set {name} needs the file {relative}, which has no public address: put it there below "
+            f"a folder of yours and set SHOAL_DATA to that folder (searched: {_listed(folders)})"
+        )
+    _write(path, _fetch(source, relative, folders))
+    return path
+
+
+def _fetch(source: Source, relative: str, folders: list[Path]) -> bytes:
+    """The content of the file as we keep it, checked."""
+    try:
+        with urlopen(source.url, timeout=60) as response:
+            content: bytes = response.read()
+    except (OSError, HTTPException) as error:
+        raise FileNotFoundError(
+            f"{relative} is neither in {_listed(folders)} nor could it be fetched from {source.url} "
+            f"({error}): set SHOAL_DATA to a folder that holds it"
+        ) from error
+    found = hashlib.sha256(content).hexdigest()
+    if found != source.sha256:
+        raise ValueError(
+            f"{source.url} does not serve the expected file: its SHA-256 is {found}, expected "
+            f"{source.sha256}; set SHOAL_DATA to a folder that holds {relative}"
+        )
+    return gzip.compress(content, mtime=0) if source.gzipped else content
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write to a temporary file and rename, so that a crash never leaves half a file in the cache."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+        try:
+            file.write(content)
+            file.close()
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+
+
+def _listed(folders: list[Path]) -> str:
+    return ", ".join(map(str, folders))

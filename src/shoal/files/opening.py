@@ -1,0 +1,189 @@
+"""`open_stream`: a file of any format and size as an iterator of chunks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import Any, Literal, cast
+
+from shoal.files.bad_rows import BadRows
+from shoal.files.formats import SPARSE, TYPED, choose_format
+from shoal.files.source import STDIN, ByteSource
+from shoal.files.stream import FileStream
+from shoal.files.targets import Labels, State, Target
+
+
+def open_stream(
+    path: str | os.PathLike[str],
+    *,
+    task: str | None = None,
+    label: str | None = None,
+    kind: Target = "binary",
+    format: str | None = None,
+    chunk_rows: int = 10_000,
+    skip_bad: bool = False,
+    text: Collection[str] = (),
+    numeric: Collection[str] = (),
+    ignore: Collection[str] = (),
+    labels: Sequence[Any] | None = None,
+    state: State | None = None,
+) -> FileStream:
+    """Open a file as a stream of chunks; it may be larger than memory.
+
+    Columns of tables become features as `TableEncoder` says: numbers are scaled by their running mean and
+    variance, text and parts of dates are one-hot, missing values (in text formats: an empty field, NA, N/A,
+    NaN, nan, null, None or ?) get an indicator, and the first feature is constant. The first 1,000 rows
+    decide what a column is: numeric (or a date) if at least nine in ten of its values are, the others are
+    then bad rows. LIBSVM and VW features are taken as they are. How the rows are cut into chunks changes no value.
+
+    Parameters
+    ----------
+    path : path or "-"
+        The file, or "-" for standard input (CSV unless `format` says otherwise; not Parquet or Arrow).
+    task : str, optional
+        Tables: the column of the task ids. LIBSVM: "qid" (the default where the file has it) or the index of
+        a feature. VW: a namespace. Without it all rows belong to one task. Ids are given as strings.
+    label : str
+        Tables: the column of the labels. LIBSVM and VW have the label at the start of the line.
+    kind : "binary" or "regression"
+        Two labels, numbers or text, or a real number.
+    format : str, optional
+        One of `FORMATS`; by default the ending of the file name says it.
+    chunk_rows : int
+        Rows of a chunk.
+    skip_bad : bool
+        Count bad rows (`skipped`, `bad_rows`) instead of raising `BadRow` at the first.
+    text, numeric, ignore : collections of str
+        Columns to read as text, as numbers, or not at all.
+    labels : two values, optional
+        The two labels; by default the first two that appear.
+    state : dict, optional
+        `to_dict()` of an earlier stream: features, statistics and labels go on from there.
+
+    Returns
+    -------
+    FileStream
+        An iterator of `shoal.rounds.Chunk`: X is a CSR matrix of (rows, features so far), y an array of
+        float64 or str, task an array of str objects or None.
+
+    Raises
+    ------
+    FileNotFoundError, IsADirectoryError
+        No such file.
+    ValueError
+        An unknown format, a damaged file, a column that is not there.
+    BadRow
+        (While iterating.) A row that cannot be read, with its line.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "flights.csv")
+    >>> _ = path.write_text("dest,hour,carrier,late\\nIAH,5,UA,0\\nMIA,6,AA,1\\nIAH,7,,1\\n")
+    >>> stream = open_stream(path, task="dest", label="late")
+    >>> for chunk in stream:
+    ...     print(chunk.X.shape, chunk.y, chunk.task)
+    (3, 5) [0. 1. 1.] ['IAH' 'MIA' 'IAH']
+    >>> stream.feature_names
+    ['constant', 'hour', 'carrier=UA', 'carrier=AA', 'carrier=missing']
+    >>> stream.notes[1]
+    'carrier: text, 2 values one-hot, 1 missing'
+    """
+    path = os.fspath(path)
+    if chunk_rows < 1:
+        raise ValueError(f"chunk_rows is {chunk_rows}, expected at least 1")
+    format = choose_format(path, format)
+    family = format if format in SPARSE else "table"
+    if state is not None and state["family"] != family:
+        raise ValueError(
+            f"{path} is read as {family}, but the saved state is of {state['family']}: formats differ"
+        )
+    target = Labels.from_dict(state["labels"]) if state else Labels(kind, labels)
+    features = state["features"] if state else None
+    bad = BadRows(
+        "standard input" if path == STDIN else path, "row" if format in TYPED else "line", skip=skip_bad
+    )
+    if format in SPARSE:
+        if label or text or numeric or ignore:
+            raise ValueError(
+                f"{bad.name} is {format} text without columns: leave out label, text, numeric and ignore"
+            )
+        return _open_sparse(path, format, bad, target, features, task=task, chunk_rows=chunk_rows)
+    if label is None:
+        raise ValueError(f"{bad.name} is a table: label is missing, expected the column of the labels")
+    return _open_table(
+        path, format, bad, target, features,
+        task=task, label=label, text=text, numeric=numeric, ignore=ignore, chunk_rows=chunk_rows,
+    )  # fmt: skip
+
+
+def _open_sparse(
+    path: str,
+    format: str,
+    bad: BadRows,
+    labels: Labels,
+    features: State | None,
+    *,
+    task: str | None,
+    chunk_rows: int,
+) -> FileStream:
+    from shoal.files.libsvm import LibsvmReader
+    from shoal.files.vw import VWReader
+
+    if labels.numeric is False:
+        raise ValueError(f"labels is {labels.classes}, expected numbers, as the labels of {format} text are")
+    labels.numeric = True
+    source = ByteSource(path)
+    try:
+        make = LibsvmReader if format == "libsvm" else VWReader
+        reader = make(source, bad, labels, task=task, chunk_rows=chunk_rows, **(features or {}))
+    except BaseException:
+        source.close()
+        raise
+    return FileStream(reader, labels, bad, family=format, source=source)
+
+
+def _open_table(
+    path: str,
+    format: str,
+    bad: BadRows,
+    labels: Labels,
+    features: State | None,
+    *,
+    task: str | None,
+    label: str,
+    text: Collection[str],
+    numeric: Collection[str],
+    ignore: Collection[str],
+    chunk_rows: int,
+) -> FileStream:
+    from shoal.files.columnar import Columnar
+    from shoal.files.delimited import Delimited
+    from shoal.files.encoder import TableEncoder
+    from shoal.files.ndjson import NDJSON
+    from shoal.files.tables import TableFormat, TableReader
+
+    strings = format not in TYPED
+    encoder = TableEncoder(text, numeric, strings=strings)
+    if features is not None:
+        encoder = TableEncoder.from_dict(features, strings=strings)
+    source = ByteSource(path) if strings else None
+    try:
+        table: TableFormat
+        if source is None:
+            table = Columnar(path, cast(Literal["parquet", "arrow"], format), leave_out=ignore)
+        elif format == "ndjson":
+            table = NDJSON(source)
+        else:
+            table = Delimited(source, "," if format == "csv" else "\t")
+        reader = TableReader(
+            table, bad, labels, encoder,
+            label=label, task=task, ignore=ignore, named=[*text, *numeric], chunk_rows=chunk_rows,
+            every_row_has_every_column=format != "ndjson",
+        )  # fmt: skip
+    except BaseException:
+        if source is not None:
+            source.close()
+        raise
+    rows_total = table.n_rows if isinstance(table, Columnar) else None
+    return FileStream(reader, labels, bad, family="table", source=source, rows_total=rows_total)

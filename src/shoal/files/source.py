@@ -1,0 +1,104 @@
+"""Bytes of a file, a gzip file or standard input, a block at a time, with how many have been read."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from types import TracebackType
+from typing import cast
+
+from shoal.files.suggest import unknown_name
+
+BLOCK = 1 << 20  # large enough that the cost of a call to a parser does not show, small beside any memory
+STDIN = "-"
+
+
+def check_exists(path: str) -> None:
+    """Raise FileNotFoundError or IsADirectoryError, in one sentence with the nearest name."""
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder, expected a file")
+    if not os.path.exists(path):
+        folder = Path(path).parent
+        others = sorted(os.listdir(folder)) if folder.is_dir() else []
+        where = f"folder {folder} has no file" if folder.is_dir() else f"there is no folder {folder} for file"
+        raise FileNotFoundError(unknown_name(where, Path(path).name, others))
+
+
+class ByteSource:
+    """A file opened for reading from start to end, once.
+
+    Parameters
+    ----------
+    path : str
+        A path, unpacked on the fly if it ends in `.gz`, or "-" for standard input.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.name = "standard input" if path == STDIN else path
+        self.total_bytes: int | None = None
+        self._standard_input = path == STDIN
+        self._read = 0
+        if self._standard_input:
+            self._raw = cast(BufferedReader, sys.stdin.buffer)
+        else:
+            check_exists(path)
+            self._raw = open(path, "rb")  # noqa: SIM115 (closed by close)
+            self.total_bytes = os.fstat(self._raw.fileno()).st_size
+        packed = path.lower().endswith(".gz")
+        self._file = cast(BufferedReader, gzip.GzipFile(fileobj=self._raw)) if packed else self._raw
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far, as they lie in the file (packed, if it is packed)."""
+        return self._read
+
+    def blocks(self) -> Iterator[bytes]:
+        """Blocks of up to BLOCK bytes, without a byte order mark.
+
+        Standard input gives what has arrived: a slow producer is not waited for until a block is full.
+        """
+        read = self._file.read1 if self._standard_input else self._file.read
+        first = True
+        try:
+            while block := read(BLOCK):
+                self._read = self._read + len(block) if self._standard_input else self._raw.tell()
+                if first:
+                    block = self._without_mark(block)
+                    first = False
+                yield block
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise ValueError(f"{self.name} is damaged or not a gzip file: {error}") from None
+
+    def lines(self) -> Iterator[list[bytes]]:
+        """Complete lines without their line ends, a list for each block."""
+        rest = b""
+        for block in self.blocks():
+            lines = (rest + block).split(b"\n")
+            rest = lines.pop()
+            yield lines
+        if rest:
+            yield [rest]
+
+    def close(self) -> None:
+        """Close the file; standard input stays open, it is not ours."""
+        if not self._standard_input:
+            self._file.close()
+            self._raw.close()
+
+    def __enter__(self) -> ByteSource:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _without_mark(self, block: bytes) -> bytes:
+        if block.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise ValueError(f"{self.name} is UTF-16 text, expected UTF-8")
+        return block.removeprefix(b"\xef\xbb\xbf")

@@ -1,0 +1,154 @@
+"""From the batches of any table format to chunks of features, labels and task ids."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.files.bad_rows import BadRows
+from shoal.files.batches import Batch, Problem, join, regroup, split
+from shoal.files.columns import Values
+from shoal.files.encoder import TableEncoder
+from shoal.files.suggest import unknown_name
+from shoal.files.targets import Labels, State, read_tasks
+from shoal.rounds import Chunk
+
+SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
+
+
+class TableFormat(Protocol):
+    """What `Delimited`, `NDJSON` and `Columnar` have in common."""
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows in order; strings or typed columns."""
+
+
+class TableReader:
+    """Chunks from a table.
+
+    The first rows are read at once, so that a wrong column is found before anything is learnt.
+
+    Parameters
+    ----------
+    table : TableFormat
+    label, task : str, str or None
+        Their columns; a task of None puts all rows into one task.
+    ignore : collection of str
+        Columns that are no features.
+    every_row_has_every_column : bool
+        Not so in NDJSON, where a key of the saved state may well be absent.
+
+    Raises
+    ------
+    ValueError
+        A column that is not there (the message lists those that are), or that is asked to be two things.
+    """
+
+    def __init__(
+        self,
+        table: TableFormat,
+        bad: BadRows,
+        labels: Labels,
+        encoder: TableEncoder,
+        *,
+        label: str,
+        task: str | None,
+        ignore: Collection[str],
+        named: Collection[str],
+        chunk_rows: int,
+        every_row_has_every_column: bool,
+    ) -> None:
+        self._bad, self._labels, self._encoder = bad, labels, encoder
+        self._label, self._task, self._chunk_rows = label, task, chunk_rows
+        batches = table.batches()
+        head = _take(batches, SAMPLE)
+        self._batches = itertools.chain([head], batches)
+        sample = split(head, SAMPLE)[0].frame
+        known = encoder.column_names if every_row_has_every_column else []
+        for name in [label, *([task] if task is not None else []), *ignore, *named, *known]:
+            if name not in head.frame.columns:
+                raise ValueError(unknown_name(f"{bad.name} has no column", name, head.frame.columns))
+        if label == task:
+            raise ValueError(f"column {label!r} is both label and task, expected two columns")
+        self._not_features = {label, task, *ignore}
+        labels.decide(sample[label], strings=encoder.strings)
+        encoder.decide(self._features(sample))
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns of X so far."""
+        return self._encoder.feature_names
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All good rows in order; bad ones are reported."""
+        for batch in regroup(self._batches, self._chunk_rows):
+            yield from self._chunk(batch)
+
+    def notes(self) -> list[str]:
+        """What was done with each column."""
+        return self._encoder.notes()
+
+    def to_dict(self) -> State:
+        """The state of the encoder, for JSON."""
+        return self._encoder.to_dict()
+
+    def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.select(name for name in frame.columns if name not in self._not_features)
+
+    def _chunk(self, batch: Batch) -> Iterator[Chunk]:
+        """The chunk of a batch, or nothing if no row is good. Nothing is learnt from bad rows."""
+        frame = batch.frame
+        values, problems = self._encoder.read(self._features(frame))
+        tasks: NDArray[Any] | None = None
+        if self._task is not None:
+            tasks, found = read_tasks(frame[self._task])
+            problems += found
+        good = _without(np.arange(frame.height), problems)
+        # Labels last: a row that is bad anyway must not choose one of the two classes.
+        y, found = self._labels.read(frame[self._label].gather(good), strings=self._encoder.strings)
+        kept = _without(np.arange(len(good)), found)
+        problems += [(int(good[row]), problem) for row, problem in found]
+        self._report(batch, problems)
+        if len(kept) == 0:
+            return
+        rows = good[kept]
+        if len(rows) < frame.height:
+            values = _keep(values, rows, frame.height)
+        yield Chunk(self._encoder.encode(values, len(rows)), y[kept], None if tasks is None else tasks[rows])
+
+    def _report(self, batch: Batch, problems: list[Problem]) -> None:
+        """Report each bad line once, in file order."""
+        numbered = batch.problems + [(int(batch.lines[row]), problem) for row, problem in problems]
+        first: dict[int, str] = {}
+        for line, problem in numbered:
+            first.setdefault(line, problem)
+        for line in sorted(first):
+            self._bad.report(line, first[line])
+
+
+def _take(batches: Iterator[Batch], rows: int) -> Batch:
+    """One batch of at least that many rows, if there are as many."""
+    taken: list[Batch] = []
+    for batch in batches:
+        taken.append(batch)
+        if sum(len(other.lines) for other in taken) >= rows:
+            break
+    return join(taken)
+
+
+def _without(rows: NDArray[np.intp], problems: list[Problem]) -> NDArray[np.intp]:
+    """The rows that no problem names."""
+    good = np.ones(len(rows), np.bool_)
+    good[[row for row, _ in problems]] = False
+    return rows[good]
+
+
+def _keep(values: dict[str, Values], rows: NDArray[np.intp], n: int) -> dict[str, Values]:
+    mask = np.zeros(n, np.bool_)
+    mask[rows] = True
+    return {name: column.keep(mask) for name, column in values.items()}

@@ -1,0 +1,118 @@
+"""Labels and task ids: what a file says in these two places, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.files import columns
+from shoal.files.batches import Problem
+
+Target = Literal["binary", "regression"]
+State = dict[str, Any]  # what JSON can hold
+
+
+class Labels:
+    """The labels of a stream: real numbers, or two classes that are numbers or strings.
+
+    Parameters
+    ----------
+    kind : "binary" or "regression"
+        With "binary" a third label is a bad row.
+    labels : two values, optional
+        The two classes; without it they are the first two that the file holds.
+    """
+
+    def __init__(self, kind: Target, labels: Sequence[Any] | None = None) -> None:
+        if kind not in ("binary", "regression"):
+            raise ValueError(f"kind is {kind!r}, expected 'binary' or 'regression'")
+        if labels is not None and (isinstance(labels, str) or len(set(labels)) != 2 or kind == "regression"):
+            raise ValueError(f"labels is {labels!r}, expected the two labels of a binary stream")
+        self.kind = kind
+        self.numeric: bool | None = True if kind == "regression" else None
+        self.classes: list[Any] = []
+        if labels is not None:
+            given = pl.Series([str(label) for label in labels])
+            values, bad = columns.numbers(given)
+            self.numeric = len(bad) == 0 and not np.isnan(values).any()
+            self.classes = values.tolist() if self.numeric else given.to_list()
+
+    def decide(self, sample: pl.Series, *, strings: bool) -> None:
+        """Whether labels are numbers, from the first rows, unless that is known."""
+        if self.numeric is None:
+            self.numeric = columns.decide(sample, strings=strings) in ("numeric", None)
+
+    def read(self, column: pl.Series, *, strings: bool) -> tuple[NDArray[Any], list[Problem]]:
+        """(n,) labels as float64 or str, and the problems of the others (their entries mean nothing)."""
+        kind: columns.Kind = "numeric" if self.numeric else "text"
+        values, _ = columns.read(column, kind, strings=strings)
+        usable = values.present
+        if self.numeric:
+            numbers = values.numbers
+            usable = usable & (np.abs(numbers) <= columns.LARGEST)
+            found = pl.Series(numbers)
+        else:
+            found = values.texts[0]
+        problems = [(int(row), self._unusable(column, int(row))) for row in np.flatnonzero(~usable)]
+        if self.kind == "binary":
+            for label in self.refuse(found.filter(pl.Series(usable)).unique(maintain_order=True).to_list()):
+                rows = (found == label).fill_null(False).arg_true()
+                problems += [(int(row), self.third(label)) for row in rows]
+        if self.numeric:
+            return values.numbers, problems
+        return found.fill_null("").to_numpy().astype(np.str_), problems
+
+    def refuse(self, found: Sequence[Any]) -> list[Any]:
+        """Those of the labels, given in order of appearance, that would be a third."""
+        for label in found:
+            if len(self.classes) < 2 and label not in self.classes:
+                self.classes.append(label)
+        return [label for label in found if label not in self.classes]
+
+    def third(self, label: Any) -> str:
+        """What is wrong with a third label."""
+        return f"label {label!r} is a third one, expected {self._expected()} (regression takes any number)"
+
+    def to_dict(self) -> State:
+        """Everything that `from_dict` needs, for JSON."""
+        return {"kind": self.kind, "numeric": self.numeric, "classes": list(self.classes)}
+
+    @classmethod
+    def from_dict(cls, state: State) -> Labels:
+        """The labels as they were saved."""
+        labels = cls(state["kind"])
+        labels.numeric, labels.classes = state["numeric"], list(state["classes"])
+        return labels
+
+    def _unusable(self, column: pl.Series, row: int) -> str:
+        value = column[row]
+        found = "no label" if value is None or value == "" else f"label {value!r}"
+        return f"{found} in column {column.name!r}, expected {self._expected()}"
+
+    def _expected(self) -> str:
+        if self.classes:
+            return " or ".join(repr(label) for label in self.classes)
+        return "a finite number" if self.numeric else "a label"
+
+
+def read_tasks(column: pl.Series) -> tuple[NDArray[np.object_], list[Problem]]:
+    """(n,) task ids as strings, and the problems of the rows without one.
+
+    Ids are strings whatever the format, so that a model that learnt from CSV can go on with Parquet. Only an
+    empty field is a missing task: "NA" is a country.
+    """
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    text = column.cast(pl.String)
+    missing = (text.is_null() | (text == "")).fill_null(True)
+    text = text.fill_null("")
+    ids = text.unique(maintain_order=True)
+    # One string object a task and not one a row: dictionaries find the same object faster than an equal one.
+    codes = text.cast(pl.Enum(ids)).to_physical().to_numpy()
+    tasks = np.array([*ids.to_list(), None], dtype=np.object_)[codes]
+    where = f"no task in column {column.name!r}, expected a task id"
+    return tasks, [(int(row), where) for row in missing.arg_true()]

@@ -1,0 +1,44 @@
+"""A picture with what it says."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+from shoal.report.style import CONFIG
+
+TITLE_CHARACTERS, CAPTION_CHARACTERS = 84, 112  # a line
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One picture."""
+
+    name: str  # of its files
+    title: str  # what is seen, in one sentence
+    caption: str  # how to read it
+    chart: Any  # altair chart, without title
+
+    def spec(self) -> dict[str, Any]:
+        """The Vega-Lite description, for pages that set title and caption in text."""
+        spec: dict[str, Any] = self.chart.configure(**CONFIG).to_dict()
+        return spec
+
+    def save(self, path: Path) -> None:
+        """Write the picture with its title; the ending says as what."""
+        import vl_convert
+
+        title, subtitle = (
+            textwrap.wrap(self.title, TITLE_CHARACTERS),
+            textwrap.wrap(self.caption, CAPTION_CHARACTERS),
+        )
+        titled = self.chart.properties(title=alt.TitleParams(title, subtitle=subtitle), padding=24)
+        spec = titled.configure(**CONFIG).to_dict()
+        if path.suffix == ".png":
+            path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
+        else:
+            path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")

@@ -1,0 +1,167 @@
+"""Picture 2: what each task gains from sharing, by its size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from shoal.evaluation import Evaluation
+from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.report.figure import Figure
+from shoal.report.style import (
+    GAIN,
+    INK,
+    LOSS,
+    QUIET,
+    data,
+    listed,
+    main_metric,
+    panel_title,
+    rows_axis,
+    trend,
+)
+
+WIDTH, HEIGHT = 400, 320
+BASELINES = {"independent": "against one model per task", "pooled": "against one model for all tasks"}
+N_LABELS = 8
+
+
+def _gains(learner: Evaluation, baseline: Evaluation, metric: str) -> list[dict[str, Any]]:
+    """A record per task in which both have the metric."""
+    sign = 1 if metric in HIGHER_IS_BETTER else -1
+    records = []
+    for task, mine in learner.per_task.items():
+        theirs = baseline.per_task.get(task, {}).get(metric, np.nan)
+        gain = sign * (mine[metric] - theirs)
+        if not np.isnan(gain):
+            values = {"learner": mine[metric], "baseline": theirs, "gain": gain}
+            records.append({"task": str(task), "rows": mine["rows"], **values})
+    return records
+
+
+def _domain(gains: Sequence[float]) -> tuple[float, float]:
+    """The span of nearly all gains, zero in it: a tiny task or two must not flatten all others."""
+    low, high = np.quantile(gains, [0.02, 0.98]).tolist()
+    low, high = min(low, 0.0), max(high, 0.0)
+    margin = 0.15 * (high - low or 0.1)
+    return low - margin, high + margin
+
+
+def _placed(records: Iterable[dict[str, Any]], domain: tuple[float, float]) -> list[dict[str, Any]]:
+    """With the place on the picture: what lies beyond it is drawn at the edge, and says how far it is."""
+    low, high = domain
+    edge = 0.02 * (high - low)
+    placed = []
+    for record in records:
+        gain = record["gain"]
+        side = "above" if gain > high else "below" if gain < low else "inside"
+        text = record["task"] if side == "inside" else f"{record['task']} {gain:+.2f}"
+        y = float(np.clip(gain, low + edge, high - edge))
+        placed.append(record | {"y": y, "side": side, "text": text, "over": gain > high - 4 * edge})
+    return placed
+
+
+def _labelled(records: Sequence[Mapping[str, Any]], domain: tuple[float, float]) -> list[Mapping[str, Any]]:
+    """The most telling tasks (far from zero, or large), as many as have room for their names."""
+    x = np.log([record["rows"] for record in records])
+    x = WIDTH * (x - x.min()) / max(np.ptp(x), 1e-9)
+    gain, per_unit = np.array([record["y"] for record in records]), HEIGHT / (domain[1] - domain[0])
+    y = gain * per_unit
+    label_y = y + np.where([record["over"] for record in records], -12, 12)
+    outside = np.array([record["side"] != "inside" for record in records])
+    telling = np.abs(y) / HEIGHT + 0.35 * (x / WIDTH) ** 4 + outside
+    chosen: list[int] = []
+    for i in np.argsort(-telling):
+        reach = 3.5 * len(records[i]["text"])  # half the width of the name
+        crowd = (np.abs(x - x[i]) < reach + 4) & (np.abs(y - label_y[i]) < 11)
+        names = any(abs(x[j] - x[i]) < 2 * reach + 6 and abs(label_y[j] - label_y[i]) < 13 for j in chosen)
+        if not names and (outside[i] or not crowd.any()) and len(chosen) < N_LABELS:
+            chosen.append(int(i))
+    return [records[i] for i in chosen]
+
+
+def _draw(records: list[dict[str, Any]], domain: tuple[float, float], metric: str, title: str) -> Any:
+    rows = [record["rows"] for record in records]
+    records = _placed(records, domain)
+    axis = alt.Axis(format="+.2~f", tickCount=6, title=f"difference in {label(metric)}")
+    y = alt.Y("y:Q", scale=alt.Scale(domain=list(domain), nice=False), axis=axis)
+    shapes = alt.Scale(domain=["inside", "above", "below"], range=["circle", "triangle-up", "triangle-down"])
+    points = (
+        alt.Chart(data(records))
+        .mark_point(filled=True, opacity=0.75, stroke="white", strokeWidth=0.6)
+        .encode(
+            x=rows_axis(rows, "rows of the task"),
+            y=y,
+            size=alt.Size("rows:Q", scale=alt.Scale(range=[35, 190]), legend=None),
+            shape=alt.Shape("side:N", scale=shapes, legend=None),
+            color=alt.condition(alt.datum.gain >= 0, alt.value(GAIN), alt.value(LOSS)),
+            tooltip=[
+                alt.Tooltip("task:N"),
+                alt.Tooltip("rows:Q", format=","),
+                alt.Tooltip("learner:Q", title=label(metric), format=".4f"),
+                alt.Tooltip("baseline:Q", title=title, format=".4f"),
+                alt.Tooltip("gain:Q", format="+.4f"),
+            ],
+        )
+    )
+    zero = alt.Chart(data([{"y": 0}])).mark_rule(color=INK, strokeWidth=1).encode(y="y:Q")
+    line = trend(np.array(rows, float), np.array([record["y"] for record in records]))
+    smooth = (
+        alt.Chart(data({"rows": p["rows"], "y": p["value"]} for p in line))
+        .mark_line(color=INK, strokeWidth=2, opacity=0.85)
+        .encode(x="rows:Q", y="y:Q")
+    )
+    named = _labelled(records, domain)
+    text = [
+        alt.Chart(data(record for record in named if record["over"] == over))
+        .mark_text(fontSize=11, color=QUIET, dy=14 if over else -12)
+        .encode(x="rows:Q", y="y:Q", text="text:N")
+        for over in (False, True)
+    ]
+    return alt.layer(zero, points, smooth, *text).properties(
+        width=WIDTH, height=HEIGHT, title=panel_title(title)
+    )
+
+
+def gain_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
+    """The difference to each baseline, task by task; None without a baseline."""
+    name, learner = next(iter(evaluations.items()))
+    metric = main_metric(learner)
+    against = {
+        title: evaluations[key] for key, title in BASELINES.items() if key in evaluations and key != name
+    }
+    gains = {title: _gains(learner, baseline, metric) for title, baseline in against.items()}
+    gains = {title: records for title, records in gains.items() if records}
+    if not gains:
+        return None
+    domain = _domain([record["gain"] for records in gains.values() for record in records])
+    drawn = [_draw(records, domain, metric, title) for title, records in gains.items()]
+    return Figure("gain", _title(name, metric, gains), _caption(metric, gains), alt.hconcat(*drawn))
+
+
+def _title(name: str, metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:
+    verb = "raises" if metric in HIGHER_IS_BETTER else "lowers"
+    counts = [
+        f"of {sum(record['gain'] > 0 for record in records)} of {len(records)} tasks {title}"
+        for title, records in gains.items()
+    ]
+    return f"{name} {verb} the {label(metric)} {listed(counts)}"
+
+
+def _caption(metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:
+    """How to read it, and what small and large tasks gain."""
+    better = "" if metric in HIGHER_IS_BETTER else ", turned so that more is better"
+    sentences = [f"One point per task{better}; above zero sharing helps. The line is the local mean."]
+    for title, records in gains.items():
+        if len(records) < 6:
+            continue
+        by_size = [record["gain"] for record in sorted(records, key=lambda record: record["rows"])]
+        third = len(by_size) // 3
+        small, large = np.median(by_size[:third]), np.median(by_size[-third:])
+        sentences.append(
+            f"Median {title}: {small:+.3f} in the smallest third of tasks, {large:+.3f} in the largest."
+        )
+    return " ".join(sentences)

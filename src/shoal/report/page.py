@@ -1,0 +1,142 @@
+"""The report as one HTML page that needs no network: text, table and interactive pictures."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import metadata, resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from shoal.evaluation import Evaluation, Verdict
+from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.report.figure import Figure
+from shoal.report.figures import figures
+from shoal.report.style import main_metric
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    evaluations: Mapping[str, Evaluation],
+    *,
+    verdict: Verdict | None = None,
+    title: str = "Does sharing pay?",
+    subtitle: str | None = None,
+    notes: Sequence[str] = (),
+) -> None:
+    """Write the report: summary, verdict and pictures in one self-contained HTML file.
+
+    Parameters
+    ----------
+    path : path of the file; an old one is overwritten
+    evaluations : dict of name -> Evaluation
+        Of one stream; the learner first, then its baselines (see `shoal.report.figures`).
+    verdict : Verdict, optional
+        From `shoal.evaluation.compare`.
+    title, subtitle : str
+        Default subtitle: the number of rows and tasks.
+    notes : sequence of str
+        What was done to the data; the evaluations' own notes are added.
+
+    Raises
+    ------
+    ValueError
+        If `evaluations` is empty.
+    FileNotFoundError
+        If the folder of `path` does not exist.
+    """
+    import vl_convert
+
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} for the report does not exist; make it first")
+    drawn = figures(evaluations)
+    first = next(iter(evaluations.values()))
+    if subtitle is None:
+        subtitle = f"{first.rows:,} rows of {first.tasks:,} tasks, in one pass"
+    said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
+    sections = [_verdict(verdict), _table(evaluations), *map(_figure, drawn), _notes(said)]
+    page = Template(
+        resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")
+    ).substitute(
+        title=escape(title),
+        subtitle=escape(subtitle),
+        sections="\n".join(filter(None, sections)),
+        version=metadata.version("shoal"),
+        library=_for_script(vl_convert.javascript_bundle()),
+        specs=_for_script(json.dumps({figure.name: figure.spec() for figure in drawn}, allow_nan=False)),
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _for_script(code: str) -> str:
+    """Safe inside a script element: no text may close it."""
+    return code.replace("</", "<\\/").replace("<!--", "<\\!--")
+
+
+def _verdict(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return ""
+    kind = "verdict pays" if verdict.pays else "verdict"
+    heading = "Sharing pays" if verdict.pays else "Sharing does not clearly pay"
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in (verdict.overall, verdict.smallest))
+    return f'<section class="{kind}"><h2>{heading}</h2>{sentences}</section>'
+
+
+def _table(evaluations: Mapping[str, Evaluation]) -> str:
+    """A row per learner; the best value of each metric is bold."""
+    first = next(iter(evaluations.values()))
+    main = main_metric(first)
+    columns: dict[str, tuple[list[float], str, int]] = {  # heading -> values, format, +1 if more is better
+        label(name): ([e.overall[name] for e in evaluations.values()], ".4f", _sign(name))
+        for name in first.overall
+    }
+    columns[f"{label(main)}, mean over tasks"] = (
+        [e.macro[main] for e in evaluations.values()],
+        ".4f",
+        _sign(main),
+    )
+    columns["rows updated on"] = [e.n_updates / e.rows for e in evaluations.values()], ".0%", 0
+    columns["seconds"] = [e.wall_seconds for e in evaluations.values()], ".2f", 0
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in ("learner", *columns))
+    cells = [
+        [_cell(values, i, form, sign) for values, form, sign in columns.values()]
+        for i in range(len(evaluations))
+    ]
+    body = "".join(
+        f"<tr><td>{escape(name)}</td>{''.join(row)}</tr>"
+        for name, row in zip(evaluations, cells, strict=True)
+    )
+    return (
+        '<section><h2>Scores</h2><p class="caption">Every row was answered before it was learnt. Seconds are those '
+        "spent in the learner, loading compiled code included.</p>"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></section>'
+    )
+
+
+def _sign(metric: str) -> int:
+    return 1 if metric in HIGHER_IS_BETTER else -1
+
+
+def _cell(values: Sequence[float], i: int, form: str, sign: int) -> str:
+    if np.isnan(values[i]):
+        return "<td>undefined</td>"
+    best = sign != 0 and len(values) > 1 and values[i] == sign * np.nanmax(sign * np.array(values))
+    return f"<td{' class=best' if best else ''}>{values[i]:{form}}</td>"
+
+
+def _figure(figure: Figure) -> str:
+    text = f'<h2>{escape(figure.title)}</h2><p class="caption">{escape(figure.caption)}</p>'
+    return f'<section>{text}<div class="chart" id="{figure.name}"></div></section>'
+
+
+def _notes(notes: Sequence[Any]) -> str:
+    if not notes:
+        return ""
+    items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
+    return f"<section><h2>Notes</h2><ul>{items}</ul></section>"

@@ -1,0 +1,112 @@
+"""How all pictures look: fonts, colours, scales, labels at the ends of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from shoal.evaluation import Evaluation
+from shoal.rounds import FloatArray
+
+FONT = "Inter, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
+INK, QUIET, RULE = "#1f2933", "#5f6b7a", "#e4e7eb"
+GAIN, LOSS = "#0072b2", "#d55e00"
+# Okabe and Ito's colours, told apart by readers of any colour vision; the learner first, then its baselines.
+COLOURS = (GAIN, LOSS, "#6b7280", "#009e73", "#cc79a7", "#a6761d")
+
+CONFIG: dict[str, Any] = {
+    "font": FONT,
+    "background": "white",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": QUIET, "labelFontSize": 12, "labelPadding": 6, "titleColor": INK, "titleFontSize": 12,
+        "titleFontWeight": "normal", "titlePadding": 10, "grid": True, "gridColor": RULE, "domain": False,
+        "ticks": False,
+    },
+    "axisX": {"grid": False, "domain": True, "domainColor": "#9aa5b1", "ticks": True, "tickColor": "#9aa5b1"},
+    "legend": {"labelColor": QUIET, "labelFontSize": 12, "titleColor": INK, "titleFontSize": 12,
+               "titleFontWeight": "normal"},
+    "header": {"labelColor": INK, "labelFontSize": 13},
+    "title": {"anchor": "start", "color": INK, "fontSize": 17, "fontWeight": 600, "subtitleColor": QUIET,
+              "subtitleFontSize": 13, "subtitlePadding": 6, "offset": 18, "lineHeight": 22},
+    "concat": {"spacing": 48},
+}  # fmt: skip
+
+
+def data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
+    """Records as chart data. (Not a data frame: those are limited in rows.)"""
+    return alt.InlineData(values=[dict(record) for record in records])
+
+
+def colour(names: Sequence[str]) -> alt.Color:
+    """One colour per evaluation, without a legend: lines carry their names."""
+    range_ = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
+    return alt.Color("name:N", scale=alt.Scale(domain=list(names), range=range_), legend=None)
+
+
+def rows_axis(values: Iterable[float], title: str, **options: Any) -> alt.X:
+    """A logarithmic axis of row counts, with a tick at each power of ten it spans (1, 2, 5 if few)."""
+    low, high = min(values), max(values)
+    steps = (1,) if high / low > 50 else (1, 2, 5)
+    ticks = [s * 10**p for p in range(10) for s in steps if low * 0.8 <= s * 10**p <= high * 1.25]
+    scale = alt.Scale(type="log", domain=[low * 0.85, high * 1.15], nice=False)
+    # d3 writes 10k for 10,000; readers read 10,000.
+    return alt.X("rows:Q", scale=scale, axis=alt.Axis(values=ticks, format=",", title=title), **options)
+
+
+def spread(values: Sequence[float], gap: float) -> list[float]:
+    """The values moved apart as little as keeps them `gap` from each other: places for labels.
+
+    Examples
+    --------
+    >>> spread([1.0, 1.0, 5.0], 1.0)
+    [0.5, 1.5, 5.0]
+    """
+    order = np.argsort(values, kind="stable")
+    groups: list[list[float]] = []  # of neighbours that touch: [centre, size]
+    for value in np.asarray(values, float)[order]:
+        groups.append([float(value), 1.0])
+        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < gap * (groups[-1][1] + groups[-2][1]) / 2:
+            (a, m), (b, n) = groups[-2], groups.pop()
+            groups[-1] = [(a * m + b * n) / (m + n), m + n]
+    places = [centre + gap * (i - (size - 1) / 2) for centre, size in groups for i in range(int(size))]
+    moved = np.empty(len(places))
+    moved[order] = places
+    return [float(place) for place in moved]
+
+
+def trend(rows: FloatArray, values: FloatArray, n_points: int = 60) -> list[dict[str, float]]:
+    """A smooth line through the points: weighted means of neighbours on the logarithmic axis.
+
+    It is drawn only where at least four points' worth of weight carry it, perhaps nowhere.
+    """
+    x = np.log(rows)
+    width = max(np.ptp(x) / 8, 1e-9)
+    grid = np.linspace(x.min(), x.max(), n_points)
+    weights = np.exp(-0.5 * ((grid[:, None] - x) / width) ** 2)
+    line = weights @ values / weights.sum(axis=1)
+    carried = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) >= 4
+    return [
+        {"rows": float(a), "value": float(b)}
+        for a, b in zip(np.exp(grid[carried]), line[carried], strict=True)
+    ]
+
+
+def panel_title(text: str) -> alt.TitleParams:
+    """The title of one panel of several."""
+    return alt.TitleParams(text, fontSize=13, offset=10)
+
+
+def main_metric(evaluation: Evaluation) -> str:
+    """The metric a run is judged by."""
+    return next(
+        (name for name in ("auc", "rmse") if name in evaluation.overall), next(iter(evaluation.overall))
+    )
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

@@ -1,0 +1,105 @@
+"""Picture 4: how often a row of each task led to an update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from shoal.evaluation import Evaluation
+from shoal.report.figure import Figure
+from shoal.report.style import colour, data, rows_axis, spread, trend
+
+WIDTH, HEIGHT = 700, 300
+LABEL_HEIGHT = 16
+
+
+def _shares(evaluations: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "task": str(task),
+            "rows": of["rows"],
+            "updates": of["updates"],
+            "share": of["updates"] / of["rows"],
+        }
+        for name, evaluation in evaluations.items()
+        for task, of in evaluation.per_task.items()
+    ]
+
+
+def _lines(shares: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
+    lines = []
+    for name in names:
+        mine = [share for share in shares if share["name"] == name]
+        rows, values = (np.array([share[key] for share in mine], float) for key in ("rows", "share"))
+        lines += [{"name": name, "rows": p["rows"], "share": p["value"]} for p in trend(rows, values)]
+    return lines
+
+
+def updates_figure(evaluations: Mapping[str, Evaluation]) -> Figure:
+    """The share of rows that led to an update, by size of the task."""
+    names = list(evaluations)
+    shares = _shares(evaluations)
+    lines = _lines(shares, names)
+    top = max(share["share"] for share in shares)
+    y = alt.Y(
+        "share:Q",
+        title=None,
+        scale=alt.Scale(domain=[0, 1.05 * top or 1], nice=False),
+        axis=alt.Axis(format="%"),
+    )
+    points = (
+        alt.Chart(data(shares))
+        .mark_circle(size=34)
+        .encode(
+            x=rows_axis([share["rows"] for share in shares], "rows of the task"),
+            y=y,
+            color=colour(names),
+            opacity=alt.condition(alt.datum.name == names[0], alt.value(0.6), alt.value(0.3)),
+            tooltip=[
+                alt.Tooltip("name:N", title="learner"),
+                alt.Tooltip("task:N"),
+                alt.Tooltip("rows:Q", format=","),
+                alt.Tooltip("updates:Q", format=","),
+                alt.Tooltip("share:Q", format=".1%"),
+            ],
+        )
+    )
+    smooth = (
+        alt.Chart(data(lines))
+        .mark_line()
+        .encode(
+            x="rows:Q",
+            y="share:Q",
+            color=colour(names),
+            strokeWidth=alt.condition(alt.datum.name == names[0], alt.value(3), alt.value(1.8)),
+        )
+    )
+    ends = list({point["name"]: point for point in lines}.values())
+    places = spread([end["share"] for end in ends], LABEL_HEIGHT * 1.05 * (top or 1) / HEIGHT)
+    text = (
+        alt.Chart(data(end | {"place": place} for end, place in zip(ends, places, strict=True)))
+        .mark_text(align="left", dx=10, fontSize=12, baseline="middle")
+        .encode(x="rows:Q", y="place:Q", text="name:N", color=colour(names))
+    )
+    chart = alt.layer(points, smooth, text).properties(width=WIDTH, height=HEIGHT)
+    caption = "Share of a task's rows that led to an update, one point per task; lines are local means."
+    return Figure("updates", _title(names[0], evaluations[names[0]]), caption, chart)
+
+
+def _title(name: str, evaluation: Evaluation) -> str:
+    if evaluation.n_updates == evaluation.rows:
+        return f"{name} made an update on every row"
+    by_size = sorted(evaluation.per_task.values(), key=lambda of: of["rows"])
+    third = max(len(by_size) // 3, 1)
+    small, large = (
+        sum(of["updates"] for of in group) / sum(of["rows"] for of in group)
+        for group in (by_size[:third], by_size[-third:])
+    )
+    share = f"{name} made an update on {evaluation.n_updates / evaluation.rows:.0%} of all rows"
+    if len(by_size) < 6:
+        return share
+    return f"{share}: on {small:.0%} in the smallest third of tasks, on {large:.0%} in the largest"

@@ -1,0 +1,203 @@
+"""The metrics equal scikit-learn's, overall and for each task, however the stream is cut."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn import metrics as sk
+
+from shoal.evaluation.metrics import METRICS, choose
+from shoal.evaluation.ranking import Ranking, aucs
+from shoal.evaluation.scoreboard import Scoreboard
+from shoal.evaluation.sums import Confusion, Residuals
+
+N_TASKS = 40
+
+
+@pytest.fixture(params=range(3))
+def rows(request):
+    """Task codes, labels and scores with many ties; some tasks have few rows or one label."""
+    rng = np.random.default_rng(request.param)
+    code = (N_TASKS * rng.random(2_000) ** 3).astype(np.int64)
+    truth = np.where(rng.random(2_000) < 0.3, 1.0, -1.0)
+    truth[code == 3] = 1.0
+    score = np.round(truth * 0.3 + rng.normal(size=2_000), 1)
+    return code, truth, score
+
+
+def fed(metric, code, truth, score, cuts=(0, 1, 17, 900, 2_000)):
+    for first, last in pairwise(cuts):
+        metric.update(code[first:last], truth[first:last], score[first:last], N_TASKS)
+    return metric.values(N_TASKS)
+
+
+def assert_equals(values, reference, code, truth, score):
+    assert values.overall == pytest.approx(reference(truth, score), rel=1e-12)
+    for task in range(N_TASKS):
+        mine = code == task
+        expected = reference(truth[mine], score[mine]) if mine.any() else np.nan
+        assert values.per_task[task] == pytest.approx(expected, rel=1e-9, nan_ok=True), f"task {task}"
+
+
+def auc_or_nan(truth, score):
+    return sk.roc_auc_score(truth, score) if len(set(truth)) == 2 else np.nan
+
+
+def f1_of(label):
+    def f1(truth, score):
+        predicted = np.where(score >= 0, 1.0, -1.0)
+        if label not in truth and label not in predicted:
+            return np.nan
+        return sk.f1_score(truth, predicted, pos_label=label, labels=[-1.0, 1.0], zero_division=0)
+
+    return f1
+
+
+def error_of(truth, score):
+    return 1 - sk.accuracy_score(truth, np.where(score >= 0, 1.0, -1.0))
+
+
+@pytest.mark.parametrize(
+    ("metric", "name", "reference"),
+    [
+        (Ranking, "auc", auc_or_nan),
+        (Confusion, "error", error_of),
+        (Confusion, "f1_positive", f1_of(1.0)),
+        (Confusion, "f1_negative", f1_of(-1.0)),
+    ],
+)
+def test_binary_metrics_equal_scikit_learns(rows, metric, name, reference):
+    assert (rows[2] == 0).any(), "margin 0 must occur: it predicts +1"
+    assert_equals(fed(metric(), *rows)[name], reference, *rows)
+
+
+def explained(truth, prediction):
+    return sk.explained_variance_score(truth, prediction) if len(set(truth)) > 1 else np.nan
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("mae", sk.mean_absolute_error),
+        ("rmse", sk.root_mean_squared_error),
+        ("explained_variance", explained),
+    ],
+)
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+def test_regression_metrics_equal_scikit_learns(rows, name, reference, offset):
+    code, _, score = rows
+    truth = offset + 2.0 * score + np.random.default_rng(0).normal(size=len(score)) + code
+    truth[code == 5] = offset  # constant targets: explained variance is undefined
+    assert_equals(fed(Residuals(), code, truth, score + offset)[name], reference, code, truth, score + offset)
+
+
+def test_explained_variance_of_constant_targets_is_undefined_and_not_hugely_negative():
+    metric = Residuals()
+    code, truth = np.array([0, 1, 1, 2]), np.full(4, 0.1)
+    metric.update(code, truth, np.array([0.0, 0.2, 0.1, 0.4]), 4)
+    assert np.isnan(metric.values(4)["explained_variance"].overall)
+
+
+def test_auc_of_nothing_and_of_one_label_is_undefined():
+    none = np.zeros(0)
+    overall, per_task = aucs(none.astype(np.int64), none > 0, none, 2)
+    assert np.isnan(overall)
+    assert np.isnan(per_task).all()
+    assert np.isnan(Ranking().values(3)["auc"].per_task).all()
+
+
+class TestSample:
+    def rows(self, n=20_000):
+        rng = np.random.default_rng(1)
+        truth = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+        return np.zeros(n, np.int64), truth, truth + rng.normal(size=n)
+
+    def test_beyond_the_limit_a_sample_stands_for_all_rows_and_the_reader_is_told(self):
+        code, truth, score = self.rows()
+        metric = Ranking(max_scores=5_000)
+        for first in range(0, len(code), 700):
+            metric.update(
+                code[first : first + 700], truth[first : first + 700], score[first : first + 700], 1
+            )
+        exact = sk.roc_auc_score(truth, score)
+        assert metric.values(1)["auc"].overall == pytest.approx(exact, abs=0.03)
+        assert metric.notes() == ["AUC is that of a uniform sample of 5,000 of 20,000 rows"]
+
+    def test_up_to_the_limit_nothing_is_said(self):
+        metric = Ranking(max_scores=20_000)
+        metric.update(*self.rows(), 1)
+        assert metric.notes() == []
+
+    def test_every_row_has_the_same_chance(self):
+        """The kept rows' mean position is that of a uniform sample (its spread is known), at any chunking."""
+        n, kept = 20_000, 2_000
+        position = np.arange(n, dtype=float)  # stands in for the score
+        samples = []
+        for size in (1, 999, n):
+            metric = Ranking(max_scores=kept)
+            for first in range(0, n, size):
+                piece = position[first : first + size]
+                metric.update(np.zeros(len(piece), np.int64), piece, piece, 1)
+            samples.append(metric._joined()[2].copy())
+        assert np.array_equal(samples[0], samples[1])
+        assert np.array_equal(samples[0], samples[2])
+        assert len(np.unique(samples[0])) == kept
+        spread = n / np.sqrt(12 * kept)
+        assert abs(samples[0].mean() - n / 2) < 4 * spread
+
+
+class TestScoreboard:
+    def board(self, rows, cuts, window=300):
+        board = Scoreboard(*choose(None, "binary"), window)
+        for first, last in pairwise(cuts):
+            board.update(*(column[first:last] for column in rows), N_TASKS)
+        return board
+
+    @pytest.mark.parametrize("cuts", [(0, 2_000), (0, 100, 1_750, 2_000), tuple(range(0, 2_001, 50))])
+    def test_the_window_holds_exactly_the_last_rows(self, rows, cuts):
+        code, truth, score = (column[-300:] for column in rows)
+        windowed = self.board(rows, cuts).windowed(N_TASKS)
+        assert windowed.overall["auc"] == pytest.approx(sk.roc_auc_score(truth, score))
+        assert windowed.overall["error"] == pytest.approx(error_of(truth, score))
+        assert windowed.rows.tolist() == np.bincount(code, minlength=N_TASKS).tolist()
+
+    def test_since_last_starts_anew_and_the_total_goes_on(self, rows):
+        board = self.board([column[:1_000] for column in rows], (0, 1_000))
+        assert board.since_last(N_TASKS).overall == board.total(N_TASKS).overall
+        code, truth, score = (column[1_000:] for column in rows)
+        board.update(code, truth, score, N_TASKS)
+        assert board.since_last(N_TASKS).overall["auc"] == pytest.approx(sk.roc_auc_score(truth, score))
+        assert board.total(N_TASKS).overall["auc"] == pytest.approx(sk.roc_auc_score(rows[1], rows[2]))
+
+    def test_macro_is_the_mean_over_tasks_where_it_is_defined(self, rows):
+        code, truth, score = rows
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            per_task = [auc_or_nan(truth[code == k], score[code == k]) for k in range(N_TASKS)]
+        assert np.isnan(per_task).any()
+        total = self.board(rows, (0, 2_000)).total(N_TASKS)
+        assert total.macro["auc"] == pytest.approx(np.nanmean(per_task))
+
+    def test_tasks_may_appear_at_any_time(self):
+        board = Scoreboard(*choose(["error"], "binary"), 10)
+        for k in range(100):
+            board.update(np.array([k]), np.array([1.0]), np.array([1.0 if k % 2 else -1.0]), k + 1)
+        assert board.total(100).per_task["error"].tolist() == [1.0, 0.0] * 50
+
+
+class TestChoice:
+    def test_defaults_are_all_metrics_of_the_kind_from_one_accumulator_per_family(self):
+        makers, names = choose(None, "binary")
+        assert tuple(names) == METRICS["binary"]
+        assert makers == [Confusion, Ranking]
+
+    def test_what_is_not_asked_for_is_not_computed(self):
+        assert choose(["error"], "binary") == ([Confusion], ["error"])
+
+    @pytest.mark.parametrize(("name", "kind"), [("auk", "binary"), ("auc", "regression"), ("mae", "binary")])
+    def test_a_wrong_name_is_refused_with_those_there_are(self, name, kind):
+        with pytest.raises(ValueError, match=f"{name}.*{kind}.*expected one of.*{METRICS[kind][0]}"):
+            choose([name], kind)
