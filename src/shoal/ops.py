@@ -126,48 +126,36 @@ def open_round(rounds: Rounds, r: int, clock: NDArray[np.int64]) -> tuple[int, i
     return first, last
 
 
-BLOCK = 8  # tasks are padded to blocks of one AVX-512 register or one cache line of float64
+LANES = 16  # tasks are padded to what one turn of the compiler's AVX loop takes, so that none is left over
 
 
 def padded(n_tasks: int) -> int:
-    """The number of tasks, rounded up to whole blocks."""
-    return -(-n_tasks // BLOCK) * BLOCK
+    """The number of tasks, rounded up to whole turns."""
+    return -(-n_tasks // LANES) * LANES
 
 
 @jit_in_order
 def dot_all(rounds: Rounds, row: int, weights: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-    """out[k] <- <w_k, x> for all tasks, the columns of `weights` (features, padded tasks)."""
+    """out[k] <- <w_k, x> for all tasks k, the columns of `weights` (features, padded tasks)."""
     dense = rounds.width > 0
     start = row * rounds.width if dense else rounds.indptr[row]
     n = rounds.width if dense else rounds.indptr[row + 1] - start
-    for block in range(0, weights.shape[1], BLOCK):
-        s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-        for p in range(n):
-            w = weights[p if dense else rounds.indices[start + p]]
-            v = rounds.values[start + p]
-            s0 += v * w[block]
-            s1 += v * w[block + 1]
-            s2 += v * w[block + 2]
-            s3 += v * w[block + 3]
-            s4 += v * w[block + 4]
-            s5 += v * w[block + 5]
-            s6 += v * w[block + 6]
-            s7 += v * w[block + 7]
-        out[block], out[block + 1], out[block + 2], out[block + 3] = s0, s1, s2, s3
-        out[block + 4], out[block + 5], out[block + 6], out[block + 7] = s4, s5, s6, s7
+    out[:] = 0.0
+    for p in range(n):
+        w = weights[np.uint32(p if dense else rounds.indices[start + p])]
+        v = rounds.values[start + p]
+        for k in range(len(w)):
+            out[k] += v * w[k]
 
 
-@jit
+@jit_in_order
 def add_to_all(rounds: Rounds, row: int, scales: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
-    """w_k <- w_k + scales[k] x for all tasks; blocks whose scales are all zero are left out."""
+    """w_k <- w_k + scales[k] x for all tasks k."""
     dense = rounds.width > 0
     start = row * rounds.width if dense else rounds.indptr[row]
     n = rounds.width if dense else rounds.indptr[row + 1] - start
-    for block in range(0, weights.shape[1], BLOCK):
-        scale = scales[block : block + BLOCK]
-        if not scale.any():
-            continue
-        for p in range(n):
-            w = weights[p if dense else rounds.indices[start + p], block : block + BLOCK]
-            for k in range(BLOCK):
-                w[k] += scale[k] * rounds.values[start + p]
+    for p in range(n):
+        w = weights[np.uint32(p if dense else rounds.indices[start + p])]
+        v = rounds.values[start + p]
+        for k in range(len(w)):
+            w[k] += scales[k] * v

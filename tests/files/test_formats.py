@@ -37,7 +37,7 @@ def test_every_table_format_gives_the_same(format, table, tmp_path, whole):
     found.same(expected)
 
 
-@pytest.mark.parametrize("chunk_rows", [1, 7, 999, 1_000, 2_500])
+@pytest.mark.parametrize("chunk_rows", [1, 7, 999, 1_000, 2_000])
 @pytest.mark.parametrize("format", ["csv", "ndjson", "parquet"])
 def test_chunks_change_no_value(format, chunk_rows, table, tmp_path, whole, monkeypatch):
     table = table.head(2_300) if chunk_rows > 1 else table.slice(900, 1_200)

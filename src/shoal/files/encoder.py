@@ -67,12 +67,15 @@ class TableEncoder:
             raise ValueError(f"columns {both} are both in text and in numeric, expected one of them")
         self.feature_names = [CONSTANT]
         self.strings = strings
+        self._restored = False
         self._given: dict[str, Kind] = {**dict.fromkeys(text, "text"), **dict.fromkeys(numeric, "numeric")}
         self._limit, self._buckets = limit, buckets
         self._columns: dict[str, Column | None] = {}  # None: no value seen yet, so the kind is open
 
     def decide(self, sample: pl.DataFrame) -> None:
-        """Choose the kind of every column from the first rows of the stream."""
+        """Choose the kind of every column from the first rows of the stream; a restored encoder knows them."""
+        if self._restored:
+            return
         for column in sample:
             self._open(column, born=True)
 
@@ -116,6 +119,7 @@ class TableEncoder:
     def from_dict(cls, state: State, *, strings: bool = False) -> TableEncoder:
         """The encoder as it was saved; the next file may have another format."""
         encoder = cls(strings=strings, limit=state["limit"], buckets=state["buckets"])
+        encoder._restored = True
         encoder.feature_names = list(state["feature_names"])
         encoder._given = dict(state["given"])
         sizes = {"limit": state["limit"], "buckets": state["buckets"]}

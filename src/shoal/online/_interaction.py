@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal import losses
-from shoal.ops import ROUNDS, dot, jit, open_round
+from shoal.ops import ROUNDS, add_to_all, dot, jit, open_round
 from shoal.relations import Factors, rates_column
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -54,19 +54,6 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @jit
-def move_all(rounds: Rounds, row: int, step: float, column: FloatArray, state: State) -> None:
-    """W <- W + step x column^T."""
-    dense = rounds.width > 0
-    start = row * rounds.width if dense else rounds.indptr[row]
-    n = rounds.width if dense else rounds.indptr[row + 1] - start
-    for p in range(n):
-        weights = state.weights[p if dense else rounds.indices[start + p]]
-        change = step * rounds.values[start + p]
-        for k in range(len(column)):
-            weights[k] += change * column[k]
-
-
-@jit
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     column = np.empty(state.weights.shape[1])
     for r in range(len(rounds.starts) - 1):
@@ -80,5 +67,6 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
             if slope != 0.0:
                 rates_column(settings.factors, rounds.task[row], column)
-                move_all(rounds, row, -step * slope, column, state)
+                column *= -step * slope
+                add_to_all(rounds, row, column, state.weights)
                 state.updates[rounds.task[row]] += 1

@@ -18,7 +18,7 @@ import numpy as np
 
 from shoal.learner import Classifier, Learner
 from shoal.losses import is_mistake
-from shoal.ops import BLOCK, ROUNDS, TASKS, add_to_all, dot, dot_all, jit, padded
+from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, jit, padded
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -113,13 +113,27 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @jit
-def predict_present(rounds: Rounds, row: int, tasks: IntArray, everyone: bool, W: FloatArray, out: FloatArray) -> None:
+def predict_present(
+    rounds: Rounds, row: int, tasks: IntArray, n_tasks: int, everyone: bool, W: FloatArray, out: FloatArray
+) -> None:
     """The row's margins under the learners of the present tasks, or under everyone's where that costs no more."""
-    if everyone or len(tasks) * BLOCK >= W.shape[1]:
+    if everyone or len(tasks) * LANES >= n_tasks:
         dot_all(rounds, row, W, out)
     else:
         for k in tasks:
             out[k] = dot(rounds, row, W[:, k])
+
+
+@jit
+def spread(rounds: Rounds, row: int, pull: FloatArray, padded_pull: FloatArray, W: FloatArray) -> None:
+    """w_k <- w_k + pull_k x; column by column where few learners move."""
+    n_moving = np.count_nonzero(pull)
+    if n_moving * LANES >= len(pull):
+        add_to_all(rounds, row, padded_pull, W)
+    elif n_moving > 0:
+        for k in range(len(pull)):
+            if pull[k] != 0.0:
+                add(rounds, row, pull[k], W[:, k])
 
 
 @jit
@@ -139,7 +153,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         any_fired = False
         for j in range(n):
             row = first + j
-            predict_present(rounds, row, tasks, settings.follow, state.weights, margins[j])
+            predict_present(rounds, row, tasks, n_tasks, settings.follow, state.weights, margins[j])
             f, y = margins[j, tasks[j]], rounds.y[row]
             if len(decisions) > 0:
                 decisions[row] = f
@@ -164,7 +178,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         if settings.follow and n < n_tasks:  # absent tasks borrow the rows on which their own learner erred
             borrow(rounds, first, tasks, fired, C * (1.0 - alpha), margins, pull, state)
         for j in range(n):
-            add_to_all(rounds, first + j, pull[j], state.weights)
+            spread(rounds, first + j, pull[j, :n_tasks], pull[j], state.weights)
         rate = C * (1.0 - alpha) / settings.lam
         if rate > 0.0 or settings.threshold:
             for i in range(n):

@@ -25,7 +25,7 @@ from shoal.report.style import (
 )
 
 WIDTH, HEIGHT = 400, 320
-BASELINES = {"independent": "against one model per task", "pooled": "against one model for all tasks"}
+BASELINES = {"independent": "one model per task", "pooled": "one model for all tasks"}
 N_LABELS = 8
 
 
@@ -59,8 +59,9 @@ def _placed(records: Iterable[dict[str, Any]], domain: tuple[float, float]) -> l
         gain = record["gain"]
         side = "above" if gain > high else "below" if gain < low else "inside"
         text = record["task"] if side == "inside" else f"{record['task']} {gain:+.2f}"
-        y = float(np.clip(gain, low + edge, high - edge))
-        placed.append(record | {"y": y, "side": side, "text": text, "over": gain > high - 4 * edge})
+        placed.append(
+            record | {"y": float(np.clip(gain, low + edge, high - edge)), "side": side, "text": text}
+        )
     return placed
 
 
@@ -68,17 +69,20 @@ def _labelled(records: Sequence[Mapping[str, Any]], domain: tuple[float, float])
     """The most telling tasks (far from zero, or large), as many as have room for their names."""
     x = np.log([record["rows"] for record in records])
     x = WIDTH * (x - x.min()) / max(np.ptp(x), 1e-9)
-    gain, per_unit = np.array([record["y"] for record in records]), HEIGHT / (domain[1] - domain[0])
-    y = gain * per_unit
-    label_y = y + np.where([record["over"] for record in records], -12, 12)
+    y = HEIGHT * np.array([record["y"] for record in records]) / (domain[1] - domain[0])
     outside = np.array([record["side"] != "inside" for record in records])
+    half = np.array([3.5 * len(record["text"]) for record in records])  # of the width of the name
+    name_x, name_y = x + outside * (8 + half), y + ~outside * 12  # beside a point at the edge, above others
     telling = np.abs(y) / HEIGHT + 0.35 * (x / WIDTH) ** 4 + outside
     chosen: list[int] = []
     for i in np.argsort(-telling):
-        reach = 3.5 * len(records[i]["text"])  # half the width of the name
-        crowd = (np.abs(x - x[i]) < reach + 4) & (np.abs(y - label_y[i]) < 11)
-        names = any(abs(x[j] - x[i]) < 2 * reach + 6 and abs(label_y[j] - label_y[i]) < 13 for j in chosen)
-        if not names and (outside[i] or not crowd.any()) and len(chosen) < N_LABELS:
+        crowd = (np.abs(x - name_x[i]) < half[i] + 5) & (np.abs(y - name_y[i]) < 11)
+        crowd[i] = False
+        names = any(
+            abs(name_x[j] - name_x[i]) < half[i] + half[j] + 4 and abs(name_y[j] - name_y[i]) < 13
+            for j in chosen
+        )
+        if not names and not crowd.any() and len(chosen) < N_LABELS:
             chosen.append(int(i))
     return [records[i] for i in chosen]
 
@@ -114,16 +118,13 @@ def _draw(records: list[dict[str, Any]], domain: tuple[float, float], metric: st
         .mark_line(color=INK, strokeWidth=2, opacity=0.85)
         .encode(x="rows:Q", y="y:Q")
     )
-    named = _labelled(records, domain)
-    text = [
-        alt.Chart(data(record for record in named if record["over"] == over))
-        .mark_text(fontSize=11, color=QUIET, dy=14 if over else -12)
-        .encode(x="rows:Q", y="y:Q", text="text:N")
-        for over in (False, True)
-    ]
-    return alt.layer(zero, points, smooth, *text).properties(
-        width=WIDTH, height=HEIGHT, title=panel_title(title)
-    )
+    inside = alt.datum.side == "inside"
+    names = alt.Chart(data(_labelled(records, domain))).encode(x="rows:Q", y="y:Q", text="text:N")
+    style: dict[str, Any] = {"fontSize": 11, "color": QUIET}
+    above = names.transform_filter(inside).mark_text(dy=-12, **style)
+    beside = names.transform_filter(~inside).mark_text(align="left", dx=8, **style)
+    layers = alt.layer(zero, points, smooth, above, beside)
+    return layers.properties(width=WIDTH, height=HEIGHT, title=panel_title(f"against {title}"))
 
 
 def gain_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
@@ -143,18 +144,19 @@ def gain_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
 
 
 def _title(name: str, metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:
-    verb = "raises" if metric in HIGHER_IS_BETTER else "lowers"
     counts = [
-        f"of {sum(record['gain'] > 0 for record in records)} of {len(records)} tasks {title}"
+        f"{title} in {sum(record['gain'] > 0 for record in records)} of {len(records)} tasks"
         for title, records in gains.items()
     ]
-    return f"{name} {verb} the {label(metric)} {listed(counts)}"
+    return f"{name} beats {listed(counts)}, by {label(metric)}"
 
 
 def _caption(metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:
     """How to read it, and what small and large tasks gain."""
     better = "" if metric in HIGHER_IS_BETTER else ", turned so that more is better"
-    sentences = [f"One point per task{better}; above zero sharing helps. The line is the local mean."]
+    sentences = [
+        f"One point per task{better}; above zero sharing helps. The line is the local mean; triangles lie beyond."
+    ]
     for title, records in gains.items():
         if len(records) < 6:
             continue

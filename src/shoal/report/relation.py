@@ -106,20 +106,14 @@ def _draw(relation: Relation) -> Any:
         if i != j  # the diagonal says nothing about relations and would take the darkest colour
     ]
     font = float(np.clip(0.9 * SIDE / k, 5, 11))
-    axis = {
-        "labelFontSize": font,
-        "labelOverlap": False,
-        "grid": False,
-        "ticks": False,
-        "domain": False,
-        "title": None,
-    }
+    axis: dict[str, Any] = dict.fromkeys(("grid", "ticks", "domain", "labelOverlap"), False)
+    axis |= {"title": None, "labelFontSize": font, "labelPadding": 4}
     return (
         alt.Chart(data(records))
         .mark_rect()
         .encode(
-            x=alt.X("column:N", sort=names, axis=alt.Axis(labelAngle=-90, labelPadding=4, **axis)),
-            y=alt.Y("row:N", sort=names, axis=alt.Axis(labelPadding=4, **axis)),
+            x=alt.X("column:N", sort=names, axis=alt.Axis(labelAngle=-90, **axis)),
+            y=alt.Y("row:N", sort=names, axis=alt.Axis(**axis)),
             color=_colour(_off_diagonal(relation.values), relation.kind),
             tooltip=["row:N", "column:N", alt.Tooltip("value:Q", title=relation.kind, format=".4f")],
         )

@@ -10,9 +10,10 @@ import numpy as np
 
 from shoal.evaluation import Evaluation
 from shoal.report.figure import Figure
-from shoal.report.style import colour, data, rows_axis, spread, trend
+from shoal.report.style import colour, data, listed, rows_axis, spread, trend
 
-WIDTH, HEIGHT = 700, 300
+WIDTH, HEIGHT = 760, 300
+MAX_NAMES = 150
 LABEL_HEIGHT = 16
 
 
@@ -40,59 +41,75 @@ def _lines(shares: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any
 
 
 def updates_figure(evaluations: Mapping[str, Evaluation]) -> Figure:
-    """The share of rows that led to an update, by size of the task."""
+    """The share of rows that led to an update, by size of the task; their number where that share is always 1."""
     names = list(evaluations)
-    shares = _shares(evaluations)
+    title = _title(names[0], evaluations[names[0]])
+    if all(evaluation.n_updates == evaluation.rows for evaluation in evaluations.values()):
+        caption = f"Number of updates per task: a row, an update. The same holds for {listed(names[1:])}."
+        return Figure(
+            "updates", title, caption if names[1:] else caption.split(" The ")[0], _draw_counts(evaluations)
+        )
+    caption = "Share of a task's rows that led to an update, one point per task; lines are local means."
+    return Figure("updates", title, caption, _draw_shares(names, _shares(evaluations)))
+
+
+def _draw_shares(names: list[str], shares: list[dict[str, Any]]) -> Any:
     lines = _lines(shares, names)
-    top = max(share["share"] for share in shares)
-    y = alt.Y(
-        "share:Q",
-        title=None,
-        scale=alt.Scale(domain=[0, 1.05 * top or 1], nice=False),
-        axis=alt.Axis(format="%"),
-    )
+    top = 1.05 * max(share["share"] for share in shares) or 1.0
+    base = {"x": rows_axis([share["rows"] for share in shares], "rows of the task"), "color": colour(names)}
+    first = alt.datum.name == names[0]
+    y = alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(format="%"))
+    tooltip = ["name:N", "task:N", alt.Tooltip("rows:Q", format=","), alt.Tooltip("updates:Q", format=",")]
     points = (
         alt.Chart(data(shares))
         .mark_circle(size=34)
         .encode(
-            x=rows_axis([share["rows"] for share in shares], "rows of the task"),
+            **base,
             y=y,
-            color=colour(names),
-            opacity=alt.condition(alt.datum.name == names[0], alt.value(0.6), alt.value(0.3)),
-            tooltip=[
-                alt.Tooltip("name:N", title="learner"),
-                alt.Tooltip("task:N"),
-                alt.Tooltip("rows:Q", format=","),
-                alt.Tooltip("updates:Q", format=","),
-                alt.Tooltip("share:Q", format=".1%"),
-            ],
+            opacity=alt.condition(first, alt.value(0.6), alt.value(0.3)),
+            tooltip=[*tooltip, alt.Tooltip("share:Q", format=".1%")],
         )
     )
-    smooth = (
-        alt.Chart(data(lines))
-        .mark_line()
-        .encode(
-            x="rows:Q",
-            y="share:Q",
-            color=colour(names),
-            strokeWidth=alt.condition(alt.datum.name == names[0], alt.value(3), alt.value(1.8)),
-        )
-    )
+    width = alt.condition(first, alt.value(3), alt.value(1.8))
+    smooth = alt.Chart(data(lines)).mark_line().encode(**base, y="share:Q", strokeWidth=width)
     ends = list({point["name"]: point for point in lines}.values())
-    places = spread([end["share"] for end in ends], LABEL_HEIGHT * 1.05 * (top or 1) / HEIGHT)
+    places = spread([end["share"] for end in ends], LABEL_HEIGHT * top / HEIGHT)
     text = (
         alt.Chart(data(end | {"place": place} for end, place in zip(ends, places, strict=True)))
         .mark_text(align="left", dx=10, fontSize=12, baseline="middle")
-        .encode(x="rows:Q", y="place:Q", text="name:N", color=colour(names))
+        .encode(**base, y="place:Q", text="name:N")
     )
-    chart = alt.layer(points, smooth, text).properties(width=WIDTH, height=HEIGHT)
-    caption = "Share of a task's rows that led to an update, one point per task; lines are local means."
-    return Figure("updates", _title(names[0], evaluations[names[0]]), caption, chart)
+    return alt.layer(points, smooth, text).properties(width=WIDTH, height=HEIGHT)
+
+
+def _draw_counts(evaluations: Mapping[str, Evaluation]) -> Any:
+    name, evaluation = next(iter(evaluations.items()))
+    by_rows = sorted(evaluation.per_task.items(), key=lambda item: -item[1]["rows"])
+    records = [{"name": name, "task": str(task), "updates": of["updates"]} for task, of in by_rows]
+    names = [record["task"] for record in records]
+    few = len(names) <= MAX_NAMES
+    axis = alt.Axis(
+        labels=few, labelAngle=-90, labelOverlap=False, labelFontSize=min(11.0, 0.9 * WIDTH / len(names))
+    )
+    return (
+        alt.Chart(data(records))
+        .mark_circle(size=34, opacity=0.9)
+        .encode(
+            x=alt.X("task:N", sort=names, title="tasks, by number of rows", axis=axis),
+            y=alt.Y(
+                "updates:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format=",", tickCount=5)
+            ),
+            color=colour([name]),
+            tooltip=["task:N", alt.Tooltip("updates:Q", format=",")],
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )
 
 
 def _title(name: str, evaluation: Evaluation) -> str:
     if evaluation.n_updates == evaluation.rows:
-        return f"{name} made an update on every row"
+        counts = [of["updates"] for of in evaluation.per_task.values()]
+        return f"{name} made an update on every row: {min(counts):,} to {max(counts):,} a task"
     by_size = sorted(evaluation.per_task.values(), key=lambda of: of["rows"])
     third = max(len(by_size) // 3, 1)
     small, large = (
