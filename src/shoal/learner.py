@@ -379,13 +379,27 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     # ---- persistence -------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file (safetensors with a JSON header), whole or not at all."""
+    def save(self, path: str | os.PathLike[str], *, companion: Any = None) -> None:
+        """Write the model to one file (safetensors with a JSON header), whole or not at all.
+
+        Parameters
+        ----------
+        path : path of the file
+        companion : JSON value, optional
+            What belongs to the model, such as how a file's columns became its features; `load_with_companion`
+            gives it back.
+
+        Raises
+        ------
+        ValueError
+            If a hyper-parameter or a task id has no plain form (a function, an object of your own).
+        """
         check_is_fitted(self)
         arrays: storage.Arrays = {}
         labels = self._labels
         header = {
             "class": type(self).__name__,
+            "companion": companion,
             "parameters": storage.to_json(self.get_params(deep=False), arrays, "parameter"),
             "tasks": storage.to_json(self.tasks_, arrays, "task id"),
             "features": {"count": self._columns.count, "names": self._columns.names and list(self._columns.names)},
@@ -523,6 +537,11 @@ def load(path: str | os.PathLike[str]) -> Learner:
     ValueError
         If the file is not a shoal model, or is truncated or damaged.
     """
+    return load_with_companion(path)[0]
+
+
+def load_with_companion(path: str | os.PathLike[str]) -> tuple[Learner, Any]:
+    """The model, and what was saved beside it (None if nothing was)."""
     import shoal
 
     header, arrays = storage.read(path)
@@ -531,4 +550,4 @@ def load(path: str | os.PathLike[str]) -> Learner:
         raise ValueError(f"{path} holds a {header['class']}, which this shoal does not know")
     learner = kind(**storage.from_json(header["parameters"], arrays))
     learner._restore(header, arrays)
-    return learner
+    return learner, header["companion"]

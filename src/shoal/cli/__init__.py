@@ -1,0 +1,10 @@
+"""The program `shoal`."""
+
+from __future__ import annotations
+
+
+def main() -> None:
+    """Entry point; everything else is imported when it is needed."""
+    from shoal.cli.app import start
+
+    start()

@@ -73,7 +73,7 @@ class TableEncoder:
         self._columns: dict[str, Column | None] = {}  # None: no value seen yet, so the kind is open
 
     def decide(self, sample: pl.DataFrame) -> None:
-        """Choose the kind of every column from the first rows of the stream; a restored encoder knows them."""
+        """Choose the kind of every column from the first rows; a restored encoder knows them."""
         if self._restored:
             return
         for column in sample:

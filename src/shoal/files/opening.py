@@ -34,7 +34,7 @@ def open_stream(
     variance, text and parts of dates are one-hot, missing values (in text formats: an empty field, NA, N/A,
     NaN, nan, null, None or ?) get an indicator, and the first feature is constant. The first 1,000 rows
     decide what a column is: numeric (or a date) if at least nine in ten of its values are, the others are
-    then bad rows. LIBSVM and VW features are taken as they are. How rows are cut into chunks changes no value.
+    then bad rows. LIBSVM and VW features are taken as they are. Chunks of another size change no value.
 
     Parameters
     ----------

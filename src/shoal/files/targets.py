@@ -57,11 +57,12 @@ class Labels:
             found = pl.Series(numbers)
         else:
             found = values.texts[0]
-        problems = [(int(row), self._unusable(column, int(row))) for row in np.flatnonzero(~usable)]
+        problems: list[Problem] = []
         if self.kind == "binary":
             for label in self.refuse(found.filter(pl.Series(usable)).unique(maintain_order=True).to_list()):
                 rows = (found == label).fill_null(False).arg_true()
                 problems += [(int(row), self.third(label)) for row in rows]
+        problems += [(int(row), self._unusable(column, int(row))) for row in np.flatnonzero(~usable)]
         if self.numeric:
             return values.numbers, problems
         return found.fill_null("").to_numpy().astype(np.str_), problems

@@ -59,9 +59,9 @@ def _placed(records: Iterable[dict[str, Any]], domain: tuple[float, float]) -> l
         gain = record["gain"]
         side = "above" if gain > high else "below" if gain < low else "inside"
         text = record["task"] if side == "inside" else f"{record['task']} {gain:+.2f}"
-        placed.append(
-            record | {"y": float(np.clip(gain, low + edge, high - edge)), "side": side, "text": text}
-        )
+        y = float(np.clip(gain, low + edge, high - edge))
+        beside = side != "inside" or y > high - 5 * edge  # no room for the name above
+        placed.append(record | {"y": y, "side": side, "text": text, "beside": beside})
     return placed
 
 
@@ -71,8 +71,9 @@ def _labelled(records: Sequence[Mapping[str, Any]], domain: tuple[float, float])
     x = WIDTH * (x - x.min()) / max(np.ptp(x), 1e-9)
     y = HEIGHT * np.array([record["y"] for record in records]) / (domain[1] - domain[0])
     outside = np.array([record["side"] != "inside" for record in records])
+    beside = np.array([record["beside"] for record in records])
     half = np.array([3.5 * len(record["text"]) for record in records])  # of the width of the name
-    name_x, name_y = x + outside * (8 + half), y + ~outside * 12  # beside a point at the edge, above others
+    name_x, name_y = x + beside * (8 + half), y + ~beside * 12
     telling = np.abs(y) / HEIGHT + 0.35 * (x / WIDTH) ** 4 + outside
     chosen: list[int] = []
     for i in np.argsort(-telling):
@@ -118,11 +119,10 @@ def _draw(records: list[dict[str, Any]], domain: tuple[float, float], metric: st
         .mark_line(color=INK, strokeWidth=2, opacity=0.85)
         .encode(x="rows:Q", y="y:Q")
     )
-    inside = alt.datum.side == "inside"
     names = alt.Chart(data(_labelled(records, domain))).encode(x="rows:Q", y="y:Q", text="text:N")
     style: dict[str, Any] = {"fontSize": 11, "color": QUIET}
-    above = names.transform_filter(inside).mark_text(dy=-12, **style)
-    beside = names.transform_filter(~inside).mark_text(align="left", dx=8, **style)
+    above = names.transform_filter("!datum.beside").mark_text(dy=-12, **style)
+    beside = names.transform_filter("datum.beside").mark_text(align="left", dx=8, **style)
     layers = alt.layer(zero, points, smooth, above, beside)
     return layers.properties(width=WIDTH, height=HEIGHT, title=panel_title(f"against {title}"))
 
@@ -155,7 +155,8 @@ def _caption(metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:
     """How to read it, and what small and large tasks gain."""
     better = "" if metric in HIGHER_IS_BETTER else ", turned so that more is better"
     sentences = [
-        f"One point per task{better}; above zero sharing helps. The line is the local mean; triangles lie beyond."
+        f"One point per task{better}; above zero sharing helps. The line is the local mean; "
+        "triangles lie beyond the picture."
     ]
     for title, records in gains.items():
         if len(records) < 6:
@@ -163,7 +164,6 @@ def _caption(metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:
         by_size = [record["gain"] for record in sorted(records, key=lambda record: record["rows"])]
         third = len(by_size) // 3
         small, large = np.median(by_size[:third]), np.median(by_size[-third:])
-        sentences.append(
-            f"Median {title}: {small:+.3f} in the smallest third of tasks, {large:+.3f} in the largest."
-        )
+        thirds = f"{small:+.3f} in the smallest third of tasks, {large:+.3f} in the largest"
+        sentences.append(f"Median against {title}: {thirds}.")
     return " ".join(sentences)

@@ -102,18 +102,17 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
     columns["rows updated on"] = [e.n_updates / e.rows for e in evaluations.values()], ".0%", 0
     columns["seconds"] = [e.wall_seconds for e in evaluations.values()], ".2f", 0
     head = "".join(f"<th>{escape(heading)}</th>" for heading in ("learner", *columns))
-    cells = [
-        [_cell(values, i, form, sign) for values, form, sign in columns.values()]
-        for i in range(len(evaluations))
-    ]
-    body = "".join(
-        f"<tr><td>{escape(name)}</td>{''.join(row)}</tr>"
-        for name, row in zip(evaluations, cells, strict=True)
+    body = ""
+    for i, name in enumerate(evaluations):
+        cells = "".join(_cell(values, i, form, sign) for values, form, sign in columns.values())
+        body += f"<tr><td>{escape(name)}</td>{cells}</tr>"
+    caption = (
+        "Every row was answered before it was learnt. Seconds are those spent in the learner, loading compiled "
+        "code included."
     )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     return (
-        '<section><h2>Scores</h2><p class="caption">Every row was answered before it was learnt. Seconds are those '
-        "spent in the learner, loading compiled code included.</p>"
-        f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></section>'
+        f'<section><h2>Scores</h2><p class="caption">{caption}</p><div class="scroll">{table}</div></section>'
     )
 
 

@@ -15,7 +15,7 @@ from shoal.rounds import FloatArray, IntArray
 
 MAX_TASKS = 150
 MAX_WEIGHTS = 20_000_000  # above, the weights of all tasks are not laid out to compare them
-SIDE = 640
+SIDE = 720  # pixels
 
 
 class Relation(NamedTuple):
@@ -105,7 +105,8 @@ def _draw(relation: Relation) -> Any:
         for j in range(k)
         if i != j  # the diagonal says nothing about relations and would take the darkest colour
     ]
-    font = float(np.clip(0.9 * SIDE / k, 5, 11))
+    cell = int(np.clip(SIDE / k, 5, 36))  # whole pixels, or seams show between the cells
+    font = float(np.clip(0.95 * cell, 5, 11))
     axis: dict[str, Any] = dict.fromkeys(("grid", "ticks", "domain", "labelOverlap"), False)
     axis |= {"title": None, "labelFontSize": font, "labelPadding": 4}
     return (
@@ -117,7 +118,7 @@ def _draw(relation: Relation) -> Any:
             color=_colour(_off_diagonal(relation.values), relation.kind),
             tooltip=["row:N", "column:N", alt.Tooltip("value:Q", title=relation.kind, format=".4f")],
         )
-        .properties(width=SIDE, height=SIDE)
+        .properties(width=cell * k, height=cell * k)
     )
 
 

@@ -41,7 +41,7 @@ def _lines(shares: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any
 
 
 def updates_figure(evaluations: Mapping[str, Evaluation]) -> Figure:
-    """The share of rows that led to an update, by size of the task; their number where that share is always 1."""
+    """The share of rows that led to an update, by size of the task; where it is always 1, the number."""
     names = list(evaluations)
     title = _title(names[0], evaluations[names[0]])
     if all(evaluation.n_updates == evaluation.rows for evaluation in evaluations.values()):
@@ -86,7 +86,7 @@ def _draw_counts(evaluations: Mapping[str, Evaluation]) -> Any:
     name, evaluation = next(iter(evaluations.items()))
     by_rows = sorted(evaluation.per_task.items(), key=lambda item: -item[1]["rows"])
     records = [{"name": name, "task": str(task), "updates": of["updates"]} for task, of in by_rows]
-    names = [record["task"] for record in records]
+    names = [str(task) for task, _ in by_rows]
     few = len(names) <= MAX_NAMES
     axis = alt.Axis(
         labels=few, labelAngle=-90, labelOverlap=False, labelFontSize=min(11.0, 0.9 * WIDTH / len(names))

@@ -1,0 +1,75 @@
+"""What there is: learners by name with their hyper-parameters, and data sets."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json
+from typing import Any
+
+import shoal
+from shoal.learner import Learner
+
+
+def learner_kinds() -> dict[str, type[Learner]]:
+    """All public learners by name."""
+    public = {name: getattr(shoal, name) for name in shoal.__all__ if name[0].isupper()}
+    return {
+        name: kind
+        for name, kind in sorted(public.items())
+        if isinstance(kind, type) and issubclass(kind, Learner) and kind is not Learner
+    }
+
+
+def make_learner(name: str, settings: list[str]) -> Learner:
+    """The learner of that name with `["alpha=0.9", ...]`; raises ValueError with what would be right."""
+    kinds = learner_kinds()
+    if name not in kinds:
+        raise ValueError(f"there is no learner {name!r}{_nearest(name, list(kinds))}; `shoal learners` lists them")
+    kind = kinds[name]
+    known = list(inspect.signature(kind).parameters)
+    parameters = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise ValueError(f"--set takes name=value, got {setting!r}")
+        if key not in known:
+            raise ValueError(f"{name} has no hyper-parameter {key!r}{_nearest(key, known)}; it has {', '.join(known)}")
+        parameters[key] = parse_value(value)
+    learner = kind(**parameters)
+    learner._settings()  # a wrong value is refused before the data is opened
+    return learner
+
+
+def parse_value(text: str) -> Any:
+    """A number, true, false, null, or else text."""
+    words = {"none": None, "null": None, "true": True, "false": False, "inf": float("inf")}
+    if text.lower() in words:
+        return words[text.lower()]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    lower = {other.lower(): other for other in known}
+    close = difflib.get_close_matches(name.lower(), list(lower), n=1)
+    return f" (did you mean {lower[close[0]]}?)" if close else ""
+
+
+def print_learners() -> None:
+    """One line each: name, what it is; and its hyper-parameters with their defaults."""
+    for name, kind in learner_kinds().items():
+        summary = (inspect.getdoc(kind) or "").splitlines()[0]
+        print(f"{name:28}{summary}")
+        defaults = ", ".join(f"{key}={value.default!r}" for key, value in inspect.signature(kind).parameters.items())
+        print(f"{'':28}{defaults}")
+
+
+def print_datasets() -> None:
+    """One line each."""
+    from shoal.datasets import names
+
+    for name, description in names().items():
+        print(f"dataset:{name:18}{description}")

@@ -1,0 +1,98 @@
+"""What `shoal run` shows: the progress table of Vowpal Wabbit's habit, a live bar on a terminal, the summary."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from shoal.evaluation import Checkpoint, Evaluation, Verdict
+from shoal.evaluation.result import label
+from shoal.learner import Learner
+
+COLUMNS = ("rows", "tasks", "{error}", "since last", "{main}", "rows/s")
+
+
+class Display:
+    """Lines on stdout (the table, the summary), the bar on stderr if that is a terminal."""
+
+    def __init__(
+        self, title: str, learner: Learner, contestants: dict[str, Learner],
+        fraction: Callable[[int], float | None],
+    ) -> None:  # fmt: skip
+        self._fraction = fraction
+        self._name = next(iter(contestants))
+        self._others = [name for name in contestants if name != self._name]
+        self._title, self._learner = title, learner
+        self._header_printed = False
+        console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.fields[rows]:,} rows"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
+            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+            console=console, transient=True, disable=not console.is_terminal,
+        )  # fmt: skip
+        self._line = self._bar.add_task("", total=None, rows=0)
+
+    def __enter__(self) -> Self:
+        beside = f", beside {' and '.join(self._others)}" if self._others else ""
+        print(f"{self._learner!r}{beside}\non {self._title}; every row is answered before it is learnt\n", flush=True)
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def rows(self, n: int) -> None:
+        """Move the bar."""
+        fraction = self._fraction(n)
+        total = None if fraction is None else 1.0
+        self._bar.update(self._line, rows=n, total=total, completed=fraction or 0.0)
+
+    def checkpoint(self, points: dict[str, Checkpoint]) -> None:
+        """Print a line of the table."""
+        point = points[self._name]
+        first = next(iter(point.overall))
+        main = "auc" if "auc" in point.macro else "rmse"
+        if not self._header_printed:
+            titles = [title.format(error=label(first), main=f"macro-{label(main)}") for title in COLUMNS]
+            self._print("".join(f"{title:>12}" for title in titles))
+            self._header_printed = True
+        speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
+        values = (point.overall[first], point.since_last[first], point.macro[main])
+        numbers = "".join(f"{value:>12.4f}" for value in values)
+        self._print(f"{point.rows:>12,}{point.tasks:>12,}{numbers}{speed:>12,.0f}")
+
+    def _print(self, line: str) -> None:
+        if self._bar.disable or not sys.stdout.isatty():
+            print(line, flush=True)
+        else:
+            self._bar.console.print(line, highlight=False, markup=False)
+
+    def summary(self, evaluations: dict[str, Evaluation], verdict: Verdict | None, notes: list[str]) -> None:
+        """Print the scores of all learners, the verdict, and what was done to the data."""
+        print()
+        for line in _score_table(evaluations):
+            print(line)
+        if verdict is not None:
+            print(f"\n{verdict}")
+        said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
+        if said:
+            print("\n" + "\n".join(f"- {note}" for note in said))
+        print()
+
+
+def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:
+    first = next(iter(evaluations.values()))
+    main = "auc" if "auc" in first.macro else "rmse"
+    titles = [*(label(name) for name in first.overall), f"macro-{label(main)}", "updates", "seconds"]
+    width = max(len(name) for name in evaluations) + 2
+    lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
+    for name, evaluation in evaluations.items():
+        scores: list[Any] = [*evaluation.overall.values(), evaluation.macro[main]]
+        numbers = "".join(f"{score:>11.4f}" for score in scores)
+        lines.append(f"{name:<{width}}{numbers}{evaluation.n_updates:>11,}{evaluation.wall_seconds:>11.2f}")
+    return lines

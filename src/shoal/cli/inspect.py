@@ -1,0 +1,41 @@
+"""`shoal inspect`: what a saved model is and has learnt."""
+
+from __future__ import annotations
+
+import os
+
+from shoal.learner import load_with_companion
+
+
+def print_model(path: str) -> None:
+    """Class, hyper-parameters, tasks, features, labels and updates of the model."""
+    model, companion = load_with_companion(path)
+    parameters = ", ".join(f"{name}={value!r}" for name, value in model.get_params(deep=False).items())
+    updates = model.task_updates_
+    lines = {
+        "learner": f"{type(model).__name__}({parameters})",
+        "file": f"{path}, {os.path.getsize(path):,} bytes",
+        "tasks": f"{len(model.tasks_):,}: {_some(model.tasks_)}",
+        "features": f"{model.n_features_in_:,}{_names(model)}",
+        "updates": f"{model.n_updates_:,}",
+    }
+    if hasattr(model, "classes_"):
+        negative, positive = model.classes_.tolist()
+        lines["labels"] = f"{negative!r} (-1), {positive!r} (+1)"
+    if len(updates):
+        most = updates.argsort()[::-1][:5]
+        lines["most updates"] = ", ".join(f"{model.tasks_[k]} {updates[k]:,}" for k in most)
+    if companion is not None:
+        lines["made by"] = "shoal run; it reads the same file format again with --load"
+    for name, value in lines.items():
+        print(f"{name:14}{value}")
+
+
+def _names(model: object) -> str:
+    names = getattr(model, "feature_names_in_", None)
+    return "" if names is None else f": {_some(list(names))}"
+
+
+def _some(items: list[object], most: int = 8) -> str:
+    more = "" if len(items) <= most else ", ..."
+    return ", ".join(map(str, items[:most])) + more

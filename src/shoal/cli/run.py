@@ -1,0 +1,158 @@
+"""`shoal run`: progressive validation of a learner and its baselines over a stream, then the verdict."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from shoal.cli.catalogue import make_learner
+from shoal.cli.display import Display
+from shoal.datasets import load as load_dataset
+from shoal.evaluation import compare, progressive_validate
+from shoal.files import FileStream, open_stream
+from shoal.learner import Learner, load_with_companion
+from shoal.rounds import Chunk
+
+DATASET = "dataset:"
+DEFAULT_LEARNER = "MultitaskPerceptron"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line said."""
+
+    data: str
+    learner: str | None
+    settings: list[str]
+    task: str | None
+    label: str | None
+    labels: list[str]
+    format: str | None
+    text: list[str]
+    numeric: list[str]
+    ignore: list[str]
+    skip_bad: bool
+    window: int
+    delay: int
+    baselines: bool
+    load: str | None
+    save: str | None
+    report: str | None
+    figures: str | None
+
+
+@dataclass
+class Stream:
+    """The chunks, and what is known about them."""
+
+    chunks: Iterator[Chunk]
+    classes: list[Any] | None
+    title: str
+    total_rows: int | None
+    file: FileStream | None
+
+    def fraction(self, rows: int) -> float | None:
+        """How much of the stream has been read."""
+        if self.total_rows:
+            return rows / self.total_rows
+        if self.file is not None and self.file.total_bytes:
+            return (self.file.bytes_read or 0) / self.file.total_bytes
+        return None
+
+    def notes(self) -> list[str]:
+        """What was done with the columns, and the bad rows that were skipped."""
+        return [] if self.file is None else [*self.file.notes, *self.file.bad_rows]
+
+
+def run_stream(options: Options) -> None:
+    """The whole command."""
+    _check_outputs(options)
+    learner, companion = _learner(options)
+    contestants = {type(learner).__name__: learner}
+    if options.baselines and not options.load:
+        contestants |= learner.baselines()
+    stream = _open(options, learner, companion)
+    with Display(stream.title, learner, contestants, stream.fraction) as display:
+        evaluations = progressive_validate(
+            contestants, stream.chunks, window=options.window, delay=options.delay, classes=stream.classes,
+            on_checkpoint=display.checkpoint, on_rows=display.rows,
+        )  # fmt: skip
+    verdict = None
+    if len(evaluations) == 3:
+        main, independent, pooled = evaluations.values()
+        verdict = compare(main, independent=independent, pooled=pooled)
+    display.summary(evaluations, verdict, stream.notes())
+    _write(options, stream, evaluations, verdict, learner)
+
+
+def _learner(options: Options) -> tuple[Learner, Any]:
+    if options.load is None:
+        return make_learner(options.learner or DEFAULT_LEARNER, options.settings), None
+    if options.learner or options.settings:
+        raise ValueError("--load brings its learner and hyper-parameters; leave out --learner and --set")
+    return load_with_companion(options.load)
+
+
+def _open(options: Options, learner: Learner, companion: Any) -> Stream:
+    if options.data.startswith(DATASET):
+        return _open_dataset(options, learner)
+    kind = "binary" if is_classifier(learner) else "regression"
+    file = open_stream(
+        options.data, task=options.task, label=options.label, kind=kind, format=options.format,
+        skip_bad=options.skip_bad, text=options.text, numeric=options.numeric, ignore=options.ignore,
+        labels=options.labels or None, state=companion,
+    )  # fmt: skip
+    name = "standard input" if options.data == "-" else Path(options.data).name
+    # Once the file's two labels are known, learners need not wait for the second to know what the first means.
+    return Stream(file, _classes(options, learner, companion), name, file.rows_total, file)
+
+
+def _classes(options: Options, learner: Learner, companion: Any) -> list[Any] | None:
+    if not options.labels or not is_classifier(learner) or companion is not None:
+        return None
+    try:
+        return [float(label) for label in options.labels]
+    except ValueError:
+        return options.labels
+
+
+def _open_dataset(options: Options, learner: Learner) -> Stream:
+    if options.task or options.label or options.format or options.text or options.numeric or options.ignore:
+        raise ValueError("a built-in data set has its task and label: leave out --task, --label and the column options")
+    data = load_dataset(options.data.removeprefix(DATASET))
+    if (data.kind == "binary") != is_classifier(learner):
+        raise ValueError(
+            f"{options.data} is {data.kind}; {type(learner).__name__} is for "
+            f"{'two labels' if is_classifier(learner) else 'real targets'} (`shoal learners` lists all)"
+        )
+    return Stream(data.stream(), None, data.name, len(data), None)
+
+
+def _check_outputs(options: Options) -> None:
+    """A folder that is not there is said before hours of learning, not after."""
+    for name, path in (("--save", options.save), ("--report", options.report)):
+        folder = Path(path or ".").parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"the folder {folder} for {name} does not exist; make it first")
+
+
+def _write(options: Options, stream: Stream, evaluations: Any, verdict: Any, learner: Learner) -> None:
+    if options.save:
+        learner.save(options.save, companion=None if stream.file is None else stream.file.to_dict())
+        print(f"model saved to {options.save} ({os.path.getsize(options.save):,} bytes)")
+    title = f"{type(learner).__name__} on {stream.title}"
+    if options.report:
+        from shoal.report import write_report
+
+        write_report(options.report, evaluations, verdict=verdict, title=title, notes=stream.notes())
+        print(f"report written to {options.report}")
+    if options.figures:
+        from shoal.report import save_figures
+
+        save_figures(options.figures, evaluations)
+        print(f"pictures written to {options.figures}")

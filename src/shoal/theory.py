@@ -1,0 +1,299 @@
+"""Mistake and regret bounds of the papers, as functions of a comparator and a stream.
+
+A bound says what a learner can lose at most against *any* fixed weights u_1..u_K, however the stream was
+chosen. The tests look for streams and comparators that break them; users see what relatedness is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from shoal import relations
+from shoal.features import read_table
+from shoal.labels import encode
+from shoal.relations import Constant, Given
+from shoal.rounds import FloatArray, IntArray, form_rounds
+from shoal.tasks import TaskIndex
+
+
+def task_complexity(comparator: Any, relation: Any = "pairwise") -> float:
+    """u^T A u = tr(U A U^T): how large the comparators are and how far apart, as the relation measures it.
+
+    ======================  =====================================================================
+    relation                complexity
+    ======================  =====================================================================
+    "pairwise" (Cor. 3)     sum_i ||u_i||^2 + sum_{i<j} ||u_i - u_j||^2
+    number b (Cor. 4)       sum_i ||u_i||^2 + b K VAR[u],  VAR[u] = (1/K) sum_i ||u_i - mean||^2
+    graph (Cor. 5)          sum_i ||u_i||^2 + sum_{edges} weight ||u_i - u_j||^2
+    matrix A (Thm. 1)       sum_ij A_ij <u_i, u_j>
+    "pooled" (b -> inf)     sum_i ||u_i||^2 if all u_i are equal, else inf
+    ======================  =====================================================================
+
+    Parameters
+    ----------
+    comparator : (K, d) array
+        One row of weights a task; for a graph or matrix in the order of its tasks.
+    relation : as in `shoal.MultitaskPerceptron`
+
+    Raises
+    ------
+    ValueError
+        If the comparator is not a finite matrix or has another number of tasks than the relation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> task_complexity(np.array([[1.0, 0.0], [0.0, 1.0]]), "pairwise")
+    4.0
+    >>> task_complexity(np.array([[1.0, 0.0], [0.0, 1.0]]), "independent")
+    2.0
+    """
+    U, resolved = _comparator(comparator), relations.resolve(relation)
+    size = float(np.sum(U**2))
+    if isinstance(resolved, Given):
+        _refuse_other_count(U, len(resolved.tasks), "tasks of the relation")
+        # tr(U A U^T) = sum_i (A 1)_i ||u_i||^2 - sum_{i<j} A_ij ||u_i - u_j||^2; for A = I + L this is eq. 6.
+        A = sp.coo_matrix(resolved.interaction)
+        apart = sum(a * np.sum((U[i] - U[j]) ** 2) for i, j, a in zip(A.row, A.col, A.data, strict=True) if i < j)
+        return float(np.sum(U**2, axis=1) @ np.asarray(A.sum(axis=1)).ravel() - apart)
+    if (U == U[0]).all():
+        return size
+    b = len(U) if resolved.b_is_n_tasks else resolved.b
+    return size + b * len(U) * _variance(U)
+
+
+def optimal_sharing(comparator: Any) -> float:
+    """The b of eq. 5 with the smallest bound: max(0, sqrt((K - 1) ||mean||^2 / VAR[u]) - 1) (section 3.2).
+
+    It is inf, pooled learning, if all tasks have the same weights.
+
+    Parameters
+    ----------
+    comparator : (K, d) array
+        One row of weights a task.
+
+    Raises
+    ------
+    ValueError
+        If the comparator is not a finite matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> optimal_sharing(np.array([[3.0, 1.0], [3.0, -1.0]]))
+    2.0
+    """
+    U = _comparator(comparator)
+    norm = (len(U) - 1) * float(np.sum(U.mean(axis=0) ** 2))
+    if norm == 0.0:
+        return 0.0
+    if (U == U[0]).all():
+        return math.inf
+    return max(0.0, math.sqrt(norm / _variance(U)) - 1.0)
+
+
+def perceptron_mistake_bound(
+    comparator: Any,
+    X: Any,
+    y: Any,
+    task: Any = None,
+    *,
+    relation: Any = "pairwise",
+    mistaken: Any,
+    tasks: Sequence[Hashable] | None = None,
+) -> float:
+    """Most mistakes that the multitask Perceptron can have made (Cavallanti et al., Theorem 1).
+
+    With M the mistaken rows, L = sum_{t in M} [1 - y_t <u_{i_t}, x_t>]_+ and the complexity u^T A u of
+    `task_complexity`, the number of mistakes m of ``MultitaskPerceptron(relation=...)`` with its own loss and
+    a constant step obeys, for every comparator::
+
+        m <= L + D + sqrt(D L),     D = max_{t in M} B[i_t, i_t] ||x_t||^2  u^T A u,     B = A^-1
+
+    The paper takes ||x|| = 1 and max_i B_ii. What its proof needs is the largest ||psi(x_t, i_t)||^2 =
+    B[i_t, i_t] ||x_t||^2 among the mistaken rows, which makes the bound hold for rows of any length.
+
+    Parameters
+    ----------
+    comparator : (K, d) array
+        One row of weights a task, in the order of `tasks`.
+    X, y, task
+        The stream, as the learner got it. All K tasks must have existed from its start (`fit`, `add_tasks`),
+        because b/K changes with K.
+    relation : as in `shoal.MultitaskPerceptron`
+    mistaken : (n,) bool
+        The rows that the learner predicted wrongly.
+    tasks : sequence of K ids, optional
+        Default: the tasks that the relation names, else the order of appearance, which is that of `tasks_`.
+
+    Returns
+    -------
+    float
+        inf for "pooled" and comparators that differ: one model for all has no bound against those.
+
+    Raises
+    ------
+    ValueError
+        If shapes or tasks do not fit each other.
+
+    Examples
+    --------
+    >>> from shoal import MultitaskPerceptron
+    >>> from shoal.datasets import make_related_tasks
+    >>> data = make_related_tasks(n_tasks=10, n_features=20, n_rows=3000, relatedness=0.99, noise=0.0, seed=0)
+    >>> comparator = 10 * MultitaskPerceptron().fit(data.X, data.y, data.task).coef_
+    >>> for relation in ("independent", "pairwise"):
+    ...     learner = MultitaskPerceptron(relation=relation).add_tasks(dict.fromkeys(data.task.tolist()))
+    ...     mistaken = (learner.test_then_train(data.X, data.y, data.task) >= 0) != (data.y > 0)
+    """
+    U, resolved = _comparator(comparator), relations.resolve(relation)
+    rows, signs, columns, order = _stream(X, y, task, len(U), resolved, tasks)
+    mistaken = np.asarray(mistaken)
+    if mistaken.dtype != bool or mistaken.shape != signs.shape:
+        raise ValueError(f"mistaken must hold one bool per row: expected shape {signs.shape}, got {mistaken.shape}")
+    if not mistaken.any():
+        return 0.0
+    rows, signs, columns = rows[np.flatnonzero(mistaken)], signs[mistaken], columns[mistaken]
+    largest = float(np.max(_own_rates(resolved, len(U))[order][columns] * _squared_norms(rows)))
+    D = largest * task_complexity(U[np.argsort(order)], resolved) if largest > 0 else 0.0
+    L = sum(float(_hinge(signs[columns == k], rows[columns == k] @ U[k]).sum()) for k in range(len(U)))
+    return L + D + math.sqrt(D) * math.sqrt(L)
+
+
+def osmtl_regret_bound(
+    comparator: Any,
+    X: Any,
+    y: Any,
+    task: Any = None,
+    *,
+    alpha: float,
+    C: float,
+    rounds: Any = None,
+    tasks: Sequence[Hashable] | None = None,
+) -> FloatArray:
+    """Most regret that each task's learner in OSMTL can have (Murugesan et al., Theorem 1).
+
+    With l_kj the hinge loss of task k's weights on the row of task j, l* that of the comparator and
+    R = max ||x||, ``OSMTL(alpha=alpha, C=C, trigger="margin")`` over T rounds of all tasks obeys::
+
+        sum_t (l_kk - l*_kk)  <=  ||u_k||^2 / (2 C alpha) + (1 - alpha)/alpha sum_t (l*_kk + max_{j != k} l*_kj)
+                                  + C R^2 T / (2 alpha)
+
+    for every lam, both attention rules, and every comparator. (The paper prints T l*^(t) for the sum over t.)
+
+    Parameters
+    ----------
+    comparator : (K, d) array
+        One row of weights a task, in the order of `tasks`.
+    X, y, task, rounds
+        The stream, as the learner got it; every round holds every task.
+    alpha, C : float
+        The learner's.
+    tasks : sequence of K ids, optional
+        Default: order of appearance, which is that of `tasks_`.
+
+    Returns
+    -------
+    (K,) float64
+        The right-hand side for each task; inf if alpha = 0.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, a round lacks a task, alpha is not in [0, 1] or C not above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y, task = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, -1]), ["a", "b"]
+    >>> osmtl_regret_bound(np.array([[1.0, -1.0], [1.0, -1.0]]), X, y, task, alpha=0.5, C=1.0)
+    array([3., 3.])
+    """
+    U = _comparator(comparator)
+    if not 0.0 <= alpha <= 1.0:
+        raise ValueError(f"alpha must be in [0, 1], got {alpha}")
+    if not (C > 0.0 and math.isfinite(C)):
+        raise ValueError(f"C must be a finite number > 0, got {C}")
+    rows, signs, columns, _ = _stream(X, y, task, len(U), None, tasks)
+    starts = form_rounds(columns, len(U), rounds, simultaneous=True)
+    sizes = np.diff(starts)
+    if (sizes != len(U)).any():
+        r = int(np.flatnonzero(sizes != len(U))[0])
+        raise ValueError(f"row {starts[r]}: its round has {sizes[r]} of the {len(U)} tasks; the bound needs all in each")
+    if alpha == 0.0:
+        return np.full(len(U), np.inf)
+    losses = _hinge(signs[:, None], np.asarray(rows @ U.T))  # [row of task j, k]: l*_kj
+    each = np.arange(len(signs))
+    own = np.bincount(columns, losses[each, columns], minlength=len(U))
+    losses[each, columns] = 0.0
+    others = np.maximum.reduceat(losses, starts[:-1], axis=0).sum(axis=0)
+    drift = C * float(np.max(_squared_norms(rows))) * len(sizes) / 2.0
+    return np.asarray((np.sum(U**2, axis=1) / (2.0 * C) + (1.0 - alpha) * (own + others) + drift) / alpha)
+
+
+def _comparator(U: Any) -> FloatArray:
+    U = np.asarray(U, dtype=np.float64)
+    if U.ndim != 2 or not len(U) or not np.isfinite(U).all():
+        raise ValueError(f"the comparator must be a finite (n_tasks, n_features) matrix, got shape {U.shape}")
+    return U
+
+
+def _variance(U: FloatArray) -> float:
+    return float(np.mean(np.sum((U - U.mean(axis=0)) ** 2, axis=1)))
+
+
+def _hinge(y: FloatArray, f: FloatArray) -> FloatArray:
+    return np.maximum(0.0, 1.0 - y * f)
+
+
+def _squared_norms(rows: Any) -> FloatArray:
+    squares = rows.multiply(rows) if sp.issparse(rows) else rows**2
+    return np.asarray(squares.sum(axis=1)).ravel()
+
+
+def _own_rates(relation: relations.Relation, n_tasks: int) -> FloatArray:
+    """The diagonal of B."""
+    if isinstance(relation, Constant):
+        a = relation.own_share(n_tasks)
+        return np.full(n_tasks, a + (1.0 - a) / n_tasks)
+    factors, column, own = relation.factors(unit_own_rate=False), np.empty(n_tasks), np.empty(n_tasks)
+    for k in range(n_tasks):
+        relations.rates_column(factors, k, column)
+        own[k] = column[k]
+    return own
+
+
+def _refuse_other_count(U: FloatArray, n: int, what: str) -> None:
+    if len(U) != n:
+        raise ValueError(f"the comparator must have one row per task: expected {n} ({what}), got {len(U)}")
+
+
+def _stream(
+    X: Any, y: Any, task: Any, n_tasks: int, relation: relations.Relation | None, tasks: Sequence[Hashable] | None
+) -> tuple[Any, FloatArray, IntArray, NDArray[np.int64]]:
+    """Rows, signs, the comparator row of each row's task, and the relation's column of each comparator row."""
+    table = read_table(X)
+    signs, _ = encode(y, table.n_rows, None)
+    named = list(relation.tasks) if isinstance(relation, Given) else None
+    index = TaskIndex(named or () if tasks is None else tasks)
+    columns, new = index.encode(task, table.n_rows)
+    if new and (tasks is not None or named is not None):
+        raise ValueError(f"task {new[0]!r} is not one of the {len(index)} tasks of the comparator")
+    count = len(index) + len(new)
+    if count != n_tasks:
+        raise ValueError(f"the comparator must have one row per task: expected {count}, got {n_tasks}")
+    order = np.arange(n_tasks)
+    if named is not None and tasks is not None:
+        if set(named) != set(tasks):
+            raise ValueError("tasks must be the tasks that the relation names, in the order of the comparator's rows")
+        order = TaskIndex(named).look_up(list(tasks), n_tasks)
+    if table.width > 0:
+        return table.values.reshape(table.n_rows, table.width), signs, columns, order
+    shape = (table.n_rows, table.n_features)
+    return sp.csr_matrix((table.values, table.indices, table.indptr), shape=shape), signs, columns, order
