@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,18 @@ from shoal.rounds import FloatArray
 _PARTNER: dict[Any, Any] = {-1: 1, 1: -1, 0: 1}
 
 
-class Labels(NamedTuple):
+@dataclass(frozen=True)
+class Labels:
     """The two labels, the larger one last (it is +1). While not `settled`, the partner of `seen` is a guess."""
 
     classes: NDArray[Any]  # (2,)
     settled: bool
-    seen: Any  # the only label so far, if not settled
+    seen: Any = None  # the only label so far, if not settled
+    signs: dict[Any, float] = field(init=False)  # of the labels once they are settled
 
-    def sign(self, label: Any) -> float | None:
-        """+1, -1, or None for a label that is neither."""
-        if label == self.classes[1]:
-            return 1.0
-        return -1.0 if label == self.classes[0] else None
+    def __post_init__(self) -> None:
+        signs = dict(zip(self.classes.tolist(), (-1.0, 1.0), strict=True)) if self.settled else {}
+        object.__setattr__(self, "signs", signs)
 
 
 def declared(classes: Any) -> Labels:

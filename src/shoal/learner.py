@@ -51,6 +51,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     _capacity: tuple[int, int] = (0, 0)
     _settings_read: Any = None
     _settings_from: tuple[Any, ...] = ()
+    _code: tuple[Any, Any]  # the jitted loops of these settings
     _one: tuple[IntArray, FloatArray, FloatArray]  # task, target and decision of the one-example verbs
 
     # ---- what an algorithm gives -------------------------------------------------------------------------
@@ -127,7 +128,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._columns.admit(table, type(self).__name__)
         decisions = np.empty(table.n_rows)
         columns = self._known_tasks().look_up(task, table.n_rows)
-        call(self._loops()[1], _as_rounds(table, columns, decisions, ONE_ROUND), self._current(), self._state, decisions)
+        self._call(1, _as_rounds(table, columns, decisions, ONE_ROUND), decisions)
         return decisions
 
     # ---- one-example and round verbs ---------------------------------------------------------------------
@@ -138,7 +139,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if rounds is None:
             self.learn_round({task: (x, y)})
         else:
-            call(self._loops()[0], rounds, self._current(), self._state, NO_DECISIONS)
+            self._call(0, rounds, NO_DECISIONS)
 
     def learn_round(self, examples: Mapping[Any, tuple[Any, Any]]) -> None:
         """Learn the examples that arrived together: `{task: (x, y), ...}`."""
@@ -161,7 +162,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             column = np.array([self._known_tasks().column.get(task, -1)])
             rounds = _as_rounds(table, column, np.zeros(1), ONE_ROUND)
         decision = self._one[2]
-        call(self._loops()[1], rounds, self._current(), self._state, decision)
+        self._call(1, rounds, decision)
         return float(decision[0])
 
     def _one_row(self, x: Any, task: Hashable, y: Any) -> Rounds | None:
@@ -290,10 +291,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._tasks, self._columns, self._labels = tasks, columns, labels
         if is_new:
             self._one = (np.zeros(1, np.int64), np.zeros(1), np.zeros(1))
-            self._settings_read, self._settings_from = settings, self._hyper_parameters()
+            self._keep(settings)
             if n_declared:
                 self._enter(self._state, n_declared)
-        call(self._loops()[0], _as_rounds(table, task_columns, targets, starts), settings, self._state, decisions)
+        self._call(0, _as_rounds(table, task_columns, targets, starts), decisions)
 
     def _reserve(self, n_tasks: int, n_features: int) -> None:
         """Room for this many tasks and features; at least doubled when it grows, so that growth is amortised."""
@@ -323,8 +324,16 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             same = [a.shape == b.shape for a, b in zip(fits, self._state, strict=len(fits) == len(self._state))]
             if type(fits) is not type(self._state) or not all(same):
                 raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
-            self._settings_read, self._settings_from = settings, values
+            self._keep(settings)
         return settings
+
+    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> None:
+        """Learn (0) or decide (1)."""
+        settings = self._current()
+        call(self._code[loop], rounds, settings, self._state, decisions)
+
+    def _keep(self, settings: Any) -> None:
+        self._settings_read, self._settings_from, self._code = settings, self._hyper_parameters(), self._loops()
 
     # ---- what can be seen --------------------------------------------------------------------------------
 
@@ -433,7 +442,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         for name, array in zip(self._state._fields, self._state, strict=True):
             array[...] = arrays[f"state.{name}"]
         self._one = (np.zeros(1, np.int64), np.zeros(1), np.zeros(1))
-        self._settings_read, self._settings_from = settings, self._hyper_parameters()
+        self._keep(settings)
 
 
 class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
@@ -482,8 +491,10 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         return label_codes.encode(y, n_rows, known, classes)
 
     def _known_target(self, y: Any) -> float | None:
-        labels = self._labels
-        return labels.sign(y) if labels is not None and labels.settled else None
+        try:
+            return self._labels.signs.get(y)  # type: ignore[union-attr]
+        except TypeError:
+            return None
 
 
 class Regressor(RegressorMixin, Learner):  # type: ignore[misc]

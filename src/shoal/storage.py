@@ -77,8 +77,8 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
 
     path = Path(path)
     text = json.dumps(header | {"format": FORMAT}, allow_nan=False)
-    metadata = {_KEY: text, "checksum": _checksum(text, arrays)}
-    content = save(arrays, metadata)
+    # One entry: safetensors writes several in random order, and equal models shall give equal files.
+    content = save(arrays, {_KEY: f"{_checksum(text, arrays)} {text}"})
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -121,9 +121,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
         raise ValueError(f"{path} is not a shoal model, or is truncated or damaged ({error})") from None
     if _KEY not in metadata:
         raise ValueError(f"{path} is not a shoal model (its header says nothing of shoal)")
-    if metadata.get("checksum") != _checksum(metadata[_KEY], arrays):
+    checksum, _, text = metadata[_KEY].partition(" ")
+    if checksum != _checksum(text, arrays):
         raise ValueError(f"{path} is damaged: its content does not match its checksum")
-    header = json.loads(metadata[_KEY])
+    header = json.loads(text)
     if header["format"] > FORMAT:
         raise ValueError(f"{path} has format {header['format']}, newer than this shoal reads ({FORMAT}); upgrade shoal")
     return header, arrays

@@ -134,7 +134,20 @@ class TestVerdict:
         verdict = compare(learner, **baselines)
         assert not verdict.pays
         assert "too few tasks" in verdict.overall
-        assert verdict.smallest.startswith("In the one smallest task ")
+        assert verdict.smallest.startswith("In the smallest task (50 rows) ")
+
+    def test_without_a_defined_score_it_says_so(self):
+        learner, baselines = three(0.80, 0.70, 0.75)
+        for values in baselines["pooled"].per_task.values():
+            values["auc"] = math.nan
+        verdict = compare(learner, **baselines)
+        assert "macro-AUC undefined; error" in verdict.overall
+        assert "nan" not in str(verdict)
+
+    def test_equal_errors_are_no_negative_zero(self):
+        learner, _ = three(0.80, 0.70, 0.75)
+        error = compare(learner, independent=learner, pooled=learner).comparisons[1]
+        assert f"{error.gain('pooled'):+.4f}" == "+0.0000"
 
     def test_regression_is_judged_by_rmse(self):
         rng = np.random.default_rng(0)

@@ -177,3 +177,15 @@ def test_saved_and_restored_equals_continued(cut, table, tmp_path, whole):
     (tmp_path / "a.vw").write_text("1 | a")
     with pytest.raises(ValueError, match="saved state is of table"):
         open_stream(tmp_path / "a.vw", state=state)
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 50, 10_000])
+def test_a_late_column_is_what_its_first_value_is(chunk_rows, tmp_path, whole, monkeypatch):
+    monkeypatch.setattr("shoal.files.tables.SAMPLE", 60)
+    path = tmp_path / "a.csv"
+    rows = [f"{i},,,{i % 2}" for i in range(90)] + ["1,12B,5,0", "2,7,6,1", "3,8,7,0"] + ["4,9,8,1"] * 20
+    path.write_text("\n".join(["x,word,number,y", *rows]))
+    with open_stream(path, label="y", chunk_rows=chunk_rows) as stream:
+        X = whole(stream).X
+    assert stream.feature_names[2:] == ["word=12B", "number", "word=7", "word=8", "word=9"]
+    assert X[:, 2:4].toarray()[90:92].tolist() == [[1.0, 0.0], [0.0, 1.0]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation, label
 
@@ -23,7 +24,7 @@ class Comparison:
     def gain(self, against: str) -> float:
         """The learner's advantage over "independent" or "pooled"."""
         difference = self.learner - float(getattr(self, against))
-        return difference if self.metric in HIGHER_IS_BETTER else -difference
+        return difference if self.metric in HIGHER_IS_BETTER else 0.0 - difference  # no "-0"
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ def compare(
 ) -> Verdict:
     """Say whether sharing pays, over all tasks and for the smallest ones.
 
-    Judged by the macro-AUC (regression: the mean RMSE over tasks). A difference counts as real if, paired by
-    task, its mean is more than two standard errors from zero.
+    Judged by the macro-AUC (regression: the mean RMSE over tasks). A difference counts as real if a t test,
+    paired by task, tells its mean from zero (two-sided, 5 %).
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def compare(
 
 def _name_of(n: int) -> str:
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return f"the {words[n] if n < len(words) else n} smallest task{'s' if n != 1 else ''}"
+    return "the smallest task" if n == 1 else f"the {words[n] if n < len(words) else n} smallest tasks"
 
 
 def _per_task(three: dict[str, Evaluation], metric: str, tasks: list[object]) -> np.ndarray:
@@ -111,7 +112,7 @@ def _judgement(table: np.ndarray, sign: int) -> str:
     if n < 2:
         return "unknown"
     gains = sign * (table[0] - table[1:])
-    reach = 2 * gains.std(axis=1, ddof=1) / np.sqrt(n)
+    reach = stdtrit(n - 1, 0.975) * gains.std(axis=1, ddof=1) / np.sqrt(n)  # of a paired t test
     if (gains.mean(axis=1) > reach).all():
         return "pays"
     return "costs" if (gains.mean(axis=1) < -reach).any() else "unclear"
@@ -127,14 +128,24 @@ def _sentence(
         "unknown": "too few tasks with a defined score to tell",
     }[judgement]
     main = found[0]
-    numbers = (
-        f"macro-{label(main.metric)} {main.learner:.4f}, {main.gain('independent'):+.4f} against one model "
-        f"per task and {main.gain('pooled'):+.4f} against one model for all"
-    )
-    if main.tasks < len(tasks):
-        numbers += f" (defined in {main.tasks} of {len(tasks)} tasks)"
+    numbers = f"macro-{label(main.metric)} "
+    if main.tasks == 0:
+        numbers += "undefined"
+    else:
+        numbers += (
+            f"{main.learner:.4f}, {main.gain('independent'):+.4f} against one model per task "
+            f"and {main.gain('pooled'):+.4f} against one model for all"
+        )
+        if main.tasks < len(tasks):
+            numbers += f" (defined in {main.tasks} of {len(tasks)} tasks)"
     for error in found[1:]:
         numbers += f"; error {error.learner:.4f}, against {error.independent:.4f} and {error.pooled:.4f}"
-    sizes = [int(learner.per_task[task]["rows"]) for task in tasks]
-    where = f"Over {scope}" if scope.startswith("all") else f"In {scope}"
-    return f"{where} ({min(sizes):,} to {max(sizes):,} rows each) {opening}: {numbers}."
+    where = f"{'Over' if scope.startswith('all') else 'In'} {scope} ({_sizes(learner, tasks)})"
+    return f"{where} {opening}: {numbers}."
+
+
+def _sizes(learner: Evaluation, tasks: list[object]) -> str:
+    rows = [int(learner.per_task[task]["rows"]) for task in tasks]
+    if min(rows) == max(rows):
+        return f"{rows[0]:,} rows" + (" each" if len(rows) > 1 else "")
+    return f"{min(rows):,} to {max(rows):,} rows each"

@@ -27,6 +27,7 @@ from shoal.report.style import (
 WIDTH, HEIGHT = 400, 320
 BASELINES = {"independent": "one model per task", "pooled": "one model for all tasks"}
 N_LABELS = 8
+MANY = 300  # tasks: smaller, fainter points
 
 
 def _gains(learner: Evaluation, baseline: Evaluation, metric: str) -> list[dict[str, Any]]:
@@ -90,17 +91,17 @@ def _labelled(records: Sequence[Mapping[str, Any]], domain: tuple[float, float])
 
 def _draw(records: list[dict[str, Any]], domain: tuple[float, float], metric: str, title: str) -> Any:
     rows = [record["rows"] for record in records]
-    records = _placed(records, domain)
+    records, many = _placed(records, domain), len(records) > MANY
     axis = alt.Axis(format="+.2~f", tickCount=6, title=f"difference in {label(metric)}")
     y = alt.Y("y:Q", scale=alt.Scale(domain=list(domain), nice=False), axis=axis)
     shapes = alt.Scale(domain=["inside", "above", "below"], range=["circle", "triangle-up", "triangle-down"])
     points = (
         alt.Chart(data(records))
-        .mark_point(filled=True, opacity=0.75, stroke="white", strokeWidth=0.6)
+        .mark_point(filled=True, opacity=0.4 if many else 0.75, stroke="white", strokeWidth=0.6)
         .encode(
             x=rows_axis(rows, "rows of the task"),
             y=y,
-            size=alt.Size("rows:Q", scale=alt.Scale(range=[35, 190]), legend=None),
+            size=alt.Size("rows:Q", scale=alt.Scale(range=[8, 45] if many else [35, 190]), legend=None),
             shape=alt.Shape("side:N", scale=shapes, legend=None),
             color=alt.condition(alt.datum.gain >= 0, alt.value(GAIN), alt.value(LOSS)),
             tooltip=[
@@ -145,7 +146,7 @@ def gain_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
 
 def _title(name: str, metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:
     counts = [
-        f"{title} in {sum(record['gain'] > 0 for record in records)} of {len(records)} tasks"
+        f"{title} in {sum(record['gain'] > 0 for record in records):,} of {len(records):,} tasks"
         for title, records in gains.items()
     ]
     return f"{name} beats {listed(counts)}, by {label(metric)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from html import escape
 from importlib import metadata, resources
 from pathlib import Path
@@ -19,7 +20,14 @@ from shoal.report.figure import Figure
 from shoal.report.figures import figures
 from shoal.report.style import main_metric
 
-_GLOBAL = "window.vegaEmbed = vegaEmbed;"  # all the page needs of the bundled libraries
+
+@cache
+def _library() -> str:
+    """The drawing library's code, for a script element."""
+    import vl_convert
+
+    code: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+    return code.replace("</script", "<\\/script")
 
 
 def write_report(
@@ -52,8 +60,6 @@ def write_report(
     FileNotFoundError
         If the folder of `path` does not exist.
     """
-    import vl_convert
-
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} for the report does not exist; make it first")
@@ -71,7 +77,7 @@ def write_report(
         subtitle=escape(subtitle),
         sections="\n".join(filter(None, sections)),
         version=metadata.version("shoal"),
-        library=vl_convert.javascript_bundle(_GLOBAL).replace("</script", "<\\/script"),
+        library=_library(),
         specs=json.dumps(specs, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
     path.write_text(page, encoding="utf-8")
@@ -107,13 +113,12 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
         cells = "".join(_cell(values, i, form, sign) for values, form, sign in columns.values())
         body += f"<tr><td>{escape(name)}</td>{cells}</tr>"
     caption = (
-        "Every row was answered before it was learnt. Seconds are those spent in the learner, loading compiled "
-        "code included."
+        "Every row was answered before it was learnt. Seconds are those spent in the learner, "
+        "loading compiled code included."
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return (
-        f'<section><h2>Scores</h2><p class="caption">{caption}</p><div class="scroll">{table}</div></section>'
-    )
+    text = f'<h2>Scores</h2><p class="caption">{caption}</p>'
+    return f'<section>{text}<div class="scroll">{table}</div></section>'
 
 
 def _sign(metric: str) -> int:
@@ -129,7 +134,7 @@ def _cell(values: Sequence[float], i: int, form: str, sign: int) -> str:
 
 def _figure(figure: Figure) -> str:
     text = f'<h2>{escape(figure.title)}</h2><p class="caption">{escape(figure.caption)}</p>'
-    return f'<section>{text}<div class="chart" id="{figure.name}"></div></section>'
+    return f'<section>{text}<div class="scroll"><div class="chart" id="{figure.name}"></div></div></section>'
 
 
 def _notes(notes: Sequence[Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import altair as alt
 import numpy as np
+from altair.utils.schemapi import debug_mode
 
 from shoal.evaluation import Evaluation
 from shoal.rounds import FloatArray
@@ -38,7 +39,8 @@ CONFIG: dict[str, Any] = {
 
 def data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Records as chart data. (Not a data frame: those are limited in rows.)"""
-    return alt.InlineData(values=[dict(record) for record in records])
+    with debug_mode(False):  # altair would check each number of each record against the schema, for seconds
+        return alt.InlineData(values=[dict(record) for record in records])
 
 
 def colour(names: Sequence[str]) -> alt.Color:
@@ -47,14 +49,20 @@ def colour(names: Sequence[str]) -> alt.Color:
     return alt.Color("name:N", scale=alt.Scale(domain=list(names), range=range_), legend=None)
 
 
-def rows_axis(values: Iterable[float], title: str, **options: Any) -> alt.X:
-    """A logarithmic axis of row counts, with a tick at each power of ten it spans (1, 2, 5 if few)."""
+def logarithmic(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
+    """A scale that spans the values, and its ticks: powers of ten; if few, 1, 2 and 5 times these."""
+    values = list(values)
     low, high = min(values), max(values)
     steps = (1,) if high / low > 50 else (1, 2, 5)
-    ticks = [s * 10**p for p in range(10) for s in steps if low * 0.8 <= s * 10**p <= high * 1.25]
+    ticks = [s * 10**p for p in range(12) for s in steps if low * 0.85 <= s * 10**p <= high * 1.15]
     scale = alt.Scale(type="log", domain=[low * 0.85, high * 1.15], nice=False)
-    # d3 writes 10k for 10,000; readers read 10,000.
-    return alt.X("rows:Q", scale=scale, axis=alt.Axis(values=ticks, format=",", title=title), **options)
+    return scale, ticks or sorted({low, high})
+
+
+def rows_axis(values: Iterable[float], title: str) -> alt.X:
+    """A logarithmic axis of row counts."""
+    scale, ticks = logarithmic(values)
+    return alt.X("rows:Q", scale=scale, axis=alt.Axis(values=ticks, format=",", title=title))
 
 
 def spread(values: Sequence[float], gap: float) -> list[float]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.evaluation import Evaluation
 from shoal.report.figure import Figure
-from shoal.report.style import colour, data, listed, rows_axis, spread, trend
+from shoal.report.style import colour, data, listed, logarithmic, rows_axis, spread, trend
 
 WIDTH, HEIGHT = 760, 300
 MAX_NAMES = 150
@@ -85,20 +85,24 @@ def _draw_shares(names: list[str], shares: list[dict[str, Any]]) -> Any:
 def _draw_counts(evaluations: Mapping[str, Evaluation]) -> Any:
     name, evaluation = next(iter(evaluations.items()))
     by_rows = sorted(evaluation.per_task.items(), key=lambda item: -item[1]["rows"])
-    records = [{"name": name, "task": str(task), "updates": of["updates"]} for task, of in by_rows]
-    names = [str(task) for task, _ in by_rows]
-    few = len(names) <= MAX_NAMES
-    axis = alt.Axis(
-        labels=few, labelAngle=-90, labelOverlap=False, labelFontSize=min(11.0, 0.9 * WIDTH / len(names))
-    )
+    records = [
+        {"name": name, "task": str(task), "rank": rank, "updates": of["updates"]}
+        for rank, (task, of) in enumerate(by_rows, 1)
+    ]
+    title = "tasks, by number of rows"
+    if len(records) <= MAX_NAMES:
+        font = min(11.0, 0.9 * WIDTH / len(records))
+        axis = alt.Axis(labelAngle=-90, labelOverlap=False, labelFontSize=font)
+        x = alt.X("task:N", sort=[str(task) for task, _ in by_rows], title=title, axis=axis)
+    else:
+        x = alt.X("rank:Q", title=title, scale=alt.Scale(domain=[0, len(records)], nice=False))
+    scale, ticks = logarithmic(of["updates"] for _, of in by_rows)
     return (
         alt.Chart(data(records))
         .mark_circle(size=34, opacity=0.9)
         .encode(
-            x=alt.X("task:N", sort=names, title="tasks, by number of rows", axis=axis),
-            y=alt.Y(
-                "updates:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format=",", tickCount=5)
-            ),
+            x=x,
+            y=alt.Y("updates:Q", title=None, scale=scale, axis=alt.Axis(format=",", values=ticks)),
             color=colour([name]),
             tooltip=["task:N", alt.Tooltip("updates:Q", format=",")],
         )

@@ -1,0 +1,1 @@
+"""Speed of shoal beside its peers on the same rows, in one run: `python -m benchmarks`."""

@@ -1,0 +1,102 @@
+"""The table of `make bench`: rows a second over chunks, microseconds of one example; ratios to peers in this run."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from river.linear_model import PAClassifier
+from sklearn.linear_model import SGDClassifier
+
+from benchmarks.data import text_like
+from benchmarks.timing import machine, seconds, seconds_a_call
+from shoal import OSMTL, MultitaskPerceptron, PassiveAggressive
+from shoal.datasets import load_flights
+
+N_ROWS = 60_000
+
+
+def rows_a_second(learner: Callable[[], Any], X: Any, y: Any, task: Any) -> float:
+    """`partial_fit` of all rows by a new learner that knows the tasks and the width; checks of the input included."""
+
+    def ready() -> Any:
+        return learner().add_tasks(range(int(task.max()) + 1)).widen(X.shape[1])
+
+    return X.shape[0] / seconds(lambda model: model.partial_fit(X, y, task), ready)
+
+
+def sgd_rows_a_second(X: Any, y: Any) -> float:
+    """scikit-learn's Perceptron, one model for all rows, one pass in order."""
+
+    def run(model: Any) -> None:
+        model.partial_fit(X, y, classes=[-1.0, 1.0])
+
+    return X.shape[0] / seconds(run, lambda: SGDClassifier(loss="perceptron", penalty=None, learning_rate="constant", eta0=1.0, shuffle=False))  # fmt: skip
+
+
+def chunks() -> None:
+    """Rows a second."""
+    print(f"\nChunks: {N_ROWS:,} text-like rows, 100 non-zeros of 150,000 features")
+    print(f"{'learner':44}{'tasks':>7}{'M rows/s':>10}{'to sklearn':>12}")
+    learners = {
+        "MultitaskPerceptron(relation=1.0)": lambda: MultitaskPerceptron(relation=1.0),
+        "MultitaskPerceptron(relation=1.0, logistic)": lambda: MultitaskPerceptron(relation=1.0, loss="logistic"),
+        "PassiveAggressive()": PassiveAggressive,
+        "OSMTL()": OSMTL,
+    }
+    first = {}
+    for n_tasks in (15, 1000):
+        X, y, task = text_like(N_ROWS, n_tasks)
+        peer = sgd_rows_a_second(X, y)
+        print(f"{'scikit-learn SGDClassifier (one model)':44}{'':>7}{peer / 1e6:>10.2f}{1.0:>12.2f}")
+        for name, learner in learners.items():
+            if name == "OSMTL()" and n_tasks > 15:
+                continue  # O(nnz K) a row by its definition
+            speed = rows_a_second(learner, X, y, task)
+            kept = f"   {speed / first[name]:.2f} of its speed at 15 tasks" if name in first else ""
+            first.setdefault(name, speed)
+            print(f"{name:44}{n_tasks:>7}{speed / 1e6:>10.2f}{speed / peer:>12.2f}{kept}")
+
+
+def flights() -> None:
+    """The built-in stream."""
+    data = load_flights()
+    peer = sgd_rows_a_second(data.X, data.y)
+    task = np.unique(data.task, return_inverse=True)[1]
+    speed = rows_a_second(lambda: MultitaskPerceptron(relation=104, loss="logistic", eta=0.5), data.X, data.y, task)
+    print(f"\nflights, {len(data):,} rows, logistic loss: {speed / 1e6:.2f} M rows/s, {speed / peer:.2f} x scikit-learn")
+
+
+def single_rows() -> None:
+    """Microseconds of one example, for us and for peers."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=20)
+    named = {f"feature {j}": float(value) for j, value in enumerate(x)}
+    ours, ours_named, peer = MultitaskPerceptron(), MultitaskPerceptron(), PAClassifier()
+    sklearn = SGDClassifier(loss="perceptron").partial_fit(x[None], [1], classes=[-1, 1])
+    for y, task in ((1, "a"), (-1, "b")):
+        ours.learn_one(x, y, task)
+        ours_named.learn_one(named, y, task)
+    X, Y, T = x[None].copy(), np.array([1.0]), np.array(["a"])
+    calls = {
+        "learn_one, array of 20": (lambda: ours.learn_one(x, 1, "a"), 6),
+        "learn_one, dict of 20": (lambda: ours_named.learn_one(named, 1, "a"), 15),
+        "decision_one, array of 20": (lambda: ours.decision_one(x, "a"), None),
+        "partial_fit, one row of 20": (lambda: ours.partial_fit(X, Y, T), 30),
+        "river PAClassifier.learn_one, dict of 20": (lambda: peer.learn_one(named, True), None),
+        "scikit-learn partial_fit, one row of 20": (lambda: sklearn.partial_fit(X, Y), None),
+    }
+    print(f"\n{'One example at a time':44}{'us':>8}{'target':>9}")
+    for name, (call, target) in calls.items():
+        n = 500 if "scikit" in name else 10_000
+        print(f"{name:44}{seconds_a_call(call, n) * 1e6:>8.1f}{'' if target is None else f'<= {target}':>9}")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", FutureWarning)
+    print(f"Medians of 5 runs. {machine()}")
+    chunks()
+    flights()
+    single_rows()

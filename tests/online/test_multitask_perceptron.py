@@ -1,0 +1,262 @@
+"""The multitask Perceptron and regressor against their twin, and the special cases of the paper."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal import MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, relations
+from shoal.losses import CLASSIFICATION, REGRESSION
+from tests.streams import Stream, assert_close, draw
+from tests.twins import multitask_perceptron as twin
+
+K = 5
+EDGES = [(0, 1, 1.0), (1, 2, 0.5), (0, 3, 2.0), (3, 4, 1.0)]
+_root = np.random.default_rng(0).normal(size=(K, K))
+MATRIX = _root @ _root.T + np.eye(K)
+
+CONSTANT = {
+    "independent": ("independent", twin.inverse_of(twin.constant(0.0))),
+    "pairwise": ("pairwise", twin.inverse_of(twin.pairwise)),
+    "b=0.7": (0.7, twin.inverse_of(twin.constant(0.7))),
+    "b=16": (relations.constant(16), twin.inverse_of(twin.constant(16.0))),
+    "pooled": ("pooled", twin.pooled),
+}
+
+
+def adjacency() -> np.ndarray:
+    W = np.zeros((K, K))
+    for i, j, weight in EDGES:
+        W[i, j] = W[j, i] = weight
+    return W
+
+
+def networkx_graph() -> nx.Graph:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(K))
+    graph.add_weighted_edges_from(EDGES)
+    return graph
+
+
+GRAPHS = {
+    "edge list": EDGES,
+    "graph()": relations.graph(EDGES),
+    "networkx": networkx_graph(),
+    "adjacency": adjacency(),
+    "sparse adjacency": sp.csr_matrix(adjacency()),
+}
+GIVEN = {name: (graph, twin.inverse_of(twin.laplacian(EDGES))) for name, graph in GRAPHS.items()} | {
+    "A": (MATRIX, lambda K: np.linalg.inv(MATRIX)),
+    "matrix(A)": (relations.matrix(MATRIX), lambda K: np.linalg.inv(MATRIX)),
+    "rates(B)": (relations.rates(MATRIX), lambda K: MATRIX),
+}
+ALL = CONSTANT | GIVEN
+
+
+def compare(learner, stream: Stream, B, *, sparse: bool = False, n_declared: int = 0) -> None:
+    rounds = stream.rounds
+    decisions = learner.test_then_train(stream.sparse if sparse else stream.X, stream.y, stream.task, rounds=rounds)
+    expected, W, updates = twin.learn(
+        stream.X, stream.y, stream.task, stream.rows_of_rounds, B=B, loss=learner.loss, eta=learner.eta,
+        sqrt_step=learner.step == "sqrt", epsilon=getattr(learner, "epsilon", 0.0), n_declared=n_declared,
+    )  # fmt: skip
+    assert learner.tasks_ == list(range(len(updates)))
+    assert_close(decisions, expected)
+    assert_close(learner.coef_, W.T)
+    np.testing.assert_array_equal(learner.task_updates_, updates)
+    assert learner.n_updates_ > 0
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
+@pytest.mark.parametrize("relation", CONSTANT)
+def test_equals_twin_on_every_protocol(relation: str, protocol: str, sparse: bool) -> None:
+    value, B = CONSTANT[relation]
+    stream = draw(1, K=K, protocol=protocol, density=0.5 if sparse else 1.0)
+    compare(MultitaskPerceptron(relation=value), stream, B, sparse=sparse)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("relation", GIVEN)
+def test_equals_twin_for_given_relations(relation: str, sparse: bool) -> None:
+    value, B = GIVEN[relation]
+    stream = draw(2, K=K, protocol="some", density=0.5 if sparse else 1.0)
+    compare(MultitaskPerceptron(relation=value), stream, B, sparse=sparse, n_declared=K)
+
+
+@pytest.mark.parametrize("step", ["constant", "sqrt"])
+@pytest.mark.parametrize("relation", ["independent", "pairwise", "b=16", "pooled", "edge list", "rates(B)"])
+@pytest.mark.parametrize("loss", CLASSIFICATION)
+def test_equals_twin_for_every_loss(loss: str, relation: str, step: str) -> None:
+    value, B = ALL[relation]
+    stream = draw(3, K=K, n_rows=100, protocol="some")
+    learner = MultitaskPerceptron(relation=value, loss=loss, eta=0.3, step=step)
+    compare(learner, stream, B, n_declared=K if relation in GIVEN else 0)
+
+
+@pytest.mark.parametrize("step", ["constant", "sqrt"])
+@pytest.mark.parametrize("relation", ["independent", "pairwise", "b=16", "pooled", "edge list", "rates(B)"])
+@pytest.mark.parametrize("loss", REGRESSION)
+def test_regressor_equals_twin(loss: str, relation: str, step: str) -> None:
+    value, B = ALL[relation]
+    stream = draw(4, K=K, n_rows=100, protocol="some", regression=True)
+    learner = MultitaskRegressor(relation=value, loss=loss, eta=0.05, step=step)
+    compare(learner, stream, B, n_declared=K if relation in GIVEN else 0)
+
+
+@pytest.mark.parametrize("loss", ["perceptron", "logistic"])
+@pytest.mark.parametrize("seed", range(3))
+def test_large_graphs_by_sparse_factors(seed: int, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above DENSE_LIMIT the inverse is never formed; its columns come from the factors of A."""
+    rng = np.random.default_rng(seed)
+    n = 30
+    pairs = [(i, j) for i in range(n) for j in range(i) if rng.random() < 0.1]
+    edges = [(i, j, float(rng.uniform(0.5, 2.0))) for i, j in pairs]
+    monkeypatch.setattr(relations, "DENSE_LIMIT", 2)
+    graph = relations.graph(edges, tasks=range(n))
+    assert graph.factors(unit_own_rate=False).dense.size == 0
+    stream = draw(seed, K=n, n_rows=200, protocol="one")
+    order = list(dict.fromkeys(graph.tasks))
+    B = np.linalg.inv(twin.laplacian(edges)(n))
+    stream = stream._replace(task=np.array(order)[stream.task])
+    learner = MultitaskPerceptron(relation=graph, loss=loss)
+    decisions = learner.test_then_train(stream.X, stream.y, stream.task)
+    assert learner.tasks_ == order
+    by_column = np.argsort(order)[stream.task]
+    rates = B[np.ix_(order, order)]
+    expected, W, _ = twin.learn(
+        stream.X, stream.y, by_column, [np.array([r]) for r in range(len(stream.y))], B=lambda K: rates, loss=loss,
+        eta=1.0, sqrt_step=False, epsilon=0.0, n_declared=n,
+    )  # fmt: skip
+    assert_close(decisions, expected)
+    assert_close(learner.coef_, W.T)
+
+
+@pytest.mark.parametrize("relation", ["independent", "pairwise", "b=0.7", "pooled", "rates(B)"])
+def test_equals_kernel_perceptron(relation: str) -> None:
+    """Eq. 3: primal and kernel form are one algorithm."""
+    value, B = ALL[relation]
+    stream = draw(5, K=K, protocol="one")
+    learner = MultitaskPerceptron(relation=value).add_tasks(range(K))
+    decisions = learner.test_then_train(stream.X, stream.y, stream.task)
+    assert_close(decisions, twin.kernel_decisions(stream.X, stream.y, stream.task, B=B(K)), 1e-11)
+
+
+def decisions_of(relation, stream: Stream, **options) -> np.ndarray:
+    learner = MultitaskPerceptron(relation=relation, **options).add_tasks(range(K))
+    return learner.test_then_train(stream.X, stream.y, stream.task)
+
+
+CLIQUE = [(i, j) for i in range(K) for j in range(i)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (0.0, "independent"), (0.0, np.eye(K)), (float(K), "pairwise"), ("pairwise", relations.graph(CLIQUE, tasks=range(K))),
+        ("pairwise", (K + 1) * np.eye(K) - 1.0), (float("inf"), "pooled"), (1e14, "pooled"),
+        (0.0, relations.graph([], tasks=range(K))),
+    ],
+)  # fmt: skip
+def test_relations_that_are_the_same(one, other) -> None:
+    stream = draw(6, K=K, protocol="one")
+    assert_close(decisions_of(one, stream), decisions_of(other, stream), 1e-9)
+
+
+def test_independent_tasks_learn_as_if_alone() -> None:
+    stream = draw(7, K=K, protocol="one")
+    together = decisions_of("independent", stream)
+    for k in range(K):
+        own = stream.task == k
+        alone = MultitaskPerceptron(relation="independent").test_then_train(stream.X[own], stream.y[own])
+        np.testing.assert_array_equal(together[own], alone)
+
+
+@given(seed=st.integers(0, 10**6), eta=st.floats(1e-3, 1e3))
+def test_eta_scales_the_perceptron_and_changes_no_prediction(seed: int, eta: float) -> None:
+    stream = draw(seed, K=K, n_rows=60)
+    assert_close(decisions_of("pairwise", stream, eta=eta), eta * decisions_of("pairwise", stream))
+
+
+@given(seed=st.integers(0, 10**6), loss=st.sampled_from(sorted(CLASSIFICATION)), relation=st.sampled_from(sorted(ALL)))
+def test_flipping_all_labels_flips_all_weights(seed: int, loss: str, relation: str) -> None:
+    """Spec section 8.4; the first row of each model has margin 0, where only smooth triggers are symmetric."""
+    stream = draw(seed, K=K, n_rows=60, protocol="one")
+    value = ALL[relation][0]
+    learners = [MultitaskPerceptron(relation=value, loss=loss).add_tasks(range(K)) for _ in range(2)]
+    if loss == "perceptron":  # it reads 0 as +1: start from weights w and -w instead of 0
+        x = np.tile(np.random.default_rng(seed + 1).normal(size=stream.X.shape[1]), (K, 1))
+        for learner, y in zip(learners, (1, -1), strict=True):
+            learner.set_params(loss="hinge").partial_fit(x, np.full(K, y), range(K)).set_params(loss=loss)
+    plus, minus = (
+        learner.test_then_train(stream.X, sign * stream.y, stream.task)
+        for learner, sign in zip(learners, (1, -1), strict=True)
+    )
+    assert np.abs(plus).max() > 0
+    assert_close(minus, -plus)
+
+
+def test_gradient_steps_have_size_eta_on_the_own_example() -> None:
+    """B / max_i B_ii: the own task moves by eta l' x, whatever K and b are."""
+    x = np.array([[3.0, -1.0]])
+    for relation in ("pairwise", 4.0, "independent", "pooled", MATRIX / 7):
+        learner = MultitaskPerceptron(relation=relation, loss="hinge", eta=0.25).add_tasks(range(K))
+        learner.partial_fit(x, [1], [0])
+        own = learner.relation_[0, 0] / learner.relation_.diagonal().max()
+        np.testing.assert_allclose(learner.coef_[0], 0.25 * own * x[0], rtol=1e-13)
+
+
+def test_unseen_tasks_are_answered_from_what_is_shared() -> None:
+    stream = draw(8, K=K, protocol="one")
+    for relation in ("pairwise", "independent", "pooled", 2.0):
+        learner = MultitaskPerceptron(relation=relation).fit(stream.X, stream.y, stream.task)
+        unseen = learner.decision_function(stream.X, np.full(len(stream.y), "nobody"))
+        # What a new task would start with, if K stayed as it is: the part of the weights that is no task's own.
+        a = {"pairwise": 1 / (K + 1), "independent": 1.0, "pooled": 0.0, 2.0: 1 / 3}[relation]
+        total = learner.coef_.sum(axis=0)  # (a + (1 - a)) s = s
+        assert_close(unseen, (1 - a) / K * stream.X @ total, 1e-11)
+    graph = MultitaskPerceptron(relation=EDGES).fit(stream.X, stream.y, stream.task)
+    unseen = graph.decision_function(stream.X, np.full(len(stream.y), "nobody"))
+    assert_close(unseen, stream.X @ graph.coef_.mean(axis=0), 1e-11)
+
+
+def test_tasks_of_a_graph_are_those_it_names() -> None:
+    learner = MultitaskPerceptron(relation=[("a", "b"), ("b", "c")])
+    learner.partial_fit([[1.0], [2.0]], [-1, 1], ["c", "a"])
+    assert learner.tasks_ == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="task 'd' is not one of the tasks that the relation names"):
+        learner.partial_fit([[1.0]], [1], ["d"])
+    with pytest.raises(ValueError, match="none can be forgotten"):
+        learner.forget_task("a")
+
+
+def test_baselines_do_not_share_and_share_all() -> None:
+    learner = MultitaskPerceptron(relation=3.0, loss="hinge", eta=0.5)
+    baselines = learner.baselines()
+    assert {name: b.get_params() for name, b in baselines.items()} == {
+        name: {**learner.get_params(), "relation": name} for name in ("independent", "pooled")
+    }
+    assert {name: b.get_params()["sharing"] for name, b in PassiveAggressive().baselines().items()} == {
+        "independent": "independent", "pooled": "pooled",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"loss": "squared"}, "loss must be one of"),
+        ({"eta": 0.0}, "eta must be a finite number > 0"),
+        ({"eta": float("inf")}, "eta must be a finite number > 0"),
+        ({"step": "slow"}, "step must be"),
+        ({"relation": -1.0}, "b must be a number >= 0"),
+        ({"relation": "close"}, "relation must be"),
+        ({"relation": None}, "relation must be"),
+    ],
+)
+def test_bad_hyper_parameters(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MultitaskPerceptron(**options).partial_fit([[1.0]], [1])

@@ -1,0 +1,173 @@
+"""The pictures show the numbers of the run; their titles say what is in them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from shoal.report import figures, save_figures
+from shoal.report.style import CONFIG
+
+
+def by_name(evaluations):
+    return {figure.name: figure for figure in figures(evaluations)}
+
+
+def records(spec):
+    """All data of a chart, layers and panels included."""
+    return [record for dataset in spec["datasets"].values() for record in dataset]
+
+
+def test_a_run_with_baselines_has_all_four_pictures(binary):
+    assert list(by_name(binary)) == ["progress", "gain", "relation", "updates"]
+
+
+@pytest.mark.parametrize("kind", ["binary", "regression", "graph"])
+def test_descriptions_keep_the_schema(request, kind):
+    for figure in figures(request.getfixturevalue(kind)):
+        assert figure.chart.configure(**CONFIG).to_dict(validate=True)["$schema"].endswith(".json")
+
+
+def test_no_evaluation_is_refused():
+    with pytest.raises(ValueError, match="at least one"):
+        figures({})
+
+
+class TestProgress:
+    def test_every_checkpoint_of_every_learner_is_drawn(self, binary):
+        drawn = {
+            (r["name"], r["rows"], r["value"])
+            for r in records(by_name(binary)["progress"].spec())
+            if "rows" in r
+        }
+        for name, evaluation in binary.items():
+            for point in evaluation.history:
+                assert (name, point.rows, point.overall["error"]) in drawn
+                assert (name, point.rows, point.macro["auc"]) in drawn
+
+    def test_the_title_names_the_leader_and_when_it_took_the_lead(self, binary):
+        learner, rival = binary["MultitaskPerceptron"], binary["pooled"]
+
+        def with_aucs(evaluation, values):
+            points = [
+                replace(point, macro=point.macro | {"auc": value})
+                for point, value in zip(evaluation.history, values, strict=True)
+            ]
+            return replace(evaluation, history=points, macro=evaluation.macro | {"auc": values[-1]})
+
+        assert [point.rows for point in learner.history] == [1_000, 2_000, 3_000]
+        cases = {
+            (0.6, 0.7, 0.8): "A leads throughout: AUC 0.800 over tasks, against 0.550 (B)",
+            (0.5, 0.7, 0.8): "A leads from 2,000 rows on: AUC 0.800 over tasks, against 0.550 (B)",
+            (0.6, 0.5, 0.8): "A leads from 3,000 rows on: AUC 0.800 over tasks, against 0.550 (B)",
+            (0.6, 0.5, 0.4): "B leads from 2,000 rows on: AUC 0.550 over tasks, against 0.400 (A)",
+        }
+        for values, title in cases.items():
+            two = {"A": with_aucs(learner, values), "B": with_aucs(rival, (0.55, 0.55, 0.55))}
+            assert by_name(two)["progress"].title == title
+
+    def test_in_regression_less_is_better(self, regression):
+        best = min(regression, key=lambda name: regression[name].macro["rmse"])
+        assert by_name(regression)["progress"].title.startswith(f"{best} leads")
+
+
+class TestGain:
+    def test_each_task_stands_at_its_difference(self, binary):
+        points = [r for r in records(by_name(binary)["gain"].spec()) if "gain" in r]
+        seen = {(r["task"], round(r["gain"], 12)) for r in points}
+        for baseline in ("independent", "pooled"):
+            for task, mine in binary["MultitaskPerceptron"].per_task.items():
+                gain = mine["auc"] - binary[baseline].per_task[task]["auc"]
+                assert np.isnan(gain) or (task, round(gain, 12)) in seen
+
+    def test_what_lies_beyond_the_picture_is_at_its_edge_with_its_value(self, binary):
+        learner = binary["MultitaskPerceptron"]
+        task = next(iter(learner.per_task))
+        far = replace(learner, per_task=learner.per_task | {task: learner.per_task[task] | {"auc": 9.0}})
+        spec = by_name(binary | {"MultitaskPerceptron": far})["gain"].spec()
+        beyond = [r for r in records(spec) if r.get("task") == task and r.get("side") == "above"]
+        assert beyond
+        assert all(r["text"] == f"{task} {r['gain']:+.2f}" and r["y"] < r["gain"] for r in beyond)
+
+    def test_in_regression_a_lower_error_is_a_gain(self, regression):
+        found = [r for r in records(by_name(regression)["gain"].spec()) if "gain" in r]
+        assert found
+        assert all(r["gain"] == pytest.approx(r["baseline"] - r["learner"]) for r in found)
+
+    def test_without_baselines_there_is_none(self, graph):
+        assert "gain" not in by_name(graph)
+
+
+class TestRelation:
+    def test_the_relation_in_force_is_shown_with_its_groups_side_by_side(self, graph):
+        evaluation = graph["graph"]
+        spec = by_name(graph)["relation"].spec()
+        learner = evaluation.learner
+        column = {task: k for k, task in enumerate(learner.tasks_)}
+        cells = records(spec)
+        assert len(cells) == 30
+        for cell in cells:
+            expected = learner.relation_[column[cell["row"]], column[cell["column"]]]
+            assert cell["value"] == pytest.approx(expected, rel=1e-3)
+        order = [int(task[1:]) < 3 for task in spec["encoding"]["x"]["sort"]]
+        assert order in ([True] * 3 + [False] * 3, [False] * 3 + [True] * 3)
+
+    def test_where_all_pairs_are_alike_the_learnt_weights_are_compared(self, binary):
+        figure = by_name(binary)["relation"]
+        learner = binary["MultitaskPerceptron"].learner
+        assert "the same for every pair" in figure.caption
+        unit = learner.coef_ / np.linalg.norm(learner.coef_, axis=1, keepdims=True)
+        cosine = unit @ unit.T
+        column = {task: k for k, task in enumerate(learner.tasks_)}
+        for cell in records(figure.spec()):
+            assert cell["value"] == pytest.approx(
+                cosine[column[cell["row"]], column[cell["column"]]], abs=1e-3
+            )
+
+    def test_of_many_tasks_the_largest_are_shown_and_the_reader_is_told(self, monkeypatch, binary):
+        monkeypatch.setattr("shoal.report.relation.MAX_TASKS", 10)
+        figure = by_name(binary)["relation"]
+        per_task = binary["MultitaskPerceptron"].per_task
+        largest = sorted(per_task, key=lambda task: -per_task[task]["rows"])[:10]
+        assert set(figure.spec()["encoding"]["x"]["sort"]) == set(largest)
+        assert "10 of 30 tasks are shown" in figure.caption
+
+
+class TestUpdates:
+    def test_each_tasks_share(self, binary):
+        figure = by_name(binary)["updates"]
+        drawn = {(r["name"], r["task"]): r["share"] for r in records(figure.spec()) if "updates" in r}
+        for name, evaluation in binary.items():
+            for task, values in evaluation.per_task.items():
+                assert drawn[name, task] == values["updates"] / values["rows"]
+        learner = binary["MultitaskPerceptron"]
+        assert f"update on {learner.n_updates / learner.rows:.0%} of all rows" in figure.title
+
+    def test_where_every_row_is_an_update_their_number_is_shown(self, regression):
+        figure = by_name(regression)["updates"]
+        per_task = regression["MultitaskRegressor"].per_task
+        assert {r["task"]: r["updates"] for r in records(figure.spec())} == {
+            t: v["rows"] for t, v in per_task.items()
+        }
+        assert "on every row" in figure.title
+        assert "independent and pooled" in figure.caption
+
+
+class TestFiles:
+    def test_png_and_svg_with_the_title_in_it(self, tmp_path, graph):
+        written = save_figures(tmp_path / "new" / "folder", graph)
+        names = {path.name for path in written}
+        assert names == {f"{n}.{e}" for n in ("progress", "relation", "updates") for e in ("png", "svg")}
+        for path in written:
+            content = path.read_bytes()
+            if path.suffix == ".png":
+                assert content.startswith(b"\x89PNG")
+            else:
+                assert b"<svg" in content
+                assert by_name(graph)[path.stem].title.split(" ")[0].encode() in content
+
+    def test_an_unknown_format_is_refused(self, tmp_path, graph):
+        with pytest.raises(ValueError, match="'gif' is not known"):
+            save_figures(tmp_path, graph, formats=["gif"])

@@ -1,0 +1,109 @@
+"""The page: one file that needs no network, with the run's numbers, safe whatever the names of tasks are."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from shoal.evaluation import compare
+from shoal.report import figures, write_report
+
+
+class Page(HTMLParser):
+    """Tags with their attributes, and the text outside scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.scripts, self._inside = [], "", [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+
+    def handle_endtag(self, tag):
+        self._inside = ""
+
+    def handle_data(self, data):
+        if self._inside == "script":
+            self.scripts.append(data)
+        elif self._inside != "style":
+            self.text += data
+
+
+def written(path, evaluations, **options):
+    write_report(path, evaluations, **options)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+def specs(page):
+    return json.loads(re.search(r"const specs = (\{.*\});\n", page.scripts[-1]).group(1))
+
+
+def test_nothing_is_loaded_from_elsewhere(tmp_path, binary):
+    page = written(tmp_path / "report.html", binary)
+    assert len(page.scripts) == 2
+    for tag, attributes in page.tags:
+        assert tag not in ("link", "iframe", "img", "object", "embed")
+        assert not {"src", "href", "action", "data"} & set(attributes)
+    style = (tmp_path / "report.html").read_text(encoding="utf-8").split("</style>")[0]
+    assert "url(" not in style
+    assert "@import" not in style
+
+
+def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path, binary):
+    verdict = compare(
+        binary["MultitaskPerceptron"], independent=binary["independent"], pooled=binary["pooled"]
+    )
+    page = written(tmp_path / "report.html", binary, verdict=verdict, title="A title", notes=["a note"])
+    for evaluation in binary.values():
+        assert f"{evaluation.overall['error']:.4f}" in page.text
+        assert f"{evaluation.macro['auc']:.4f}" in page.text
+    for expected in (verdict.overall, verdict.smallest, "A title", "a note", "3,000 rows of 30 tasks"):
+        assert expected in page.text
+    drawn = figures(binary)
+    assert set(specs(page)) == {figure.name for figure in drawn}
+    places = {attributes.get("id") for tag, attributes in page.tags if tag == "div"}
+    for figure in drawn:
+        assert figure.title in page.text
+        assert figure.name in places
+
+
+@pytest.mark.parametrize("kind", ["binary", "regression"])
+def test_the_best_value_of_a_metric_is_bold(tmp_path, request, kind):
+    evaluations = request.getfixturevalue(kind)
+    write_report(tmp_path / "report.html", evaluations)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    bold = re.findall(r"<td class=best>([^<]*)</td>", text)
+    choose, metric = (max, "auc") if kind == "binary" else (min, "rmse")
+    assert f"{choose(e.macro[metric] for e in evaluations.values()):.4f}" in bold
+    assert f"{choose(e.overall[metric] for e in evaluations.values()):.4f}" in bold
+
+
+def test_names_cannot_break_out_of_the_page(tmp_path, binary):
+    bad = "</script><script>alert(1)</script><!--"
+    learner = binary["MultitaskPerceptron"]
+    per_task = {bad if k == 0 else task: of for k, (task, of) in enumerate(learner.per_task.items())}
+    page = written(
+        tmp_path / "report.html", {bad: replace(learner, per_task=per_task)}, title=bad, notes=[bad]
+    )
+    assert [tag for tag, _ in page.tags].count("script") == 2
+    assert page.text.count(bad) >= 3
+    assert bad in json.dumps(specs(page), ensure_ascii=False)
+
+
+def test_undefined_scores_are_said_to_be(tmp_path, binary):
+    learner = binary["MultitaskPerceptron"]
+    none = replace(learner, overall=learner.overall | {"f1_positive": float("nan")})
+    assert "undefined" in written(tmp_path / "report.html", {"learner": none}).text
+
+
+def test_refusals(tmp_path, binary):
+    with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
+        write_report(tmp_path / "none" / "report.html", binary)
+    with pytest.raises(ValueError, match="at least one"):
+        write_report(tmp_path / "report.html", {})

@@ -1,0 +1,106 @@
+"""Cavallanti et al. 2010, figure 1, in plain NumPy: the interaction matrix is written down and inverted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+# -- interaction matrices A(K), or their inverse where A does not exist -------------------------------------
+
+
+def pairwise(K: int) -> np.ndarray:
+    """Eq. 4."""
+    return (K + 1) * np.eye(K) - np.ones((K, K))
+
+
+def constant(b: float) -> Callable[[int], np.ndarray]:
+    """Eq. 5."""
+
+    def A(K: int) -> np.ndarray:
+        a = K + b * (K - 1)
+        return np.array([[a if i == j else -b for j in range(K)] for i in range(K)]) / K
+
+    return A
+
+
+def laplacian(edges: list[tuple[int, int, float]]) -> Callable[[int], np.ndarray]:
+    """I + L of section 3.3, weighted."""
+
+    def A(K: int) -> np.ndarray:
+        L = np.zeros((K, K))
+        for i, j, weight in edges:
+            L[[i, j], [i, j]] += weight
+            L[[i, j], [j, i]] -= weight
+        return np.eye(K) + L
+
+    return A
+
+
+def inverse_of(A: Callable[[int], np.ndarray]) -> Callable[[int], np.ndarray]:
+    return lambda K: np.linalg.inv(A(K))
+
+
+def pooled(K: int) -> np.ndarray:
+    """B when b goes to infinity."""
+    return np.ones((K, K)) / K
+
+
+# -- derivatives of the losses in f -------------------------------------------------------------------------
+
+
+def slope(loss: str, f: float, y: float, epsilon: float) -> float:
+    predicted = 1.0 if f >= 0 else -1.0
+    match loss:
+        case "perceptron":
+            return 0.0 if predicted == y else -y
+        case "hinge":
+            return -y if 1 - y * f > 0 else 0.0
+        case "squared_hinge":
+            return -2 * y * max(0.0, 1 - y * f)
+        case "logistic":
+            return float(-y * np.exp(-np.logaddexp(0.0, y * f)))
+        case "squared":
+            return f - y
+        case "epsilon_insensitive":
+            return float(np.sign(f - y)) if abs(f - y) > epsilon else 0.0
+    raise AssertionError(loss)
+
+
+# -- the algorithm ------------------------------------------------------------------------------------------
+
+
+def learn(X, y, task, rounds, *, B, loss, eta, sqrt_step, epsilon, n_declared=0):
+    """Decisions before each round, final W (d, K), updates per task.
+
+    X (n, d); y (n,); task (n,) columns in order of appearance; rounds: the rows of each round; B(K): the rates.
+    With v_i the sum of task i's own steps, W = V B; B is that of the tasks which exist.
+    """
+    K, V = n_declared, np.zeros((X.shape[1], max(n_declared, task.max() + 1)))
+    decisions, updates = np.zeros(len(X)), np.zeros(V.shape[1], int)
+    for t, rows in enumerate(rounds, start=1):
+        K = max(K, task[rows].max() + 1)
+        rates = B(K)
+        if loss != "perceptron":
+            rates = rates / rates.diagonal().max()
+        step = eta / np.sqrt(t) if sqrt_step else eta
+        for r in rows:
+            decisions[r] = (V[:, :K] @ rates)[:, task[r]] @ X[r]
+        for r in rows:
+            f = (V[:, :K] @ rates)[:, task[r]] @ X[r]
+            derivative = slope(loss, f, y[r], epsilon)
+            if derivative != 0:
+                V[:, task[r]] -= step * derivative * X[r]
+                updates[task[r]] += 1
+    return decisions, V[:, :K] @ rates, updates
+
+
+def kernel_decisions(X, y, task, *, B):
+    """Eq. 3: the kernel Perceptron with K((x, i), (z, j)) = B_ij <x, z>, one row a round."""
+    support: list[int] = []
+    decisions = np.zeros(len(X))
+    for t in range(len(X)):
+        decisions[t] = sum(y[s] * B[task[s], task[t]] * (X[s] @ X[t]) for s in support)
+        if (1.0 if decisions[t] >= 0 else -1.0) != y[t]:
+            support.append(t)
+    return decisions

@@ -1,0 +1,31 @@
+"""Crammer et al. 2006, figure 1 and section 5, in plain NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def learn(X, y, task, rounds, *, variant, C, epsilon=None, pooled=False):
+    """Decisions before each round, final W (K, d), updates per task. `epsilon` None: classification."""
+    model = np.zeros_like(task) if pooled else task
+    W = np.zeros((model.max() + 1, X.shape[1]))
+    decisions, updates = np.zeros(len(X)), np.zeros(task.max() + 1, int)
+    for rows in rounds:
+        for r in rows:
+            decisions[r] = W[model[r]] @ X[r]
+        for r in rows:
+            x, f = X[r], W[model[r]] @ X[r]
+            if epsilon is None:
+                loss, direction = max(0.0, 1 - y[r] * f), y[r]
+            else:
+                loss, direction = max(0.0, abs(y[r] - f) - epsilon), np.sign(y[r] - f)
+            if loss == 0 or not x.any():
+                continue
+            tau = {
+                "PA": loss / (x @ x),
+                "PA-I": min(C, loss / (x @ x)),
+                "PA-II": loss / (x @ x + 1 / (2 * C)),
+            }[variant]
+            W[model[r]] += tau * direction * x
+            updates[task[r]] += 1
+    return decisions, W[[0] * (task.max() + 1)] if pooled else W, updates
