@@ -33,7 +33,8 @@ def sgd_rows_a_second(X: Any, y: Any) -> float:
     def run(model: Any) -> None:
         model.partial_fit(X, y, classes=[-1.0, 1.0])
 
-    return X.shape[0] / seconds(run, lambda: SGDClassifier(loss="perceptron", penalty=None, learning_rate="constant", eta0=1.0, shuffle=False))  # fmt: skip
+    options = {"loss": "perceptron", "penalty": None, "learning_rate": "constant", "eta0": 1.0, "shuffle": False}
+    return X.shape[0] / seconds(run, lambda: SGDClassifier(**options))
 
 
 def chunks() -> None:
@@ -66,7 +67,9 @@ def flights() -> None:
     peer = sgd_rows_a_second(data.X, data.y)
     task = np.unique(data.task, return_inverse=True)[1]
     speed = rows_a_second(lambda: MultitaskPerceptron(relation=104, loss="logistic", eta=0.5), data.X, data.y, task)
-    print(f"\nflights, {len(data):,} rows, logistic loss: {speed / 1e6:.2f} M rows/s, {speed / peer:.2f} x scikit-learn")
+    print(
+        f"\nflights, {len(data):,} rows, logistic loss: {speed / 1e6:.2f} M rows/s, {speed / peer:.2f} x scikit-learn"
+    )
 
 
 def single_rows() -> None:

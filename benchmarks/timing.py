@@ -40,7 +40,9 @@ def machine() -> str:
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        models = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        models = [
+            line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
+        ]
         cpu = f"{models[0]}, {len(models)} cores" if models else cpu
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("numpy", "numba", "scikit-learn", "river"))
     return f"{cpu}; Python {platform.python_version()}, {versions}"

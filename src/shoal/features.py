@@ -41,7 +41,7 @@ def first_not_finite(values: FloatArray) -> int:
 @jit
 def is_canonical(indptr: IntArray, indices: IndexArray, n_features: int) -> bool:
     """Are offsets and columns in range, columns sorted and none twice in a row? (Almost all work is one SIMD pass.)"""
-    steps_back = 0
+    steps_back = np.int64(0)
     for p in range(1, len(indices)):
         steps_back += np.int64(indices[p] <= indices[p - 1])
     for row in range(len(indptr) - 1):
@@ -52,7 +52,7 @@ def is_canonical(indptr: IntArray, indices: IndexArray, n_features: int) -> bool
             if indices[first] < 0 or indices[last - 1] >= n_features:
                 return False
             steps_back -= np.int64(first > 0 and indices[first] <= indices[first - 1])  # a new row may step back
-    return steps_back == 0 and indptr[0] == 0 and indptr[-1] == len(indices)
+    return bool(steps_back == 0) and indptr[0] == 0 and indptr[-1] == len(indices)
 
 
 @jit
@@ -92,12 +92,16 @@ def _sparse(X: Any) -> Table:
         raise ValueError(f"X holds {X.dtype} values; expected real numbers")
     n, d = X.shape
     if n == 0 or d == 0:
-        raise ValueError(f"Found array with {n} sample(s) and {d} feature(s) (shape={X.shape}); at least 1 of each is required.")
+        raise ValueError(
+            f"Found array with {n} sample(s) and {d} feature(s) (shape={X.shape}); at least 1 of each is required."
+        )
     indptr, indices, values = _csr_arrays(X)
     if not is_canonical(indptr, indices, d):
         row = first_malformed(indptr, indices, d)
         if row >= 0 or len(values) != len(indices):
-            raise ValueError(f"row {max(row, 0)}: the sparse matrix is malformed (a column or row offset is out of range)")
+            raise ValueError(
+                f"row {max(row, 0)}: the sparse matrix is malformed (a column or row offset is out of range)"
+            )
         X = X.copy()
         X.sum_duplicates()  # norms and updates count on one entry a column
         indptr, indices, values = _csr_arrays(X)
@@ -106,7 +110,7 @@ def _sparse(X: Any) -> Table:
 
 
 def _csr_arrays(X: Any) -> tuple[IntArray, IndexArray, FloatArray]:
-    indices, values = np.require(X.indices, np.int32, "CW"), np.require(X.data, np.float64, "CW")
+    indices, values = np.require(X.indices, np.int32, ["C", "W"]), np.require(X.data, np.float64, ["C", "W"])
     return X.indptr.astype(np.int64), indices, values
 
 
@@ -119,7 +123,9 @@ def _frame(X: Any) -> tuple[Any, list[str] | None] | None:
         return None
     for name, dtype in frame.schema.items():
         if dtype in (nw.String, nw.Categorical, nw.Enum):
-            raise ValueError(f"column {name!r} holds text; expected numbers (encode it, or use `shoal run`, which does)")
+            raise ValueError(
+                f"column {name!r} holds text; expected numbers (encode it, or use `shoal run`, which does)"
+            )
     names = list(frame.columns)
     return frame.to_numpy(), names if all(isinstance(name, str) for name in names) else None
 
@@ -144,8 +150,10 @@ def read_table(X: Any, estimator: Any = None) -> Table:
 
     framed = _frame(X)
     values, names = (X, None) if framed is None else framed
-    values = check_array(values, dtype=np.float64, order="C", ensure_all_finite=False, estimator=estimator, input_name="X")
-    return _dense(np.require(values, np.float64, "CW"), names)
+    values = check_array(
+        values, dtype=np.float64, order="C", ensure_all_finite=False, estimator=estimator, input_name="X"
+    )
+    return _dense(np.require(values, np.float64, ["C", "W"]), names)
 
 
 class Columns:
@@ -186,7 +194,11 @@ class Columns:
             return self
         if self.count and not self.is_open:
             raise ValueError(f"feature {fresh[0]!r} is not a column of the data frame this model began with")
-        return Columns(len(names) + len(fresh), names | {name: len(names) + i for i, name in enumerate(fresh)}, is_open=True)
+        return Columns(
+            len(names) + len(fresh),
+            names | {name: len(names) + i for i, name in enumerate(fresh)},
+            is_open=True,
+        )
 
     def row(self, x: Mapping[str, float]) -> Table:
         """A dict as a one-row table; names without a column are left out (their weight is zero)."""
@@ -205,7 +217,10 @@ def stack_rows(rows: list[Any], columns: Columns) -> tuple[Table, Columns]:
             columns = columns.admit_dict(x)
         tables = [columns.row(x) for x in rows]
         indptr = np.cumsum([0, *(len(t.indices) for t in tables)])
-        indices, values = np.concatenate([t.indices for t in tables]), np.concatenate([t.values for t in tables])
+        indices, values = (
+            np.concatenate([t.indices for t in tables]),
+            np.concatenate([t.values for t in tables]),
+        )
         return Table(len(rows), columns.count, 0, indptr, indices, values, None), columns
     if any(isinstance(x, Mapping) for x in rows):
         raise ValueError("the examples of a round must be all dicts or all arrays")

@@ -88,6 +88,10 @@ def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
     return Labels(np.sort(np.array([label, partner], label.dtype)), False, label)
 
 
+def _are_numbers(values: NDArray[Any]) -> bool:
+    return values.dtype.kind in "biuf"
+
+
 @jit
 def _signs(y: FloatArray, negative: float, positive: float) -> tuple[FloatArray, bool]:
     """+1 and -1, and whether every label is one of the two."""
@@ -109,12 +113,11 @@ def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> t
         single unknown kind of label without `classes`.
     """
     y = _as_1d(y, n_rows)
-    if classes is None and labels is not None and labels.settled and y.dtype.kind in "biuf":
-        if labels.classes.dtype.kind in "biuf":
-            negative, positive = labels.classes.astype(np.float64)
-            signs, good = _signs(np.require(y, np.float64, "CW"), negative, positive)
-            if good:
-                return signs, labels
+    if classes is None and labels is not None and labels.settled and _are_numbers(y) and _are_numbers(labels.classes):
+        negative, positive = labels.classes.astype(np.float64)
+        signs, good = _signs(np.require(y, np.float64, ["C", "W"]), negative, positive)
+        if good:
+            return signs, labels
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(f"row {row}: the label is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a class label")
@@ -137,10 +140,12 @@ def real_targets(y: Any, n_rows: int) -> FloatArray:
     """Regression targets as finite float64."""
     y = _as_1d(y, n_rows)
     try:
-        y = np.require(y, np.float64, "CW")
+        y = np.require(y, np.float64, ["C", "W"])
     except (TypeError, ValueError):
         raise ValueError(f"y must hold real numbers, got {y.dtype} values") from None
     if not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise ValueError(f"row {row}: the target is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a finite number")
-    return y
+        raise ValueError(
+            f"row {row}: the target is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a finite number"
+        )
+    return np.asarray(y)

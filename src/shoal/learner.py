@@ -1,7 +1,7 @@
 """What all online learners share: the verbs, tasks and features that appear on the way, checks, save and load.
 
-An algorithm gives three things: `_settings` (hyper-parameters as a named tuple of numbers), `_allocate` (its
-state as a named tuple of arrays), and its jitted `_loops` over `Rounds`, one that learns and one that decides. Everything
+An algorithm gives three things: `_settings` (hyper-parameters as a named tuple of numbers), `_allocate` (its state
+as a named tuple of arrays), and its jitted `_loops` over `Rounds`, one that learns and one that decides. Everything
 is checked before anything changes, so bad input leaves a model bit for bit as it was.
 """
 
@@ -180,8 +180,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             indptr, indices, values = NO_INDPTR, NO_INDICES, x
         else:
             width, names = 0, self._columns.names
+            if names is None:
+                return None
             try:
-                indices = np.fromiter(map(names.__getitem__, x), np.int32, len(x))  # type: ignore[union-attr]
+                indices = np.fromiter([names[name] for name in x], np.int32, len(x))
                 values = np.fromiter(x.values(), np.float64, len(x))
             except (KeyError, TypeError, ValueError, AttributeError):
                 return None
@@ -310,7 +312,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._state, self._capacity = state, (grown[0], grown[1])
 
     def _hyper_parameters(self) -> tuple[Any, ...]:
-        values: tuple[Any, ...] = _getter(type(self))(self)
+        kind: Any = type(self)
+        values: tuple[Any, ...] = _getter(kind)(self)
         return values
 
     def _current(self) -> Any:
@@ -333,7 +336,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         call(self._code[loop], rounds, settings, self._state, decisions)
 
     def _keep(self, settings: Any) -> None:
-        self._settings_read, self._settings_from, self._code = settings, self._hyper_parameters(), self._loops()
+        self._settings_read, self._settings_from, self._code = (
+            settings,
+            self._hyper_parameters(),
+            self._loops(),
+        )
 
     # ---- what can be seen --------------------------------------------------------------------------------
 
@@ -411,7 +418,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             "companion": companion,
             "parameters": storage.to_json(self.get_params(deep=False), arrays, "parameter"),
             "tasks": storage.to_json(self.tasks_, arrays, "task id"),
-            "features": {"count": self._columns.count, "names": self._columns.names and list(self._columns.names)},
+            "features": {
+                "count": self._columns.count,
+                "names": self._columns.names and list(self._columns.names),
+            },
             "open": self._columns.is_open,
             "labels": labels
             and {
@@ -528,7 +538,7 @@ class Regressor(RegressorMixin, Learner):  # type: ignore[misc]
 
 
 @cache
-def _getter(kind: type[Learner]) -> Callable[[Learner], tuple[Any, ...]]:
+def _getter(kind: Any) -> Callable[[Learner], tuple[Any, ...]]:
     """Reads all hyper-parameters of a kind of learner (scikit-learn's way costs 30 us a call)."""
     names = kind._get_param_names()
     return attrgetter(*names) if len(names) > 1 else lambda learner: tuple(getattr(learner, n) for n in names)

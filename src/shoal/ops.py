@@ -6,7 +6,7 @@ for an index.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -31,11 +31,14 @@ def jit_in_order(function: F) -> F:
 
 
 def _compile(function: F, fastmath: set[str]) -> F:
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath, forceinline=True)(function))
+    return cast(
+        F,
+        numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath, forceinline=True)(function),
+    )
 
 
 @cache
-def _machine_code(function: Any, *kinds: type) -> dict[str, Any]:
+def _machine_code(function: Any, settings: Hashable, state: Hashable) -> dict[str, Any]:
     return {}
 
 
@@ -44,9 +47,10 @@ def call(function: Any, rounds: Rounds, settings: Any, state: Any, decisions: ND
 
     The kinds of named tuple fix the types of what they hold, so the compiled code is found by them alone.
     """
-    found = _machine_code(function, type(settings), type(state))
+    kinds: tuple[Any, Any] = (type(settings), type(state))
+    found = _machine_code(function, *kinds)
     if not found:
-        types = tuple(numba.typeof(argument) for argument in (rounds, settings, state, decisions))
+        types = tuple(map(numba.typeof, (rounds, settings, state, decisions)))
         found["entry"] = function.compile(types)
     found["entry"](rounds, settings, state, decisions)
 
@@ -76,9 +80,7 @@ def dot(rounds: Rounds, row: int, w: NDArray[np.float64]) -> float:
 
 
 @jit_in_order
-def dot_two(
-    rounds: Rounds, row: int, u: NDArray[np.float64], w: NDArray[np.float64]
-) -> tuple[float, float]:
+def dot_two(rounds: Rounds, row: int, u: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[float, float]:
     """<u, x> and <w, x> in one pass over a sparse row."""
     first, second = 0.0, 0.0
     for p in range(rounds.indptr[row], rounds.indptr[row + 1]):

@@ -94,8 +94,7 @@ class Given:
         """B = A^-1 as a dense matrix (for looking at; the learners do not form it above 2,000 tasks)."""
         if self.rates_given is not None:
             return self.rates_given
-        A = self.interaction.toarray() if sp.issparse(self.interaction) else self.interaction
-        return _inverse(A)
+        return _inverse(_as_dense(self.interaction))
 
     def factors(self, *, unit_own_rate: bool) -> Factors:
         """For the jitted loops; `unit_own_rate` divides B by its largest diagonal entry."""
@@ -109,6 +108,10 @@ class Given:
 
 
 Relation = Constant | Given
+
+
+def _as_dense(A: Any) -> FloatArray:
+    return np.asarray(A.toarray() if sp.issparse(A) else A)
 
 
 def _inverse(A: FloatArray) -> FloatArray:
@@ -230,8 +233,8 @@ def _from_edges(edges: Iterable[Any], tasks: Sequence[Hashable] | None) -> tuple
         pairs[min(i, j), max(i, j)] = float(edge[2]) if len(edge) == 3 else 1.0
     if not index:
         raise ValueError("a task graph needs at least one task")
-    rows, columns = (np.array(side, int) for side in zip(*pairs, strict=True)) if pairs else (np.zeros(0, int),) * 2
-    W = sp.coo_matrix((list(pairs.values()), (rows, columns)), shape=(len(index),) * 2).tocsr()
+    rows, columns = np.array(list(pairs), np.int64).reshape(-1, 2).T
+    W = sp.coo_matrix((list(pairs.values()), (rows, columns)), shape=(len(index), len(index))).tocsr()
     return W + W.T, tuple(index)
 
 
@@ -244,14 +247,16 @@ def resolve(relation: Any) -> Relation:
         return relation
     if isinstance(relation, str):
         if relation not in ("independent", "pairwise", "pooled"):
-            raise ValueError(f"relation must be 'independent', 'pairwise', 'pooled', a number or a graph, got {relation!r}")
+            raise ValueError(
+                f"relation must be 'independent', 'pairwise', 'pooled', a number or a graph, got {relation!r}"
+            )
         return {"independent": Constant(0.0), "pairwise": Constant(0.0, True), "pooled": Constant(np.inf)}[relation]
     if isinstance(relation, int | float | np.number) and not isinstance(relation, bool):
         return constant(float(relation))
     if isinstance(relation, np.ndarray) and relation.ndim == 2 and np.diag(relation).any():
         return matrix(relation)
     if sp.issparse(relation) and relation.diagonal().any():
-        return matrix(relation.toarray())
+        return matrix(_as_dense(relation))
     if relation is None or isinstance(relation, bool):
         raise ValueError(f"relation must be a name, a number, a graph or a matrix, got {relation!r}")
     return graph(relation)
@@ -261,8 +266,7 @@ def interaction(relation: Any, n_tasks: int) -> NDArray[np.float64]:
     """A as a dense matrix (for bounds and tests)."""
     resolved = resolve(relation)
     if isinstance(resolved, Given):
-        A = resolved.interaction
-        return np.asarray(A.toarray() if sp.issparse(A) else A)
+        return _as_dense(resolved.interaction)
     if np.isinf(resolved.b):
         raise ValueError("pooled learning has no interaction matrix: its rates 11^T/K are singular")
     return np.asarray(np.linalg.inv(resolved.rates(n_tasks)))

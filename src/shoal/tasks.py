@@ -74,7 +74,7 @@ class TaskIndex:
             low, high = int(task.min()), int(task.max())
             if high - low > 8 * n_rows + 1024 or high > 2**62:
                 return self._encode_list(task.tolist())
-            rows, firsts = _codes(np.require(task, np.int64, "CW"), low, high - low + 1)
+            rows, firsts = _codes(np.require(task, np.int64, ["C", "W"]), low, high - low + 1)
             ids = task[firsts].tolist()
         else:
             return self._encode_list(_as_list(task, n_rows))
@@ -82,6 +82,13 @@ class TaskIndex:
         return columns[rows], fresh
 
     def _encode_list(self, ids: list[Any], *, check: bool = True) -> tuple[IntArray, list[Any]]:
+        if check:
+            try:
+                known = list(map(self.column.get, ids))
+            except TypeError:
+                known = [None]  # an unhashable id: found and named below
+            if None not in known:
+                return np.array(known, np.int64), []
         fresh: dict[Any, int] = {}
         columns = np.empty(len(ids), np.int64)
         for row, task in enumerate(ids):

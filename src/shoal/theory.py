@@ -166,9 +166,7 @@ def perceptron_mistake_bound(
     rows, signs, columns = _stream(X, y, task, len(U), tasks)
     mistaken = np.asarray(mistaken)
     if mistaken.dtype != bool or mistaken.shape != signs.shape:
-        raise ValueError(
-            f"mistaken must hold one bool per row: expected {len(signs)}, got shape {mistaken.shape}"
-        )
+        raise ValueError(f"mistaken must hold one bool per row: expected {len(signs)}, got shape {mistaken.shape}")
     if not mistaken.any():
         return 0.0
     rows, signs, columns = rows[np.flatnonzero(mistaken)], signs[mistaken], columns[mistaken]
@@ -237,9 +235,7 @@ def osmtl_regret_bound(
     sizes = np.diff(starts)
     if (sizes != len(U)).any():
         r = int(np.flatnonzero(sizes != len(U))[0])
-        raise ValueError(
-            f"row {starts[r]}: its round has {sizes[r]} of {len(U)} tasks; the bound needs all of them"
-        )
+        raise ValueError(f"row {starts[r]}: its round has {sizes[r]} of {len(U)} tasks; the bound needs all of them")
     if alpha == 0.0:
         return np.full(len(U), np.inf)
     losses = _hinge(signs[:, None], np.asarray(rows @ U.T))  # [row of task j, k]: l*_kj
@@ -251,8 +247,8 @@ def osmtl_regret_bound(
     return np.asarray((np.sum(U**2, axis=1) / (2.0 * C) + (1.0 - alpha) * (own + others) + drift) / alpha)
 
 
-def _comparator(U: Any) -> FloatArray:
-    U = np.array(U, dtype=np.float64)
+def _comparator(comparator: Any) -> FloatArray:
+    U: FloatArray = np.array(comparator, dtype=np.float64)
     if U.ndim != 2 or not len(U) or not np.isfinite(U).all():
         raise ValueError(f"the comparator must be a finite (n_tasks, n_features) matrix, got shape {U.shape}")
     return U

@@ -146,9 +146,9 @@ def test_wrong_files_and_options_are_one_sentence(name, content, options, error,
 
 def test_missing_files_and_folders(tmp_path):
     (tmp_path / "flights.csv").write_text("x,y\n")
-    with pytest.raises(FileNotFoundError, match=r"did you mean 'flights.csv'\?"):
+    with pytest.raises(FileNotFoundError, match=r"did you mean .*flights.csv\?"):
         open_stream(tmp_path / "fligths.csv", label="y")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
+    with pytest.raises(FileNotFoundError, match="there is no file"):
         open_stream(tmp_path / "data" / "a.parquet", label="y")
     with pytest.raises(IsADirectoryError, match="is a folder"):
         open_stream(tmp_path, label="y", format="csv")

@@ -39,11 +39,16 @@ class Display:
 
     def __enter__(self) -> Self:
         beside = f", beside {' and '.join(self._others)}" if self._others else ""
-        print(f"{self._learner!r}{beside}\non {self._title}; every row is answered before it is learnt\n", flush=True)
+        print(
+            f"{self._learner!r}{beside}\non {self._title}; every row is answered before it is learnt\n",
+            flush=True,
+        )
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def rows(self, n: int) -> None:
@@ -79,7 +84,10 @@ class Display:
             print(line)
         if verdict is not None:
             print(f"\n{verdict}")
-        said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
+        said = [
+            *notes,
+            *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes),
+        ]
         if said:
             print("\n" + "\n".join(f"- {note}" for note in said))
         print()

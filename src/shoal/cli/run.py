@@ -15,6 +15,7 @@ from shoal.cli.display import Display
 from shoal.datasets import load as load_dataset
 from shoal.evaluation import compare, progressive_validate
 from shoal.files import FileStream, open_stream
+from shoal.files.targets import Target
 from shoal.learner import Learner, load_with_companion
 from shoal.rounds import Chunk
 
@@ -101,7 +102,7 @@ def _learner(options: Options) -> tuple[Learner, Any]:
 def _open(options: Options, learner: Learner, companion: Any) -> Stream:
     if options.data.startswith(DATASET):
         return _open_dataset(options, learner)
-    kind = "binary" if is_classifier(learner) else "regression"
+    kind: Target = "binary" if is_classifier(learner) else "regression"
     file = open_stream(
         options.data, task=options.task, label=options.label, kind=kind, format=options.format,
         skip_bad=options.skip_bad, text=options.text, numeric=options.numeric, ignore=options.ignore,

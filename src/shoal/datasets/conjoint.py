@@ -68,12 +68,9 @@ def make_conjoint(
     rng = np.random.default_rng(seed)
     own = rng.standard_normal((n_tasks, _ATTRIBUTES * _LEVELS))
     weights = _MAGNITUDE[noise] * (_MEAN + _SPREAD[similarity] * own)
-    description = (
-        f"Simulated choices between products; task = person, {similarity} similarity, {noise} noise."
-    )
+    description = f"Simulated choices between products; task = person, {similarity} similarity, {noise} noise."
     train, test = (
-        _dataset(name, description, _choices(weights, n_questions, rng))
-        for name in ("conjoint", "conjoint_test")
+        _dataset(name, description, _choices(weights, n_questions, rng)) for name in ("conjoint", "conjoint_test")
     )
     return train, test
 

@@ -74,9 +74,7 @@ class Dataset:
             if array.shape != (n,):
                 raise ValueError(f"{field} must hold one entry per row: expected ({n},), got {array.shape}")
         if len(self.feature_names) != d:
-            raise ValueError(
-                f"expected {d} feature names, one per column of X, got {len(self.feature_names)}"
-            )
+            raise ValueError(f"expected {d} feature names, one per column of X, got {len(self.feature_names)}")
         if self.kind not in ("binary", "regression"):
             raise ValueError(f"kind must be 'binary' or 'regression', got {self.kind!r}")
         if self.kind == "binary" and not np.isin(self.y, (-1.0, 1.0)).all():
@@ -133,9 +131,7 @@ class Dataset:
         starts = form_rounds(_columns(self.task), self.n_tasks, given, simultaneous=simultaneous)
         return starts, np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
-    def _chunks(
-        self, chunk_rows: int, starts: NDArray[np.int64], ids: NDArray[np.int64] | None
-    ) -> Iterator[Chunk]:
+    def _chunks(self, chunk_rows: int, starts: NDArray[np.int64], ids: NDArray[np.int64] | None) -> Iterator[Chunk]:
         low = first = 0  # row and round at which the chunk begins
         while low < len(self):
             last = int(np.searchsorted(starts, low + chunk_rows, side="right")) - 1
@@ -174,9 +170,7 @@ class Dataset:
         rows = np.arange(len(self)) if seed is None else np.random.default_rng(seed).permutation(len(self))
         by_task = rows[np.argsort(column[rows], kind="stable")]
         sizes = np.bincount(column)
-        turn = np.arange(len(self)) - np.repeat(
-            np.cumsum(sizes) - sizes, sizes
-        )  # k of the k-th row of its task
+        turn = np.arange(len(self)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # k of the k-th row of its task
         return self.subset(by_task[np.argsort(turn, kind="stable")])
 
 

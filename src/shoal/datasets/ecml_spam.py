@@ -44,9 +44,7 @@ _DESCRIPTION = (
 )
 
 
-def load_ecml_spam(
-    users: Literal["b", "a"] = "b", transform: Literal["counts", "log-norm"] = "counts"
-) -> Dataset:
+def load_ecml_spam(users: Literal["b", "a"] = "b", transform: Literal["counts", "log-norm"] = "counts") -> Dataset:
     """E-mails of 15 users (400 each) or of 3 users (2,500 each), spam or not.
 
     Parameters

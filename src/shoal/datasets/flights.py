@@ -145,9 +145,7 @@ def _comparable(column: Any) -> Any:
 def _numbers(flights: pl.DataFrame) -> dict[str, Any]:
     """The numeric features, 0 where the record is missing."""
     angle = np.radians(flights["wind_dir"].to_numpy())
-    numbers = {
-        field: (flights[field].to_numpy() - middle) / width for field, (middle, width) in _SCALES.items()
-    }
+    numbers = {field: (flights[field].to_numpy() - middle) / width for field, (middle, width) in _SCALES.items()}
     numbers |= {"wind_sin": np.sin(angle) / 2, "wind_cos": np.cos(angle) / 2}
     numbers = {field: np.nan_to_num(column) for field, column in numbers.items()}
     return numbers | {"constant": np.ones(len(flights))}

@@ -20,9 +20,7 @@ class _Entry(NamedTuple):
 
 
 _ENTRIES = {
-    "flights": _Entry(
-        "late flights out of New York, a task per destination (needs shoal[data])", load_flights
-    ),
+    "flights": _Entry("late flights out of New York, a task per destination (needs shoal[data])", load_flights),
     "landmine": _Entry("radar images with or without a mine, a task per field, 29 fields", load_landmine),
     "landmine19": _Entry("the 19 fields of landmine that the literature uses", lambda: load_landmine(19)),
     "school": _Entry("exam scores of pupils, a task per school (regression)", load_school),

@@ -66,11 +66,7 @@ def make_related_tasks(
     # One generator for each part, so that changing one part leaves the others as they are.
     for_rows, for_tasks, for_rules, for_turned_rules, for_noise = np.random.default_rng(seed).spawn(5)
     task = for_tasks.integers(n_tasks, size=n_rows)
-    X = (
-        _dense_rows(n_rows, n_features, for_rows)
-        if nnz is None
-        else _sparse_rows(n_rows, n_features, nnz, for_rows)
-    )
+    X = _dense_rows(n_rows, n_features, for_rows) if nnz is None else _sparse_rows(n_rows, n_features, nnz, for_rows)
     margin = _margins(X, task, _rules(n_tasks, n_features, relatedness, for_rules))
     if drift != 0:
         turned = _margins(X, task, _rules(n_tasks, n_features, relatedness, for_turned_rules))
@@ -90,9 +86,7 @@ def make_related_tasks(
     )
 
 
-def _check(
-    n_tasks: int, n_features: int, n_rows: int, relatedness: float, noise: float, nnz: int | None
-) -> None:
+def _check(n_tasks: int, n_features: int, n_rows: int, relatedness: float, noise: float, nnz: int | None) -> None:
     for name, count in (("n_tasks", n_tasks), ("n_features", n_features), ("n_rows", n_rows)):
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")

@@ -64,7 +64,5 @@ def load_school() -> Dataset:
 
 def _feature_names() -> tuple[str, ...]:
     return tuple(
-        group if size == 1 else f"{group}={level}"
-        for group, size in _GROUPS.items()
-        for level in range(1, size + 1)
+        group if size == 1 else f"{group}={level}" for group, size in _GROUPS.items() for level in range(1, size + 1)
     )

@@ -34,9 +34,7 @@ def choose(
             makers.append(metric)
             names.extend(metric().names)
         elif metric not in METRICS[kind]:
-            raise ValueError(
-                f"metric {metric!r} is not defined for {kind} targets; expected one of {METRICS[kind]}"
-            )
+            raise ValueError(f"metric {metric!r} is not defined for {kind} targets; expected one of {METRICS[kind]}")
         else:
             names.append(metric)
             makers.append(_MAKERS[metric])

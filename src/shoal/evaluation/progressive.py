@@ -127,9 +127,7 @@ class Race:
         self, learners: Mapping[str, Any], metrics: Metrics | None, window: int, delay: int, classes: Any
     ) -> None:
         self.names: dict[str, int] = {}
-        self.runners = {
-            name: Runner(learner, delay, classes, self.names) for name, learner in learners.items()
-        }
+        self.runners = {name: Runner(learner, delay, classes, self.names) for name, learner in learners.items()}
         kinds = {"binary" if runner.is_classifier else "regression" for runner in self.runners.values()}
         if len(kinds) != 1:
             raise ValueError("learners of one run must be all classifiers or all regressors")
@@ -145,9 +143,7 @@ class Race:
 
     def run(self, piece: Piece) -> None:
         """Feed a piece to every learner and score the answers."""
-        answers = {
-            name: runner.run(piece) for name, runner in self.runners.items()
-        }  # bad rows are refused here
+        answers = {name: runner.run(piece) for name, runner in self.runners.items()}  # bad rows are refused here
         truth = self._truth(piece)
         for name, board in self.boards.items():
             board.update(piece.code, truth, answers[name], len(self.tasks))
@@ -206,9 +202,7 @@ class Race:
         columns = {name: list(map(int, count)) for name, count in counts.items()}
         columns |= {name: values.tolist() for name, values in scores.per_task.items()}
         rows = zip(*columns.values(), strict=True)
-        return {
-            task: dict(zip(columns, row, strict=True)) for task, row in zip(self.tasks.ids, rows, strict=True)
-        }
+        return {task: dict(zip(columns, row, strict=True)) for task, row in zip(self.tasks.ids, rows, strict=True)}
 
 
 def _report(race: Race, several: bool, on_checkpoint: Callable[[Any], object] | None) -> None:

@@ -32,9 +32,7 @@ def _count_wins(
         last = first  # rows first to last - 1 have the same score
         while last < len(order) and score[order[last]] == score[order[first]]:
             last += 1
-        for step in range(
-            3
-        ):  # negatives below count before the tied ones are added, and again after: half a win
+        for step in range(3):  # negatives below count before the tied ones are added, and again after: half a win
             for p in range(first, last):
                 k = code[order[p]]
                 if positive[order[p]]:

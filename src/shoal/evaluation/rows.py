@@ -58,9 +58,7 @@ def _as_row(item: Any) -> Row | None:
     """The item as a row, None if it is a chunk."""
     if not isinstance(item, tuple) or not 2 <= len(item) <= 4:
         kind = type(item).__name__
-        raise ValueError(
-            f"a stream holds chunks (X, y, task) or rows (x, y, task), got an item of type {kind}"
-        )
+        raise ValueError(f"a stream holds chunks (X, y, task) or rows (x, y, task), got an item of type {kind}")
     x, y, task = item[0], item[1], item[2] if len(item) > 2 else None
     task = task.item() if isinstance(task, np.generic) else task  # ids as `tolist` gives those of arrays
     if isinstance(x, Mapping):

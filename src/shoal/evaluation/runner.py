@@ -85,9 +85,7 @@ class Runner:
 
     def _test_then_train(self, piece: Piece) -> FloatArray:
         X = self._admit(piece.X)
-        return np.asarray(
-            self.learner.test_then_train(X, piece.y, piece.task, **self._options(piece)), np.float64
-        )
+        return np.asarray(self.learner.test_then_train(X, piece.y, piece.task, **self._options(piece)), np.float64)
 
     def _round_by_round(self, piece: Piece) -> FloatArray:
         """Labels come late: a call per round."""
@@ -111,9 +109,7 @@ class Runner:
     def _learn(self, one_round: Piece) -> None:
         X = self._admit(one_round.X)
         if self._is_fitted() and hasattr(X, "shape"):
-            X = widened(
-                X, self.learner.n_features_in_
-            )  # columns may have appeared while the label was on its way
+            X = widened(X, self.learner.n_features_in_)  # columns may have appeared while the label was on its way
         self.learner.partial_fit(X, one_round.y, one_round.task, **self._options(one_round))
 
     def _task_updates(self) -> dict[Any, int]:

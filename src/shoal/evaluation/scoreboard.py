@@ -96,9 +96,7 @@ class Scoreboard:
 
     def windowed(self, n_tasks: int) -> Scores:
         """Scores over the last `window` rows."""
-        code, truth, score = (
-            np.concatenate(column)[-self.window :] for column in zip(*self._tail, strict=True)
-        )
+        code, truth, score = (np.concatenate(column)[-self.window :] for column in zip(*self._tail, strict=True))
         tally = Tally(self.makers, self.names)
         tally.update(code, truth, score, n_tasks)
         return tally.scores(n_tasks)

@@ -96,17 +96,13 @@ class Residuals:
         e_spread = np.maximum(squared - error * np.nan_to_num(_ratio(error, rows)), 0)
         anchor = self._origin[np.argmax(rows > 0)]  # so that equal targets have a spread of exactly zero
         mean = np.where(rows > 0, self._origin[:n_tasks] - anchor + np.nan_to_num(y_mean), 0)
-        between = (
-            rows * (mean - _ratio(rows @ mean, total)) ** 2
-        )  # spread of the tasks' means around the overall mean
+        between = rows * (mean - _ratio(rows @ mean, total)) ** 2  # spread of the tasks' means around the overall mean
         all_y_spread = y_spread.sum() + between.sum()
         all_e_spread = squared.sum() - error.sum() * _ratio(error.sum(), total)
         return {
             "mae": Values(float(_ratio(absolute.sum(), total)), _ratio(absolute, rows)),
             "rmse": Values(float(np.sqrt(_ratio(squared.sum(), total))), np.sqrt(_ratio(squared, rows))),
-            "explained_variance": Values(
-                float(_explained(all_e_spread, all_y_spread)), _explained(e_spread, y_spread)
-            ),
+            "explained_variance": Values(float(_explained(all_e_spread, all_y_spread)), _explained(e_spread, y_spread)),
         }
 
     def notes(self) -> list[str]:

@@ -40,9 +40,7 @@ class Verdict:
         return f"{self.overall}\n{self.smallest}"
 
 
-def compare(
-    learner: Evaluation, *, independent: Evaluation, pooled: Evaluation, smallest: int = 10
-) -> Verdict:
+def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation, smallest: int = 10) -> Verdict:
     """Say whether sharing pays, over all tasks and for the smallest ones.
 
     Judged by the macro-AUC (regression: the mean RMSE over tasks). A difference counts as real if a t test,
@@ -118,9 +116,7 @@ def _judgement(table: np.ndarray, sign: int) -> str:
     return "costs" if (gains.mean(axis=1) < -reach).any() else "unclear"
 
 
-def _sentence(
-    scope: str, tasks: list[object], learner: Evaluation, found: list[Comparison], judgement: str
-) -> str:
+def _sentence(scope: str, tasks: list[object], learner: Evaluation, found: list[Comparison], judgement: str) -> str:
     opening = {
         "pays": "sharing pays",
         "costs": "sharing does not pay",

@@ -22,9 +22,7 @@ class Columnar:
     Raises ValueError if the file is damaged, of another format, or has a column whose type has no use here.
     """
 
-    def __init__(
-        self, path: str, format: Literal["parquet", "arrow"], leave_out: Collection[str] = ()
-    ) -> None:
+    def __init__(self, path: str, format: Literal["parquet", "arrow"], leave_out: Collection[str] = ()) -> None:
         check_exists(path)
         self._path, self._format = path, format
         scan = pl.scan_parquet if format == "parquet" else pl.scan_ipc

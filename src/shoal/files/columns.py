@@ -13,9 +13,7 @@ from shoal.files.batches import Problem
 Kind = Literal["numeric", "date", "text"]
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
 LARGEST = 1e150  # squares of larger numbers overflow
-CLEAR_MAJORITY = (
-    0.9  # of the values in the sample; the others are then bad rows, not a reason to call it text
-)
+CLEAR_MAJORITY = 0.9  # of the values in the sample; the others are then bad rows, not a reason to call it text
 DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
 
 
@@ -110,11 +108,7 @@ def dates(column: pl.Series) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:
     """
     if column.dtype in (pl.Date, pl.Datetime):
         day, bad = column, np.zeros(0, np.int64)
-        hour = (
-            column.dt.hour()
-            if column.dtype == pl.Datetime
-            else pl.Series([None] * len(column), dtype=pl.Int8)
-        )
+        hour = column.dt.hour() if column.dtype == pl.Datetime else pl.Series([None] * len(column), dtype=pl.Int8)
     else:
         text = column.cast(pl.String).str.strip_chars()
         missing = text.is_null() | text.is_in(MISSING)
@@ -135,10 +129,7 @@ def _missing(text: pl.Series, *, strings: bool) -> NDArray[np.bool_]:
 
 
 def _problems(column: pl.Series, bad: NDArray[np.int64], expected: str) -> list[Problem]:
-    return [
-        (int(row), f"column {column.name!r} has {_shown(column[int(row)])}, expected {expected}")
-        for row in bad
-    ]
+    return [(int(row), f"column {column.name!r} has {_shown(column[int(row)])}, expected {expected}") for row in bad]
 
 
 def _shown(value: object) -> str:

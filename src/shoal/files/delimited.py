@@ -49,9 +49,7 @@ class Delimited:
             raise ValueError(f"{file}: the names of the columns are not UTF-8 text") from None
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(
-                f"{file}: columns need names of their own, but {twice[:SHOWN]} stand there twice"
-            )
+            raise ValueError(f"{file}: columns need names of their own, but {twice[:SHOWN]} stand there twice")
         return names
 
     def _fields(self, record: bytes) -> list[str]:
@@ -84,9 +82,7 @@ class Delimited:
                 lines.append(int(records.lines[i]))
             else:
                 found = "a quote that is never closed" if n_fields == UNCLOSED else f"{n_fields} fields"
-                problems.append(
-                    (int(records.lines[i]), f"{found}, expected {len(self.names)} fields as in the header")
-                )
+                problems.append((int(records.lines[i]), f"{found}, expected {len(self.names)} fields as in the header"))
         batch = parse_good_records(self._parse, _explain, rows, np.array(lines, np.int64))
         return Batch(batch.frame, batch.lines, sorted(problems + batch.problems))
 
@@ -105,9 +101,7 @@ class Delimited:
         data = b"".join(records)
         if not data:
             return pl.DataFrame(schema=schema)
-        return pl.read_csv(
-            data, has_header=False, schema=schema, infer_schema=False, separator=self._separator
-        )
+        return pl.read_csv(data, has_header=False, schema=schema, infer_schema=False, separator=self._separator)
 
 
 def _explain(record: bytes) -> str:

@@ -124,8 +124,7 @@ class TableEncoder:
         encoder._given = dict(state["given"])
         sizes = {"limit": state["limit"], "buckets": state["buckets"]}
         encoder._columns = {
-            name: Column.from_dict(saved, **sizes) if saved else None
-            for name, saved in state["columns"].items()
+            name: Column.from_dict(saved, **sizes) if saved else None for name, saved in state["columns"].items()
         }
         return encoder
 

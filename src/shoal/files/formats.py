@@ -29,15 +29,11 @@ def choose_format(path: str, format: str | None) -> str:
         format = next((name for name, endings in FORMATS.items() if ending in endings), None)
         if format is None:
             endings = ", ".join(f".{other}" for others in FORMATS.values() for other in others)
-            raise ValueError(
-                f"{path} does not end in {endings}: say which format it is, one of {', '.join(FORMATS)}"
-            )
+            raise ValueError(f"{path} does not end in {endings}: say which format it is, one of {', '.join(FORMATS)}")
     if format not in FORMATS:
         raise ValueError(unknown_name("there is no format", format, FORMATS))
     if format in TYPED and path == STDIN:
         raise ValueError(f"standard input cannot be read as {format}, which needs a file: give its path")
     if format in TYPED and path.lower().endswith(".gz"):
-        raise ValueError(
-            f"{path}: only text formats are read from .gz, and {format} is packed in itself: unpack it"
-        )
+        raise ValueError(f"{path}: only text formats are read from .gz, and {format} is packed in itself: unpack it")
     return format

@@ -45,9 +45,7 @@ class NDJSON:
         known = set(self.names)
         missing: set[str] | None = None  # not known: look at every line
         try:
-            schema = pl.scan_ndjson(
-                io.BytesIO(b"\n".join(records)), infer_schema_length=None
-            ).collect_schema()
+            schema = pl.scan_ndjson(io.BytesIO(b"\n".join(records)), infer_schema_length=None).collect_schema()
             missing = set(schema) - known
         except pl.exceptions.PolarsError:
             pass  # a malformed line, or an object here and a list there
@@ -75,7 +73,5 @@ def _explain(record: bytes) -> str:
     except ValueError as error:
         return f"not JSON ({error}), expected a JSON object"
     if isinstance(value, dict):
-        return (
-            "a JSON object with a value that cannot be read, expected strings, numbers, true, false or null"
-        )
+        return "a JSON object with a value that cannot be read, expected strings, numbers, true, false or null"
     return f"a JSON {type(value).__name__}, expected a JSON object"

@@ -95,19 +95,13 @@ def open_stream(
     format = choose_format(path, format)
     family = format if format in SPARSE else "table"
     if state is not None and state["family"] != family:
-        raise ValueError(
-            f"{path} is read as {family}, but the saved state is of {state['family']}: formats differ"
-        )
+        raise ValueError(f"{path} is read as {family}, but the saved state is of {state['family']}: formats differ")
     target = Labels.from_dict(state["labels"]) if state else Labels(kind, labels)
     features = state["features"] if state else None
-    bad = BadRows(
-        "standard input" if path == STDIN else path, "row" if format in TYPED else "line", skip=skip_bad
-    )
+    bad = BadRows("standard input" if path == STDIN else path, "row" if format in TYPED else "line", skip=skip_bad)
     if format in SPARSE:
         if label or text or numeric or ignore:
-            raise ValueError(
-                f"{bad.name} is {format} text without columns: leave out label, text, numeric and ignore"
-            )
+            raise ValueError(f"{bad.name} is {format} text without columns: leave out label, text, numeric and ignore")
         return _open_sparse(path, format, bad, target, features, task=task, chunk_rows=chunk_rows)
     if label is None:
         raise ValueError(f"{bad.name} is a table: label is missing, expected the column of the labels")

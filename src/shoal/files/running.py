@@ -60,9 +60,7 @@ class Column:
             self.categories = [Categories(name, missing, limit, buckets)]
         elif kind == "date":
             self.categories = [Categories(f"{name}.weekday", missing, limit, buckets)]
-            self.categories += [
-                Categories(f"{name}.{part}", None, limit, buckets) for part in ("month", "hour")
-            ]
+            self.categories += [Categories(f"{name}.{part}", None, limit, buckets) for part in ("month", "hour")]
 
     def encode(self, values: Values) -> list[Part]:
         """The features of one batch of the column."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import os
 import sys
@@ -11,8 +12,6 @@ from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
 from typing import cast
-
-from shoal.files.suggest import unknown_name
 
 BLOCK = 1 << 20  # large enough that the cost of a call to a parser does not show, small beside any memory
 STDIN = "-"
@@ -24,9 +23,9 @@ def check_exists(path: str) -> None:
         raise IsADirectoryError(f"{path} is a folder, expected a file")
     if not os.path.exists(path):
         folder = Path(path).parent
-        others = sorted(os.listdir(folder)) if folder.is_dir() else []
-        where = f"folder {folder} has no file" if folder.is_dir() else f"there is no folder {folder} for file"
-        raise FileNotFoundError(unknown_name(where, Path(path).name, others))
+        close = difflib.get_close_matches(Path(path).name, os.listdir(folder) if folder.is_dir() else [], n=1)
+        hint = f": did you mean {folder / close[0]}?" if close else ""
+        raise FileNotFoundError(f"there is no file {path}{hint}")
 
 
 class ByteSource:

@@ -43,9 +43,7 @@ def number(token: str, what: str) -> float:
     return value
 
 
-def good_rows(
-    source: ByteSource, parse: Callable[[str], Row | None], labels: Labels, bad: BadRows
-) -> Iterator[Row]:
+def good_rows(source: ByteSource, parse: Callable[[str], Row | None], labels: Labels, bad: BadRows) -> Iterator[Row]:
     """A row for each good line that is not blank; bad ones are reported."""
     line = 0
     for block in source.lines():

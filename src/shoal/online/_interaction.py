@@ -44,7 +44,7 @@ def margin(rounds: Rounds, row: int, state: State) -> float:
     n_tasks = state.weights.shape[1]
     for k in range(n_tasks):
         total += dot(rounds, row, state.weights[:, k])
-    return total / n_tasks
+    return float(total / n_tasks)
 
 
 @jit

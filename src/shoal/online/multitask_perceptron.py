@@ -16,8 +16,8 @@ import numpy as np
 
 from shoal import losses, relations
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.ops import ROUNDS, TASKS, add, dot, dot_two, jit, open_round
 from shoal.online import _interaction
+from shoal.ops import ROUNDS, TASKS, add, dot, dot_two, jit, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -230,12 +230,20 @@ class MultitaskPerceptron(_Multitask, Classifier):
     ...     learner = MultitaskPerceptron(relation=relation)
     ...     decisions = learner.test_then_train(data.X, data.y, data.task)
     ...     print(f"{relation:12} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    independent  error 0.305
+    pairwise     error 0.162
+    pooled       error 0.166
     """
 
     _losses = losses.CLASSIFICATION
 
     def __init__(
-        self, *, relation: Any = "pairwise", loss: str = "perceptron", eta: float = 1.0, step: str = "constant"
+        self,
+        *,
+        relation: Any = "pairwise",
+        loss: str = "perceptron",
+        eta: float = 1.0,
+        step: str = "constant",
     ) -> None:
         self.relation = relation
         self.loss = loss
@@ -287,6 +295,8 @@ class MultitaskRegressor(_Multitask, Regressor):
     >>> for relation in ("independent", "pairwise"):
     ...     predictions = MultitaskRegressor(relation=relation, eta=0.05).test_then_train(X, y, task)
     ...     print(f"{relation:12} RMSE {np.sqrt(np.mean((predictions - y) ** 2)):.2f}")
+    independent  RMSE 0.76
+    pairwise     RMSE 0.40
     """
 
     _losses = losses.REGRESSION

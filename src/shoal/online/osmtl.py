@@ -15,11 +15,12 @@ import math
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.learner import Classifier, Learner
 from shoal.losses import is_mistake
-from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, jit, padded
 from shoal.online.multitask_perceptron import MultitaskPerceptron
+from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, jit, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -190,7 +191,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
 
 @jit
 def borrow(
-    rounds: Rounds, first: int, tasks: IntArray, fired: FloatArray, step: float, margins: FloatArray,
+    rounds: Rounds, first: int, tasks: IntArray, fired: NDArray[np.bool_], step: float, margins: FloatArray,
     pull: FloatArray, state: State,
 ) -> None:  # fmt: skip
     """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0."""
@@ -265,6 +266,8 @@ class OSMTL(Classifier):
     >>> for alpha in (1.0, 0.5):
     ...     decisions = OSMTL(alpha=alpha).test_then_train(data.X, data.y, data.task)
     ...     print(f"alpha {alpha} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    alpha 1.0 error 0.283
+    alpha 0.5 error 0.235
     """
 
     simultaneous: ClassVar[bool] = True
@@ -282,7 +285,11 @@ class OSMTL(Classifier):
         self.absent = absent
 
     def _settings(self) -> Settings:
-        choices = {"attention": ("exponential", "threshold"), "trigger": ("mistake", "margin"), "absent": ("stay", "follow")}
+        choices = {
+            "attention": ("exponential", "threshold"),
+            "trigger": ("mistake", "margin"),
+            "absent": ("stay", "follow"),
+        }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
@@ -314,7 +321,7 @@ class OSMTL(Classifier):
         auto = self.C == "auto"
         pooled = MultitaskPerceptron(
             relation="pooled", loss="hinge" if self.trigger == "margin" else "perceptron",
-            eta=1.0 if auto else self.C, step="sqrt" if auto else "constant",
+            eta=1.0 if auto else float(self.C), step="sqrt" if auto else "constant",
         )  # fmt: skip
         return {"independent": own, "pooled": pooled}
 

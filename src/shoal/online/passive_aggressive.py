@@ -95,7 +95,7 @@ class _PassiveAggressive(Learner):
             raise ValueError(f"C must be a number > 0, got {self.C}")
         if self.sharing not in ("independent", "pooled"):
             raise ValueError(f"sharing must be 'independent' or 'pooled', got {self.sharing!r}")
-        epsilon = self._zone if self._zone < 0 else self.epsilon  # type: ignore[attr-defined]
+        epsilon = self._zone if self._zone < 0 else self.epsilon
         if self._zone >= 0 and not epsilon >= 0:
             raise ValueError(f"epsilon must be a number >= 0, got {epsilon}")
         return Settings(VARIANTS[self.variant], float(self.C), float(epsilon), self.sharing == "pooled")
@@ -163,6 +163,8 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
     ...     learner = PassiveAggressive(sharing=sharing)
     ...     decisions = learner.test_then_train(data.X, data.y, data.task)
     ...     print(f"{sharing:12} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    independent  error 0.253
+    pooled       error 0.143
     """
 
     def __init__(self, *, variant: str = "PA-I", C: float = 1.0, sharing: str = "independent") -> None:
@@ -217,6 +219,8 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
     >>> for sharing in ("independent", "pooled"):
     ...     predictions = PassiveAggressiveRegressor(sharing=sharing).test_then_train(X, y, task)
     ...     print(f"{sharing:12} RMSE {np.sqrt(np.mean((predictions - y) ** 2)):.2f}")
+    independent  RMSE 0.32
+    pooled       RMSE 2.92
     """
 
     _zone = 0.0

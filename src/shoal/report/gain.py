@@ -81,8 +81,7 @@ def _labelled(records: Sequence[Mapping[str, Any]], domain: tuple[float, float])
         crowd = (np.abs(x - name_x[i]) < half[i] + 5) & (np.abs(y - name_y[i]) < 11)
         crowd[i] = False
         names = any(
-            abs(name_x[j] - name_x[i]) < half[i] + half[j] + 4 and abs(name_y[j] - name_y[i]) < 13
-            for j in chosen
+            abs(name_x[j] - name_x[i]) < half[i] + half[j] + 4 and abs(name_y[j] - name_y[i]) < 13 for j in chosen
         )
         if not names and not crowd.any() and len(chosen) < N_LABELS:
             chosen.append(int(i))
@@ -132,9 +131,7 @@ def gain_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     """The difference to each baseline, task by task; None without a baseline."""
     name, learner = next(iter(evaluations.items()))
     metric = main_metric(learner)
-    against = {
-        title: evaluations[key] for key, title in BASELINES.items() if key in evaluations and key != name
-    }
+    against = {title: evaluations[key] for key, title in BASELINES.items() if key in evaluations and key != name}
     gains = {title: _gains(learner, baseline, metric) for title, baseline in against.items()}
     gains = {title: records for title, records in gains.items() if records}
     if not gains:

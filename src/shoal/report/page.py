@@ -70,9 +70,7 @@ def write_report(
     specs = {figure.name: figure.spec() for figure in drawn}
     said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
     sections = [_verdict(verdict), _table(evaluations), *map(_figure, drawn), _notes(said)]
-    page = Template(
-        resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")
-    ).substitute(
+    page = Template(resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
         subtitle=escape(subtitle),
         sections="\n".join(filter(None, sections)),
@@ -97,8 +95,7 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
     first = next(iter(evaluations.values()))
     main = main_metric(first)
     columns: dict[str, tuple[list[float], str, int]] = {  # heading -> values, format, +1 if more is better
-        label(name): ([e.overall[name] for e in evaluations.values()], ".4f", _sign(name))
-        for name in first.overall
+        label(name): ([e.overall[name] for e in evaluations.values()], ".4f", _sign(name)) for name in first.overall
     }
     columns[f"{label(main)}, mean over tasks"] = (
         [e.macro[main] for e in evaluations.values()],

@@ -74,9 +74,7 @@ def _draw(evaluations: Mapping[str, Evaluation], panel: Panel) -> Any:
         order="rows:Q",
         detail="name:N",
     )
-    points = base.mark_point(filled=True, opacity=1).encode(
-        size=alt.condition(first, alt.value(45), alt.value(26))
-    )
+    points = base.mark_point(filled=True, opacity=1).encode(size=alt.condition(first, alt.value(45), alt.value(26)))
     text = (
         alt.Chart(data(labels))
         .mark_text(align="left", dx=10, fontSize=12, baseline="middle")
@@ -92,9 +90,7 @@ def _draw(evaluations: Mapping[str, Evaluation], panel: Panel) -> Any:
 def progress_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     """Error and main metric against the number of rows; None without a defined value."""
     drawn = [
-        _draw(evaluations, panel)
-        for panel in _panels(next(iter(evaluations.values())))
-        if _curves(evaluations, panel)
+        _draw(evaluations, panel) for panel in _panels(next(iter(evaluations.values()))) if _curves(evaluations, panel)
     ]
     if not drawn:
         return None

@@ -129,9 +129,7 @@ def relation_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     if relation is None:
         return None
     order = _by_similarity(relation.values)
-    relation = relation._replace(
-        values=relation.values[np.ix_(order, order)], tasks=[relation.tasks[k] for k in order]
-    )
+    relation = relation._replace(values=relation.values[np.ix_(order, order)], tasks=[relation.tasks[k] for k in order])
     caption = relation.caption
     if evaluation.tasks > len(order):
         caption += f" {len(order)} of {evaluation.tasks:,} tasks are shown, those with most rows."
@@ -144,9 +142,7 @@ def _title(relation: Relation, evaluation: Evaluation) -> str:
     large = rows >= np.median(rows)
     pairs = np.where(np.outer(large, large) & ~np.eye(len(rows), dtype=bool), relation.values, -np.inf)
     i, j = np.unravel_index(np.argmax(pairs), pairs.shape)
-    closest = (
-        f"of the larger tasks {relation.tasks[i]} and {relation.tasks[j]} are closest ({pairs[i, j]:.2g})"
-    )
+    closest = f"of the larger tasks {relation.tasks[i]} and {relation.tasks[j]} are closest ({pairs[i, j]:.2g})"
     if relation.kind == "relation":
         return f"Related tasks side by side; {closest}"
     return f"Models of the tasks, similar ones side by side; {closest}"

@@ -97,10 +97,7 @@ def trend(rows: FloatArray, values: FloatArray, n_points: int = 60) -> list[dict
     weights = np.exp(-0.5 * ((grid[:, None] - x) / width) ** 2)
     line = weights @ values / weights.sum(axis=1)
     carried = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1) >= 4
-    return [
-        {"rows": float(a), "value": float(b)}
-        for a, b in zip(np.exp(grid[carried]), line[carried], strict=True)
-    ]
+    return [{"rows": float(a), "value": float(b)} for a, b in zip(np.exp(grid[carried]), line[carried], strict=True)]
 
 
 def panel_title(text: str) -> alt.TitleParams:
@@ -110,9 +107,7 @@ def panel_title(text: str) -> alt.TitleParams:
 
 def main_metric(evaluation: Evaluation) -> str:
     """The metric a run is judged by."""
-    return next(
-        (name for name in ("auc", "rmse") if name in evaluation.overall), next(iter(evaluation.overall))
-    )
+    return next((name for name in ("auc", "rmse") if name in evaluation.overall), next(iter(evaluation.overall)))
 
 
 def listed(items: Sequence[str]) -> str:

@@ -46,9 +46,7 @@ def updates_figure(evaluations: Mapping[str, Evaluation]) -> Figure:
     title = _title(names[0], evaluations[names[0]])
     if all(evaluation.n_updates == evaluation.rows for evaluation in evaluations.values()):
         caption = f"Number of updates per task: a row, an update. The same holds for {listed(names[1:])}."
-        return Figure(
-            "updates", title, caption if names[1:] else caption.split(" The ")[0], _draw_counts(evaluations)
-        )
+        return Figure("updates", title, caption if names[1:] else caption.split(" The ")[0], _draw_counts(evaluations))
     caption = "Share of a task's rows that led to an update, one point per task; lines are local means."
     return Figure("updates", title, caption, _draw_shares(names, _shares(evaluations)))
 

@@ -1,0 +1,95 @@
+"""Every public learner in several settings: the table on which the generic suite runs.
+
+A new learner enters here; `test_contract.py::test_every_public_learner_is_in_the_table` fails until it does.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal import (
+    OSMTL,
+    Learner,
+    MultitaskPerceptron,
+    MultitaskRegressor,
+    PassiveAggressive,
+    PassiveAggressiveRegressor,
+)
+from tests.streams import Stream, draw
+
+K = 5
+EDGES = [(0, 1), (1, 2), (0, 3), (3, 4)]
+MATRIX = 2.0 * np.eye(K) - 0.2
+
+LEARNERS: dict[str, Callable[[], Learner]] = {
+    "MultitaskPerceptron": MultitaskPerceptron,
+    "MultitaskPerceptron-independent": lambda: MultitaskPerceptron(relation="independent"),
+    "MultitaskPerceptron-pooled-hinge": lambda: MultitaskPerceptron(relation="pooled", loss="hinge"),
+    "MultitaskPerceptron-b-logistic": lambda: MultitaskPerceptron(relation=3.0, loss="logistic", step="sqrt"),
+    "MultitaskPerceptron-squared-hinge": lambda: MultitaskPerceptron(loss="squared_hinge", eta=0.05),
+    "MultitaskPerceptron-graph": lambda: MultitaskPerceptron(relation=EDGES),
+    "MultitaskPerceptron-matrix": lambda: MultitaskPerceptron(relation=MATRIX, loss="logistic"),
+    "MultitaskRegressor": lambda: MultitaskRegressor(eta=0.05),
+    "MultitaskRegressor-epsilon": lambda: MultitaskRegressor(
+        relation=2, loss="epsilon_insensitive", step="sqrt"
+    ),
+    "MultitaskRegressor-graph": lambda: MultitaskRegressor(relation=EDGES, eta=0.05),
+    "OSMTL": OSMTL,
+    "OSMTL-margin-follow": lambda: OSMTL(trigger="margin", absent="follow", C=0.3),
+    "OSMTL-threshold": lambda: OSMTL(attention="threshold", lam=1.5, memory=True),
+    "OSMTL-auto": lambda: OSMTL(alpha="auto", C="auto"),
+    "OSMTL-frozen": lambda: OSMTL(alpha=0.2, lam=float("inf")),
+    "PassiveAggressive": PassiveAggressive,
+    "PassiveAggressive-PA": lambda: PassiveAggressive(variant="PA"),
+    "PassiveAggressive-pooled": lambda: PassiveAggressive(variant="PA-II", sharing="pooled"),
+    "PassiveAggressiveRegressor": PassiveAggressiveRegressor,
+    "PassiveAggressiveRegressor-pooled": lambda: PassiveAggressiveRegressor(variant="PA", sharing="pooled"),
+}
+
+
+def names_its_tasks(name: str) -> bool:
+    """The relation names tasks 0..4: no other can come."""
+    return name.endswith(("-graph", "-matrix"))
+
+
+OPEN = [name for name in LEARNERS if not names_its_tasks(name)]
+CLASSIFIERS = [name for name in LEARNERS if "Regressor" not in name]
+
+
+def stream_for(name: str, seed: int = 0, **options: Any) -> Stream:
+    """A stream whose targets fit the learner."""
+    return draw(seed, **{"K": K, "n_rows": 60, "regression": "Regressor" in name, **options})
+
+
+def taught(name: str, seed: int = 0, **options: Any) -> Learner:
+    """A learner that has seen a stream."""
+    stream = stream_for(name, seed, **options)
+    return LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+
+
+def saved(learner: Learner) -> bytes:
+    """Everything a model is: two models are equal, bit for bit, if these are."""
+    with tempfile.TemporaryDirectory() as folder:
+        learner.save(Path(folder) / "model")
+        return (Path(folder) / "model").read_bytes()
+
+
+def learnt(learner: Learner) -> dict[str, bytes]:
+    """What was learnt, whatever the columns and tasks are called."""
+    arrays = learner._allocate(len(learner.tasks_), learner.n_features_in_)
+    pairs = zip(arrays._fields, learner._state, arrays, strict=True)
+    return {name: state[tuple(map(slice, room.shape))].tobytes() for name, state, room in pairs}
+
+
+def values(learner: Learner, X: Any, task: Any) -> np.ndarray:
+    """Decision values, or a regressor's predictions."""
+    return (learner.decision_function if hasattr(learner, "decision_function") else learner.predict)(X, task)
+
+
+def value_one(learner: Learner, x: Any, task: Any) -> float:
+    return (learner.decision_one if hasattr(learner, "decision_one") else learner.predict_one)(x, task)

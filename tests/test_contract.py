@@ -1,0 +1,488 @@
+"""The contract of all learners, as named cases: every learner of `cases.LEARNERS` x every promise."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import shoal
+from shoal import Learner
+from tests.cases import (
+    CLASSIFIERS,
+    LEARNERS,
+    OPEN,
+    K,
+    learnt,
+    names_its_tasks,
+    saved,
+    stream_for,
+    taught,
+    value_one,
+    values,
+)
+from tests.streams import assert_close
+
+each_learner = pytest.mark.parametrize("name", LEARNERS)
+each_open_learner = pytest.mark.parametrize("name", OPEN)
+each_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
+
+
+def test_every_public_learner_is_in_the_table() -> None:
+    public = {getattr(shoal, name) for name in shoal.__all__}
+    learners = {kind for kind in public if inspect.isclass(kind) and issubclass(kind, Learner)} - {Learner}
+    assert learners == {type(make()) for make in LEARNERS.values()}
+
+
+# ---- order is sacred, chunks are not -------------------------------------------------------------------------
+
+
+@each_learner
+@given(data=st.data(), protocol=st.sampled_from(["one", "some", "all", "growing"]))
+def test_chunking_changes_nothing(name: str, data: Any, protocol: str) -> None:
+    stream = stream_for(name, protocol=protocol, n_rows=40, density=data.draw(st.sampled_from([0.5, 1.0])))
+    X = stream.sparse if data.draw(st.booleans()) else stream.X
+    starts = [int(rows[0]) for rows in stream.rows_of_rounds[1:]]
+    cuts = sorted(data.draw(st.sets(st.sampled_from(starts))))
+    pieces = [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(stream.y)], strict=True)]
+    whole, chunked, tested = (LEARNERS[name]() for _ in range(3))
+    whole.partial_fit(X, stream.y, stream.task, rounds=stream.rounds)
+    decisions = whole_decisions = LEARNERS[name]().test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
+    decisions = []
+    for piece in pieces:
+        chunk = X[piece], stream.y[piece], stream.task[piece]
+        chunked.partial_fit(*chunk, rounds=stream.rounds[piece])
+        decisions.append(tested.test_then_train(*chunk, rounds=stream.rounds[piece]))
+    assert saved(chunked) == saved(whole) == saved(tested)
+    np.testing.assert_array_equal(np.concatenate(decisions), whole_decisions)
+
+
+@each_learner
+def test_rounds_none_is_the_protocol_of_the_paper(name: str) -> None:
+    for protocol in ("one", "all"):
+        stream = stream_for(name, protocol=protocol)
+        one_by_one = np.arange(len(stream.y))
+        explicit = stream.rounds
+        learner = LEARNERS[name]()
+        if learner.simultaneous:  # maximal runs of rows in which no task repeats
+            seen: set[int] = set()
+            explicit = np.zeros(len(stream.y), int)
+            for row, task in enumerate(stream.task.tolist()):
+                explicit[row] = explicit[row - 1] + (task in seen) if row else 0
+                seen = {task} if task in seen else seen | {task}
+        else:
+            explicit = one_by_one
+        by_default = learner.partial_fit(stream.X, stream.y, stream.task)
+        by_hand = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task, rounds=explicit)
+        assert saved(by_default) == saved(by_hand)
+
+
+@each_learner
+def test_sparse_is_dense(name: str) -> None:
+    stream = stream_for(name, density=0.4)
+    dense, sparse = LEARNERS[name](), LEARNERS[name]()
+    given_dense = dense.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    given_sparse = sparse.test_then_train(stream.sparse, stream.y, stream.task, rounds=stream.rounds)
+    assert_close(given_sparse, given_dense)
+    assert_close(sparse.coef_, dense.coef_)
+    assert_close(values(sparse, stream.X, stream.task), values(dense, stream.sparse, stream.task))
+
+
+@each_learner
+def test_decisions_are_given_before_learning(name: str) -> None:
+    """Tasks are declared, so that a round's new tasks do not change K between the two."""
+    stream = stream_for(name)
+    learner = LEARNERS[name]().add_tasks(range(K))
+    decisions = LEARNERS[name]().add_tasks(range(K)).test_then_train(
+        stream.X, stream.y, stream.task, rounds=stream.rounds
+    )
+    for number, rows in enumerate(stream.rows_of_rounds):
+        chunk = stream.X[rows], stream.y[rows], stream.task[rows]
+        if number:
+            expected = values(learner, chunk[0], chunk[2])
+            np.testing.assert_allclose(decisions[rows], expected, rtol=1e-12, atol=1e-12 * np.abs(decisions).max())
+        learner.partial_fit(*chunk, rounds=stream.rounds[rows])
+
+
+@each_learner
+def test_values_are_products_with_coef(name: str) -> None:
+    stream = stream_for(name)
+    learner = taught(name)
+    W = learner.coef_[np.array([learner.tasks_.index(k) for k in stream.task])]
+    assert_close(values(learner, stream.X, stream.task), np.einsum("ij,ij->i", W, stream.X))
+    if name in CLASSIFIERS:
+        positive = values(learner, stream.X, stream.task) >= 0
+        np.testing.assert_array_equal(learner.predict(stream.X, stream.task), learner.classes_[positive.astype(int)])
+        right = (learner.predict(stream.X, stream.task) == stream.y).mean()
+        assert learner.score(stream.X, stream.y, stream.task) == right
+    assert learner.score(stream.X, stream.y, stream.task) > 0.0
+
+
+# ---- one example, one round ----------------------------------------------------------------------------------
+
+
+def as_dict(x: np.ndarray) -> dict[str, float]:
+    return {f"f{j}": float(v) for j, v in enumerate(x) if v}
+
+
+@each_learner
+@pytest.mark.parametrize("form", ["array", "dict"])
+def test_learn_one_is_partial_fit(name: str, form: str) -> None:
+    stream = stream_for(name, density=0.5, protocol="growing")
+    one, many = LEARNERS[name](), LEARNERS[name]()
+    X = stream.X if form == "array" else stream.sparse
+    if form == "dict":
+        one.add_features(f"f{j}" for j in range(stream.X.shape[1]))
+    for row, (x, y, task) in enumerate(zip(stream.X, stream.y.tolist(), stream.task.tolist(), strict=True)):
+        x_given = x.copy() if form == "array" else as_dict(x)
+        one.learn_one(x_given, y, task)
+        many.partial_fit(X[row : row + 1], [y], [task])
+        assert value_one(one, x_given, task) == values(many, X[row : row + 1], [task])[0]
+        if name in CLASSIFIERS:
+            assert one.predict_one(x_given, task) == many.predict(X[row : row + 1], [task])[0]
+    assert learnt(one) == learnt(many)
+    assert one.n_updates_ == many.n_updates_ > 0
+
+
+@each_learner
+@pytest.mark.parametrize("form", ["array", "dict"])
+def test_learn_round_is_partial_fit(name: str, form: str) -> None:
+    stream = stream_for(name, density=0.5, protocol="growing")
+    by_round = LEARNERS[name]()
+    many = LEARNERS[name]().partial_fit(
+        stream.X if form == "array" else stream.sparse, stream.y, stream.task, rounds=stream.rounds
+    )
+    if form == "dict":
+        by_round.add_features(f"f{j}" for j in range(stream.X.shape[1]))
+    shape = (lambda x: x) if form == "array" else as_dict
+    for rows in stream.rows_of_rounds:
+        tasks = stream.task[rows].tolist()
+        by_round.learn_round({k: (shape(stream.X[r]), stream.y[r]) for k, r in zip(tasks, rows, strict=True)})
+    assert learnt(by_round) == learnt(many)
+    answers = by_round.predict_round({k: shape(stream.X[r]) for k, r in zip(tasks, rows, strict=True)})
+    assert list(answers) == tasks
+    np.testing.assert_array_equal(list(answers.values()), many.predict(
+        (stream.X if form == "array" else stream.sparse)[rows], tasks
+    ))  # fmt: skip
+
+
+@each_learner
+def test_features_of_dicts_appear_over_time(name: str) -> None:
+    stream = stream_for(name, density=0.2, d=60)
+    learner, wide = LEARNERS[name](), LEARNERS[name]()
+    for row, (x, y, task) in enumerate(zip(stream.X, stream.y.tolist(), stream.task.tolist(), strict=True)):
+        learner.learn_one(as_dict(x), y, task)
+        wide.partial_fit(stream.sparse[row], [y], [task])
+    names = list(learner.feature_names_in_)
+    assert names == list(dict.fromkeys(name for x in stream.X for name in as_dict(x)))
+    assert_close(learner.coef_, wide.coef_[:, [int(name[1:]) for name in names]], 1e-11)
+    task = stream.task[-1].item()
+    unknown = {**as_dict(stream.X[-1]), "never seen": 3.0}
+    assert value_one(learner, unknown, task) == value_one(learner, as_dict(stream.X[-1]), task)
+    assert list(learner.feature_names_in_) == names  # predicting creates no feature
+
+
+@each_learner
+def test_models_widen(name: str) -> None:
+    stream = stream_for(name, d=9)
+    X = stream.X * np.where(np.arange(len(stream.y))[:, None] < 30, np.arange(9) < 4, 1.0)  # late columns come late
+    first, rest = slice(0, 30), slice(30, None)
+    rounds = np.arange(len(stream.y))
+    learner = LEARNERS[name]().partial_fit(X[first, :4], stream.y[first], stream.task[first], rounds=rounds[first])
+    learner.widen(9).partial_fit(X[rest], stream.y[rest], stream.task[rest], rounds=rounds[rest])
+    whole = LEARNERS[name]().partial_fit(X, stream.y, stream.task, rounds=rounds)
+    assert_close(learner.coef_, whole.coef_, 1e-11)
+    with pytest.raises(ValueError, match="cannot shrink"):
+        learner.widen(3)
+    with pytest.raises(ValueError, match="use widen"):
+        learner.add_features(["a"])
+
+
+# ---- names and order mean nothing ----------------------------------------------------------------------------
+
+
+@each_learner
+@given(order=st.permutations(range(7)))
+def test_feature_order_changes_nothing(name: str, order: list[int]) -> None:
+    stream = stream_for(name)
+    stream = stream._replace(X=np.round(4 * stream.X))  # whole numbers
+    plain = LEARNERS[name]().fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    other = LEARNERS[name]().fit(stream.X[:, order], stream.y, stream.task, rounds=stream.rounds)
+    assert_close(other.coef_, plain.coef_[:, order], 1e-10)
+
+
+@each_open_learner
+def test_names_of_tasks_change_nothing(name: str) -> None:
+    stream = stream_for(name, protocol="growing")
+    named = np.array(["ann", "bob", "cy", "di", "ed"])[stream.task]
+    pairs = [("task", int(k)) for k in stream.task]
+    models = [
+        LEARNERS[name]().partial_fit(stream.X, stream.y, ids, rounds=stream.rounds)
+        for ids in (stream.task, named, pairs, stream.task.astype(float), (-stream.task * 10**12))
+    ]
+    assert len({tuple(learnt(model).items()) for model in models}) == 1
+    assert models[1].tasks_ == ["ann", "bob", "cy", "di", "ed"]
+    assert models[2].tasks_ == [("task", k) for k in range(K)]
+
+
+@each_open_learner
+@given(order=st.permutations(range(K)))
+def test_order_of_tasks_changes_nothing(name: str, order: list[int]) -> None:
+    stream = stream_for(name)
+    plain = LEARNERS[name]().add_tasks(range(K)).partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    other = LEARNERS[name]().add_tasks(order).partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    assert other.tasks_ == list(order)
+    assert_close(other.coef_, plain.coef_[order], 1e-10)
+    if plain.relation_ is not None:
+        assert_close(other.relation_, plain.relation_[np.ix_(order, order)], 1e-10)
+
+
+# ---- tasks come and go ---------------------------------------------------------------------------------------
+
+
+@each_open_learner
+def test_tasks_appear_at_any_time(name: str) -> None:
+    stream = stream_for(name, K=70, n_rows=200, protocol="growing")
+    learner = LEARNERS[name]()
+    for rows in stream.rows_of_rounds:
+        learner.partial_fit(stream.X[rows], stream.y[rows], stream.task[rows], rounds=stream.rounds[rows])
+        assert learner.tasks_ == list(range(stream.task[: rows[-1] + 1].max() + 1))
+    assert len(learner.tasks_) > 40
+    assert learner.coef_.shape == (len(learner.tasks_), stream.X.shape[1])
+
+
+@each_open_learner
+def test_declared_tasks_and_fit(name: str) -> None:
+    """`fit` declares all tasks of its data and forgets everything before."""
+    stream = stream_for(name, protocol="growing")
+    declared = LEARNERS[name]().add_tasks(range(K)).add_tasks([1, 2])
+    assert declared.tasks_ == list(range(K))
+    declared.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    refitted = taught(name, seed=3).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    assert saved(declared) == saved(refitted)
+
+
+@each_open_learner
+def test_forget_task(name: str) -> None:
+    stream = stream_for(name)
+    learner = taught(name)
+    before, order = learner.coef_, learner.tasks_
+    updates = dict(zip(order, learner.task_updates_, strict=True))
+    learner.forget_task(2)
+    assert learner.tasks_ == [k for k in order if k != 2]
+    assert {k: u for k, u in updates.items() if k != 2} == dict(zip(learner.tasks_, learner.task_updates_, strict=True))
+    unseen = np.full(len(stream.y), 2)
+    np.testing.assert_array_equal(
+        values(learner, stream.X, unseen), values(learner, stream.X, np.full(len(stream.y), "nobody"))
+    )
+    if not name.startswith("MultitaskP") and not name.startswith("MultitaskR"):  # there b/K changes with K
+        np.testing.assert_array_equal(learner.coef_, before[[k for k in range(K) if order[k] != 2]])
+    if learner.relation_ is not None:
+        assert learner.relation_.shape == (K - 1, K - 1)
+    # It learns on as a model that never had room for the task.
+    copied = pickle.loads(pickle.dumps(learner))
+    more = stream_for(name, seed=1)
+    for model in (learner, copied):
+        model.partial_fit(more.X, more.y, more.task, rounds=more.rounds)
+    assert saved(learner) == saved(copied)
+    assert sorted(learner.tasks_) == list(range(K))
+    with pytest.raises(ValueError, match="no task 'nobody'"):
+        learner.forget_task("nobody")
+
+
+@each_open_learner
+def test_all_tasks_can_be_forgotten(name: str) -> None:
+    learner = taught(name)
+    for task in learner.tasks_:
+        learner.forget_task(task)
+    assert learner.tasks_ == []
+    stream = stream_for(name, seed=2)
+    assert np.isfinite(values(learner, stream.X, stream.task)).all()
+    learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    assert np.isfinite(learner.coef_).all()
+
+
+@each_learner
+def test_predicting_changes_nothing(name: str) -> None:
+    learner = taught(name, n_rows=30)
+    stream = stream_for(name, seed=1)
+    before, tasks = saved(learner), learner.tasks_
+    nobody = np.full(len(stream.y), "nobody")
+    for task in (stream.task, nobody, None):
+        learner.predict(stream.X, task)
+        learner.score(stream.X, stream.y, task)
+        values(learner, stream.sparse, task)
+    learner.predict_one(stream.X[0], 0)
+    learner.predict_one(stream.X[0], "nobody")
+    learner.predict_round({0: stream.X[0], "nobody": stream.X[1]})
+    assert learner.relation_ is None or learner.relation_.shape == (len(tasks), len(tasks))
+    assert saved(learner) == before
+    assert learner.tasks_ == tasks
+
+
+@each_learner
+def test_unseen_tasks_are_answered_finitely(name: str) -> None:
+    learner = taught(name)
+    stream = stream_for(name, seed=1)
+    unseen = values(learner, stream.X, np.full(len(stream.y), "nobody"))
+    assert np.isfinite(unseen).all()
+    for row in range(3):
+        one = value_one(learner, stream.X[row], "nobody")
+        assert_close(one, unseen[row], 1e-11)
+
+
+# ---- scikit-learn's and Python's verbs -----------------------------------------------------------------------
+
+
+@each_learner
+def test_clone_and_parameters(name: str) -> None:
+    learner = taught(name)
+    twin = clone(learner)
+    assert not hasattr(twin, "coef_")
+    assert twin.get_params().keys() == learner.get_params().keys()
+    stream = stream_for(name)
+    assert saved(twin.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)) == saved(taught(name))
+    fresh = type(learner)().set_params(**learner.get_params())
+    assert saved(fresh.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)) == saved(taught(name))
+
+
+@each_learner
+@pytest.mark.parametrize("how", [copy.deepcopy, lambda learner: pickle.loads(pickle.dumps(learner))])
+def test_copies_learn_on_by_themselves(name: str, how: Any) -> None:
+    learner = taught(name)
+    before = saved(learner)
+    other = how(learner)
+    assert saved(other) == before
+    stream = stream_for(name, seed=1)
+    other.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    other.learn_one(stream.X[0], float(stream.y[0]), 0)
+    assert saved(learner) == before
+    learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    learner.learn_one(stream.X[0], float(stream.y[0]), 0)
+    assert saved(other) == saved(learner)
+
+
+@each_learner
+def test_what_is_not_learnt_yet(name: str) -> None:
+    learner = LEARNERS[name]()
+    for attribute in ("coef_", "n_updates_", "n_features_in_", "task_updates_", "feature_names_in_"):
+        assert not hasattr(learner, attribute), attribute
+    with pytest.raises(ValueError, match="not fitted"):
+        learner.predict([[1.0]])
+    with pytest.raises(ValueError, match="not fitted"):
+        learner.predict_one([1.0])
+
+
+@each_learner
+def test_updates_are_counted(name: str) -> None:
+    stream = stream_for(name)
+    learner = LEARNERS[name]()
+    for rows in stream.rows_of_rounds:
+        before = learner.coef_ if hasattr(learner, "coef_") else 0.0
+        counted = learner.n_updates_ if hasattr(learner, "coef_") else 0
+        tasks = len(learner.tasks_) if hasattr(learner, "coef_") else 0
+        learner.partial_fit(stream.X[rows], stream.y[rows], stream.task[rows], rounds=stream.rounds[rows])
+        new = learner.n_updates_ - counted
+        assert 0 <= new <= len(rows)
+        if len(learner.tasks_) == tasks:  # else K changed, and with it b/K
+            assert (new > 0) == (learner.coef_ != before).any()
+    assert learner.n_updates_ == learner.task_updates_.sum() > 0
+
+
+@each_learner
+def test_baselines_are_learners_of_the_same_kind_of_target(name: str) -> None:
+    stream = stream_for(name)
+    baselines = LEARNERS[name]().baselines()
+    assert list(baselines) == ["independent", "pooled"]
+    for baseline in baselines.values():
+        decisions = baseline.test_then_train(stream.X, stream.y, stream.task)
+        assert np.isfinite(decisions).all()
+        assert hasattr(baseline, "decision_function") == (name in CLASSIFIERS)
+    rows = baselines["pooled"].coef_
+    assert_close(rows, np.broadcast_to(rows[0], rows.shape))
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------
+
+# Their steps are proportional to <w, x>, so two rows of size s make weights of size s^3: 1e450 for s = 1e150.
+GROWS_CUBICALLY = ["MultitaskPerceptron-squared-hinge", "MultitaskRegressor", "MultitaskRegressor-graph"]
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in GROWS_CUBICALLY])
+def test_huge_and_tiny_values_stay_finite(name: str, scale: float) -> None:
+    stream = stream_for(name)
+    X, y = stream.X * scale, stream.y
+    learner = LEARNERS[name]()
+    decisions = learner.test_then_train(X, y, stream.task, rounds=stream.rounds)
+    assert np.isfinite(decisions).all()
+    assert np.isfinite(learner.coef_).all()
+    assert learner.relation_ is None or np.isfinite(learner.relation_).all()
+
+
+@pytest.mark.parametrize("name", GROWS_CUBICALLY)
+def test_what_overflows_is_true_to_its_reason(name: str) -> None:
+    """An entry of the list above that no longer overflows must leave it."""
+    stream = stream_for(name)
+    decisions = LEARNERS[name]().test_then_train(stream.X * 1e150, stream.y, stream.task, rounds=stream.rounds)
+    assert not np.isfinite(decisions).all()
+
+
+@each_learner
+def test_kinds_of_arrays(name: str) -> None:
+    """float32, whole numbers, C and F order, views, read-only, int64 indices: one result for the same numbers."""
+    stream = stream_for(name)
+    X = np.round(4 * stream.X)
+    wide = np.zeros((len(X), 14))
+    wide[:, ::2] = X
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    y, task, rounds = (array.copy() for array in (stream.y, stream.task, stream.rounds))
+    for array in (y, task, rounds):
+        array.flags.writeable = False
+    expected = learnt(LEARNERS[name]().partial_fit(X, stream.y, stream.task, rounds=stream.rounds))
+    for same in (X.astype(np.float32), X.astype(int), np.asfortranarray(X), wide[:, ::2], read_only, X.tolist()):
+        assert learnt(LEARNERS[name]().partial_fit(same, y, task, rounds=rounds)) == expected
+    csr = sp.csr_matrix(X)
+    expected = learnt(LEARNERS[name]().partial_fit(csr, y, task, rounds=rounds))
+    long = csr.copy()
+    long.indices, long.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
+    frozen = csr.copy()
+    frozen.data.flags.writeable = frozen.indices.flags.writeable = False
+    doubled = sp.csr_matrix((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=csr.shape)
+    for same in (long, frozen, doubled, csr.tocsc(), csr.tocoo(), sp.csr_array(csr), csr.astype(np.float32)):
+        assert learnt(LEARNERS[name]().partial_fit(same, y, task, rounds=rounds)) == expected
+    assert doubled.nnz == 2 * csr.nnz  # the caller's matrix is left alone
+
+
+@each_learner
+def test_data_frames(name: str) -> None:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    stream = stream_for(name)
+    columns = {f"f{j}": stream.X[:, j] for j in range(stream.X.shape[1])}
+    from_array = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    for frame, y, task in (
+        (pd.DataFrame(columns), pd.Series(stream.y), pd.Series(stream.task)),
+        (pl.DataFrame(columns), pl.Series(stream.y), pl.Series(stream.task)),
+        (pa.table(columns), pa.array(stream.y), pa.array(stream.task)),
+    ):
+        learner = LEARNERS[name]().partial_fit(frame, y, task, rounds=stream.rounds)
+        assert learnt(learner) == learnt(from_array)
+        assert learner.tasks_ == from_array.tasks_
+        assert list(learner.feature_names_in_) == list(columns)
+        assert_close(values(learner, frame, task), values(from_array, stream.X, stream.task))
+        learner.learn_one(as_dict(stream.X[0]), float(stream.y[0]), 0)
+        with pytest.raises(ValueError, match="'colour' is not a column"):
+            learner.learn_one({"colour": 1.0}, float(stream.y[0]), 0)
+        assert names_its_tasks(name) or learner.forget_task(0).tasks_ == [1, 2, 3, 4]
