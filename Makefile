@@ -25,7 +25,7 @@ setup: .venv/.dev
 	@touch $@
 
 demo: .venv/.demo
-	$(BIN)/shoal run dataset:flights --learner MultitaskPerceptron --set relation=104 --set loss=logistic \
+	$(BIN)/shoal run dataset:flights --learner MultitaskPerceptron --set relation=416 --set loss=logistic \
 		--set eta=0.5 --report demo-report.html
 
 test: .venv/.dev

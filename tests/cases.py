@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.streams import Stream, draw
 
 from shoal import (
     OSMTL,
@@ -20,7 +21,6 @@ from shoal import (
     PassiveAggressive,
     PassiveAggressiveRegressor,
 )
-from tests.streams import Stream, draw
 
 K = 5
 EDGES = [(0, 1), (1, 2), (0, 3), (3, 4)]
@@ -35,9 +35,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "MultitaskPerceptron-graph": lambda: MultitaskPerceptron(relation=EDGES),
     "MultitaskPerceptron-matrix": lambda: MultitaskPerceptron(relation=MATRIX, loss="logistic"),
     "MultitaskRegressor": lambda: MultitaskRegressor(eta=0.05),
-    "MultitaskRegressor-epsilon": lambda: MultitaskRegressor(
-        relation=2, loss="epsilon_insensitive", step="sqrt"
-    ),
+    "MultitaskRegressor-epsilon": lambda: MultitaskRegressor(relation=2, loss="epsilon_insensitive", step="sqrt"),
     "MultitaskRegressor-graph": lambda: MultitaskRegressor(relation=EDGES, eta=0.05),
     "OSMTL": OSMTL,
     "OSMTL-margin-follow": lambda: OSMTL(trigger="margin", absent="follow", C=0.3),

@@ -13,11 +13,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-
-import shoal
-from shoal import Learner
 from tests.cases import (
     CLASSIFIERS,
+    EDGES,
     LEARNERS,
     OPEN,
     K,
@@ -30,6 +28,9 @@ from tests.cases import (
     values,
 )
 from tests.streams import assert_close
+
+import shoal
+from shoal import Learner
 
 each_learner = pytest.mark.parametrize("name", LEARNERS)
 each_open_learner = pytest.mark.parametrize("name", OPEN)
@@ -101,8 +102,8 @@ def test_decisions_are_given_before_learning(name: str) -> None:
     """Tasks are declared, so that a round's new tasks do not change K between the two."""
     stream = stream_for(name)
     learner = LEARNERS[name]().add_tasks(range(K))
-    decisions = LEARNERS[name]().add_tasks(range(K)).test_then_train(
-        stream.X, stream.y, stream.task, rounds=stream.rounds
+    decisions = (
+        LEARNERS[name]().add_tasks(range(K)).test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
     )
     for number, rows in enumerate(stream.rows_of_rounds):
         chunk = stream.X[rows], stream.y[rows], stream.task[rows]
@@ -352,6 +353,26 @@ def test_clone_and_parameters(name: str) -> None:
     assert saved(twin.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)) == saved(taught(name))
     fresh = type(learner)().set_params(**learner.get_params())
     assert saved(fresh.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)) == saved(taught(name))
+
+
+def test_hyper_parameters_may_change_on_the_way_unless_they_shape_the_state() -> None:
+    stream = stream_for("MultitaskPerceptron")
+    learner = shoal.MultitaskPerceptron(relation=EDGES, loss="hinge").fit(stream.X, stream.y, stream.task)
+    before = saved(learner)
+    reordered = [(b, a) for a, b in EDGES]
+    for relation in ("pairwise", [("a", "b")], [(k, k + 1) for k in range(1, 5)], reordered):
+        learner.set_params(relation=relation)
+        with pytest.raises(ValueError, match="it can only change before fit"):
+            learner.partial_fit(stream.X, stream.y, stream.task)
+    assert saved(learner.set_params(relation=EDGES)) == before
+    coef = learner.coef_
+    learner.set_params(eta=1e-6).partial_fit(stream.X, stream.y, stream.task)
+    assert 0 < np.abs(learner.coef_ - coef).max() < 1e-3
+    learner.set_params(eta=-1.0)
+    before = saved(learner)
+    with pytest.raises(ValueError, match="eta must be"):
+        learner.learn_one(stream.X[0], 1, 0)
+    assert saved(learner) == before
 
 
 @each_learner

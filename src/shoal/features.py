@@ -186,8 +186,7 @@ class Columns:
 
     def admit_dict(self, x: Mapping[str, float]) -> Columns:
         """The columns after a dict row; raises if a name is unknown and the model is closed."""
-        if self.count and self.names is None:
-            raise ValueError("this model learnt from arrays without column names; expected an array, got a dict")
+        self.refuse_dicts()
         names = self.names or {}
         fresh = [name for name in x if name not in names]
         if not fresh and self.names is not None:
@@ -199,6 +198,11 @@ class Columns:
             names | {name: len(names) + i for i, name in enumerate(fresh)},
             is_open=True,
         )
+
+    def refuse_dicts(self) -> None:
+        """Raise if no column has a name."""
+        if self.count and self.names is None:
+            raise ValueError("this model learnt from arrays without column names; expected an array, got a dict")
 
     def row(self, x: Mapping[str, float]) -> Table:
         """A dict as a one-row table; names without a column are left out (their weight is zero)."""

@@ -52,16 +52,47 @@ def _as_1d(y: Any, n_rows: int) -> NDArray[Any]:
     return np.asarray(y)
 
 
+def _plain(y: NDArray[Any]) -> NDArray[Any]:
+    """Labels that came as Python objects, as numbers or text where they are."""
+    labels = y.tolist()
+    for row, label in enumerate(labels):
+        if label is None or label != label:
+            raise ValueError(f"row {row}: the label is {'None' if label is None else 'NaN'}; expected a class label")
+        try:
+            label < labels[0]  # noqa: B015 (can they be sorted?)
+        except TypeError:
+            raise ValueError(f"row {row}: the label {label!r} is not of the kind of {labels[0]!r} in row 0") from None
+    plain = np.array(labels)
+    return plain if plain.ndim == 1 and plain.dtype.kind in "biufU" else y
+
+
+def _shown(label: Any) -> str:
+    return repr(label.item() if isinstance(label, np.generic) else label)
+
+
+def _refuse_turned(before: Labels | None, after: Labels) -> None:
+    """Raise if the only label so far was learnt with the other sign."""
+    if before is None or before.settled:
+        return
+    was_positive = bool(before.seen == before.classes[1])
+    if was_positive != bool(before.seen == after.classes[1]):
+        shown = " and ".join(map(_shown, after.classes))
+        raise ValueError(
+            f"the labels are {shown}, but {_shown(before.seen)} was learnt as {'+1' if was_positive else '-1'} while "
+            "it was the only one; pass classes=[...] from the first row on"
+        )
+
+
 def _refuse_third(y: NDArray[Any], known: NDArray[Any]) -> None:
     from sklearn.utils.multiclass import type_of_target
 
     row = int(np.flatnonzero(~np.isin(y, known))[0])
     kind = type_of_target(y)
     if kind.startswith("continuous"):
-        raise ValueError(f"Unknown label type: {kind}. Row {row}: expected one of two labels, got {y[row]!r}")
+        raise ValueError(f"Unknown label type: {kind}. Row {row}: expected one of two labels, got {_shown(y[row])}")
     raise ValueError(
         f"Only binary classification is supported. The type of the target is multiclass. Row {row}: got a third "
-        f"label {y[row]!r}; expected {known[0]!r} or {known[1]!r}"
+        f"label {_shown(y[row])}; expected {_shown(known[0])} or {_shown(known[1])}"
     )
 
 
@@ -69,6 +100,8 @@ def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
     """The labels after `y`, when fewer than two were known before."""
     found, first = np.unique(y, return_index=True)
     if labels is not None:
+        if not _are_numbers(y):
+            raise ValueError(f"row 0: got the label {_shown(y[0])} after {_shown(labels.seen)}; pass classes=[...]")
         found, first = np.append(labels.seen, found), np.append(-1, first)
     in_order = found[np.argsort(first, kind="stable")]
     _, keep = np.unique(in_order, return_index=True)
@@ -78,9 +111,9 @@ def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
     if len(in_order) == 2:
         return Labels(np.sort(in_order), True, None)
     label = in_order[0]
-    if label.dtype.kind not in "biuf" or label not in _PARTNER:
+    if not _are_numbers(in_order) or label not in _PARTNER:
         raise ValueError(
-            f"only one label, {label!r}, is known so far and it does not tell the other class; pass classes=[...]"
+            f"only one label, {_shown(label)}, is known so far and it does not tell the other class; pass classes=[...] (`shoal run`: --labels)"
         )
     partner = not label if label.dtype.kind == "b" else _PARTNER[label.item()]
     if label.dtype.kind == "u":
@@ -113,23 +146,29 @@ def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> t
         single unknown kind of label without `classes`.
     """
     y = _as_1d(y, n_rows)
+    if labels is not None and labels.settled and classes is not None and list(classes) == list(labels.classes):
+        classes = None  # nothing new
     if classes is None and labels is not None and labels.settled and _are_numbers(y) and _are_numbers(labels.classes):
         negative, positive = labels.classes.astype(np.float64)
         signs, good = _signs(np.require(y, np.float64, ["C", "W"]), negative, positive)
         if good:
             return signs, labels
+    if y.dtype.kind == "O":
+        y = _plain(y)
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(f"row {row}: the label is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a class label")
     if classes is not None:
         given = declared(classes)
         if labels is not None and labels.settled and list(given.classes) != list(labels.classes):
-            raise ValueError(f"classes={list(given.classes)} differ from the model's {list(labels.classes)}")
+            raise ValueError(f"classes={given.classes.tolist()} differ from the model's {labels.classes.tolist()}")
         if labels is not None and labels.seen is not None and labels.seen not in given.classes:
-            raise ValueError(f"classes={list(given.classes)} leave out the label {labels.seen!r} learnt before")
+            raise ValueError(f"classes={given.classes.tolist()} leave out {_shown(labels.seen)}, learnt before")
+        _refuse_turned(labels, given)
         labels = given
     if labels is None or not labels.settled:
-        labels = _settle(y, labels)
+        before, labels = labels, _settle(y, labels)
+        _refuse_turned(before, labels)
     positive = y == labels.classes[1]
     if not np.all(positive | (y == labels.classes[0])):
         _refuse_third(y, labels.classes)

@@ -22,12 +22,13 @@ from shoal import labels as label_codes
 from shoal import storage
 from shoal.features import Columns, Table, first_not_finite, read_table, refuse_not_numbers, stack_rows
 from shoal.labels import Labels
-from shoal.ops import call
+from shoal.ops import LANES, call
 from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IntArray, Rounds, form_rounds
 from shoal.tasks import TaskIndex
 
 NO_DECISIONS = np.zeros(0)
 ONE_ROUND = np.array([0, 1])
+NO_TARGET = object()  # what a row to predict has for y
 
 
 class Prepared(NamedTuple):
@@ -75,6 +76,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _enter(self, state: Any, n_tasks: int) -> None:
         """Let tasks in before their first row (declared ones); the loops do the same at a task's first row."""
         state.clock[0] = n_tasks
+
+    def _leave(self, state: Any, k: int, n_tasks: int) -> None:
+        """Make the others independent of task k before its rows and columns are removed."""
 
     def _initial_tasks(self) -> list[Any]:
         """Tasks that the hyper-parameters name; if any, no others may come."""
@@ -151,11 +155,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._advance(table, y, tasks, np.zeros(len(y), np.int64), None, NO_DECISIONS, columns=columns)
 
     def _one_value(self, x: Any, task: Hashable) -> float:
-        rounds = self._one_row(x, task, None)
+        rounds = self._one_row(x, task, NO_TARGET)
         if rounds is None:
             check_is_fitted(self)
             if isinstance(x, Mapping):
                 refuse_not_numbers(x, 0)
+                self._columns.refuse_dicts()
                 table = self._columns.row(x)
             else:
                 table = stack_rows([x], self._columns)[0]
@@ -170,7 +175,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if self._state is None:
             return None
         column = self._tasks.column.get(task)  # type: ignore[union-attr]
-        target = 0.0 if y is None else self._known_target(y)
+        target = 0.0 if y is NO_TARGET else self._known_target(y)
         if column is None or target is None:
             return None
         if type(x) is np.ndarray:
@@ -221,17 +226,18 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if task not in tasks.column:
             raise ValueError(f"no task {task!r} in this model")
         k = tasks.column[task]
-        small, large = self._allocate(1, 1), self._allocate(2, 1)  # they differ on the axes that count tasks
-        arrays = []
-        for array, a, b in zip(self._state, small, large, strict=True):
-            kept = array
-            for axis in range(array.ndim):
+        self._leave(self._state, k, len(tasks))
+        # Axes that count tasks are those on which these two differ (tasks may be padded to blocks).
+        small, large = self._allocate(1, 1), self._allocate(1 + LANES, 1)
+        state = self._allocate(*self._capacity)
+        for old, new, a, b in zip(self._state, state, small, large, strict=True):
+            kept = old
+            for axis in range(old.ndim):
                 if a.shape[axis] != b.shape[axis]:
                     kept = np.delete(kept, k, axis)
-            arrays.append(np.ascontiguousarray(kept))
-        self._state = type(self._state)(*arrays)
+            new[tuple(slice(n) for n in kept.shape)] = kept
+        self._state = state
         self._state.clock[0] -= 1
-        self._capacity = (self._capacity[0] - 1, self._capacity[1])
         self._tasks = TaskIndex(other for other in tasks.ids if other != task)
         return self
 
@@ -327,6 +333,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             same = [a.shape == b.shape for a, b in zip(fits, self._state, strict=len(fits) == len(self._state))]
             if type(fits) is not type(self._state) or not all(same):
                 raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
+            if self._initial_tasks() and self._initial_tasks() != self.tasks_:
+                raise ValueError(
+                    "the new relation names other tasks or another order: it can only change before fit"
+                )
             self._keep(settings)
         return settings
 
@@ -375,7 +385,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Column names, where the rows came with names."""
         if self._columns.names is None:
             raise AttributeError(f"{type(self).__name__} has no feature_names_in_: its rows came without names")
-        return np.array(list(self._columns.names), dtype=object)
+        return np.fromiter(self._columns.names, object, len(self._columns.names))
 
     @property
     def relation_(self) -> FloatArray | None:
@@ -413,6 +423,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         arrays: storage.Arrays = {}
         labels = self._labels
+        names = None if self._columns.names is None else list(self._columns.names)
         header = {
             "class": type(self).__name__,
             "companion": companion,
@@ -420,7 +431,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             "tasks": storage.to_json(self.tasks_, arrays, "task id"),
             "features": {
                 "count": self._columns.count,
-                "names": self._columns.names and list(self._columns.names),
+                "names": storage.to_json(names, arrays, "feature name"),
             },
             "open": self._columns.is_open,
             "labels": labels
@@ -438,7 +449,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _restore(self, header: dict[str, Any], arrays: storage.Arrays) -> None:
         self._tasks = TaskIndex(storage.from_json(header["tasks"], arrays))
-        names = header["features"]["names"]
+        names = storage.from_json(header["features"]["names"], arrays)
         index = None if names is None else {name: j for j, name in enumerate(names)}
         self._columns = Columns(header["features"]["count"], index, is_open=header["open"])
         if header["labels"]:
@@ -491,7 +502,8 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
 
     def predict_one(self, x: Any, task: Hashable = None) -> Any:
         """The label of one example (dict or 1-d array)."""
-        return self.classes_[int(self._one_value(x, task) >= 0.0)].item()
+        positive = self._one_value(x, task) >= 0.0
+        return self.classes_.tolist()[positive]
 
     def predict_round(self, examples: Mapping[Any, Any]) -> dict[Any, Any]:
         """`{task: x, ...}` to `{task: label, ...}`."""

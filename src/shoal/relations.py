@@ -199,7 +199,7 @@ def graph(edges: Any, *, tasks: Sequence[Hashable] | None = None, weight: float 
         On a loop, a weight that is not positive, or an asymmetric adjacency matrix.
     """
     scale = weight if isinstance(weight, int | float) else 1.0
-    if hasattr(edges, "edges") and hasattr(edges, "nodes"):
+    if is_networkx(edges):
         tasks = [*edges.nodes, *(tasks or ())]
         edges = list(edges.edges(data=weight if isinstance(weight, str) else "weight", default=1.0))
     if sp.issparse(edges) or isinstance(edges, np.ndarray):
@@ -213,6 +213,11 @@ def graph(edges: Any, *, tasks: Sequence[Hashable] | None = None, weight: float 
     W = W * scale
     degree = np.asarray(W.sum(axis=1)).ravel()
     return Given(names, sp.csc_matrix(sp.diags(1.0 + degree) - W))
+
+
+def is_networkx(value: Any) -> bool:
+    """A networkx graph, without importing networkx."""
+    return hasattr(value, "edges") and hasattr(value, "nodes")
 
 
 def _adjacency(W: Any, tasks: Sequence[Hashable] | None) -> tuple[Any, tuple[Hashable, ...]]:
@@ -230,7 +235,9 @@ def _from_edges(edges: Iterable[Any], tasks: Sequence[Hashable] | None) -> tuple
         if not isinstance(edge, Sequence) or len(edge) not in (2, 3):
             raise ValueError(f"an edge is (task, task) or (task, task, weight), got {edge!r}")
         i, j = (index.setdefault(task, len(index)) for task in edge[:2])
-        pairs[min(i, j), max(i, j)] = float(edge[2]) if len(edge) == 3 else 1.0
+        pairs[min(i, j), max(i, j)] = weight = float(edge[2]) if len(edge) == 3 else 1.0
+        if weight == 0.0:  # in a sparse matrix it would be no edge
+            raise ValueError(f"the weights of a task graph must be finite and above 0, got 0 for {edge!r}")
     if not index:
         raise ValueError("a task graph needs at least one task")
     rows, columns = np.array(list(pairs), np.int64).reshape(-1, 2).T

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+
+from shoal import relations
 
 FORMAT = 1
 _KEY = "shoal"
@@ -39,6 +42,14 @@ def to_json(value: Any, arrays: Arrays, name: str) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
         arrays[name] = np.ascontiguousarray(value)
         return {"array": name}
+    if sp.issparse(value):
+        csr = value.tocsr()
+        parts = (value.format, csr.shape, csr.data, csr.indices, csr.indptr)
+        return {"sparse": [to_json(part, arrays, f"{name}.{i}") for i, part in enumerate(parts)]}
+    if relations.is_networkx(value):
+        value = relations.graph(value)
+    if isinstance(value, relations.Constant | relations.Given):
+        return {type(value).__name__: to_json(vars(value), arrays, name)}
     raise ValueError(
         f"cannot save {name}: a {type(value).__name__} has no plain form; use text, numbers, dates or tuples of them"
     )
@@ -57,6 +68,11 @@ def from_json(value: Any, arrays: Arrays) -> Any:
         return base64.b64decode(content)
     if kind == "array":
         return arrays[content]
+    if kind == "sparse":
+        form, shape, *parts = (from_json(item, arrays) for item in content)
+        return sp.csr_matrix(tuple(parts), shape=shape).asformat(form)
+    if kind in ("Constant", "Given"):
+        return getattr(relations, kind)(**from_json(content, arrays))
     if kind in ("date", "datetime"):
         return getattr(datetime, kind).fromisoformat(content)
     return {"tuple": tuple, "list": list, "frozenset": frozenset}[kind](from_json(item, arrays) for item in content)

@@ -173,7 +173,7 @@ def perceptron_mistake_bound(
     largest = float(np.max(_own_rates(resolved, len(U))[columns] * _squared_norms(rows)))
     D = largest * task_complexity(U, resolved) if largest > 0 else 0.0
     L = sum(float(_hinge(signs[columns == k], rows[columns == k] @ U[k]).sum()) for k in range(len(U)))
-    return L + D + math.sqrt(D) * math.sqrt(L)
+    return math.inf if math.isinf(D) else L + D + math.sqrt(D) * math.sqrt(L)
 
 
 def osmtl_regret_bound(

@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.streams import Stream, assert_close, draw
+from tests.twins import multitask_perceptron as twin
 
 from shoal import MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, relations
 from shoal.losses import CLASSIFICATION, REGRESSION
-from tests.streams import Stream, assert_close, draw
-from tests.twins import multitask_perceptron as twin
 
 K = 5
 EDGES = [(0, 1, 1.0), (1, 2, 0.5), (0, 3, 2.0), (3, 4, 1.0)]
@@ -157,7 +157,8 @@ CLIQUE = [(i, j) for i in range(K) for j in range(i)]
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (0.0, "independent"), (0.0, np.eye(K)), (float(K), "pairwise"), ("pairwise", relations.graph(CLIQUE, tasks=range(K))),
+        (0.0, "independent"), (0.0, np.eye(K)), (float(K), "pairwise"),
+        ("pairwise", relations.graph(CLIQUE, tasks=range(K))),
         ("pairwise", (K + 1) * np.eye(K) - 1.0), (float("inf"), "pooled"), (1e14, "pooled"),
         (0.0, relations.graph([], tasks=range(K))),
     ],

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from shoal import OSMTL
 from tests.streams import Stream, assert_close, draw
 from tests.twins import osmtl as twin
+
+from shoal import OSMTL
 
 OPTIONS = [
     {"attention": attention, "memory": memory, "trigger": trigger, "absent": absent}
@@ -44,10 +44,10 @@ def test_equals_twin_in_every_option(options: dict, protocol: str, sparse: bool)
     compare(OSMTL(alpha=0.4, C=0.3, lam=1.5, **options), stream, sparse=sparse)
 
 
-@pytest.mark.parametrize("K", [1, 2, 8, 11, 19])
+@pytest.mark.parametrize("K", [1, 2, 15, 16, 17, 35])
 @pytest.mark.parametrize("absent", ["stay", "follow"])
 def test_equals_twin_for_any_number_of_tasks(K: int, absent: str) -> None:
-    """Tasks are padded to blocks: numbers below, at and above a block; more declared than seen."""
+    """Tasks are padded to blocks: numbers below, at and above a whole block; more declared than seen."""
     compare(OSMTL(lam=2.0, absent=absent), draw(2, K=K, protocol="some"))
     compare(OSMTL(lam=2.0, absent=absent), draw(3, K=K, protocol="growing"), n_declared=K + 3)
 
@@ -95,9 +95,7 @@ def test_rows_of_attention_sum_to_one(seed: int, lam: float, options: dict) -> N
     mass = np.exp(learner._state.log_attention[:K, :K]).sum(axis=1)  # as kept, before `attention_` normalises
     np.testing.assert_allclose(mass, 1.0, rtol=1e-12)
     np.testing.assert_allclose(learner.attention_.sum(axis=1), 1.0, rtol=1e-14)
-    np.testing.assert_allclose(
-        learner.relation_, 0.5 * np.eye(K) + 0.5 * learner.attention_, rtol=1e-14
-    )
+    np.testing.assert_allclose(learner.relation_, 0.5 * np.eye(K) + 0.5 * learner.attention_, rtol=1e-14)
 
 
 @given(seed=st.integers(0, 10**6))
@@ -149,7 +147,7 @@ def test_frozen_attention_is_foml() -> None:
 
 
 def test_one_row_a_round_as_the_docstring_says() -> None:
-    """"stay" is then independent learning with step C (alpha + (1 - alpha)/K), and attention never moves."""
+    """ "stay" is then independent learning with step C (alpha + (1 - alpha)/K), and attention never moves."""
     K = 4
     stream = draw(9, K=K, protocol="one")
     learner = OSMTL(alpha=0.4, C=0.5).fit(stream.X, stream.y, stream.task, rounds=np.arange(len(stream.y)))
@@ -204,8 +202,10 @@ def test_attention_finds_the_task_with_the_same_weights() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": 1.1}, "alpha must be in"), ({"alpha": -0.1}, "alpha must be in"), ({"alpha": float("nan")}, "alpha"),
-        ({"alpha": "many"}, "alpha must be a number or 'auto'"), ({"C": 0.0}, "C must be"), ({"C": np.inf}, "C must be"),
+        ({"alpha": 1.1}, "alpha must be in"), ({"alpha": -0.1}, "alpha must be in"),
+        ({"alpha": float("nan")}, "alpha"),
+        ({"alpha": "many"}, "alpha must be a number or 'auto'"), ({"C": 0.0}, "C must be"),
+        ({"C": np.inf}, "C must be"),
         ({"C": -1.0}, "C must be"), ({"lam": 0.0}, "lam must be"), ({"lam": float("nan")}, "lam must be"),
         ({"attention": "soft"}, "attention must be one of"), ({"trigger": "often"}, "trigger must be one of"),
         ({"absent": "leave"}, "absent must be one of"),

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import SGDClassifier, SGDRegressor
-
-from shoal import PassiveAggressive, PassiveAggressiveRegressor
 from tests.streams import assert_close, draw
 from tests.twins import passive_aggressive as twin
+
+from shoal import PassiveAggressive, PassiveAggressiveRegressor
 
 VARIANTS = ["PA", "PA-I", "PA-II"]
 
@@ -33,14 +33,21 @@ def test_equals_twin(kind, variant: str, sharing: str, protocol: str, sparse: bo
     assert_close(decisions, expected)
     assert_close(learner.coef_, W)
     np.testing.assert_array_equal(learner.task_updates_, updates)
-    assert 0 < learner.n_updates_
+    assert learner.n_updates_ > 0
 
 
 @pytest.mark.parametrize("C", [0.05, 1.0, 20.0])
 @pytest.mark.parametrize(("variant", "rate"), [("PA-I", "pa1"), ("PA-II", "pa2")])
 def test_equals_scikit_learn(variant: str, rate: str, C: float) -> None:
     stream = draw(2, n_rows=300, K=1)
-    common = {"penalty": None, "learning_rate": rate, "eta0": C, "fit_intercept": False, "shuffle": False, "max_iter": 1}
+    common = {
+        "penalty": None,
+        "learning_rate": rate,
+        "eta0": C,
+        "fit_intercept": False,
+        "shuffle": False,
+        "max_iter": 1,
+    }
     ours = PassiveAggressive(variant=variant, C=C).fit(stream.X, stream.y)
     theirs = SGDClassifier(loss="hinge", tol=None, **common).fit(stream.X, stream.y)
     assert_close(ours.coef_, theirs.coef_)

@@ -52,7 +52,7 @@ def enter(W, P, K):
 def corollary_2(t, alpha, C):
     """Numbers as they are; "auto" with the horizon doubled whenever it is reached."""
     T = 1
-    while 2 * T <= t:
+    while t >= 2 * T:
         T *= 2
     return (
         np.sqrt(T) / (1 + np.sqrt(T)) if alpha == "auto" else alpha,

@@ -89,8 +89,18 @@ class Display:
             *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes),
         ]
         if said:
-            print("\n" + "\n".join(f"- {note}" for note in said))
+            print("\n" + "\n".join(f"- {note}" for note in _grouped(said)))
         print()
+
+
+def _grouped(notes: list[str]) -> list[str]:
+    """Columns of which the same is said share a line."""
+    columns: dict[str, list[str]] = {}
+    for note in notes:
+        column, colon, said = note.partition(": ")
+        columns.setdefault(said if colon else "", []).append(column if colon else note)
+    loose = columns.pop("", [])
+    return [f"{', '.join(names)}: {said}" for said, names in columns.items()] + loose
 
 
 def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:

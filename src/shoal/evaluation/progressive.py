@@ -142,9 +142,12 @@ class Race:
         self._classes = classes
 
     def run(self, piece: Piece) -> None:
-        """Feed a piece to every learner and score the answers."""
-        answers = {name: runner.run(piece) for name, runner in self.runners.items()}  # bad rows are refused here
+        """Feed a piece to every learner and score the answers; bad rows are refused before anything is learnt."""
         truth = self._truth(piece)
+        if self._labels is not None and self._labels.settled:  # the stream's two labels, whatever a round shows
+            for runner in self.runners.values():
+                runner.classes = self._labels.classes
+        answers = {name: runner.run(piece) for name, runner in self.runners.items()}
         for name, board in self.boards.items():
             board.update(piece.code, truth, answers[name], len(self.tasks))
         self.rows += len(piece.code)

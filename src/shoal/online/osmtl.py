@@ -316,6 +316,14 @@ class OSMTL(Classifier):
     def _enter(self, state: State, n_tasks: int) -> None:
         enter(state, n_tasks)
 
+    def _leave(self, state: State, k: int, n_tasks: int) -> None:
+        """Every attention row shares out what it gave to task k in proportion, or evenly if that was all."""
+        others = np.delete(np.arange(n_tasks), k)
+        for row in others:
+            log_p = state.log_attention[row]
+            mass = log_sum_exp(log_p, others)
+            log_p[others] = log_p[others] - mass if mass > -np.inf else -math.log(len(others))
+
     def baselines(self) -> dict[str, Learner]:
         own = OSMTL(**{**self.get_params(), "alpha": 1.0, "absent": "stay"})
         auto = self.C == "auto"

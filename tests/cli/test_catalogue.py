@@ -1,0 +1,56 @@
+"""`shoal learners`, `datasets`, `inspect`, `--version`, and how values are read."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from shoal import MultitaskPerceptron
+from shoal.cli.catalogue import learner_kinds, make_learner, parse_value
+
+
+def test_all_public_learners_are_listed_with_their_defaults(shoal):
+    code, out, _ = shoal("learners")
+    assert code == 0
+    for name in learner_kinds():
+        assert name in out
+    assert "relation='pairwise'" in out
+
+
+def test_data_sets_are_listed(shoal):
+    code, out, _ = shoal("datasets")
+    assert code == 0
+    assert "dataset:flights" in out
+
+
+def test_inspect_says_what_a_model_has_learnt(shoal, tmp_path):
+    learner = MultitaskPerceptron(relation=2.0)
+    learner.fit(np.eye(4), ["no", "yes", "no", "yes"], ["a", "a", "b", "c"])
+    learner.save(tmp_path / "m.shoal")
+    code, out, _ = shoal("inspect", tmp_path / "m.shoal")
+    assert code == 0
+    assert "MultitaskPerceptron(relation=2.0" in out or "relation=2.0" in out
+    assert "3: a, b, c" in out
+    assert "'no' (-1), 'yes' (+1)" in out
+    assert f"{learner.n_updates_}" in out
+
+
+def test_version(shoal):
+    code, out, _ = shoal("--version")
+    assert code == 0
+    assert out.startswith("shoal ")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", 1), ("0.5", 0.5), ("true", True), ("None", None), ("logistic", "logistic"), ("inf", math.inf)],
+)
+def test_values_of_settings(text, value):
+    assert parse_value(text) == value
+
+
+def test_a_graph_can_be_set():
+    learner = make_learner("MultitaskPerceptron", ['relation=[["a", "b"], ["b", "c"]]'])
+    assert learner.fit(np.eye(2), [-1, 1], ["a", "c"]).tasks_ == ["a", "b", "c"]

@@ -1,0 +1,70 @@
+"""Row operations against NumPy, dense and sparse, for any width."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.streams import assert_close, draw
+
+from shoal import Rounds, ops
+from shoal.features import read_table
+
+NO_INTEGERS = np.zeros(0, np.int64)
+
+
+def rounds_of(X) -> Rounds:
+    t = read_table(X)
+    n = t.n_rows
+    return Rounds(t.width, t.indptr, t.indices, t.values, np.zeros(n, np.int64), np.ones(n), np.arange(n + 1))
+
+
+@given(seed=st.integers(0, 10**6), d=st.integers(1, 40), K=st.integers(1, 40), sparse=st.booleans())
+def test_against_numpy(seed: int, d: int, K: int, sparse: bool) -> None:
+    stream = draw(seed, d=d, n_rows=4, density=0.5)
+    rng = np.random.default_rng(seed)
+    rounds = rounds_of(stream.sparse if sparse else stream.X)
+    row = int(rng.integers(len(stream.y)))
+    x = stream.X[row]
+    w = rng.normal(size=d)
+    W = np.zeros((d, ops.padded(K)))
+    W[:, :K] = rng.normal(size=(d, K))
+    atol = 1e-13 * np.abs(W).sum()
+    np.testing.assert_allclose(ops.dot(rounds, row, w), x @ w, rtol=1e-12, atol=atol)
+    np.testing.assert_allclose(ops.squared_norm(rounds, row), x @ x, rtol=1e-12)
+    if sparse:
+        np.testing.assert_allclose(ops.dot_two(rounds, row, w, w[::-1].copy()), (x @ w, x @ w[::-1]), atol=atol)
+    out = np.full(W.shape[1], np.nan)
+    ops.dot_all(rounds, row, W, out)
+    np.testing.assert_allclose(out, x @ W, rtol=1e-12, atol=atol)
+    moved = w.copy()
+    ops.add(rounds, row, 0.7, moved)
+    assert_close(moved, w + 0.7 * x)
+    scales = np.where(rng.random(W.shape[1]) < 0.5, rng.normal(size=W.shape[1]), 0.0)
+    scales[K:] = 0.0
+    expected = W + np.outer(x, scales)
+    ops.add_to_all(rounds, row, scales, W)
+    assert_close(W, expected)
+
+
+@pytest.mark.parametrize("n_tasks", [0, 1, ops.LANES - 1, ops.LANES, ops.LANES + 1, 1000])
+def test_padding_is_to_whole_turns(n_tasks: int) -> None:
+    room = ops.padded(n_tasks)
+    assert room % ops.LANES == 0
+    assert n_tasks <= room < n_tasks + ops.LANES
+
+
+def test_call_gives_what_the_function_gives() -> None:
+    """`call` skips numba's dispatch; the machine code is the same."""
+    from shoal.online import passive_aggressive as pa
+
+    settings = pa.PassiveAggressive()._settings()
+    stream = draw(0, K=1)
+    rounds = rounds_of(stream.X)
+    results = []
+    for run in (ops.call, lambda function, *arguments: function(*arguments)):
+        state, decisions = pa.PassiveAggressive()._allocate(1, 7), np.empty(len(stream.y))
+        run(pa.learn, rounds, settings, state, decisions)
+        results.append((decisions.tobytes(), state.weights.tobytes()))
+    assert results[0] == results[1]
