@@ -1,8 +1,4 @@
-"""Mistake and regret bounds of the papers, as functions of a comparator and a stream.
-
-A bound says what a learner can lose at most against *any* fixed weights u_1..u_K, however the stream was
-chosen. The tests look for streams and comparators that break them; users see what relatedness is worth.
-"""
+"""Mistake bounds of the multitask Perceptron (Cavallanti, Cesa-Bianchi, Gentile 2010, section 3)."""
 
 from __future__ import annotations
 
@@ -14,11 +10,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal import relations
-from shoal.features import read_table
-from shoal.labels import encode
 from shoal.relations import Constant, Given
-from shoal.rounds import FloatArray, IntArray, form_rounds
-from shoal.tasks import TaskIndex
+from shoal.rounds import FloatArray
+from shoal.theory._stream import (
+    all_equal,
+    comparator_matrix,
+    hinge,
+    in_order_of,
+    refuse_other_count,
+    squared_norms,
+    stream_table,
+    variance,
+)
 
 
 def task_complexity(comparator: Any, relation: Any = "pairwise") -> float:
@@ -53,19 +56,19 @@ def task_complexity(comparator: Any, relation: Any = "pairwise") -> float:
     >>> task_complexity(np.array([[1.0, 0.0], [0.0, 1.0]]), "independent")
     2.0
     """
-    U, resolved = _comparator(comparator), relations.resolve(relation)
+    U, resolved = comparator_matrix(comparator), relations.resolve(relation)
     size = float(np.sum(U**2))
     if isinstance(resolved, Given):
-        _refuse_other_count(U, len(resolved.tasks), "tasks of the relation")
+        refuse_other_count(U, len(resolved.tasks), "tasks of the relation")
         # tr(U A U^T) = sum_i (A 1)_i ||u_i||^2 - sum_{i<j} A_ij ||u_i - u_j||^2; for A = I + L this is eq. 6.
         A = sp.coo_matrix(resolved.interaction)
         pairs = zip(A.row, A.col, A.data, strict=True)
         apart = sum(a * np.sum((U[i] - U[j]) ** 2) for i, j, a in pairs if i < j)
         return float(np.sum(U**2, axis=1) @ np.asarray(A.sum(axis=1)).ravel() - apart)
-    if _all_equal(U):
+    if all_equal(U):
         return size
     b = len(U) if resolved.b_is_n_tasks else resolved.b
-    return size + b * len(U) * _variance(U)
+    return size + b * len(U) * variance(U)
 
 
 def optimal_sharing(comparator: Any) -> float:
@@ -89,13 +92,13 @@ def optimal_sharing(comparator: Any) -> float:
     >>> optimal_sharing(np.array([[3.0, 1.0], [3.0, -1.0]]))
     2.0
     """
-    U = _comparator(comparator)
+    U = comparator_matrix(comparator)
     norm = (len(U) - 1) * float(np.sum(U.mean(axis=0) ** 2))
     if norm == 0.0:
         return 0.0
-    if _all_equal(U):
+    if all_equal(U):
         return math.inf
-    return max(0.0, math.sqrt(norm / _variance(U)) - 1.0)
+    return max(0.0, math.sqrt(norm / variance(U)) - 1.0)
 
 
 def perceptron_mistake_bound(
@@ -160,118 +163,23 @@ def perceptron_mistake_bound(
     independent  521 mistakes, at most 659
     pairwise     291 mistakes, at most 325
     """
-    U, resolved = _comparator(comparator), relations.resolve(relation)
+    U, resolved = comparator_matrix(comparator), relations.resolve(relation)
     if isinstance(resolved, Given):
-        U, tasks = _in_order_of(resolved.tasks, U, tasks), resolved.tasks
-    rows, signs, columns = _stream(X, y, task, len(U), tasks)
+        U, tasks = in_order_of(resolved.tasks, U, tasks), resolved.tasks
+    rows, signs, columns = stream_table(X, y, task, len(U), tasks)
     mistaken = np.asarray(mistaken)
     if mistaken.dtype != bool or mistaken.shape != signs.shape:
         raise ValueError(f"mistaken must hold one bool per row: expected {len(signs)}, got shape {mistaken.shape}")
     if not mistaken.any():
         return 0.0
     rows, signs, columns = rows[np.flatnonzero(mistaken)], signs[mistaken], columns[mistaken]
-    largest = float(np.max(_own_rates(resolved, len(U))[columns] * _squared_norms(rows)))
+    largest = float(np.max(own_rates(resolved, len(U))[columns] * squared_norms(rows)))
     D = largest * task_complexity(U, resolved) if largest > 0 else 0.0
-    L = sum(float(_hinge(signs[columns == k], rows[columns == k] @ U[k]).sum()) for k in range(len(U)))
+    L = sum(float(hinge(signs[columns == k], rows[columns == k] @ U[k]).sum()) for k in range(len(U)))
     return math.inf if math.isinf(D) else L + D + math.sqrt(D) * math.sqrt(L)
 
 
-def osmtl_regret_bound(
-    comparator: Any,
-    X: Any,
-    y: Any,
-    task: Any = None,
-    *,
-    alpha: float,
-    C: float,
-    rounds: Any = None,
-    tasks: Sequence[Hashable] | None = None,
-) -> FloatArray:
-    """Most regret that each task's learner in OSMTL can have (Murugesan et al., Theorem 1).
-
-    With l_kj the hinge loss of task k's weights on the row of task j, l* that of the comparator and
-    R = max ||x||, ``OSMTL(alpha=alpha, C=C, trigger="margin")`` over T rounds of all tasks obeys::
-
-        sum_t (l_kk - l*_kk)  <=  ||u_k||^2 / (2 C alpha) + C R^2 T / (2 alpha)
-                                  + (1 - alpha)/alpha sum_t (l*_kk + max_{j != k} l*_kj)
-
-    for every lam, both attention rules, and every comparator. (The paper prints T l*^(t) for the sum over t.)
-
-    Parameters
-    ----------
-    comparator : (K, d) array
-        One row of weights a task, in the order of `tasks`.
-    X, y, task, rounds
-        The stream, as the learner got it; every round holds every task.
-    alpha, C : float
-        The learner's.
-    tasks : sequence of K ids, optional
-        Default: order of appearance, which is that of `tasks_`.
-
-    Returns
-    -------
-    (K,) float64
-        The right-hand side for each task; inf if alpha = 0.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, a round lacks a task, alpha is not in [0, 1] or C not above 0.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X, y, task = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([1, -1]), ["a", "b"]
-    >>> osmtl_regret_bound(np.array([[1.0, -1.0], [1.0, -1.0]]), X, y, task, alpha=0.5, C=1.0)
-    array([3., 3.])
-    """
-    U = _comparator(comparator)
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must be in [0, 1], got {alpha}")
-    if not (C > 0.0 and math.isfinite(C)):
-        raise ValueError(f"C must be a finite number > 0, got {C}")
-    rows, signs, columns = _stream(X, y, task, len(U), tasks)
-    starts = form_rounds(columns, len(U), rounds, simultaneous=True)
-    sizes = np.diff(starts)
-    if (sizes != len(U)).any():
-        r = int(np.flatnonzero(sizes != len(U))[0])
-        raise ValueError(f"row {starts[r]}: its round has {sizes[r]} of {len(U)} tasks; the bound needs all of them")
-    if alpha == 0.0:
-        return np.full(len(U), np.inf)
-    losses = _hinge(signs[:, None], np.asarray(rows @ U.T))  # [row of task j, k]: l*_kj
-    each = np.arange(len(signs))
-    own = np.bincount(columns, losses[each, columns], minlength=len(U))
-    losses[each, columns] = 0.0
-    others = np.maximum.reduceat(losses, starts[:-1], axis=0).sum(axis=0)
-    drift = C * float(np.max(_squared_norms(rows))) * len(sizes) / 2.0
-    return np.asarray((np.sum(U**2, axis=1) / (2.0 * C) + (1.0 - alpha) * (own + others) + drift) / alpha)
-
-
-def _comparator(comparator: Any) -> FloatArray:
-    U: FloatArray = np.array(comparator, dtype=np.float64)
-    if U.ndim != 2 or not len(U) or not np.isfinite(U).all():
-        raise ValueError(f"the comparator must be a finite (n_tasks, n_features) matrix, got shape {U.shape}")
-    return U
-
-
-def _all_equal(U: FloatArray) -> bool:
-    return bool((U.min(axis=0) == U.max(axis=0)).all())
-
-
-def _variance(U: FloatArray) -> float:
-    return float(np.mean(np.sum((U - U.mean(axis=0)) ** 2, axis=1)))
-
-
-def _hinge(y: FloatArray, f: FloatArray) -> FloatArray:
-    return np.asarray(np.maximum(0.0, 1.0 - y * f))
-
-
-def _squared_norms(rows: Any) -> FloatArray:
-    squares = rows.power(2) if hasattr(rows, "tocsr") else rows**2
-    return np.asarray(squares.sum(axis=1)).ravel()
-
-
-def _own_rates(relation: relations.Relation, n_tasks: int) -> FloatArray:
+def own_rates(relation: relations.Relation, n_tasks: int) -> FloatArray:
     """The diagonal of B."""
     if isinstance(relation, Constant):
         a = relation.own_share(n_tasks)
@@ -281,35 +189,3 @@ def _own_rates(relation: relations.Relation, n_tasks: int) -> FloatArray:
         relations.rates_column(factors, k, column)
         own[k] = column[k]
     return own
-
-
-def _refuse_other_count(U: FloatArray, n: int, what: str) -> None:
-    if len(U) != n:
-        raise ValueError(f"the comparator must have one row per task: expected {n} ({what}), got {len(U)}")
-
-
-def _in_order_of(names: tuple[Hashable, ...], U: FloatArray, tasks: Sequence[Hashable] | None) -> FloatArray:
-    if tasks is None:
-        return U
-    if set(tasks) != set(names) or not len(tasks) == len(names) == len(U):
-        raise ValueError("tasks must be those that the relation names, one for each row of the comparator")
-    return np.asarray(U[TaskIndex(tasks).look_up(list(names), len(names))])
-
-
-def _stream(
-    X: Any, y: Any, task: Any, n_tasks: int, tasks: Sequence[Hashable] | None
-) -> tuple[Any, FloatArray, IntArray]:
-    """Rows, signs, and for each row its task's row of the comparator."""
-    table = read_table(X)
-    signs, _ = encode(y, table.n_rows, None)
-    index = TaskIndex(tasks or ())
-    columns, new = index.encode(task, table.n_rows)
-    if new and tasks is not None:
-        raise ValueError(f"task {new[0]!r} is not one of the {len(index)} tasks of the comparator")
-    if len(index) + len(new) != n_tasks:
-        expected = len(index) + len(new)
-        raise ValueError(f"the comparator must have one row per task: expected {expected}, got {n_tasks}")
-    if table.width > 0:
-        return table.values.reshape(table.n_rows, table.width), signs, columns
-    shape = (table.n_rows, table.n_features)
-    return sp.csr_matrix((table.values, table.indices, table.indptr), shape=shape), signs, columns
