@@ -334,9 +334,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             if type(fits) is not type(self._state) or not all(same):
                 raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
             if self._initial_tasks() and self._initial_tasks() != self.tasks_:
-                raise ValueError(
-                    "the new relation names other tasks or another order: it can only change before fit"
-                )
+                raise ValueError("the new relation names other tasks or another order: it can only change before fit")
             self._keep(settings)
         return settings
 

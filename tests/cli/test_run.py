@@ -100,7 +100,7 @@ def test_simultaneous_learner_and_delay(shoal, csv_file):
 
 def test_report_and_pictures(shoal, csv_file, tmp_path):
     report, pictures = tmp_path / "report.html", tmp_path / "pictures"
-    code, out, err = shoal("run", csv_file, *TABLE, "--report", report, "--figures", pictures)
+    code, _, err = shoal("run", csv_file, *TABLE, "--report", report, "--figures", pictures)
     assert (code, err) == (0, "")
     assert "sales.csv" in report.read_text(encoding="utf-8")
     assert {path.suffix for path in pictures.iterdir()} == {".png", ".svg"}

@@ -120,9 +120,7 @@ def test_a_download_that_breaks_off_is_not_kept(home: Path, server: Server) -> N
 
 
 def test_a_file_without_an_address_says_where_it_is_expected(home: Path) -> None:
-    with pytest.raises(
-        FileNotFoundError, match=r"the file toy/a/b\.mat, which has no public address.*SHOAL_DATA"
-    ):
+    with pytest.raises(FileNotFoundError, match=r"the file toy/a/b\.mat, which has no public address.*SHOAL_DATA"):
         find("toy", "a", "b.mat")
 
 

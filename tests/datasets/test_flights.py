@@ -83,9 +83,7 @@ def twin(row: Row, weather: dict[tuple[str, str], Row]) -> dict[str, float]:
 
 
 @needs_package
-def test_features_equal_the_twins(
-    data: Dataset, timetable: list[Row], weather: dict[tuple[str, str], Row]
-) -> None:
+def test_features_equal_the_twins(data: Dataset, timetable: list[Row], weather: dict[tuple[str, str], Row]) -> None:
     one_hot = {f"{field}={row[field]}" for field in CATEGORIES for row in timetable}
     assert {name for name in data.feature_names if "=" in name and "weekday" not in name} == one_hot
     column = {name: j for j, name in enumerate(data.feature_names)}

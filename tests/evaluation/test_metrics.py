@@ -119,9 +119,7 @@ class TestSample:
         code, truth, score = self.rows()
         metric = Ranking(max_scores=5_000)
         for first in range(0, len(code), 700):
-            metric.update(
-                code[first : first + 700], truth[first : first + 700], score[first : first + 700], 1
-            )
+            metric.update(code[first : first + 700], truth[first : first + 700], score[first : first + 700], 1)
         exact = sk.roc_auc_score(truth, score)
         assert metric.values(1)["auc"].overall == pytest.approx(exact, abs=0.03)
         assert metric.notes() == ["AUC is that of a uniform sample of 5,000 of 20,000 rows"]

@@ -44,9 +44,7 @@ def in_chunks(X, y, task, size, rounds=None):
 def scores(evaluation):
     """All that must not depend on chunking: no seconds."""
     history = [(p.rows, p.tasks, p.overall, p.macro, p.since_last, p.windowed) for p in evaluation.history]
-    return repr(
-        (evaluation.overall, evaluation.macro, evaluation.per_task, evaluation.windowed_per_task, history)
-    )
+    return repr((evaluation.overall, evaluation.macro, evaluation.per_task, evaluation.windowed_per_task, history))
 
 
 def test_the_scores_are_those_of_the_answers_given_before_learning(data):
@@ -93,9 +91,7 @@ def test_explicit_rounds_continue_over_the_end_of_a_chunk(size):
     y = np.where(X[:, 0] > 0, 1, -1)
     expected = MultitaskPerceptron().test_then_train(X, y, task, rounds=rounds)
     stepwise = MultitaskPerceptron().test_then_train(X, y, task)
-    evaluation = progressive_validate(
-        MultitaskPerceptron(), in_chunks(X, y, task, size, rounds), metrics=["auc"]
-    )
+    evaluation = progressive_validate(MultitaskPerceptron(), in_chunks(X, y, task, size, rounds), metrics=["auc"])
     assert evaluation.overall["auc"] == pytest.approx(roc_auc_score(y, expected), abs=1e-15)
     assert evaluation.overall["auc"] != roc_auc_score(y, stepwise), "rounds must make a difference here"
 
@@ -196,9 +192,7 @@ class TestStreams:
         expected = scores(progressive_validate(MultitaskPerceptron(), [Chunk(X, y, task)]))
         assert scores(progressive_validate(MultitaskPerceptron(), zip(X, y, task, strict=True))) == expected
         assert scores(progressive_validate(MultitaskPerceptron(), [(X, y, task)])) == expected
-        assert (
-            scores(progressive_validate(MultitaskPerceptron(), [(X, y.tolist(), task.tolist())])) == expected
-        )
+        assert scores(progressive_validate(MultitaskPerceptron(), [(X, y.tolist(), task.tolist())])) == expected
 
     def test_dict_rows_equal_arrays_and_leave_a_learner_that_knows_their_names(self, data):
         X, y, task = data
@@ -209,9 +203,7 @@ class TestStreams:
             for x, *rest in zip(X, y, task, strict=True)
         ]
         found = progressive_validate(learner, rows)
-        expected = progressive_validate(
-            MultitaskPerceptron(), [Chunk(sp.csr_matrix(np.where(X > -1, X, 0)), y, task)]
-        )
+        expected = progressive_validate(MultitaskPerceptron(), [Chunk(sp.csr_matrix(np.where(X > -1, X, 0)), y, task)])
         assert found.overall["auc"] == pytest.approx(expected.overall["auc"], abs=1e-9)
         assert sorted(learner.feature_names_in_) == names
         assert np.isfinite(learner.decision_one({"x0": 1.0, "never seen": 2.0}, "t1"))
@@ -240,9 +232,7 @@ class TestStreams:
         for frame, series in ((pd.DataFrame, pd.Series), (pl.DataFrame, pl.Series)):
             cut = slice(0, 1_101), slice(1_101, N)
             chunks = [
-                Chunk(
-                    frame({n: v[part] for n, v in columns.items()}), series(y[part]), series(list(task[part]))
-                )
+                Chunk(frame({n: v[part] for n, v in columns.items()}), series(y[part]), series(list(task[part])))
                 for part in cut
             ]
             assert scores(progressive_validate(Simultaneous(), chunks)) == expected
@@ -293,9 +283,7 @@ def test_several_learners_in_one_pass_are_each_as_if_alone(data):
     together = progressive_validate(learners(), stream(), checkpoints=None)
     assert len(passes) == 1
     for name, learner in learners().items():
-        assert scores(together[name]) == scores(
-            progressive_validate(learner, in_chunks(*data, N), checkpoints=None)
-        )
+        assert scores(together[name]) == scores(progressive_validate(learner, in_chunks(*data, N), checkpoints=None))
     assert together["shared"].overall != together["alone"].overall
 
 
@@ -338,9 +326,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match="at least one learner"):
             progressive_validate({}, in_chunks(*data, 500))
         with pytest.raises(ValueError, match="all classifiers or all regressors"):
-            progressive_validate(
-                {"a": MultitaskPerceptron(), "b": MultitaskRegressor()}, in_chunks(*data, 500)
-            )
+            progressive_validate({"a": MultitaskPerceptron(), "b": MultitaskRegressor()}, in_chunks(*data, 500))
 
     def test_a_bad_row_is_refused_by_the_learner(self, data):
         X, y, task = (column[:50].copy() for column in data)

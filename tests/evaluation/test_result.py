@@ -20,9 +20,7 @@ def evaluation(aucs, errors, rows, **options):
     values = {"error": error, "auc": 0.7}
     macro = {"error": float(np.mean(errors)), "auc": float(np.nanmean(aucs))}
     history = [Checkpoint(sum(rows), len(rows), values, macro, values, values, 0.25)]
-    return Evaluation(
-        "binary", sum(rows), values, macro, per_task, history=history, wall_seconds=0.5, **options
-    )
+    return Evaluation("binary", sum(rows), values, macro, per_task, history=history, wall_seconds=0.5, **options)
 
 
 ROWS = [10, 500, 30, 40, 20, 1_000, 60, 70, 80, 90, 100, 110]
@@ -42,9 +40,7 @@ def three(learner, independent, pooled, rows=ROWS):
 
 class TestText:
     def test_progress_and_summary_show_the_numbers(self):
-        text = str(
-            evaluation([0.75, math.nan], [0.125, 0.25], [300, 100], n_updates=7, notes=["AUC of a sample"])
-        )
+        text = str(evaluation([0.75, math.nan], [0.125, 0.25], [300, 100], n_updates=7, notes=["AUC of a sample"]))
         lines = text.splitlines()
         assert lines[0].split() == ["rows", "tasks", "error", "since", "last", "macro-AUC", "rows/s"]
         assert lines[1].split() == ["400", "2", "0.1562", "0.1562", "0.7500", "1,600"]
@@ -105,9 +101,7 @@ class TestVerdict:
         error = compare(learner, **baselines).comparisons[1]
         assert (error.scope, error.metric) == ("all tasks", "error")
         assert error.learner == pytest.approx(learner.overall["error"])
-        assert error.gain("pooled") == pytest.approx(
-            baselines["pooled"].overall["error"] - learner.overall["error"]
-        )
+        assert error.gain("pooled") == pytest.approx(baselines["pooled"].overall["error"] - learner.overall["error"])
         assert error.gain("pooled") > 0
 
     def test_the_smallest_tasks_are_those_with_fewest_rows(self):
@@ -153,9 +147,7 @@ class TestVerdict:
         rng = np.random.default_rng(0)
         made = []
         for level in (1.0, 1.5, 1.2):
-            per_task = {
-                k: {"rows": 10, "updates": 1, "rmse": level + 0.001 * rng.normal()} for k in range(20)
-            }
+            per_task = {k: {"rows": 10, "updates": 1, "rmse": level + 0.001 * rng.normal()} for k in range(20)}
             macro = {"rmse": float(np.mean([values["rmse"] for values in per_task.values()]))}
             made.append(Evaluation("regression", 200, dict(macro), macro, per_task))
         verdict = compare(made[0], independent=made[1], pooled=made[2])

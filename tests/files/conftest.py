@@ -74,12 +74,8 @@ def table() -> pl.DataFrame:
             "same": [0.1] * n,
             "carrier": holes([f"{'été,' if i % 9 == 0 else ''}C{i}" for i in rng.integers(0, 40, n)], 0.05),
             "night": holes((rng.random(n) < 0.3).tolist(), 0.01),
-            "when": holes(
-                [start + datetime.timedelta(minutes=int(m)) for m in rng.integers(0, 500_000, n)], 0.03
-            ),
-            "day": [
-                datetime.date(2013, 1, 1) + datetime.timedelta(days=int(d)) for d in rng.integers(0, 365, n)
-            ],
+            "when": holes([start + datetime.timedelta(minutes=int(m)) for m in rng.integers(0, 500_000, n)], 0.03),
+            "day": [datetime.date(2013, 1, 1) + datetime.timedelta(days=int(d)) for d in rng.integers(0, 365, n)],
             "never": pl.Series([None] * n, dtype=pl.Float64),
             "afterwards": [None] * 2_000 + rng.normal(size=n - 2_000).tolist(),
             "dest": [f"T{i}" for i in rng.integers(0, 9, n)],

@@ -65,9 +65,7 @@ def test_features_stand_in_the_order_in_which_they_appear(tmp_path, whole):
     with open_stream(path, label="y") as stream:
         first = next(stream)
     assert stream.feature_names == ["constant", "c=b", "x=missing", "c=a", "x", "c=missing"]
-    np.testing.assert_array_equal(
-        first.X.toarray(), [[1, 1, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 1]]
-    )
+    np.testing.assert_array_equal(first.X.toarray(), [[1, 1, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 1]])
 
 
 def test_a_constant_column_is_zero_and_missing_is_the_mean(table, tmp_path, whole):
@@ -97,9 +95,7 @@ def test_a_column_without_values_in_the_sample_begins_with_its_first_value(table
 def test_new_json_keys_become_columns(tmp_path, whole):
     path = tmp_path / "a.ndjson"
     rows = [json.dumps({"x": i, "y": i % 2}) for i in range(1_500)]
-    rows += [json.dumps({"x": i, "y": i % 2, "new": f"v{i % 3}", "deep": [1]}) for i in range(100)] + rows[
-        :100
-    ]
+    rows += [json.dumps({"x": i, "y": i % 2, "new": f"v{i % 3}", "deep": [1]}) for i in range(100)] + rows[:100]
     path.write_text("\n".join(rows))
     found = whole(open_stream(path, label="y"))
     assert found.stream.feature_names[2:] == [
@@ -126,9 +122,7 @@ def test_beyond_the_limit_values_share_hashed_features(chunk):
         part = frame.slice(start, chunk)
         X = encoder.encode(encoder.read(part)[0], part.height)
         names = [encoder.feature_names[j] for j in X.indices if j > 0]
-        assert names == [
-            f"c={value}" if value in own else f"c#{zlib.crc32(value.encode()) % 8}" for value in part["c"]
-        ]
+        assert names == [f"c={value}" if value in own else f"c#{zlib.crc32(value.encode()) % 8}" for value in part["c"]]
     assert len(encoder.feature_names) <= 1 + 30 + 8
     assert encoder.notes() == ["c: text, 30 values one-hot, the further ones hashed into 8 features"]
 

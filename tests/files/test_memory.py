@@ -51,9 +51,7 @@ def test_no_more_than_a_few_blocks_are_held(format, monkeypatch):
     held = []
     for _ in itertools.islice(stream, 15):
         held.append(tracemalloc.get_traced_memory()[0])
-        assert (
-            endless.given - stream.n_rows * len(row.encode()) <= 2 * BLOCK
-        )  # what was read and not given yet
+        assert endless.given - stream.n_rows * len(row.encode()) <= 2 * BLOCK  # what was read and not given yet
     tracemalloc.stop()
     assert max(held[10:]) < max(held[:5]) + BLOCK
     assert endless.given > 5 * BLOCK

@@ -23,15 +23,12 @@ ROWS = [
 
 def libsvm(rows):
     return "".join(
-        f"{y:+d} qid:{task} {' '.join(f'{i}:{v!r}' for i, v in x.items())} # note 9:9\n"
-        for y, task, x in rows
+        f"{y:+d} qid:{task} {' '.join(f'{i}:{v!r}' for i, v in x.items())} # note 9:9\n" for y, task, x in rows
     )
 
 
 def vw(rows):
-    return "".join(
-        f"{y} 'tag|user {task}|w {' '.join(f'{i}:{v!r}' for i, v in x.items())}\n" for y, task, x in rows
-    )
+    return "".join(f"{y} 'tag|user {task}|w {' '.join(f'{i}:{v!r}' for i, v in x.items())}\n" for y, task, x in rows)
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 7, 1_000])

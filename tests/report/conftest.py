@@ -34,9 +34,7 @@ def regression():
     """Squared loss: an update on every row."""
     X, margin, task = rows(8)
     learner = MultitaskRegressor(relation=8.0, eta=0.02)
-    return progressive_validate(
-        {"MultitaskRegressor": learner, **learner.baselines()}, [Chunk(X, margin, task)]
-    )
+    return progressive_validate({"MultitaskRegressor": learner, **learner.baselines()}, [Chunk(X, margin, task)])
 
 
 @pytest.fixture(scope="session")

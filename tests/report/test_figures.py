@@ -37,11 +37,7 @@ def test_no_evaluation_is_refused():
 
 class TestProgress:
     def test_every_checkpoint_of_every_learner_is_drawn(self, binary):
-        drawn = {
-            (r["name"], r["rows"], r["value"])
-            for r in records(by_name(binary)["progress"].spec())
-            if "rows" in r
-        }
+        drawn = {(r["name"], r["rows"], r["value"]) for r in records(by_name(binary)["progress"].spec()) if "rows" in r}
         for name, evaluation in binary.items():
             for point in evaluation.history:
                 assert (name, point.rows, point.overall["error"]) in drawn
@@ -122,9 +118,7 @@ class TestRelation:
         cosine = unit @ unit.T
         column = {task: k for k, task in enumerate(learner.tasks_)}
         for cell in records(figure.spec()):
-            assert cell["value"] == pytest.approx(
-                cosine[column[cell["row"]], column[cell["column"]]], abs=1e-3
-            )
+            assert cell["value"] == pytest.approx(cosine[column[cell["row"]], column[cell["column"]]], abs=1e-3)
 
     def test_of_many_tasks_the_largest_are_shown_and_the_reader_is_told(self, monkeypatch, binary):
         monkeypatch.setattr("shoal.report.relation.MAX_TASKS", 10)
@@ -148,9 +142,7 @@ class TestUpdates:
     def test_where_every_row_is_an_update_their_number_is_shown(self, regression):
         figure = by_name(regression)["updates"]
         per_task = regression["MultitaskRegressor"].per_task
-        assert {r["task"]: r["updates"] for r in records(figure.spec())} == {
-            t: v["rows"] for t, v in per_task.items()
-        }
+        assert {r["task"]: r["updates"] for r in records(figure.spec())} == {t: v["rows"] for t, v in per_task.items()}
         assert "on every row" in figure.title
         assert "independent and pooled" in figure.caption
 

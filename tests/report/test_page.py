@@ -56,9 +56,7 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path, binary):
 
 
 def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path, binary):
-    verdict = compare(
-        binary["MultitaskPerceptron"], independent=binary["independent"], pooled=binary["pooled"]
-    )
+    verdict = compare(binary["MultitaskPerceptron"], independent=binary["independent"], pooled=binary["pooled"])
     page = written(tmp_path / "report.html", binary, verdict=verdict, title="A title", notes=["a note"])
     for evaluation in binary.values():
         assert f"{evaluation.overall['error']:.4f}" in page.text
@@ -88,9 +86,7 @@ def test_names_cannot_break_out_of_the_page(tmp_path, binary):
     bad = "</script><script>alert(1)</script><!--"
     learner = binary["MultitaskPerceptron"]
     per_task = {bad if k == 0 else task: of for k, (task, of) in enumerate(learner.per_task.items())}
-    page = written(
-        tmp_path / "report.html", {bad: replace(learner, per_task=per_task)}, title=bad, notes=[bad]
-    )
+    page = written(tmp_path / "report.html", {bad: replace(learner, per_task=per_task)}, title=bad, notes=[bad])
     assert [tag for tag, _ in page.tags].count("script") == 2
     assert page.text.count(bad) >= 3
     assert bad in json.dumps(specs(page), ensure_ascii=False)
