@@ -8,7 +8,7 @@ is checked before anything changes, so bad input leaves a model bit for bit as i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cache
 from operator import attrgetter, is_
 from typing import Any, ClassVar, NamedTuple, Self
@@ -52,7 +52,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     _capacity: tuple[int, int] = (0, 0)
     _settings_read: Any = None
     _settings_from: tuple[Any, ...] = ()
-    _code: tuple[Any, Any]  # the jitted loops of these settings
+    _code: tuple[Any, ...]  # the jitted loops of these settings
     _one: tuple[IntArray, FloatArray, FloatArray]  # task, target and decision of the one-example verbs
 
     # ---- what an algorithm gives -------------------------------------------------------------------------
@@ -65,9 +65,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """The state of a learner that has seen nothing: a named tuple of arrays, its last the `clock`."""
         raise NotImplementedError
 
-    def _loops(self) -> tuple[Any, Any]:
+    def _loops(self) -> tuple[Any, ...]:
         """The jitted loops (rounds, settings, state, decisions): `learn`, in order, filling `decisions` with the
-        values given before each round unless it is empty; and `decide` (a task of -1 has not been seen)."""
+        values given before each round unless it is empty; `decide` (a task of -1 has not been seen); then others
+        that only the algorithm itself calls."""
         raise NotImplementedError
 
     def _targets(self, y: Any, n_rows: int, classes: Any, known: Labels | None) -> tuple[FloatArray, Labels | None]:
@@ -155,20 +156,25 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._advance(table, y, tasks, np.zeros(len(y), np.int64), None, NO_DECISIONS, columns=columns)
 
     def _one_value(self, x: Any, task: Hashable) -> float:
-        rounds = self._one_row(x, task, NO_TARGET)
-        if rounds is None:
-            check_is_fitted(self)
-            if isinstance(x, Mapping):
-                refuse_not_numbers(x, 0)
-                self._columns.refuse_dicts()
-                table = self._columns.row(x)
-            else:
-                table = stack_rows([x], self._columns)[0]
-            column = np.array([self._known_tasks().column.get(task, -1)])
-            rounds = _as_rounds(table, column, np.zeros(1), ONE_ROUND)
+        rounds = self._row_to_answer(x, task)
         decision = self._one[2]
         self._call(1, rounds, decision)
         return float(decision[0])
+
+    def _row_to_answer(self, x: Any, task: Hashable) -> Rounds:
+        """An example without its label, checked."""
+        rounds = self._one_row(x, task, NO_TARGET)
+        if rounds is not None:
+            return rounds
+        check_is_fitted(self)
+        if isinstance(x, Mapping):
+            refuse_not_numbers(x, 0)
+            self._columns.refuse_dicts()
+            table = self._columns.row(x)
+        else:
+            table = stack_rows([x], self._columns)[0]
+        column = np.array([self._known_tasks().column.get(task, -1)])
+        return _as_rounds(table, column, np.zeros(1), ONE_ROUND)
 
     def _one_row(self, x: Any, task: Hashable, y: Any) -> Rounds | None:
         """The row as rounds, if nothing about it is new; None sends it the careful way."""
@@ -230,7 +236,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         # Axes that count tasks are those on which these two differ (tasks may be padded to blocks).
         small, large = self._allocate(1, 1), self._allocate(1 + LANES, 1)
         state = self._allocate(*self._capacity)
-        for old, new, a, b in zip(self._state, state, small, large, strict=True):
+        for old, new, a, b in zip(*map(leaves, (self._state, state, small, large)), strict=True):
             kept = old
             for axis in range(old.ndim):
                 if a.shape[axis] != b.shape[axis]:
@@ -279,6 +285,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, decisions: FloatArray,
         *, fresh: bool = False, columns: Columns | None = None,
     ) -> None:  # fmt: skip
+        self._call(0, self._admit(table, y, task, rounds, classes, fresh=fresh, columns=columns), decisions)
+
+    def _admit(
+        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, *, fresh: bool, columns: Columns | None
+    ) -> Rounds:
+        """Check the input; then its tasks, features and labels are known, and its rows, returned, yet to be learnt."""
         settings = self._settings() if fresh else self._current()
         tasks = TaskIndex(self._initial_tasks()) if fresh else self._known_tasks()
         before = Columns() if fresh else self._columns
@@ -302,7 +314,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             self._keep(settings)
             if n_declared:
                 self._enter(self._state, n_declared)
-        self._call(0, _as_rounds(table, task_columns, targets, starts), decisions)
+        return _as_rounds(table, task_columns, targets, starts)
 
     def _reserve(self, n_tasks: int, n_features: int) -> None:
         """Room for this many tasks and features; at least doubled when it grows, so that growth is amortised."""
@@ -310,12 +322,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         if self._state is not None and n_tasks <= room[0] and n_features <= room[1]:
             return
         wanted = (n_tasks, n_features)
-        grown = tuple(have if need <= have else max(need, 2 * have) for have, need in zip(room, wanted, strict=True))
-        state = self._allocate(*grown)
+        self._enlarge(*(have if need <= have else max(need, 2 * have) for have, need in zip(room, wanted, strict=True)))
+
+    def _enlarge(self, n_tasks: int, n_features: int) -> None:
+        """Move into a larger state: what is known is the leading block of each array."""
+        state = self._allocate(n_tasks, n_features)
         if self._state is not None:
-            for old, new in zip(self._state, state, strict=True):
+            for old, new in zip(leaves(self._state), leaves(state), strict=True):
                 new[tuple(slice(n) for n in old.shape)] = old
-        self._state, self._capacity = state, (grown[0], grown[1])
+        self._state, self._capacity = state, (n_tasks, n_features)
 
     def _hyper_parameters(self) -> tuple[Any, ...]:
         kind: Any = type(self)
@@ -325,23 +340,26 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _current(self) -> Any:
         """The settings, read again only when a hyper-parameter was set since."""
         values = self._hyper_parameters()
-        if len(self._settings_from) == len(values) and all(map(is_, values, self._settings_from)):
+        known = self._settings_read is not None and len(self._settings_from) == len(values)
+        if known and all(map(is_, values, self._settings_from)):
             return self._settings_read
         settings = self._settings()
         if self._state is not None:
             fits = self._allocate(*self._capacity)
-            same = [a.shape == b.shape for a, b in zip(fits, self._state, strict=len(fits) == len(self._state))]
-            if type(fits) is not type(self._state) or not all(same):
+            same = type(fits) is type(self._state) and [a.shape for a in leaves(fits)] == [
+                a.shape for a in leaves(self._state)
+            ]
+            if not same:
                 raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
             if self._initial_tasks() and self._initial_tasks() != self.tasks_:
                 raise ValueError("the new relation names other tasks or another order: it can only change before fit")
             self._keep(settings)
         return settings
 
-    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> None:
-        """Learn (0) or decide (1)."""
+    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
+        """Learn (0) or decide (1); a loop that may have to stop and ask for room returns how many rounds it did."""
         settings = self._current()
-        call(self._code[loop], rounds, settings, self._state, decisions)
+        return call(self._code[loop], rounds, settings, self._state, decisions)
 
     def _keep(self, settings: Any) -> None:
         self._settings_read, self._settings_from, self._code = (
@@ -440,10 +458,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 "seen": storage.to_json(labels.seen, arrays, "label"),
             },
         }
-        trimmed = self._allocate(len(self.tasks_), self._columns.count)
-        for name, old, new in zip(trimmed._fields, self._state, trimmed, strict=True):
-            arrays[f"state.{name}"] = np.ascontiguousarray(old[tuple(slice(n) for n in new.shape)])
+        trimmed = self._trimmed()
+        arrays |= zip(leaf_names(trimmed), leaves(trimmed), strict=True)
         storage.write(path, header, arrays)
+
+    def _trimmed(self) -> Any:
+        """The state without spare room, as it is saved: equal models have equal ones."""
+        room = self._allocate(len(self.tasks_), self._columns.count)
+        pairs = zip(leaves(self._state), leaves(room), strict=True)
+        return rebuilt(
+            room, iter([np.ascontiguousarray(old[tuple(slice(n) for n in new.shape)]) for old, new in pairs])
+        )
 
     def _restore(self, header: dict[str, Any], arrays: storage.Arrays) -> None:
         self._tasks = TaskIndex(storage.from_json(header["tasks"], arrays))
@@ -457,9 +482,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             self._labels = Labels(classes, saved["settled"], seen)
         settings = self._settings()
         self._capacity = (len(self._tasks), self._columns.count)
-        self._state = self._allocate(*self._capacity)
-        for name, array in zip(self._state._fields, self._state, strict=True):
-            array[...] = arrays[f"state.{name}"]
+        empty = self._allocate(*self._capacity)
+        saved_leaves = iter([np.require(arrays[name], None, ["C", "W"]) for name in leaf_names(empty)])
+        self._state = rebuilt(empty, saved_leaves)
         self._one = (np.zeros(1, np.int64), np.zeros(1), np.zeros(1))
         self._keep(settings)
 
@@ -552,6 +577,26 @@ def _getter(kind: Any) -> Callable[[Learner], tuple[Any, ...]]:
     """Reads all hyper-parameters of a kind of learner (scikit-learn's way costs 30 us a call)."""
     names = kind._get_param_names()
     return attrgetter(*names) if len(names) > 1 else lambda learner: tuple(getattr(learner, n) for n in names)
+
+
+def leaves(state: Any) -> list[NDArray[Any]]:
+    """The arrays of a state, whose fields are arrays or named tuples of arrays."""
+    return [leaf for part in state for leaf in (leaves(part) if isinstance(part, tuple) else [part])]
+
+
+def leaf_names(state: Any, prefix: str = "state") -> list[str]:
+    """Their names: "state.weights", "state.own.keys"."""
+    names = []
+    for field, part in zip(state._fields, state, strict=True):
+        name = f"{prefix}.{field}"
+        names += leaf_names(part, name) if isinstance(part, tuple) else [name]
+    return names
+
+
+def rebuilt(state: Any, arrays: Iterator[NDArray[Any]]) -> Any:
+    """A state of the same kind from its arrays in order."""
+    parts = [rebuilt(part, arrays) if isinstance(part, tuple) else next(arrays) for part in state]
+    return type(state)(*parts)
 
 
 def _as_rounds(table: Table, task: IntArray, y: FloatArray, starts: IntArray) -> Rounds:

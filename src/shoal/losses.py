@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from shoal.ops import jit
+from shoal.ops import leaf
 
 PERCEPTRON: Final = 0
 HINGE: Final = 1
@@ -26,13 +26,13 @@ CLASSIFICATION: Final = {
 REGRESSION: Final = {"squared": SQUARED, "epsilon_insensitive": EPSILON_INSENSITIVE}
 
 
-@jit
+@leaf
 def is_mistake(f: float, y: float) -> bool:
     """The predicted label differs from y; a margin of 0 predicts +1."""
     return (f >= 0.0) != (y > 0.0)
 
 
-@jit
+@leaf
 def derivative(loss: int, f: float, y: float, epsilon: float) -> float:
     """d loss / d f. `epsilon` is the insensitive zone of EPSILON_INSENSITIVE."""
     if loss == PERCEPTRON:  # -y on a mistake: the mistake-driven rule

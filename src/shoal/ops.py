@@ -20,21 +20,43 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+REORDERED = {"reassoc", "nsz", "contract"}  # sums may be reordered for SIMD; NaN and inf keep their meaning
+
+
 def jit(function: F) -> F:
-    """Compile with the project's options: cached on disk, no GIL, sums reordered for SIMD, IEEE NaN and inf kept."""
-    return _compile(function, {"reassoc", "nsz", "contract"})
+    """Compile with the project's options: cached on disk, without the GIL, inlined, sums reordered for SIMD."""
+    return _compile(function, REORDERED, counting=True)
 
 
 def jit_in_order(function: F) -> F:
-    """Like `jit`, but sums stay in order: for loops that would else be vectorised by gathers, 2-3 times slower."""
-    return _compile(function, {"contract"})
+    """`jit` whose sums stay in order: for loops that would else be vectorised by gathers, 2-3 times slower."""
+    return _compile(function, {"contract"}, counting=True)
 
 
-def _compile(function: F, fastmath: set[str]) -> F:
-    return cast(
-        F,
-        numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=fastmath, forceinline=True)(function),
-    )
+def jit_apart(function: F) -> F:
+    """`jit` that is called, not inlined: for rare or long work, whose copies in all callers take minutes to compile."""
+    return _compile(function, REORDERED, counting=True, inlined=False)
+
+
+def leaf(function: F) -> F:
+    """`jit` for functions that allocate nothing: they count no references, which would cost 6 ns an array and call."""
+    return _compile(function, REORDERED, counting=False)
+
+
+def leaf_in_order(function: F) -> F:
+    """`leaf` whose sums stay in order."""
+    return _compile(function, {"contract"}, counting=False)
+
+
+def leaf_apart(function: F) -> F:
+    """`leaf` that is called, not inlined."""
+    return _compile(function, REORDERED, counting=False, inlined=False)
+
+
+def _compile(function: F, fastmath: set[str], *, counting: bool, inlined: bool = True) -> F:
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": inlined}
+    options["_nrt"] = counting
+    return cast(F, numba.njit(fastmath=fastmath, **options)(function))
 
 
 @cache
@@ -42,7 +64,7 @@ def _machine_code(function: Any, settings: Hashable, state: Hashable) -> dict[st
     return {}
 
 
-def call(function: Any, rounds: Rounds, settings: Any, state: Any, decisions: NDArray[np.float64]) -> None:
+def call(function: Any, rounds: Rounds, settings: Any, state: Any, decisions: NDArray[np.float64]) -> Any:
     """function(rounds, settings, state, decisions) without numba's type dispatch: 1 us a call instead of 5.
 
     The kinds of named tuple fix the types of what they hold, so the compiled code is found by them alone.
@@ -52,10 +74,10 @@ def call(function: Any, rounds: Rounds, settings: Any, state: Any, decisions: ND
     if not found:
         types = tuple(map(numba.typeof, (rounds, settings, state, decisions)))
         found["entry"] = function.compile(types)
-    found["entry"](rounds, settings, state, decisions)
+    return found["entry"](rounds, settings, state, decisions)
 
 
-@jit
+@leaf
 def _dot_dense(values: NDArray[np.float64], first: int, n: int, w: NDArray[np.float64]) -> float:
     total = 0.0
     for j in range(n):
@@ -63,7 +85,7 @@ def _dot_dense(values: NDArray[np.float64], first: int, n: int, w: NDArray[np.fl
     return total
 
 
-@jit_in_order
+@leaf_in_order
 def _dot_sparse(rounds: Rounds, first: int, last: int, w: NDArray[np.float64]) -> float:
     total = 0.0
     for p in range(first, last):
@@ -71,7 +93,7 @@ def _dot_sparse(rounds: Rounds, first: int, last: int, w: NDArray[np.float64]) -
     return total
 
 
-@jit
+@leaf
 def dot(rounds: Rounds, row: int, w: NDArray[np.float64]) -> float:
     """<w, x>."""
     if rounds.width > 0:
@@ -79,7 +101,7 @@ def dot(rounds: Rounds, row: int, w: NDArray[np.float64]) -> float:
     return _dot_sparse(rounds, rounds.indptr[row], rounds.indptr[row + 1], w)
 
 
-@jit_in_order
+@leaf_in_order
 def dot_two(rounds: Rounds, row: int, u: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[float, float]:
     """<u, x> and <w, x> in one pass over a sparse row."""
     first, second = 0.0, 0.0
@@ -90,7 +112,7 @@ def dot_two(rounds: Rounds, row: int, u: NDArray[np.float64], w: NDArray[np.floa
     return first, second
 
 
-@jit
+@leaf
 def add(rounds: Rounds, row: int, scale: float, w: NDArray[np.float64]) -> None:
     """w <- w + scale x."""
     if rounds.width > 0:
@@ -102,7 +124,7 @@ def add(rounds: Rounds, row: int, scale: float, w: NDArray[np.float64]) -> None:
             w[np.uint32(rounds.indices[p])] += scale * rounds.values[p]
 
 
-@jit
+@leaf
 def squared_norm(rounds: Rounds, row: int) -> float:
     """||x||^2."""
     if rounds.width > 0:
@@ -118,7 +140,7 @@ def squared_norm(rounds: Rounds, row: int) -> float:
 TASKS, ROUNDS = 0, 1  # positions in a state's clock: tasks that exist, rounds learnt
 
 
-@jit
+@leaf
 def open_round(rounds: Rounds, r: int, clock: NDArray[np.int64]) -> tuple[int, int]:
     """Count the round, let its new tasks in, and return its first row and the row after its last."""
     first, last = rounds.starts[r], rounds.starts[r + 1]
@@ -136,7 +158,7 @@ def padded(n_tasks: int) -> int:
     return -(-n_tasks // LANES) * LANES
 
 
-@jit_in_order
+@leaf_in_order
 def dot_all(rounds: Rounds, row: int, weights: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """out[k] <- <w_k, x> for all tasks k, the columns of `weights` (features, padded tasks)."""
     dense = rounds.width > 0
@@ -150,7 +172,7 @@ def dot_all(rounds: Rounds, row: int, weights: NDArray[np.float64], out: NDArray
             out[k] += v * w[k]
 
 
-@jit_in_order
+@leaf_in_order
 def add_to_all(rounds: Rounds, row: int, scales: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
     """w_k <- w_k + scales[k] x for all tasks k."""
     dense = rounds.width > 0

@@ -48,6 +48,8 @@ def to_json(value: Any, arrays: Arrays, name: str) -> Any:
         return {"sparse": [to_json(part, arrays, f"{name}.{i}") for i, part in enumerate(parts)]}
     if relations.is_networkx(value):
         value = relations.graph(value)
+    if hasattr(value, "_hyper_parameters"):  # a learner within a learner, as it was before it learnt
+        return {"learner": [type(value).__name__, to_json(value.get_params(deep=False), arrays, name)]}
     if isinstance(value, relations.Constant | relations.Given):
         return {type(value).__name__: to_json(vars(value), arrays, name)}
     raise ValueError(
@@ -71,6 +73,10 @@ def from_json(value: Any, arrays: Arrays) -> Any:
     if kind == "sparse":
         form, shape, *parts = (from_json(item, arrays) for item in content)
         return sp.csr_matrix(tuple(parts), shape=shape).asformat(form)
+    if kind == "learner":
+        import shoal
+
+        return getattr(shoal, content[0])(**from_json(content[1], arrays))
     if kind in ("Constant", "Given"):
         return getattr(relations, kind)(**from_json(content, arrays))
     if kind in ("date", "datetime"):

@@ -17,7 +17,7 @@ import numpy as np
 from shoal import losses, relations
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online import _interaction
-from shoal.ops import ROUNDS, TASKS, add, dot, dot_two, jit, open_round
+from shoal.ops import ROUNDS, TASKS, add, dot, dot_two, leaf, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -41,7 +41,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+@leaf
 def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
     """The weights of v_i and of s in w_i: B as printed, or B / max_i B_ii for gradient steps."""
     a = 1.0 / (1.0 + (n_tasks if settings.b_is_n_tasks else settings.b))
@@ -51,7 +51,7 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
     return own / (own + shared), shared / (own + shared)
 
 
-@jit
+@leaf
 def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
     f = 0.0
@@ -65,14 +65,14 @@ def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) ->
     return f
 
 
-@jit
+@leaf
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     own, shared = shares(settings, max(state.clock[TASKS], 1))
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, own, shared, state)
 
 
-@jit
+@leaf
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     n_tasks = 0
     own, shared = 0.0, 0.0

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.ops import add, dot, jit, open_round, squared_norm
+from shoal.ops import add, dot, leaf, open_round, squared_norm
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}
@@ -37,14 +37,14 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+@leaf
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<w, x>; an unseen task has w = 0 if tasks are independent."""
     model = 0 if settings.pooled else rounds.task[row]
     return dot(rounds, row, state.weights[model]) if model >= 0 else 0.0
 
 
-@jit
+@leaf
 def step(f: float, y: float, norm: float, settings: Settings) -> float:
     """tau times the direction: y, or in regression the sign of y - f."""
     if settings.epsilon < 0.0:
@@ -59,13 +59,13 @@ def step(f: float, y: float, norm: float, settings: Settings) -> float:
     return direction * (min(settings.C, tau) if settings.variant == 1 else tau)
 
 
-@jit
+@leaf
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, settings, state)
 
 
-@jit
+@leaf
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.clock)
