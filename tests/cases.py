@@ -15,18 +15,34 @@ from tests.streams import Stream, draw
 
 from shoal import (
     OSMTL,
+    CollaborativeCW,
+    CollaborativePA,
+    HedgedSharing,
     Learner,
+    LocalGlobalGaussian,
     MultitaskPerceptron,
     MultitaskRegressor,
     PassiveAggressive,
     PassiveAggressiveRegressor,
+    PNormPerceptron,
+    SharedLoss,
 )
+from shoal.learner import leaf_names, leaves
 
 K = 5
 EDGES = [(0, 1), (1, 2), (0, 3), (3, 4)]
 MATRIX = 2.0 * np.eye(K) - 0.2
 
 LEARNERS: dict[str, Callable[[], Learner]] = {
+    "CollaborativeCW": CollaborativeCW,
+    "CollaborativeCW-hard": lambda: CollaborativeCW(alpha=0.2, C=float("inf"), confidence=0.7),
+    "CollaborativePA": CollaborativePA,
+    "CollaborativePA-passive": lambda: CollaborativePA(alpha=0.8, C=0.3, passive=True),
+    "CollaborativePA-mix": lambda: CollaborativePA(variant="mix"),
+    "HedgedSharing": HedgedSharing,
+    "LocalGlobalGaussian": LocalGlobalGaussian,
+    "LocalGlobalGaussian-diagonal": lambda: LocalGlobalGaussian(loss="hinge", covariance="diagonal"),
+    "LocalGlobalGaussian-queries": lambda: LocalGlobalGaussian(h=0.5, update="all", theta="pre", random_state=0),
     "MultitaskPerceptron": MultitaskPerceptron,
     "MultitaskPerceptron-independent": lambda: MultitaskPerceptron(relation="independent"),
     "MultitaskPerceptron-pooled-hinge": lambda: MultitaskPerceptron(relation="pooled", loss="hinge"),
@@ -42,11 +58,17 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "OSMTL-threshold": lambda: OSMTL(attention="threshold", lam=1.5, memory=True),
     "OSMTL-auto": lambda: OSMTL(alpha="auto", C="auto"),
     "OSMTL-frozen": lambda: OSMTL(alpha=0.2, lam=float("inf")),
+    "PNormPerceptron": PNormPerceptron,
+    "PNormPerceptron-b-sqrt": lambda: PNormPerceptron(relation=2.0, p=3, variant="sqrt"),
+    "PNormPerceptron-graph": lambda: PNormPerceptron(relation=EDGES, p=4),
     "PassiveAggressive": PassiveAggressive,
     "PassiveAggressive-PA": lambda: PassiveAggressive(variant="PA"),
     "PassiveAggressive-pooled": lambda: PassiveAggressive(variant="PA-II", sharing="pooled"),
     "PassiveAggressiveRegressor": PassiveAggressiveRegressor,
     "PassiveAggressiveRegressor-pooled": lambda: PassiveAggressiveRegressor(variant="PA", sharing="pooled"),
+    "SharedLoss": SharedLoss,
+    "SharedLoss-linf-implicit": lambda: SharedLoss(norm="linf", rule="implicit"),
+    "SharedLoss-rmax-capped": lambda: SharedLoss(norm="rmax", r=2, rule="capped"),
 }
 
 
@@ -79,9 +101,8 @@ def saved(learner: Learner) -> bytes:
 
 def learnt(learner: Learner) -> dict[str, bytes]:
     """What was learnt, whatever the columns and tasks are called."""
-    arrays = learner._allocate(len(learner.tasks_), learner.n_features_in_)
-    pairs = zip(arrays._fields, learner._state, arrays, strict=True)
-    return {name: state[tuple(map(slice, room.shape))].tobytes() for name, state, room in pairs}
+    state = learner._trimmed()
+    return {name: array.tobytes() for name, array in zip(leaf_names(state), leaves(state), strict=True)}
 
 
 def values(learner: Learner, X: Any, task: Any) -> np.ndarray:
@@ -91,3 +112,16 @@ def values(learner: Learner, X: Any, task: Any) -> np.ndarray:
 
 def value_one(learner: Learner, x: Any, task: Any) -> float:
     return (learner.decision_one if hasattr(learner, "decision_one") else learner.predict_one)(x, task)
+
+
+def weights(learner: Learner) -> np.ndarray:
+    """(n_tasks, n_features) `coef_`, or for learners that are not linear their answers to the unit vectors."""
+    if hasattr(learner, "coef_"):
+        return learner.coef_
+    units = np.eye(learner.n_features_in_)
+    answers = []
+    for task in learner.tasks_:
+        ids = np.empty(len(units), object)
+        ids[:] = [task] * len(units)
+        answers.append(values(learner, units, None if task is None else ids))
+    return np.array(answers).reshape(len(learner.tasks_), len(units))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.cases import CLASSIFIERS, LEARNERS, OPEN, saved, stream_for, taught
+from tests.cases import CLASSIFIERS, LEARNERS, OPEN, saved, stream_for, taught, weights
 from tests.streams import Stream
 
 from shoal import Learner
@@ -117,7 +117,7 @@ def test_bad_first_chunks_leave_a_learner_unfitted(name: str, bad: str) -> None:
     learner = LEARNERS[name]()
     good = chunk_of(name)
     refuse(learner, chunk(good), message, "partial_fit")
-    assert not hasattr(learner, "coef_")
+    assert not hasattr(learner, "n_features_in_")
     assert vars(learner).keys() - {"_relation_cache"} == vars(LEARNERS[name]()).keys()
     learner.partial_fit(good.X, good.y, good.task)
     assert saved(learner) == saved(LEARNERS[name]().partial_fit(good.X, good.y, good.task))
@@ -191,7 +191,7 @@ def test_bad_dicts(name: str, x: dict) -> None:
     y = 1.0
     with pytest.raises(ValueError, match=r"row 0, feature '[ab]': expected a finite number"):
         learner.learn_one(x, y, 0)
-    assert not hasattr(learner, "coef_")
+    assert not hasattr(learner, "n_features_in_")
     learner.learn_one({"a": 1.0, "b": 1.0}, y, 0)
     before = saved(learner)
     for act in (lambda: learner.learn_one(x, y, 0), lambda: learner.predict_one(x, 0)):
@@ -205,7 +205,7 @@ def test_one_unknown_label_needs_classes(name: str) -> None:
     learner = LEARNERS[name]()
     with pytest.raises(ValueError, match=r"only one label, .*'spam'.*; pass classes="):
         learner.learn_one([1.0], "spam", 0)
-    assert not hasattr(learner, "coef_")
+    assert not hasattr(learner, "n_features_in_")
     learner.partial_fit([[1.0]], ["spam"], [0], classes=["ham", "spam"])
     assert learner.classes_.tolist() == ["ham", "spam"]
     with pytest.raises(ValueError, match="differ from the model's"):
@@ -237,7 +237,7 @@ def test_kinds_of_labels(name: str, kind: str) -> None:
     plain = LEARNERS[name]().partial_fit(X, signs, task)
     learner = LEARNERS[name]().partial_fit(X, np.array(y, object) if kind == "object" else y, task)
     assert learner.classes_.tolist() == sorted(set(y))
-    np.testing.assert_array_equal(learner.coef_, plain.coef_)
+    np.testing.assert_array_equal(weights(learner), weights(plain))
     expected = [learner.classes_[int(sign > 0)] for sign in plain.predict(X, task)]
     assert learner.predict(X, task).tolist() == expected
     answer = learner.predict_one(X[0], 0)
@@ -248,12 +248,12 @@ def test_kinds_of_labels(name: str, kind: str) -> None:
     for x, label, sign, k in zip(X, y, signs, task, strict=True):
         wanted.partial_fit([x], [sign], [k])
         one_by_one.partial_fit([x], [label], [k], classes=None if known else sorted(set(y)))
-    np.testing.assert_array_equal(one_by_one.coef_, wanted.coef_)
+    np.testing.assert_array_equal(weights(one_by_one), weights(wanted))
     if known:
         by_one = LEARNERS[name]()
         for x, label, k in zip(X, y, task, strict=True):
             by_one.learn_one(x, label, k)
-        np.testing.assert_array_equal(by_one.coef_, wanted.coef_)
+        np.testing.assert_array_equal(weights(by_one), weights(wanted))
 
 
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (0, -1), (1.0, 7.0), (-1, -2)])

@@ -1,21 +1,33 @@
 from .learner import Learner as Learner
 from .learner import load as load
+from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
+from .online.collaborative_pa import CollaborativePA as CollaborativePA
+from .online.hedged_sharing import HedgedSharing as HedgedSharing
+from .online.local_global_gaussian import LocalGlobalGaussian as LocalGlobalGaussian
 from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPerceptron
 from .online.multitask_perceptron import MultitaskRegressor as MultitaskRegressor
 from .online.osmtl import OSMTL as OSMTL
+from .online.p_norm_perceptron import PNormPerceptron as PNormPerceptron
 from .online.passive_aggressive import PassiveAggressive as PassiveAggressive
 from .online.passive_aggressive import PassiveAggressiveRegressor as PassiveAggressiveRegressor
+from .online.shared_loss import SharedLoss as SharedLoss
 from .rounds import Chunk as Chunk
 from .rounds import Rounds as Rounds
 
 __all__ = [
     "OSMTL",
     "Chunk",
+    "CollaborativeCW",
+    "CollaborativePA",
+    "HedgedSharing",
     "Learner",
+    "LocalGlobalGaussian",
     "MultitaskPerceptron",
     "MultitaskRegressor",
+    "PNormPerceptron",
     "PassiveAggressive",
     "PassiveAggressiveRegressor",
     "Rounds",
+    "SharedLoss",
     "load",
 ]

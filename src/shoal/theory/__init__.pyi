@@ -1,6 +1,19 @@
+from .fixed_share import fixed_share_regret_bound as fixed_share_regret_bound
+from .local_global_gaussian import gaussian_regret_bound as gaussian_regret_bound
 from .osmtl import osmtl_regret_bound as osmtl_regret_bound
+from .p_norm import p_norm_mistake_bound as p_norm_mistake_bound
 from .perceptron import optimal_sharing as optimal_sharing
 from .perceptron import perceptron_mistake_bound as perceptron_mistake_bound
 from .perceptron import task_complexity as task_complexity
+from .shared_loss import shared_loss_bound as shared_loss_bound
 
-__all__ = ["optimal_sharing", "osmtl_regret_bound", "perceptron_mistake_bound", "task_complexity"]
+__all__ = [
+    "fixed_share_regret_bound",
+    "gaussian_regret_bound",
+    "optimal_sharing",
+    "osmtl_regret_bound",
+    "p_norm_mistake_bound",
+    "perceptron_mistake_bound",
+    "shared_loss_bound",
+    "task_complexity",
+]

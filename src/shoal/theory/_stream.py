@@ -43,6 +43,14 @@ def squared_norms(rows: Any) -> FloatArray:
     return np.asarray(squares.sum(axis=1)).ravel()
 
 
+def mistaken_rows(mistaken: Any, n_rows: int) -> IntArray:
+    """Indices of the mistaken rows."""
+    wrong = np.asarray(mistaken)
+    if wrong.dtype != bool or wrong.shape != (n_rows,):
+        raise ValueError(f"mistaken must hold one bool per row: expected {n_rows}, got shape {wrong.shape}")
+    return np.flatnonzero(wrong)
+
+
 def refuse_other_count(U: FloatArray, n: int, what: str) -> None:
     """Raise unless there is one row per task."""
     if len(U) != n:

@@ -17,6 +17,7 @@ from shoal.theory._stream import (
     comparator_matrix,
     hinge,
     in_order_of,
+    mistaken_rows,
     refuse_other_count,
     squared_norms,
     stream_table,
@@ -167,12 +168,10 @@ def perceptron_mistake_bound(
     if isinstance(resolved, Given):
         U, tasks = in_order_of(resolved.tasks, U, tasks), resolved.tasks
     rows, signs, columns = stream_table(X, y, task, len(U), tasks)
-    mistaken = np.asarray(mistaken)
-    if mistaken.dtype != bool or mistaken.shape != signs.shape:
-        raise ValueError(f"mistaken must hold one bool per row: expected {len(signs)}, got shape {mistaken.shape}")
-    if not mistaken.any():
+    wrong = mistaken_rows(mistaken, len(signs))
+    if not len(wrong):
         return 0.0
-    rows, signs, columns = rows[np.flatnonzero(mistaken)], signs[mistaken], columns[mistaken]
+    rows, signs, columns = rows[wrong], signs[wrong], columns[wrong]
     largest = float(np.max(own_rates(resolved, len(U))[columns] * squared_norms(rows)))
     D = largest * task_complexity(U, resolved) if largest > 0 else 0.0
     L = sum(float(hinge(signs[columns == k], rows[columns == k] @ U[k]).sum()) for k in range(len(U)))

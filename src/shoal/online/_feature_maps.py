@@ -1,0 +1,173 @@
+"""Features of rows, so that linear learners follow kernels: k(x, z) = exp(-gamma ||x - z||²) as an inner product.
+
+*Random Fourier features* (Rahimi, Recht 2007): phi(x) = sqrt(2/D) cos(Omegaᵀ x + b), Omega ~ N(0, 2 gamma I).
+*Nyström features that grow with the stream*: a dictionary of rows seen, entered with the probability of their ridge
+leverage score (Calandriello, Lazaric, Valko 2017), and phi(x) = L⁻¹ k_D(x) with the Cholesky factor L of the
+dictionary's kernel matrix. A row that enters appends one coordinate and leaves the others as they were, so a model on
+these features goes on: new weights start at their prior. ||phi(x)||² <= k(x, x) = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.online._random import POINTS, uniform
+from shoal.ops import dot_all, jit, squared_norm
+from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IntArray, Rounds
+
+LINEAR: Final = 0
+RFF: Final = 1
+NYSTROM: Final = 2
+TRANSFORMER: Final = 3
+_KINDS: Final = {"linear": LINEAR, "rff": RFF, "nystrom": NYSTROM}
+_OPTIONS: Final = {LINEAR: set[str](), RFF: {"gamma", "size"}, NYSTROM: {"gamma", "size", "ridge"}}
+
+SMALLEST_RESIDUAL: Final = 1e-8  # of a row's kernel outside the dictionary, below which it adds nothing but noise
+ROWS_AT_ONCE: Final = 1024  # rows mapped before they are learnt: bounds the memory of a large chunk
+
+
+class FeatureMap(NamedTuple):
+    """Which map, and its numbers."""
+
+    kind: int = LINEAR
+    gamma: float = 1.0  # the kernel's
+    size: int = 200  # features, or room in the dictionary
+    ridge: float = 0.1  # of the leverage scores: the larger, the fewer rows enter
+
+
+class MapState(NamedTuple):
+    """What a map keeps; empty arrays where it needs none."""
+
+    kernel: FloatArray  # (2,) gamma and ridge
+    points: FloatArray  # (features, size) Omega, or the dictionary's rows, feature by feature
+    offsets: FloatArray  # (size,) b, or the squared norms of the dictionary's rows
+    cholesky: FloatArray  # (size, size) of K_DD; Nyström only
+    ridge_cholesky: FloatArray  # (size, size) of K_DD + ridge I
+    used: IntArray  # (1,) dictionary rows
+
+
+def read(features: Any) -> FeatureMap:
+    """The map that a learner's `features` names.
+
+    Raises
+    ------
+    ValueError
+        If it names none, or one of its numbers is out of range.
+    """
+    if hasattr(features, "transform"):
+        return FeatureMap(TRANSFORMER)
+    options = dict(features) if isinstance(features, Mapping) else {"map": features}
+    name = options.pop("map", None)
+    if not isinstance(name, str) or name not in _KINDS:
+        raise ValueError(
+            f"features must be one of {sorted(_KINDS)}, a dict such as {{'map': 'rff', 'gamma': 0.1}}, or a fitted "
+            f"transformer, got {features!r}"
+        )
+    unknown = sorted(set(options) - _OPTIONS[_KINDS[name]])
+    if unknown:
+        raise ValueError(f"features {name!r} has no option {unknown[0]!r}; it has {sorted(_OPTIONS[_KINDS[name]])}")
+    found = FeatureMap(_KINDS[name], **options)
+    if not (0 < found.gamma < math.inf and 0 < found.ridge < math.inf):
+        raise ValueError(f"gamma and ridge of features must be finite numbers > 0, got {found.gamma}, {found.ridge}")
+    if not (isinstance(found.size, int) and found.size > 0):
+        raise ValueError(f"size of features must be a whole number > 0, got {found.size!r}")
+    return FeatureMap(found.kind, float(found.gamma), found.size, float(found.ridge))
+
+
+def allocate(feature_map: FeatureMap, n_features: int, seed: int) -> MapState:
+    """A map that has seen nothing. A row of Omega depends on the seed and its position alone: room may grow."""
+    size = feature_map.size if feature_map.kind in (RFF, NYSTROM) else 0
+    square = (size, size) if feature_map.kind == NYSTROM else (0, 0)
+    points, offsets = np.zeros((n_features if size else 0, size)), np.zeros(size)
+    if feature_map.kind == RFF:
+        deviation = math.sqrt(2.0 * feature_map.gamma)
+        points = np.random.default_rng([seed, 0]).normal(0.0, deviation, (n_features, size))
+        offsets = np.random.default_rng([seed, 1]).uniform(0.0, 2.0 * math.pi, size)
+    kernel = np.array([feature_map.gamma, feature_map.ridge])
+    return MapState(kernel, points, offsets, np.zeros(square), np.zeros(square), np.zeros(1, np.int64))
+
+
+@jit
+def fourier(rounds: Rounds, first: int, state: MapState, out: FloatArray) -> None:
+    """out[i] <- sqrt(2/D) cos(Omegaᵀ x + b) for row x = first + i."""
+    scale = math.sqrt(2.0 / len(state.offsets))
+    for i in range(len(out)):
+        phi = out[i]
+        dot_all(rounds, first + i, state.points, phi)
+        for j in range(len(phi)):
+            phi[j] = scale * math.cos(phi[j] + state.offsets[j])
+
+
+@jit
+def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
+    """out <- L⁻¹ k in the first n entries; returns its squared norm."""
+    total = 0.0
+    for i in range(n):
+        rest = 0.0
+        for j in range(i):
+            rest += lower[i, j] * out[j]
+        out[i] = (k[i] - rest) / lower[i, i]
+        total += out[i] * out[i]
+    return total
+
+
+@jit
+def nystrom(
+    rounds: Rounds, first: int, grow: bool, state: MapState, random: NDArray[np.uint64], out: FloatArray
+) -> None:
+    """out[i] <- phi(x) for row x = first + i, which may enter the dictionary first (`grow`)."""
+    room, gamma, ridge = len(state.offsets), state.kernel[0], state.kernel[1]
+    k, c = np.empty(room), np.empty(room)
+    for i in range(len(out)):
+        n, phi, norm = state.used[0], out[i], squared_norm(rounds, first + i)
+        dot_all(rounds, first + i, state.points, k)
+        for j in range(n):
+            k[j] = math.exp(-gamma * max(0.0, norm + state.offsets[j] - 2.0 * k[j]))
+        phi[:] = 0.0
+        explained = solve(state.cholesky, n, k, phi)
+        if not explained <= 1.0 + SMALLEST_RESIDUAL:  # k was rounded, as where rows are huge: hold ||phi||² <= 1
+            phi[:n] *= 1.0 / math.sqrt(explained) if explained < np.inf else 0.0
+            explained = 1.0
+        if not grow or n == room or 1.0 - explained < SMALLEST_RESIDUAL:
+            continue
+        residual = max(0.0, 1.0 - solve(state.ridge_cholesky, n, k, c))
+        if uniform(random, POINTS) < residual / (residual + ridge):  # the row's ridge leverage score
+            enter(rounds, first + i, norm, state)
+            phi[n] = math.sqrt(1.0 - explained)
+            state.cholesky[n, : n + 1] = phi[: n + 1]
+            state.ridge_cholesky[n, :n] = c[:n]
+            state.ridge_cholesky[n, n] = math.sqrt(residual + ridge)
+
+
+@jit
+def enter(rounds: Rounds, row: int, norm: float, state: MapState) -> None:
+    """The row becomes the dictionary's next."""
+    n = state.used[0]
+    start = row * rounds.width if rounds.width > 0 else rounds.indptr[row]
+    stop = start + rounds.width if rounds.width > 0 else rounds.indptr[row + 1]
+    for p in range(start, stop):
+        state.points[p - start if rounds.width > 0 else rounds.indices[p], n] = rounds.values[p]
+    state.offsets[n] = norm
+    state.used[0] = n + 1
+
+
+def dense_rounds(phi: FloatArray, rounds: Rounds, first: int, last: int, starts: IntArray) -> Rounds:
+    """Rows first to last of `rounds` with the features `phi` (last - first, D)."""
+    return Rounds(
+        phi.shape[1], NO_INDPTR, NO_INDICES, phi.reshape(-1), rounds.task[first:last], rounds.y[first:last], starts
+    )
+
+
+def blocks(starts: IntArray) -> list[tuple[int, int]]:
+    """Ranges of whole rounds, of `ROWS_AT_ONCE` rows or one round at least."""
+    cuts = [0]
+    while cuts[-1] < len(starts) - 1:
+        end = int(np.searchsorted(starts, starts[cuts[-1]] + ROWS_AT_ONCE, "right")) - 1
+        cuts.append(max(end, cuts[-1] + 1))
+    return list(pairwise(cuts))

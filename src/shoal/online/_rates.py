@@ -1,0 +1,113 @@
+"""The rates B[i, j] of given tasks, for loops that touch single entries: constant relations, matrices and graphs."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from shoal import relations
+from shoal.learner import Learner
+from shoal.ops import jit_apart, leaf
+from shoal.relations import Constant, Factors, Given, rates_column
+from shoal.rounds import FloatArray, IntArray
+
+UNSEEN = -1  # a row's task that the model does not know; forgotten tasks have numbers below
+
+_NONE = np.zeros(0, np.int64)
+_NO_FACTORS = Factors(np.zeros((0, 0)), _NONE, _NONE, np.zeros(0), np.zeros(0), _NONE, 1.0)
+
+
+class Rates(NamedTuple):
+    """B for any number of tasks: (I + (b/K) 11^T)/(1 + b) (eq. 5), or that of the named tasks."""
+
+    b: float
+    b_is_n_tasks: bool
+    factors: Factors
+    mean: FloatArray  # (K,) B 1/K, how the named tasks' mean answers an unseen task; empty for constants
+
+
+def rates_of(relation: relations.Relation) -> Rates:
+    """A relation for the jitted loops."""
+    if isinstance(relation, Constant):
+        return Rates(relation.b, relation.b_is_n_tasks, _NO_FACTORS, np.zeros(0))
+    n_tasks = len(relation.tasks)
+    factors = relation.factors(unit_own_rate=False)
+    if len(factors.dense):
+        mean = factors.dense.mean(axis=0)
+    else:
+        from scipy.sparse.linalg import spsolve
+
+        mean = spsolve(sp.csc_matrix(relation.interaction), np.full(n_tasks, 1.0 / n_tasks))
+    return Rates(0.0, False, factors, np.require(mean, np.float64, ["C", "W"]))
+
+
+@leaf
+def shares(rates: Rates, n_tasks: int) -> tuple[float, float]:
+    """a and (1 - a)/K of B = a I + (1 - a)/K 11^T."""
+    n_tasks = max(n_tasks, 1)
+    a = 1.0 / (1.0 + (n_tasks if rates.b_is_n_tasks else rates.b))
+    return a, (1.0 - a) / n_tasks
+
+
+@jit_apart
+def rates_with(rates: Rates, n_tasks: int, task: int, others: IntArray, n: int, out: FloatArray) -> float:
+    """out[s] <- B[others[s], task] for the first n; the task's own rate is returned.
+
+    An unseen task is under a constant relation one more task, with the rates to all others that they have among
+    each other; under a given one it is the mean of all tasks.
+    """
+    if len(rates.mean) == 0:
+        own, shared = shares(rates, n_tasks)
+        for s in range(n):
+            out[s] = own + shared if others[s] == task else shared
+        return own + shared
+    if task == UNSEEN:
+        for s in range(n):
+            out[s] = rates.mean[others[s]]
+        return float(rates.mean.mean())
+    if len(rates.factors.dense) > 0:
+        for s in range(n):
+            out[s] = rates.factors.dense[task, others[s]]
+        return float(rates.factors.dense[task, task])
+    column = np.empty(len(rates.mean))
+    rates_column(rates.factors, task, column)
+    for s in range(n):
+        out[s] = column[others[s]]
+    return float(column[task])
+
+
+class Related(Learner):
+    """A learner with a `relation` between tasks."""
+
+    relation: Any
+
+    def _resolved(self) -> relations.Relation:
+        """The relation, resolved once per value of the hyper-parameter."""
+        cached = self.__dict__.get("_relation_cache")
+        if cached is None or cached[0] is not self.relation:
+            resolved = relations.resolve(self.relation)
+            cached = self._relation_cache = (self.relation, resolved, rates_of(resolved))
+        relation: relations.Relation = cached[1]
+        return relation
+
+    def _rates(self) -> Rates:
+        self._resolved()
+        rates: Rates = self._relation_cache[2]
+        return rates
+
+    def _initial_tasks(self) -> list[Any]:
+        relation = self._resolved()
+        return list(relation.tasks) if isinstance(relation, Given) else []
+
+    def baselines(self) -> dict[str, Learner]:
+        parameters = self.get_params(deep=False)
+        return {name: type(self)(**{**parameters, "relation": name}) for name in ("independent", "pooled")}
+
+    @property
+    def relation_(self) -> FloatArray:
+        """(n_tasks, n_tasks) the rates B = A^-1 of the tasks that there are."""
+        self._fitted("relation_")
+        n_tasks = len(self.tasks_)
+        return self._resolved().rates(max(n_tasks, 1))[:n_tasks, :n_tasks]

@@ -1,0 +1,401 @@
+"""Local and global Gaussians with label queries (Yang, Li, WWW 2020): what all tasks share, what is a task's own, and
+how sure the model is of either.
+
+Weights of task k are N(mu_0 + mu_k, S_0 + S_k). On a mistaken row x of task k, all right-hand sides before the round,
+
+    S_k <- (S_k⁻¹ + x xᵀ/lambda)⁻¹      mu_k <- mu_k + g y S_k x,   g = l/(eps + xᵀ S_k x)  (squared hinge)
+    S_0 <- (S_0⁻¹ + sum_k x xᵀ/lambda)⁻¹   mu_0 <- mu_0 + 1/(2 eps) S_0 sum_k y x
+
+(eqs. 2 to 5; S on the right of the means is the new one). A label is asked for with probability h/(h + theta),
+theta = [|f| - xᵀ(S_0 + S_k) x/(4 eps)]_+: always where the margin is within the model's doubt (proof of Theorem 2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from shoal.learner import Classifier, Learner
+from shoal.losses import is_mistake
+from shoal.online import _feature_maps as maps
+from shoal.online._gaussian import condition, covariance, prior, prior_variance, pull, variance
+from shoal.online._mapped import Mapped
+from shoal.online._random import QUERIES, SEED, uniform
+from shoal.ops import dot, jit, open_round
+from shoal.rounds import FloatArray, IntArray, Rounds
+
+LARGEST_STEP = 1e300  # of g: finite whatever the margin, so that 0 times it is 0
+
+
+class Settings(NamedTuple):
+    """Hyper-parameters."""
+
+    lam: float
+    eps: float
+    h: float
+    hinge: bool
+    diagonal: bool
+    all_queried: bool  # covariances take in every queried row, not only mistaken ones
+    post: bool  # theta with the covariances after the row
+    shared: bool  # is there a global Gaussian
+    personal: bool  # and local ones (the baselines lack one of them)
+
+
+class State(NamedTuple):
+    """Means and factors of covariances, the feature map, and who was asked for labels. D features after the map."""
+
+    shared_mean: FloatArray  # (D,) mu_0
+    mean: FloatArray  # (tasks, D) mu_k
+    shared_factor: FloatArray  # (D, D) F with S_0 = F Fᵀ, or (1, D) its diagonal
+    factor: FloatArray  # (tasks, D, D) or (tasks, 1, D), of S_k
+    kernel: FloatArray  # the feature map's, see `MapState`
+    points: FloatArray
+    offsets: FloatArray
+    cholesky: FloatArray
+    ridge_cholesky: FloatArray
+    used: IntArray
+    random: NDArray[np.uint64]  # (3,) see `_random`
+    queries: IntArray  # (tasks,) labels asked for
+    granted: IntArray  # (tasks,) those that `query_one` asked for and that have not come yet
+    updates: IntArray  # (tasks,)
+    clock: IntArray  # (2,) tasks, rounds
+
+
+@jit
+def margin(rounds: Rounds, row: int, state: State) -> float:
+    """<mu_0 + mu_k, x>; an unseen task has mu_k = 0."""
+    f, k = dot(rounds, row, state.shared_mean), rounds.task[row]
+    return f + dot(rounds, row, state.mean[k]) if k >= 0 else f
+
+
+@jit
+def doubt(rounds: Rounds, row: int, settings: Settings, state: State, work: FloatArray) -> float:
+    """xᵀ (S_0 + S_k) x; an unseen task has S_k = I."""
+    k, lam, diagonal, post, v = rounds.task[row], settings.lam, settings.diagonal, settings.post, 0.0
+    if settings.shared:
+        v += variance(rounds, row, state.shared_factor, lam, diagonal, post, work)
+    if settings.personal and k >= 0:
+        v += variance(rounds, row, state.factor[k], lam, diagonal, post, work)
+    elif settings.personal:
+        v += prior_variance(rounds, row, lam, diagonal, post)
+    return v
+
+
+@jit
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    for row in range(len(decisions)):
+        decisions[row] = margin(rounds, row, state)
+
+
+@jit
+def thetas(rounds: Rounds, settings: Settings, state: State, out: FloatArray) -> None:
+    """How sure the model is of each row beyond its doubt: |f| - xᵀ (S_0 + S_k) x/(4 eps)."""
+    work = np.empty(len(state.shared_mean))
+    for row in range(len(out)):
+        v = doubt(rounds, row, settings, state, work)
+        out[row] = abs(margin(rounds, row, state)) - v / (4.0 * settings.eps)
+
+
+@jit
+def wants_label(theta: float, h: float, random: NDArray[np.uint64]) -> bool:
+    """Yes where theta <= 0, else with probability h/(h + theta)."""
+    return theta <= 0.0 or uniform(random, QUERIES) < h / (h + theta)
+
+
+@jit
+def asks(rounds: Rounds, row: int, f: float, settings: Settings, state: State, work: FloatArray) -> bool:
+    """Is the row's label asked for, or has it been? Counts the question."""
+    k = rounds.task[row]
+    if state.granted[k] > 0:
+        state.granted[k] -= 1
+        return True
+    if settings.h < np.inf:
+        v = doubt(rounds, row, settings, state, work)
+        if not wants_label(abs(f) - v / (4.0 * settings.eps), settings.h, state.random):
+            return False
+    state.queries[k] += 1
+    return True
+
+
+@jit
+def step(y: float, f: float, v: float, settings: Settings) -> float:
+    """g y of eq. 3, v = xᵀ S_k x with the new S_k."""
+    loss = max(0.0, 1.0 - y * f)
+    g = min(0.5 / settings.eps, loss / v) if settings.hinge else min(loss / (settings.eps + v), LARGEST_STEP)
+    return y * g
+
+
+@jit
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    lam, diagonal, work = settings.lam, settings.diagonal, np.empty(len(state.shared_mean))
+    asked, mistaken = np.empty(len(state.updates), np.bool_), np.empty(len(state.updates), np.bool_)
+    for r in range(len(rounds.starts) - 1):
+        first, last = open_round(rounds, r, state.clock)
+        for row in range(first, last):  # a task's own Gaussian: nothing that the round's other rows look at
+            k, y, f = rounds.task[row], rounds.y[row], margin(rounds, row, state)
+            if len(decisions) > 0:
+                decisions[row] = f
+            mistaken[row - first] = is_mistake(f, y)
+            asked[row - first] = asks(rounds, row, f, settings, state, work)
+            if not asked[row - first] or not (mistaken[row - first] or settings.all_queried):
+                continue
+            if settings.personal:
+                v = condition(rounds, row, state.factor[k], lam, diagonal, work)  # eq. 2
+                if mistaken[row - first]:
+                    pull(rounds, row, state.factor[k], step(y, f, v, settings), diagonal, work, state.mean[k])  # eq. 3
+            else:
+                v = variance(rounds, row, state.shared_factor, lam, diagonal, False, work)
+            state.updates[k] += mistaken[row - first] and v > 0.0
+        if not settings.shared:
+            continue
+        for row in range(first, last):  # eq. 4: Woodbury's formula is these steps one after the other
+            if asked[row - first] and (mistaken[row - first] or settings.all_queried):
+                condition(rounds, row, state.shared_factor, lam, diagonal, work)
+        for row in range(first, last):  # eq. 5
+            if asked[row - first] and mistaken[row - first]:
+                scale = rounds.y[row] / (2.0 * settings.eps)
+                pull(rounds, row, state.shared_factor, scale, diagonal, work, state.shared_mean)
+
+
+class LocalGlobalGaussian(Mapped, Classifier):
+    """A global and a local Gaussian per task: second-order multi-task learning that asks for the labels it needs.
+
+    Weights of task k are N(mu_0 + mu_k, S_0 + S_k). In a round, every queried row that is predicted wrongly makes
+    ``S_k <- (S_k⁻¹ + x xᵀ/lam)⁻¹``, ``mu_k <- mu_k + g y S_k x`` with g = l/(eps + xᵀ S_k x), l = 1 - y f; together
+    they make ``S_0 <- (S_0⁻¹ + Σ x xᵀ/lam)⁻¹``, ``mu_0 <- mu_0 + 1/(2 eps) S_0 Σ y x``.
+
+    Cost with D features (after the map): O(nnz) a prediction, O(D²) a mistake, (K + 1) D² numbers of memory;
+    O(nnz) and (K + 1) D with ``covariance="diagonal"``. A query costs O(nnz D) more, or O(nnz). The map adds
+    O(nnz D) for "rff", O(nnz D + D²) for "nystrom".
+
+    Parameters
+    ----------
+    lam : float > 0
+        How slowly covariances shrink: a row counts as x xᵀ/lam.
+    eps : float > 0
+        How little a row pulls the means.
+    h : float > 0 (inf allowed)
+        How many labels to ask for: a row whose margin exceeds the model's doubt by theta is asked for with
+        probability h/(h + theta). inf asks for all. With h < inf the array verbs too learn only rows that the rule
+        asks for.
+    loss : {"squared_hinge", "hinge"}
+        "hinge": g = min(1/(2 eps), l/xᵀ S_k x).
+    covariance : {"full", "diagonal"}
+        "diagonal" keeps variances only, the diagonal Gaussians that minimise the same objective.
+    features : {"linear", "rff", "nystrom"}, dict, or fitted transformer
+        What the Gaussians are over. "linear": the row. "rff": random Fourier features of the Gaussian kernel
+        exp(-gamma ||x - z||²). "nystrom": its Nyström features on one dictionary of rows for all tasks, entered with
+        their ridge leverage score as the stream runs, labelled or not. A dict sets a map's numbers:
+        ``{"map": "rff", "gamma": 1.0, "size": 200}``, ``{"map": "nystrom", "gamma": 1.0, "size": 200,
+        "ridge": 0.1}`` (the defaults); they are read before the first row. A transformer of scikit-learn is used as
+        it is; in `sklearn.frozen.FrozenEstimator` it survives `clone`, and no transformer can be saved.
+    update : {"mistaken", "all"}
+        Rows that covariances take in: mistaken ones, or all queried ones. Means move on mistakes only.
+    theta : {"post", "pre"}
+        Doubt with the covariances as they will be after the row, or as they are, which asks for more labels.
+    random_state : int, RandomState or None
+        Of the queries and of "rff" and "nystrom". The generator is part of the model.
+
+    Attributes
+    ----------
+    coef_ : (n_tasks, n_features) means mu_0 + mu_k; with "linear" only
+    coef_shared_ : (D,) mu_0, over the map's features
+    coef_personal_ : (n_tasks, D) mu_k
+    covariance_ : (n_tasks, D, D) S_0 + S_k; (n_tasks, D) variances if diagonal
+    covariance_shared_ : (D, D) S_0; (D,) if diagonal
+    n_queries_ : labels asked for
+    relation_ : None
+    tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (mistakes learnt), task_updates_
+
+    Raises
+    ------
+    ValueError
+        On bad input or hyper-parameters, or if there is no memory for full covariances.
+
+    Notes
+    -----
+    An unseen task is answered by the global Gaussian. Regret: `shoal.theory.gaussian_regret_bound`. Only the
+    supplement of the paper is public; its objective and feature map are reconstructed.
+
+    References
+    ----------
+    Yang, Li. Efficient Online Multi-Task Learning via Adaptive Kernel Selection. WWW 2020: supplement, eqs. 2-5,
+    Theorem 1, proof of Theorem 2.
+
+    Examples
+    --------
+    >>> from shoal import LocalGlobalGaussian
+    >>> from shoal.datasets import make_related_tasks
+    >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
+    >>> data = data.interleaved(seed=0)
+    >>> for h in (float("inf"), 0.05):
+    ...     learner = LocalGlobalGaussian(h=h, random_state=0)
+    ...     decisions = learner.test_then_train(data.X, data.y, data.task)
+    ...     error = ((decisions >= 0) != (data.y > 0)).mean()
+    ...     print(f"{learner.n_queries_} labels, error {error:.3f}")
+    2000 labels, error 0.157
+    1004 labels, error 0.163
+    """
+
+    simultaneous: ClassVar[bool] = True
+    _parts: ClassVar[tuple[bool, bool]] = (True, True)  # global and local Gaussians
+
+    def __init__(
+        self, *, lam: float = 1.0, eps: float = 1.0, h: float = float("inf"), loss: str = "squared_hinge",
+        covariance: str = "full", features: Any = "linear", update: str = "mistaken", theta: str = "post",
+        random_state: Any = None,
+    ) -> None:  # fmt: skip
+        self.lam = lam
+        self.eps = eps
+        self.h = h
+        self.loss = loss
+        self.covariance = covariance
+        self.features = features
+        self.update = update
+        self.theta = theta
+        self.random_state = random_state
+
+    def _settings(self) -> Settings:
+        choices = {
+            "loss": ("squared_hinge", "hinge"),
+            "covariance": ("full", "diagonal"),
+            "update": ("mistaken", "all"),
+            "theta": ("post", "pre"),
+        }
+        for name, allowed in choices.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+        for name in ("lam", "eps"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be a finite number > 0, got {getattr(self, name)}")
+        if not self.h > 0:
+            raise ValueError(f"h must be a number > 0 (inf asks for every label), got {self.h}")
+        check_random_state(self.random_state)
+        self._check_map()
+        return Settings(
+            float(self.lam), float(self.eps), float(self.h), self.loss == "hinge", self.covariance == "diagonal",
+            self.update == "all", self.theta == "post", *self._parts,
+        )  # fmt: skip
+
+    def _allocate(self, n_tasks: int, n_features: int) -> State:
+        diagonal, seed, size = self.covariance == "diagonal", self._seed(), self._n_mapped(n_features)
+        try:
+            return State(
+                np.zeros(size), np.zeros((n_tasks, size)), prior(None, size, diagonal=diagonal),
+                prior(n_tasks, size, diagonal=diagonal), *maps.allocate(maps.read(self.features), n_features, seed),
+                np.array([seed, 0, 0], np.uint64),
+                np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64),
+                np.zeros(2, np.int64),
+            )  # fmt: skip
+        except MemoryError:
+            raise ValueError(
+                f"no memory for the covariances of {n_tasks} tasks over {size} features; use covariance='diagonal'"
+            ) from None
+
+    def _seed(self) -> int:
+        """The model's seed; a learner that draws nothing has seed 0, so that equal models are equal."""
+        if self._state is not None:
+            return int(self._state.random[SEED])
+        draws = self.h < math.inf or maps.read(self.features).kind in (maps.RFF, maps.NYSTROM)
+        if self.random_state is None and not draws:
+            return 0
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _loops(self) -> tuple[Any, ...]:
+        return learn, decide, thetas
+
+    # ---- label queries -----------------------------------------------------------------------------------
+
+    def query_one(self, x: Any, task: Hashable = None) -> bool:
+        """Should the label of this example be asked for?
+
+        Yes where the margin is within the model's doubt, else with probability h/(h + theta); always if h is inf or
+        nothing has been learnt. True is a promise: the next example of the task given to a learn verb is learnt
+        without asking again, so ``if learner.query_one(x, task): learner.learn_one(x, label(), task)`` over a
+        stream of one-row rounds is `partial_fit`. For that the question is counted, its random number is used up,
+        and a task that was not known enters.
+
+        Parameters
+        ----------
+        x : dict or 1-d array
+        task : hashable
+
+        Raises
+        ------
+        ValueError
+            If the example is not one that `predict_one` takes.
+        """
+        if self._state is None or self.h == math.inf:
+            return True
+        theta = self._one[2]
+        self._call(2, self._row_to_answer(x, task), theta)
+        if not wants_label(float(theta[0]), self._current().h, self._state.random):
+            return False
+        if task not in self._known_tasks().column:
+            self.add_tasks([task])
+        k = self._known_tasks().column[task]
+        self._state.queries[k] += 1
+        self._state.granted[k] += 1
+        return True
+
+    # ---- what can be seen --------------------------------------------------------------------------------
+
+    def baselines(self) -> dict[str, Learner]:
+        parameters = self.get_params(deep=False)
+        return {"independent": _LocalGaussians(**parameters), "pooled": _GlobalGaussian(**parameters)}
+
+    @property
+    def n_queries_(self) -> int:
+        """Labels asked for so far."""
+        return int(self._fitted("n_queries_").queries[: len(self.tasks_)].sum())
+
+    def _size(self) -> int:
+        return self._n_mapped(self.n_features_in_)
+
+    @property
+    def coef_(self) -> FloatArray:
+        """(n_tasks, n_features) mu_0 + mu_k, with linear features."""
+        self._fitted("coef_")
+        if self.features != "linear":
+            raise AttributeError("weights of mapped features are no coef_; see coef_shared_ and coef_personal_")
+        return np.asarray(self.coef_shared_ + self.coef_personal_)
+
+    @property
+    def coef_shared_(self) -> FloatArray:
+        """(D,) mu_0, over the map's features."""
+        return np.array(self._fitted("coef_shared_").shared_mean[: self._size()])
+
+    @property
+    def coef_personal_(self) -> FloatArray:
+        """(n_tasks, D) mu_k, over the map's features."""
+        return np.array(self._fitted("coef_personal_").mean[: len(self.tasks_), : self._size()])
+
+    @property
+    def covariance_shared_(self) -> FloatArray:
+        """(D, D) S_0, or (D,) variances."""
+        factor = self._fitted("covariance_shared_").shared_factor[: self._size(), : self._size()]
+        return covariance(factor, diagonal=self.covariance == "diagonal")
+
+    @property
+    def covariance_(self) -> FloatArray:
+        """(n_tasks, D, D) S_0 + S_k, or (n_tasks, D) variances."""
+        factor = self._fitted("covariance_").factor[: len(self.tasks_), : self._size(), : self._size()]
+        own = covariance(factor, diagonal=self.covariance == "diagonal")
+        return np.asarray(self._parts[0] * self.covariance_shared_ + self._parts[1] * own)
+
+
+class _LocalGaussians(LocalGlobalGaussian):
+    """Without the global Gaussian: tasks on their own."""
+
+    _parts = (False, True)
+
+
+class _GlobalGaussian(LocalGlobalGaussian):
+    """Without local Gaussians: one model for all."""
+
+    _parts = (True, False)

@@ -1,0 +1,179 @@
+"""Shared loss (Dekel, Long, Singer, JMLR 2007): tasks keep their own weights, and a round costs a norm of their losses.
+
+With l_k = [1 - y_k <w_k, x_k>]_+ over the tasks of the round,  w_k <- w_k + tau_k y_k x_k,  where the steps tau lie in
+the dual ball ||tau||_* <= C and so compete: L2 favours tasks with large losses, Linf moves the worst one only.
+The multi-task papers' OMTL and OSGL.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from shoal.learner import Classifier, Learner
+from shoal.online._shared_steps import finite_steps, implicit_steps, norm_code, shared_loss, spread
+from shoal.online.multitask_perceptron import MultitaskPerceptron
+from shoal.online.passive_aggressive import PassiveAggressive
+from shoal.ops import add, dot, jit, open_round, squared_norm
+from shoal.rounds import FloatArray, IntArray, Rounds
+
+FINITE, IMPLICIT, CAPPED = 0, 1, 2
+RULES = {"finite": FINITE, "implicit": IMPLICIT, "capped": CAPPED}
+
+
+class Settings(NamedTuple):
+    """Hyper-parameters."""
+
+    norm: int  # see _shared_steps
+    C: float
+    rule: int
+
+
+class State(NamedTuple):
+    """One row of weights a task."""
+
+    weights: FloatArray  # (tasks, features)
+    updates: IntArray  # (tasks,) own steps that were not zero
+    clock: IntArray  # (2,) tasks, rounds
+
+
+@jit
+def margin(rounds: Rounds, row: int, state: State) -> float:
+    """<w, x>; tasks share no weights, so an unseen one has w = 0."""
+    return dot(rounds, row, state.weights[rounds.task[row]]) if rounds.task[row] >= 0 else 0.0
+
+
+@jit
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    for row in range(len(decisions)):
+        decisions[row] = margin(rounds, row, state)
+
+
+@jit
+def steps(losses: FloatArray, norms: FloatArray, settings: Settings, tau: FloatArray) -> None:
+    """tau of the round, by the rule."""
+    if settings.rule == IMPLICIT:
+        implicit_steps(losses, norms, settings.norm, settings.C, tau)
+        return
+    C, largest = settings.C, norms.max()
+    if settings.rule == CAPPED and largest > 0.0:  # the C with the most progress: C ||l|| - C^2 rho^2 R^2 / 2
+        C = min(C, shared_loss(losses, settings.norm) / largest / spread(len(losses), settings.norm))
+    finite_steps(losses, settings.norm, C, tau)
+
+
+@jit
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    n_room = len(state.weights)
+    loss_room, norm_room, tau_room = np.empty(n_room), np.empty(n_room), np.empty(n_room)
+    for r in range(len(rounds.starts) - 1):
+        first, last = open_round(rounds, r, state.clock)
+        n, suffers = last - first, False
+        losses, norms, tau = loss_room[:n], norm_room[:n], tau_room[:n]
+        for row in range(first, last):
+            f = margin(rounds, row, state)
+            if len(decisions) > 0:
+                decisions[row] = f
+            losses[row - first] = max(0.0, 1.0 - rounds.y[row] * f)
+            suffers |= losses[row - first] > 0.0
+        if not suffers:
+            continue
+        for row in range(first, last):
+            norms[row - first] = squared_norm(rounds, row)
+        steps(losses, norms, settings, tau)
+        for row in range(first, last):
+            if tau[row - first] > 0.0 and norms[row - first] > 0.0:
+                add(rounds, row, tau[row - first] * rounds.y[row], state.weights[rounds.task[row]])
+                state.updates[rounds.task[row]] += 1
+
+
+class SharedLoss(Classifier):
+    """Tasks with weights of their own that learn under one shared loss, a norm of the round's losses.
+
+    Every task of the round steps ``w_k <- w_k + tau_k y_k x_k`` with tau from the ball ||tau||_* <= C of the dual
+    norm. Cost O(nnz) an example, O(n log n) more for a round of n tasks if they have to be sorted.
+
+    Parameters
+    ----------
+    norm : {"l2", "l1", "linf", "rmax"}
+        What a round costs, for losses l_k = [1 - y_k <w_k, x_k>]_+: their Euclidean norm, sum, maximum, or the
+        sum of the `r` largest.
+    C : float > 0
+        Size of the ball: the largest step of a task (for "l2" of all tasks together).
+    rule : {"finite", "implicit", "capped"}
+        "finite" steps as far as the ball lets it, tau = argmax Σ tau_k l_k, the rule of Dekel et al. for a known
+        horizon. "implicit" minimises ½‖W - W_t‖² + C‖l(W)‖, which no row can overshoot; with "l1" this is
+        Passive-Aggressive I on each task. "capped" is the finite rule with C_t = min(C, ‖l‖/(R²ρ²)), R the
+        longest row of the round and ρ² = n, 1, 1, min(r, n) for l1, l2, linf and rmax in a round of n tasks.
+    r : int >= 1
+        For "rmax" only.
+
+    Attributes
+    ----------
+    coef_ : (n_tasks, n_features) weights
+    relation_ : None
+    tasks_, classes_, n_features_in_, feature_names_in_, n_updates_, task_updates_
+
+    Raises
+    ------
+    ValueError
+        On bad input or hyper-parameters.
+
+    Notes
+    -----
+    A task that is absent from a round has no loss in it and stays. No weights are shared: an unseen task is answered
+    with margin 0, the larger label. With one row a round there is nothing to weigh up, and every norm is the same.
+    Regret: `shoal.theory.shared_loss_bound`.
+
+    References
+    ----------
+    Dekel, Long, Singer. Online Learning of Multiple Tasks with a Shared Loss. JMLR 8, 2007.
+
+    Examples
+    --------
+    >>> from shoal import SharedLoss
+    >>> from shoal.datasets import make_related_tasks
+    >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
+    >>> data = data.interleaved(seed=0)
+    >>> for norm in ("l1", "l2", "linf"):
+    ...     decisions = SharedLoss(norm=norm, rule="implicit").test_then_train(data.X, data.y, data.task)
+    ...     print(f"{norm:4} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    l1   error 0.259
+    l2   error 0.269
+    linf error 0.269
+    """
+
+    simultaneous: ClassVar[bool] = True
+
+    def __init__(self, *, norm: str = "l2", C: float = 1.0, rule: str = "finite", r: int = 1) -> None:
+        self.norm = norm
+        self.C = C
+        self.rule = rule
+        self.r = r
+
+    def _settings(self) -> Settings:
+        if not (self.C > 0 and math.isfinite(self.C)):
+            raise ValueError(f"C must be a finite number > 0, got {self.C}")
+        if self.rule not in RULES:
+            raise ValueError(f"rule must be one of {tuple(RULES)}, got {self.rule!r}")
+        return Settings(norm_code(self.norm, self.r), float(self.C), RULES[self.rule])
+
+    def _allocate(self, n_tasks: int, n_features: int) -> State:
+        return State(np.zeros((n_tasks, n_features)), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
+
+    def _loops(self) -> tuple[Any, Any]:
+        return learn, decide
+
+    def baselines(self) -> dict[str, Learner]:
+        """What the rule is for a single task: steps of C under "finite", else Passive-Aggressive I."""
+        names = ("independent", "pooled")
+        if self.rule == "finite":
+            return {name: MultitaskPerceptron(relation=name, loss="hinge", eta=self.C) for name in names}
+        return {name: PassiveAggressive(C=self.C, sharing=name) for name in names}
+
+    @property
+    def coef_(self) -> FloatArray:
+        """(n_tasks, n_features) weights."""
+        weights = self._fitted("coef_").weights
+        return np.asarray(weights[: len(self.tasks_), : self.n_features_in_].copy())

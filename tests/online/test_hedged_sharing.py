@@ -1,0 +1,115 @@
+"""HedgedSharing equals its twin, is calibrated, shares where sharing pays, and needs memory only for what occurs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.streams import assert_close, draw
+from tests.twins import hedged_sharing as twin
+
+from shoal import HedgedSharing, MultitaskPerceptron
+from shoal.datasets import make_related_tasks
+
+
+@pytest.mark.parametrize("density", [1.0, 0.3])
+@pytest.mark.parametrize("protocol", ["one", "all", "some", "growing"])
+def test_equals_the_twin(protocol, density):
+    stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=density, scale=3.0)
+    K = int(stream.task.max()) + 1
+    rounds = None if protocol == "one" else stream.rounds
+    expected, theirs = twin.learn(stream.X, stream.y, stream.task, rounds, K)
+    for X in (stream.X, stream.sparse):
+        learner = HedgedSharing()
+        decisions = learner.test_then_train(X, stream.y, stream.task, rounds=rounds)
+        assert_close(decisions, expected, 1e-9)
+        assert_close(learner.weights_, theirs.pi_k, 1e-9)
+        coef = np.concatenate(
+            [[theirs.pooled[r], theirs.shared[r] + theirs.part[r][2], theirs.own[r][2]] for r in "NAC"]
+        )
+        assert_close(learner.experts_coef(2), coef, 1e-9)
+
+
+def test_wild_scales_do_not_hurt():
+    data = make_related_tasks(n_tasks=8, n_features=12, n_rows=3000, relatedness=0.8, noise=0.0, seed=2)
+    scales = 10.0 ** np.arange(-6, 6)
+    plain, wild = HedgedSharing(), HedgedSharing()
+    errors = [
+        float(((learner.test_then_train(X, data.y, data.task) >= 0) != (data.y > 0)).mean())
+        for learner, X in ((plain, data.X), (wild, data.X * scales))
+    ]
+    assert errors[1] < errors[0] + 0.1
+
+
+def test_values_of_any_size_stay_finite():
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (300, 6)) * 10.0 ** rng.integers(-150, 151, (300, 6))
+    X[::7] = 0.0
+    learner = HedgedSharing()
+    assert np.isfinite(learner.test_then_train(X, np.resize([1.0, -1.0, -1.0], 300), rng.integers(4, size=300))).all()
+    assert np.isfinite(learner.decision_function(X, rng.integers(6, size=300))).all()
+
+
+def test_the_regression_stays_positive_definite():
+    rng = np.random.default_rng(1)
+    n = 100_000
+    X, y = sp.random_array((n, 20), density=0.2, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
+    learner = HedgedSharing().partial_fit(X, y, rng.integers(3, size=n))
+    covariance = learner._state.covariance
+    assert np.allclose(covariance, covariance.T, rtol=1e-6)
+    assert np.linalg.eigvalsh((covariance + covariance.T) / 2).min() > 0
+
+
+def test_forecasts_are_calibrated():
+    rng = np.random.default_rng(2)
+    n = 20_000
+    X, task = rng.normal(size=(n, 5)), rng.integers(10, size=n)
+    w = rng.normal(size=5) + 0.5 * rng.normal(size=(10, 5))
+    p = 1 / (1 + np.exp(-np.einsum("ij,ij->i", X, w[task])))
+    y = np.where(rng.random(n) < p, 1, 0)
+    learner = HedgedSharing()
+    forecast = 1 / (1 + np.exp(-learner.test_then_train(X, y, task)))[n // 2 :]
+    for low in np.arange(0.1, 0.9, 0.1):
+        inside = (forecast >= low) & (forecast < low + 0.1)
+        error = y[n // 2 :][inside].mean() - forecast[inside].mean()
+        assert abs(error) < 4 * 0.5 / np.sqrt(inside.sum())  # four standard errors
+    proba = learner.predict_proba(X[:50], task[:50])
+    assert_close(proba.sum(axis=1), np.ones(50))
+    assert ((proba[:, 1] >= 0.5) == (learner.predict(X[:50], task[:50]) == 1)).all()
+
+
+@pytest.mark.parametrize(("relatedness", "winner"), [(1.0, "independent"), (0.0, "pooled")])
+def test_it_shares_where_sharing_pays(relatedness, winner):
+    """Beats the baseline that is wrong for the stream by far, and comes close to the one that is right."""
+    data = make_related_tasks(n_tasks=10, n_features=15, n_rows=6000, relatedness=relatedness, noise=0.0, seed=4)
+    right = "pooled" if winner == "independent" else "independent"
+    learners = {r: MultitaskPerceptron(relation=r, loss="logistic", eta=0.5) for r in (winner, right)}
+    learners["hedged"] = HedgedSharing()
+    errors = {
+        name: float(((learner.test_then_train(data.X, data.y, data.task) >= 0) != (data.y > 0)).mean())
+        for name, learner in learners.items()
+    }
+    assert errors["hedged"] < errors[winner]
+    assert errors["hedged"] < errors[right] + 0.02
+
+
+def test_memory_goes_by_the_pairs_that_occur():
+    """100,000 tasks x 1,000,000 features: dense weights would need 6 TB."""
+    rng = np.random.default_rng(5)
+    n, d = 100_000, 1_000_000
+    indices = (rng.integers(d // 2, size=(n, 2)) + np.array([0, d // 2])).ravel()
+    X = sp.csr_matrix((np.ones(2 * n), indices, np.arange(0, 2 * n + 1, 2)), shape=(n, d))
+    learner = HedgedSharing().partial_fit(X, rng.choice([-1.0, 1.0], n), np.arange(n))
+    assert len(learner.tasks_) == n
+    assert (
+        sum(array.nbytes for part in learner._state for array in (part if isinstance(part, tuple) else (part,))) < 3e8
+    )
+
+
+def test_a_forgotten_task_leaves_the_others_as_they_were():
+    stream = draw(6, n_rows=300, K=4, protocol="one")
+    learner = HedgedSharing().partial_fit(stream.X, stream.y, stream.task)
+    before = learner.decision_function(stream.X[:20], np.full(20, 3))
+    learner.forget_task(1)
+    assert learner.tasks_ == [0, 2, 3]
+    assert_close(learner.decision_function(stream.X[:20], np.full(20, 3)), before)

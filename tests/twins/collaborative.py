@@ -1,0 +1,78 @@
+"""COML and CW-COL (Li et al. 2014; equations of sections 6.1 and 6.7 of the specification) in plain NumPy."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+
+ROUNDING = 1e-12  # g has often just learnt the row: a loss that is zero but for this is zero
+
+
+def pa_1(w, x, y, C):
+    """PA-I, and whether it moved."""
+    loss = max(0.0, 1 - y * (w @ x))
+    if loss <= ROUNDING or not x.any():
+        return w, False
+    return w + min(C, loss / (x @ x)) * y * x, True
+
+
+def learn_pa(X, y, task, rounds, *, alpha, C, variant, passive):
+    """Decisions before each round, final weights (K, d), global model (d,), updates per task."""
+    K = task.max() + 1
+    g, U = np.zeros(X.shape[1]), np.zeros((K, X.shape[1]))
+    decisions, updates = np.zeros(len(X)), np.zeros(K, int)
+
+    def weights():
+        return U if variant == "collaborative" else alpha * g + (1 - alpha) * U
+
+    for rows in rounds:
+        for r in rows:
+            decisions[r] = weights()[task[r]] @ X[r]
+        for r in rows:
+            x, k = X[r], task[r]
+            g, _ = pa_1(g, x, y[r], C)
+            start = U[k] if variant == "mix" else (1 - alpha) * U[k] + alpha * g
+            if passive and y[r] * (start @ x) >= 1 - ROUNDING:
+                continue
+            U[k], moved = pa_1(start, x, y[r], C)
+            updates[k] += moved
+    return decisions, weights(), g, updates
+
+
+def scw_1(mean, S, x, y, phi, C):
+    """SCW-I with a full covariance, and whether it moved."""
+    m, v = y * (mean @ x), x @ S @ x
+    if phi * np.sqrt(v) * (1 - ROUNDING) <= m:
+        return mean, S, False
+    psi, xi = 1 + phi**2 / 2, 1 + phi**2
+    al = max(0.0, (-m * psi + np.sqrt(m**2 * phi**4 / 4 + v * phi**2 * xi)) / (v * xi))
+    al = min(al, C)
+    u = (-al * v * phi + np.sqrt(al**2 * v**2 * phi**2 + 4 * v)) ** 2 / 4
+    be = al * phi / (np.sqrt(u) + v * al * phi)
+    return mean + al * y * S @ x, S - be * np.outer(S @ x, S @ x), al > 0
+
+
+def prior(mean_k, S_k, mean_g, S_g, alpha):
+    """The geometric mean of two Gaussians (diagonals of their covariances)."""
+    S = 1 / ((1 - alpha) / S_k + alpha / S_g)
+    return S * ((1 - alpha) / S_k * mean_k + alpha / S_g * mean_g), S
+
+
+def learn_cw(X, y, task, rounds, *, alpha, C, confidence):
+    """Decisions before each round, final means (K, d), variances (K, d), global mean (d,), updates per task."""
+    K, d, phi = task.max() + 1, X.shape[1], NormalDist().inv_cdf(confidence)
+    U, V, g, Vg = np.zeros((K, d)), np.ones((K, d)), np.zeros(d), np.ones(d)
+    decisions, updates = np.zeros(len(X)), np.zeros(K, int)
+    for rows in rounds:
+        for r in rows:
+            decisions[r] = U[task[r]] @ X[r]
+        for r in rows:
+            x, k = X[r], task[r]
+            g, S, _ = scw_1(g, np.diag(Vg), x, y[r], phi, C)
+            Vg = S.diagonal().copy()
+            mean, variance = prior(U[k], V[k], g, Vg, alpha)
+            U[k], S, moved = scw_1(mean, np.diag(variance), x, y[r], phi, C)
+            V[k] = S.diagonal()
+            updates[k] += moved
+    return decisions, U, V, g, updates

@@ -1,0 +1,109 @@
+"""Yang & Li 2020, supplement, eqs. 2-5, in plain NumPy: covariances by Sherman-Morrison and Woodbury as printed.
+
+`phi` holds the rows after the feature map. The maps have twins of their own: `fourier` and `nystrom`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+MASK = 2**64 - 1
+
+
+class Model:
+    """Means and covariances; tasks may come at any time."""
+
+    def __init__(self, D, K):
+        self.mu0, self.S0 = np.zeros(D), np.eye(D)
+        self.mu, self.S = np.zeros((K, D)), np.tile(np.eye(D), (K, 1, 1))
+
+
+def take_in(S, Phi, lam, diagonal):
+    """Woodbury; one column is Sherman-Morrison. The diagonal Gaussian adds precisions."""
+    if diagonal:
+        return np.diag(1 / (1 / np.diag(S) + (Phi**2).sum(axis=1) / lam))
+    C = lam * np.eye(Phi.shape[1]) + Phi.T @ S @ Phi
+    return S - S @ Phi @ np.linalg.solve(C, Phi.T @ S)
+
+
+def theta(model, k, x, lam, eps, diagonal, post):
+    S0, Sk = model.S0, model.S[k]
+    if post:
+        S0, Sk = (take_in(S, x[:, None], lam, diagonal) for S in (S0, Sk))
+    return abs((model.mu0 + model.mu[k]) @ x) - x @ (S0 + Sk) @ x / (4 * eps)
+
+
+def learn(phi, y, task, rounds, *, lam, eps, h, loss, covariance, update, theta_rule="post", seed=0):
+    """Decisions before each round, the model, queried rows, mistakes learnt per task."""
+    diagonal, draws = covariance == "diagonal", Uniform(seed, 1)
+    model = Model(phi.shape[1], task.max() + 1)
+    decisions, queried, updates = np.zeros(len(y)), np.zeros(len(y), bool), np.zeros(task.max() + 1, int)
+    for rows in rounds:
+        for r in rows:
+            decisions[r] = (model.mu0 + model.mu[task[r]]) @ phi[r]
+            sure = theta(model, task[r], phi[r], lam, eps, diagonal, theta_rule == "post")
+            queried[r] = np.isinf(h) or sure <= 0 or draws.next() < h / (h + sure)
+        z = {r: (1.0 if decisions[r] >= 0 else -1.0) != y[r] for r in rows}
+        taken = [r for r in rows if queried[r] and (z[r] or update == "all")]
+        wrong = [r for r in taken if z[r]]
+        for r in taken:
+            k, x = task[r], phi[r]
+            model.S[k] = take_in(model.S[k], x[:, None], lam, diagonal)  # eq. 2
+            if z[r]:
+                v, hinge = x @ model.S[k] @ x, max(0.0, 1 - y[r] * decisions[r])
+                g = hinge / (eps + v) if loss == "squared_hinge" else min(1 / (2 * eps), hinge / v if v > 0 else np.inf)
+                model.mu[k] += g * y[r] * model.S[k] @ x  # eq. 3
+                updates[k] += x.any()
+        if taken:
+            model.S0 = take_in(model.S0, phi[taken].T, lam, diagonal)  # eq. 4
+            model.mu0 = model.mu0 + model.S0 @ (y[wrong] @ phi[wrong]) / (2 * eps)  # eq. 5
+    return decisions, model, queried, updates
+
+
+class Uniform:
+    """splitmix64 on (seed, stream, count), in Python's integers."""
+
+    def __init__(self, seed, stream):
+        self.start, self.count = self.mixed(seed + stream * 0x9E3779B97F4A7C15), 0
+
+    @staticmethod
+    def mixed(z):
+        z &= MASK
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
+        return z ^ (z >> 31)
+
+    def next(self):
+        self.count += 1
+        return (self.mixed(self.start + self.count * 0x9E3779B97F4A7C15) >> 11) * 2.0**-53
+
+
+def gaussian_kernel(X, Z, gamma):
+    return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+
+
+def nystrom(X, *, gamma, size, ridge, seed):
+    """Features of each row as it comes, after it may have entered the dictionary; rows of the dictionary."""
+    draws, D, phi = Uniform(seed, 2), [], np.zeros((len(X), size))
+    for t, x in enumerate(X):
+        Z = X[D].reshape(len(D), X.shape[1])
+        K, k = gaussian_kernel(Z, Z, gamma), gaussian_kernel(Z, x[None], gamma)[:, 0]
+        outside = 1 - k @ np.linalg.solve(K, k) if D else 1.0
+        if len(D) < size and outside >= 1e-8:
+            r = 1 - k @ np.linalg.solve(K + ridge * np.eye(len(D)), k) if D else 1.0
+            if draws.next() < r / (r + ridge):
+                D.append(t)
+        phi[t, : len(D)] = features(X[D], x[None], gamma)[0]
+    return phi, D
+
+
+def features(Z, X, gamma):
+    """phi = L⁻¹ k_D(x), L Lᵀ = K_DD."""
+    L = np.linalg.cholesky(gaussian_kernel(Z, Z, gamma))
+    return np.linalg.solve(L, gaussian_kernel(Z, X, gamma)).T
+
+
+def fourier(X, omega, b):
+    return math.sqrt(2 / len(b)) * np.cos(X @ omega + b)

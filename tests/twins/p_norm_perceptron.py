@@ -1,0 +1,42 @@
+"""Cavallanti et al. 2010, section 4.1, in plain NumPy: V (d, K) = S B with S the tasks' own sums of mistakes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def root(B):
+    """B^1/2."""
+    values, vectors = np.linalg.eigh(B)
+    return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+
+
+def gradient(V, p):
+    """grad (1/2)||V||_p^2 over all entries; homogeneous of degree 1, so V is divided by its largest entry."""
+    top = np.abs(V).max()
+    if top == 0:
+        return np.zeros_like(V)
+    V = V / top
+    return top * np.sign(V) * np.abs(V) ** (p - 1) / np.sum(np.abs(V) ** p) ** ((p - 2) / p)
+
+
+def learn(X, y, task, rounds, *, B, p, variant="printed", n_declared=0):
+    """Decisions before each round, final weights W B (d, K), updates per task. B(K): the rates."""
+    K, d = n_declared, X.shape[1]
+    S = np.zeros((d, max(n_declared, task.max() + 1)))
+    decisions, updates = np.zeros(len(X)), np.zeros(S.shape[1], int)
+
+    def weights():
+        M = root(B(K)) if variant == "sqrt" else B(K)
+        exponent = max(2.0, 2 * np.log(max(K, d))) if p == "auto" else p
+        return gradient(S[:, :K] @ M, exponent) @ M
+
+    for rows in rounds:
+        K = max(K, task[rows].max() + 1)
+        for r in rows:
+            decisions[r] = weights()[:, task[r]] @ X[r]
+        for r in rows:
+            if (1.0 if weights()[:, task[r]] @ X[r] >= 0 else -1.0) != y[r]:
+                S[:, task[r]] += y[r] * X[r]
+                updates[task[r]] += 1
+    return decisions, weights(), updates
