@@ -3,6 +3,7 @@ from .learner import load as load
 from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
 from .online.collaborative_pa import CollaborativePA as CollaborativePA
 from .online.hedged_sharing import HedgedSharing as HedgedSharing
+from .online.kernel_perceptron import KernelPerceptron as KernelPerceptron
 from .online.local_global_gaussian import LocalGlobalGaussian as LocalGlobalGaussian
 from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPerceptron
 from .online.multitask_perceptron import MultitaskRegressor as MultitaskRegressor
@@ -10,16 +11,19 @@ from .online.osmtl import OSMTL as OSMTL
 from .online.p_norm_perceptron import PNormPerceptron as PNormPerceptron
 from .online.passive_aggressive import PassiveAggressive as PassiveAggressive
 from .online.passive_aggressive import PassiveAggressiveRegressor as PassiveAggressiveRegressor
+from .online.romco import ROMCO as ROMCO
 from .online.shared_loss import SharedLoss as SharedLoss
 from .rounds import Chunk as Chunk
 from .rounds import Rounds as Rounds
 
 __all__ = [
     "OSMTL",
+    "ROMCO",
     "Chunk",
     "CollaborativeCW",
     "CollaborativePA",
     "HedgedSharing",
+    "KernelPerceptron",
     "Learner",
     "LocalGlobalGaussian",
     "MultitaskPerceptron",

@@ -5,6 +5,7 @@ from .p_norm import p_norm_mistake_bound as p_norm_mistake_bound
 from .perceptron import optimal_sharing as optimal_sharing
 from .perceptron import perceptron_mistake_bound as perceptron_mistake_bound
 from .perceptron import task_complexity as task_complexity
+from .romco import romco_regret_bound as romco_regret_bound
 from .shared_loss import shared_loss_bound as shared_loss_bound
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "osmtl_regret_bound",
     "p_norm_mistake_bound",
     "perceptron_mistake_bound",
+    "romco_regret_bound",
     "shared_loss_bound",
     "task_complexity",
 ]
