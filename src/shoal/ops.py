@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core.compiler import Compiler
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -53,8 +54,19 @@ def leaf_apart(function: F) -> F:
     return _compile(function, REORDERED, counting=False, inlined=False)
 
 
-def _compile(function: F, fastmath: set[str], *, counting: bool, inlined: bool = True) -> F:
-    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": inlined}
+def leaf_disjoint(function: F) -> F:
+    """`leaf` none of whose arrays overlap: without that promise, loops over more than three are not vectorised."""
+    return _compile(function, REORDERED, counting=False, pipeline_class=_Disjoint)
+
+
+class _Disjoint(Compiler):
+    def define_pipelines(self) -> Any:
+        self.state.flags.noalias = True
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
+
+
+def _compile(function: F, fastmath: set[str], *, counting: bool, inlined: bool = True, **options: Any) -> F:
+    options |= {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": inlined}
     options["_nrt"] = counting
     return cast(F, numba.njit(fastmath=fastmath, **options)(function))
 
@@ -153,9 +165,10 @@ def open_round(rounds: Rounds, r: int, clock: NDArray[np.int64]) -> tuple[int, i
 LANES = 16  # tasks are padded to what one turn of the compiler's AVX loop takes, so that none is left over
 
 
-def padded(n_tasks: int) -> int:
-    """The number of tasks, rounded up to whole turns."""
-    return -(-n_tasks // LANES) * LANES
+@leaf
+def padded(n: int) -> int:
+    """A number, as of tasks, rounded up to whole turns."""
+    return (n + 16 - 1) // 16 * 16
 
 
 @leaf_in_order

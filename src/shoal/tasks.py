@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shoal.ops import jit
+from shoal.ops import jit, leaf
 from shoal.rounds import IntArray
 
 
@@ -28,6 +29,40 @@ def _codes(task: IntArray, low: int, span: int) -> tuple[IntArray, IntArray]:
     return codes, firsts[:n]
 
 
+@jit
+def _text_codes(letters: NDArray[np.uint32]) -> tuple[IntArray, IntArray]:
+    """The same for ids of text, a row of code points each."""
+    n_rows, width = letters.shape
+    slots = 16
+    while slots < 2 * n_rows:
+        slots *= 2
+    code_at = np.full(slots, -1, np.int64)
+    codes = np.empty(n_rows, np.int64)
+    firsts = np.empty(n_rows, np.int64)
+    n = 0
+    for row in range(n_rows):
+        mixed = np.uint64(0)
+        for i in range(width):
+            mixed = (mixed ^ np.uint64(letters[row, i])) * np.uint64(0x9E3779B97F4A7C15)
+        slot = np.int64(mixed >> np.uint64(32)) & (slots - 1)
+        while code_at[slot] >= 0 and not _same(letters[firsts[code_at[slot]]], letters[row]):
+            slot = (slot + 1) & (slots - 1)
+        if code_at[slot] < 0:
+            code_at[slot] = n
+            firsts[n] = row
+            n += 1
+        codes[row] = code_at[slot]
+    return codes, firsts[:n]
+
+
+@leaf
+def _same(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
+    differing = 0
+    for i in range(len(a)):
+        differing += int(a[i] != b[i])
+    return differing == 0
+
+
 def _as_list(task: Any, n_rows: int) -> list[Any]:
     if hasattr(task, "to_numpy") and not isinstance(task, np.ndarray):
         task = task.to_numpy()  # pandas, polars, Arrow
@@ -41,6 +76,14 @@ def _as_list(task: Any, n_rows: int) -> list[Any]:
 def _refuse_missing(task: Hashable, row: int) -> None:
     if task is None or task != task:
         raise ValueError(f"row {row}: its task id is missing ({task}); expected any hashable id but None or NaN")
+
+
+def _is_hashable(task: Any) -> bool:
+    try:
+        hash(task)
+    except TypeError:
+        return False
+    return True
 
 
 class TaskIndex:
@@ -76,34 +119,31 @@ class TaskIndex:
                 return self._encode_list(task.tolist())
             rows, firsts = _codes(np.require(task, np.int64, ["C", "W"]), low, high - low + 1)
             ids = task[firsts].tolist()
+        elif isinstance(task, np.ndarray) and task.dtype.kind == "U" and task.shape == (n_rows,) and n_rows > 32:
+            letters = np.require(task, None, ["C", "W"]).view(np.uint32).reshape(n_rows, -1)
+            rows, firsts = _text_codes(letters)
+            ids = task[firsts].tolist()
         else:
             return self._encode_list(_as_list(task, n_rows))
         columns, fresh = self._encode_list(ids, check=task is not None)
         return columns[rows], fresh
 
     def _encode_list(self, ids: list[Any], *, check: bool = True) -> tuple[IntArray, list[Any]]:
-        if check:
-            try:
-                known = list(map(self.column.get, ids))
-            except TypeError:
-                known = [None]  # an unhashable id: found and named below
+        try:
+            known = list(map(self.column.get, ids))
             if None not in known:
                 return np.array(known, np.int64), []
-        fresh: dict[Any, int] = {}
-        columns = np.empty(len(ids), np.int64)
-        for row, task in enumerate(ids):
-            try:
-                column = self.column.get(task)
-                if column is None:
-                    column = fresh.get(task)
-            except TypeError:
-                raise ValueError(f"row {row}: task ids must be hashable, got {type(task).__name__}") from None
-            if column is None:
-                if check:
-                    _refuse_missing(task, row)
-                column = fresh[task] = len(self.column) + len(fresh)
-            columns[row] = column
-        return columns, list(fresh)
+            distinct = dict.fromkeys(ids)  # in order of appearance
+        except TypeError:
+            row, task = next((row, task) for row, task in enumerate(ids) if not _is_hashable(task))
+            raise ValueError(f"row {row}: task ids must be hashable, got {type(task).__name__}") from None
+        fresh = [task for task in distinct if task not in self.column]
+        if check and any(task is None or task != task for task in fresh):
+            for row, task in enumerate(ids):
+                _refuse_missing(task, row)
+        columns = dict(zip(distinct, map(self.column.get, distinct), strict=True))
+        columns |= {task: len(self.column) + i for i, task in enumerate(fresh)}
+        return np.fromiter(map(columns.__getitem__, ids), np.int64, len(ids)), fresh
 
     def look_up(self, task: Any, n_rows: int) -> IntArray:
         """Columns for prediction: -1 where the model has not seen the task."""

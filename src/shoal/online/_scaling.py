@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.ops import leaf
+from shoal.ops import leaf, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 CONSTANT = 0.3
@@ -24,6 +24,16 @@ class Scale(NamedTuple):
     squares: FloatArray  # (features,) of the feature's non-zero values
     counts: FloatArray  # (features,) how many those are
     sums: FloatArray  # (5,) squares, entries, norms and 1-norms of scaled rows, rows
+
+
+class ScaledRow(NamedTuple):
+    """One row as the learner sees it; zeros fill up whole turns of SIMD loops (`padded`)."""
+
+    x: FloatArray  # scaled values
+    feature: IntArray  # their slots: 0 is the constant, feature j is j + 1
+    squares: FloatArray  # sum of the feature's squares and how many, this row's included
+    counts: FloatArray
+    measures: FloatArray  # (2,) the row's sum of squares, its norm before it is brought to usual length
 
 
 def new_scale(n_features: int) -> Scale:
@@ -40,50 +50,65 @@ def row_bounds(rounds: Rounds, row: int) -> tuple[int, int]:
 
 
 @leaf
-def scaled_row(rounds: Rounds, row: int, scale: Scale, x: FloatArray, feature: IntArray) -> tuple[int, float]:
-    """Fill x and its feature slots (0 is the constant, feature j is j + 1); return how many, and the norm before."""
-    first, last = row_bounds(rounds, row)
-    squares, entries = scale.sums[SQUARES], scale.sums[ENTRIES]
-    for p in range(first, last):
-        if rounds.values[p] != 0.0:
-            squares += rounds.values[p] * rounds.values[p]
-            entries += 1.0
-    usual = math.sqrt(squares / entries) if entries > 0.0 else 0.0
-    x[0], feature[0] = CONSTANT, 0
-    n, norm = 1, 0.0
-    for p in range(first, last):
-        value = rounds.values[p]
-        if value != 0.0:
-            j = p - first if rounds.width > 0 else np.int64(rounds.indices[p])
-            rms = math.sqrt((scale.squares[j] + value * value) / (scale.counts[j] + 1.0))
-            if rms > 0.0:
-                value *= min(max(rms, usual / BAND), usual * BAND) / rms
-            x[n], feature[n] = value, j + 1
-            norm += value * value
-            n += 1
-    norm = math.sqrt(norm)
-    length = max(norm, (scale.sums[NORMS] + norm) / (scale.sums[ROWS] + 1.0))
-    if length > 0.0:
-        for i in range(1, n):
-            x[i] /= length
-    return n, norm
+def _into_band(n: int, usual: float, x: FloatArray, squares: FloatArray, counts: FloatArray) -> None:
+    """Bring every feature's r.m.s. near the usual one; most rows need no root, for all of theirs are."""
+    low, high = usual / BAND, usual * BAND
+    outside = 0
+    for i in range(n):
+        outside += int((squares[i] < low * low * counts[i]) | (squares[i] > high * high * counts[i]))
+    if outside == 0:
+        return
+    for i in range(n):
+        rms = math.sqrt(squares[i] / counts[i])
+        x[i] *= min(max(rms, low), high) / rms if rms > 0.0 else 1.0
 
 
 @leaf
-def learn_scale(rounds: Rounds, row: int, scale: Scale, x: FloatArray, n: int, norm: float) -> None:
-    """Take the row into the sums; `x` are its n scaled values, `norm` theirs before the last step."""
+def scaled_row(rounds: Rounds, row: int, scale: Scale, out: ScaledRow) -> int:
+    """Fill `out`; return how many entries it has."""
     first, last = row_bounds(rounds, row)
-    l1 = 0.0
-    for i in range(n):
-        l1 += abs(x[i])
+    x, feature, squares, counts = out.x, out.feature, out.squares, out.counts
+    of_squares, of_counts = scale.squares, scale.counts
+    x[0], feature[0], counts[0] = 0.0, 0, 1.0
+    entry, total = np.uint32(1), 0.0  # unsigned: no wrap-around to test for
     for p in range(first, last):
-        value = rounds.values[p]
-        if value != 0.0:
-            j = p - first if rounds.width > 0 else np.int64(rounds.indices[p])
-            scale.squares[j] += value * value
-            scale.counts[j] += 1.0
-            scale.sums[SQUARES] += value * value
-            scale.sums[ENTRIES] += 1.0
-    scale.sums[NORMS] += norm
+        value, j = rounds.values[p], np.uint32(p - first if rounds.width > 0 else rounds.indices[p])
+        x[entry], feature[entry] = value, np.int64(j) + 1
+        squares[entry], counts[entry] = of_squares[j] + value * value, of_counts[j] + 1.0
+        total += value * value
+        entry += np.uint32(value != 0.0)  # a zero is written over
+    n = int(entry)
+    entries = scale.sums[ENTRIES] + (n - 1)
+    usual = math.sqrt((scale.sums[SQUARES] + total) / entries) if entries > 0.0 else 0.0
+    squares[0] = usual * usual
+    for i in range(n, padded(n)):  # whole turns of SIMD loops, here and in the learner
+        x[i], squares[i], counts[i] = 0.0, usual * usual, 1.0
+    _into_band(padded(n), usual, x, squares, counts)
+    norm = 0.0
+    for i in range(padded(n)):
+        norm += x[i] * x[i]
+    norm = math.sqrt(norm)
+    length = max(norm, (scale.sums[NORMS] + norm) / (scale.sums[ROWS] + 1.0))
+    if length > 0.0:
+        factor = 1.0 / length
+        for i in range(padded(n)):
+            x[i] *= factor
+    x[0] = CONSTANT
+    out.measures[0], out.measures[1] = total, norm
+    return n
+
+
+@leaf
+def learn_scale(scale: Scale, row: ScaledRow, n: int) -> None:
+    """Take the row into the sums."""
+    l1 = 0.0
+    for i in range(padded(n)):
+        l1 += abs(row.x[i])
+    for i in range(1, n):
+        j = row.feature[i] - 1
+        scale.squares[j], scale.counts[j] = row.squares[i], row.counts[i]
+    scale.sums[SQUARES] += row.measures[0]
+    scale.sums[ENTRIES] += n - 1
+    scale.sums[NORMS] += row.measures[1]
     scale.sums[L1] += l1
     scale.sums[ROWS] += 1.0

@@ -19,17 +19,28 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.learner import Classifier, Learner
-from shoal.online._mixing import clipped, logit_of, mixture, newton_step, reweigh, sigmoid
-from shoal.online._scaling import L1, ROWS, Scale, learn_scale, new_scale, scaled_row
+from shoal.online._mixing import N_INPUTS, clipped, inner, logit_of, mixture, newton_step, reweigh, sigmoid, sigmoids
+from shoal.online._scaling import L1, ROWS, Scale, ScaledRow, learn_scale, new_scale, scaled_row
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import jit, leaf, open_round
-from shoal.pairs import Pairs, doubled, find_or_add, find_or_zero, has_room, new_pairs, task_records, without_task
+from shoal.ops import jit, leaf, leaf_disjoint, leaf_in_order, open_round, padded
+from shoal.pairs import (
+    FIRST_ROOM,
+    Pairs,
+    add_pair,
+    compact,
+    find_or_zero,
+    has_room,
+    make_room,
+    new_pairs,
+    roomier,
+    task_records,
+    without_task,
+)
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 EXPERTS = [
     f"{rule}-{sharing}" for rule in ("newton", "adagrad", "constant") for sharing in ("pooled", "together", "own")
 ]
-N_INPUTS = len(EXPERTS) + 3  # of the regression: the experts' logits, the task's mixture, everybody's, 1
 # Positions in a record: two weights a rule (shared: of pooled and together; own: of together and own), then H and G.
 N, A, C, H, G, NUMBERS = 0, 2, 4, 6, 7, 8
 TINY = 1e-12  # AdaGrad's first step divides by a root that may be zero
@@ -63,16 +74,15 @@ class State(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch of one call: a row's records side by side, feature after feature, for SIMD."""
+    """Scratch of one call."""
 
-    x: FloatArray  # (longest row + 1,) scaled values
-    feature: IntArray  # (longest row + 1,) slot in `shared`
-    slot: IntArray  # (longest row + 1,) slot in `own`
-    s: FloatArray  # (8, longest row + 1)
-    v: FloatArray  # (8, longest row + 1)
-    steps: FloatArray  # (6, longest row + 1) of N: pooled, together (s, v), own; of A: s, v
-    margin: FloatArray  # (9,) of each expert by itself
-    p: FloatArray  # (9,) its forecast, own experts of young tasks leaning on the pooled ones
+    row: ScaledRow  # (longest row + 1, padded) each; its features are slots in `shared`
+    slot: IntArray  # (same) slots in `own`
+    sums: FloatArray  # (4, same) H of s and v, G of s and v
+    steps: FloatArray  # (6, same) of N: pooled, together (s, v), own; of A: s, v
+    logits: FloatArray  # (16,) of the nine experts, and of the three own ones leaning on the pooled while young
+    chance: FloatArray  # (16,) their sigmoids
+    p: FloatArray  # (9,) the experts' forecasts, with the leaning ones
     z: FloatArray  # (12,) inputs of the regression
     direction: FloatArray  # (12,)
     forecast: FloatArray  # (2,) task's mixture, everybody's
@@ -84,131 +94,163 @@ def workspace(rounds: Rounds) -> Work:
     longest = rounds.width
     for row in range(len(rounds.indptr) - 1):
         longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
-    n = longest + 1
+    n = padded(longest + 1)
+    scaled = ScaledRow(np.zeros(n), np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(2))
     return Work(
-        np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.zeros((NUMBERS, n)), np.zeros((NUMBERS, n)),
-        np.zeros((6, n)), np.empty(9), np.empty(9), np.empty(N_INPUTS), np.empty(N_INPUTS), np.empty(2),
-        np.full(9, 1.0 / 9.0),
+        scaled, np.zeros(n, np.int64), np.zeros((4, n)), np.zeros((6, n)),
+        np.zeros(16), np.zeros(16), np.zeros(9), np.zeros(N_INPUTS), np.zeros(N_INPUTS),
+        np.zeros(2), np.full(9, 1.0 / 9.0),
     )  # fmt: skip
 
 
 @leaf
-def gather(task: int, n: int, adding: bool, state: State, work: Work) -> None:
-    """The row's records from `shared` and `own`; pairs that do not occur yet are zeros."""
-    feature, slots, s, v = work.feature, work.slot, work.s, work.v
-    shared, keys, records, count = state.shared, state.own.keys, state.own.records, state.own.filled
+def look_up(task: int, n: int, own: Pairs, work: Work) -> int:
+    """The slots of the row's pairs in `own`; how many do not occur yet (theirs is the zero record)."""
+    missing = 0
     for i in range(n):
-        if adding:
-            slots[i] = find_or_add(keys, count, task, feature[i])
-        else:
-            slots[i] = find_or_zero(keys, task, feature[i]) if task >= 0 else len(keys)
-    for i in range(n):
-        for e in range(NUMBERS):
-            s[e, i] = shared[feature[i], e]
-            v[e, i] = records[slots[i], e]
+        work.slot[i] = find_or_zero(own, task, work.row.feature[i])
+        missing += int(work.slot[i] == len(own.keys))
+    return missing
 
 
 @leaf
-def scatter(n: int, state: State, work: Work) -> None:
-    feature, slots, s, v = work.feature, work.slot, work.s, work.v
-    shared, records = state.shared, state.own.records
+def take_in(task: int, n: int, missing: int, own: Pairs, work: Work) -> None:
+    """Give the missing pairs records."""
+    make_room(own, task, missing)
     for i in range(n):
-        for e in range(NUMBERS):
-            shared[feature[i], e] = s[e, i]
-            records[slots[i], e] = v[e, i]
+        work.slot[i] = add_pair(own, task, work.row.feature[i])
 
 
-@leaf
-def inner(w: FloatArray, x: FloatArray, n: int) -> float:
-    total = 0.0
+@leaf_in_order
+def _products(
+    n: int, x: FloatArray, place: IntArray, records: FloatArray, H_: FloatArray, G_: FloatArray
+) -> tuple[float, float, float, float, float, float]:
+    """Inner products of the six weights in a record with x; H and G side by side for the steps."""
+    n0 = n1 = a0 = a1 = c0 = c1 = 0.0
     for i in range(n):
-        total += w[i] * x[i]
-    return total
+        record, value = records[np.uint32(place[i])], x[i]
+        n0 += record[N] * value
+        n1 += record[N + 1] * value
+        a0 += record[A] * value
+        a1 += record[A + 1] * value
+        c0 += record[C] * value
+        c1 += record[C + 1] * value
+        H_[i], G_[i] = record[H], record[G]
+    return n0, n1, a0, a1, c0, c1
 
 
 @leaf
 def forecast(task: int, n: int, settings: Settings, state: State, work: Work) -> float:
-    """The answer's logit, from the gathered records."""
-    x, s, v, margin, z, p = work.x, work.s, work.v, work.margin, work.z, work.p
-    for rule in range(3):
-        one, both, own_both, own = 0.0, 0.0, 0.0, 0.0
-        for i in range(n):
-            one += s[2 * rule, i] * x[i]
-            both += s[2 * rule + 1, i] * x[i]
-            own_both += v[2 * rule, i] * x[i]
-            own += v[2 * rule + 1, i] * x[i]
-        margin[3 * rule] = clipped(one)
-        margin[3 * rule + 1] = clipped(both + own_both)
-        margin[3 * rule + 2] = clipped(own)
+    """The answer's logit."""
+    x, sums, logits, z, p = work.row.x, work.sums, work.logits, work.z, work.p
+    n0, n1, a0, a1, c0, c1 = _products(n, x, work.row.feature, state.shared, sums[0], sums[2])
+    m0, m1, b0, b1, d0, d1 = _products(n, x, work.slot, state.own.records, sums[1], sums[3])
+    logits[0], logits[1], logits[2] = n0, n1 + m0, m1  # pooled, together, own
+    logits[3], logits[4], logits[5] = a0, a1 + b0, b1
+    logits[6], logits[7], logits[8] = c0, c1 + d0, d1
+    for e in range(9):
+        logits[e] = clipped(logits[e])
     rows = state.task_rows[task] if task >= 0 else 0
     trust = rows / (rows + settings.young)
+    for rule in range(3):  # a young task's own experts lean on the pooled ones
+        logits[9 + rule] = trust * logits[3 * rule + 2] + (1.0 - trust) * logits[3 * rule]
+    sigmoids(logits, work.chance)
     for e in range(9):
-        logit = margin[e]
-        if e % 3 == 2:  # a young task's own experts lean on the pooled ones
-            logit = trust * logit + (1.0 - trust) * margin[e - 2]
-        z[e] = logit
-        p[e] = sigmoid(logit)
-    everybody = mixture(state.weights, work.p)
-    mine = mixture(state.task_weights[task], work.p) if rows > 0 else everybody
+        z[e], p[e] = logits[e], work.chance[e]
+    for rule in range(3):
+        z[3 * rule + 2], p[3 * rule + 2] = logits[9 + rule], work.chance[9 + rule]
+    everybody = mixture(state.weights, p)
+    mine = mixture(state.task_weights[task], p) if rows > 0 else everybody
     work.forecast[0], work.forecast[1] = mine, everybody
-    work.z[9], work.z[10], work.z[11] = logit_of(mine), logit_of(everybody), 1.0
-    return clipped(inner(state.regression, work.z, N_INPUTS))
+    z[9], z[10], z[11] = logit_of(mine), logit_of(everybody), 1.0
+    return clipped(inner(state.regression, z))
+
+
+@leaf_disjoint
+def _newton_steps(
+    n: int, x: FloatArray, H_s: FloatArray, H_v: FloatArray, h: float, one: float, both: float, pooled: FloatArray,
+    together_s: FloatArray, together_v: FloatArray, own: FloatArray,
+) -> tuple[float, float, float]:  # fmt: skip
+    """1/(1/a + H), H taking the row in first, and each expert's tau. A division costs most, so one serves all four."""
+    tau0 = tau1 = tau2 = 0.0
+    for i in range(padded(n)):
+        square = x[i] * x[i]
+        H_s[i] += h * square
+        H_v[i] += h * square
+        s, v = (one + H_s[i]) * (both + H_s[i]), (one + H_v[i]) * (both + H_v[i])
+        inverse = 1.0 / (s * v)
+        r0, r1 = (both + H_s[i]) * v * inverse, (one + H_s[i]) * v * inverse
+        r2, r3 = (one + H_v[i]) * s * inverse, (both + H_v[i]) * s * inverse
+        tau0 += square * r0
+        tau1 += square * (r1 + r2)
+        tau2 += square * r3
+        pooled[i], together_s[i], together_v[i], own[i] = r0 * x[i], r1 * x[i], r2 * x[i], r3 * x[i]
+    return tau0, tau1, tau2
 
 
 @leaf
-def step_experts(n: int, y: float, q: float, mean_l1: float, settings: Settings, work: Work) -> None:
-    """Move all nine experts; H and G take the row in first."""
-    x, s, v, steps = work.x, work.s, work.v, work.steps
-    h, g = q * (1.0 - q), (y - work.forecast[1]) ** 2
-    one, both, eta = 1.0 / settings.prior_one, 1.0 / settings.prior_both, settings.eta / mean_l1
-    for i in range(n):
+def _adagrad_steps(
+    n: int, x: FloatArray, G_s: FloatArray, G_v: FloatArray, g: float, eta: float, of_s: FloatArray, of_v: FloatArray
+) -> tuple[float, float, float]:
+    """eta/sqrt(G), G taking the row in first, and the sums of both times x^2, and of x^2."""
+    tau_s = tau_v = squares = 0.0
+    for i in range(padded(n)):
         square = x[i] * x[i]
-        s[H, i] += h * square
-        v[H, i] += h * square
-        s[G, i] += g * square
-        v[G, i] += g * square
-    for i in range(n):  # every step once: divisions and roots cost most
-        steps[0, i] = 1.0 / (one + s[H, i])
-        steps[1, i] = 1.0 / (both + s[H, i])
-        steps[2, i] = 1.0 / (both + v[H, i])
-        steps[3, i] = 1.0 / (one + v[H, i])
-        steps[4, i] = eta / math.sqrt(s[G, i] + TINY)
-        steps[5, i] = eta / math.sqrt(v[G, i] + TINY)
-    tau0 = tau1 = tau2 = tau3 = tau4 = tau5 = squares = 0.0
-    for i in range(n):
-        square = x[i] * x[i]
+        G_s[i] += g * square
+        G_v[i] += g * square
+        root_s, root_v = math.sqrt(G_s[i] + TINY), math.sqrt(G_v[i] + TINY)
+        scale = eta / (root_s * root_v)
+        tau_s += square * scale * root_v
+        tau_v += square * scale * root_s
         squares += square
-        tau0 += square * steps[0, i]
-        tau1 += square * steps[1, i]
-        tau2 += square * steps[2, i]
-        tau3 += square * steps[3, i]
-        tau4 += square * steps[4, i]
-        tau5 += square * steps[5, i]
-    n0, n1, n2 = slope(work, 0, y, tau0), slope(work, 1, y, tau1 + tau2), slope(work, 2, y, tau3)
-    a0, a1, a2 = slope(work, 3, y, tau4), slope(work, 4, y, tau4 + tau5), slope(work, 5, y, tau5)
+        of_s[i], of_v[i] = scale * root_v * x[i], scale * root_s * x[i]
+    return tau_s, tau_v, squares
+
+
+@leaf
+def step_experts(n: int, y: float, q: float, mean_l1: float, settings: Settings, state: State, work: Work) -> None:
+    """Move all nine experts, H and G."""
+    x, sums, steps = work.row.x, work.sums, work.steps
+    h, g = q * (1.0 - q), (y - work.forecast[1]) ** 2
+    tau0, tau1, tau2 = _newton_steps(
+        n, x, sums[0], sums[1], h, 1.0 / settings.prior_one, 1.0 / settings.prior_both, steps[0], steps[1], steps[2],
+        steps[3],
+    )  # fmt: skip
+    tau_s, tau_v, squares = _adagrad_steps(n, x, sums[2], sums[3], g, settings.eta / mean_l1, steps[4], steps[5])
+    n0, n1, n2 = slope(work, 0, y, tau0), slope(work, 1, y, tau1), slope(work, 2, y, tau2)
+    a0, a1, a2 = slope(work, 3, y, tau_s), slope(work, 4, y, tau_s + tau_v), slope(work, 5, y, tau_v)
     c0 = slope(work, 6, y, settings.step_pooled * squares) * settings.step_pooled
     c1 = slope(work, 7, y, 2.0 * settings.step_both * squares) * settings.step_both
     c2 = slope(work, 8, y, settings.step_own * squares) * settings.step_own
+    _move(
+        n, work.row.feature, x, (n0, n1, a0, a1, c0, c1), steps[0], steps[1], steps[4], sums[0], sums[2], state.shared
+    )
+    _move(n, work.slot, x, (n1, n2, a1, a2, c1, c2), steps[2], steps[3], steps[5], sums[1], sums[3], state.own.records)
+
+
+@leaf_in_order
+def _move(
+    n: int, place: IntArray, x: FloatArray, slopes: tuple[float, float, float, float, float, float], first: FloatArray,
+    second: FloatArray, adagrad: FloatArray, H_: FloatArray, G_: FloatArray, records: FloatArray,
+) -> None:  # fmt: skip
+    """w <- w + slope step x, and H and G as they are now."""
+    n0, n1, a0, a1, c0, c1 = slopes
     for i in range(n):
-        s[N, i] += n0 * x[i] * steps[0, i]
-        s[N + 1, i] += n1 * x[i] * steps[1, i]
-        v[N, i] += n1 * x[i] * steps[2, i]
-        v[N + 1, i] += n2 * x[i] * steps[3, i]
-        s[A, i] += a0 * x[i] * steps[4, i]
-        s[A + 1, i] += a1 * x[i] * steps[4, i]
-        v[A, i] += a1 * x[i] * steps[5, i]
-        v[A + 1, i] += a2 * x[i] * steps[5, i]
-        s[C, i] += c0 * x[i]
-        s[C + 1, i] += c1 * x[i]
-        v[C, i] += c1 * x[i]
-        v[C + 1, i] += c2 * x[i]
+        record = records[np.uint32(place[i])]
+        record[N] += n0 * first[i]
+        record[N + 1] += n1 * second[i]
+        record[A] += a0 * adagrad[i]
+        record[A + 1] += a1 * adagrad[i]
+        record[C] += c0 * x[i]
+        record[C + 1] += c1 * x[i]
+        record[H], record[G] = H_[i], G_[i]
 
 
 @leaf
 def slope(work: Work, expert: int, y: float, tau: float) -> float:
     """e / (1 + tau p (1 - p)): the step cannot overshoot."""
-    p = sigmoid(work.margin[expert])
-    return (y - p) / (1.0 + tau * p * (1.0 - p))
+    p = work.chance[expert]
+    return float((y - p) / (1.0 + tau * p * (1.0 - p)))
 
 
 @leaf
@@ -224,8 +266,8 @@ def mix(task: int, y: float, q: float, state: State, work: Work) -> None:
 
 @leaf
 def answer(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> float:
-    n, _ = scaled_row(rounds, row, state.scale, work.x, work.feature)
-    gather(rounds.task[row], n, False, state, work)
+    n = scaled_row(rounds, row, state.scale, work.row)
+    look_up(rounds.task[row], n, state.own, work)
     return forecast(rounds.task[row], n, settings, state, work)
 
 
@@ -233,13 +275,15 @@ def answer(rounds: Rounds, row: int, settings: Settings, state: State, work: Wor
 def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> float:
     """Answer the row (a logit), then learn it."""
     task, y = rounds.task[row], 0.5 * (rounds.y[row] + 1.0)
-    n, norm = scaled_row(rounds, row, state.scale, work.x, work.feature)
-    gather(task, n, True, state, work)
+    n = scaled_row(rounds, row, state.scale, work.row)
+    missing = look_up(task, n, state.own, work)
     logit = forecast(task, n, settings, state, work)
+    if missing > 0:
+        take_in(task, n, missing, state.own, work)
     q = sigmoid(logit)
-    learn_scale(rounds, row, state.scale, work.x, n, norm)
-    step_experts(n, y, q, state.scale.sums[L1] / state.scale.sums[ROWS], settings, work)
-    scatter(n, state, work)
+    learn_scale(state.scale, work.row, n)
+    mean_l1 = state.scale.sums[L1] / state.scale.sums[ROWS]
+    step_experts(n, y, q, mean_l1, settings, state, work)
     mix(task, y, q, state, work)
     state.task_rows[task] += 1
     state.updates[task] += 1
@@ -257,8 +301,7 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
     """Learn rounds until all are done or `own` might get too full; return how many were learnt."""
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        entries = rounds.width * (last - first) if rounds.width > 0 else rounds.indptr[last] - rounds.indptr[first]
-        if not has_room(state.own, entries + last - first):
+        if not has_room(rounds, first, last, state.own):
             return r
         open_round(rounds, r, state.clock)
         if len(decisions) > 0 and last - first > 1:
@@ -332,11 +375,11 @@ class HedgedSharing(Classifier):
         return Settings()
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
-        own = new_pairs(NUMBERS) if self._state is None else self._state.own
+        room = FIRST_ROOM if self._state is None else len(self._state.own.keys)
         start = np.zeros(N_INPUTS)
         start[9] = 1.0  # the regression begins as the task's mixture
         return State(
-            np.zeros((1 + n_features, NUMBERS)), new_pairs(NUMBERS, len(own.keys)), new_scale(n_features),
+            np.zeros((1 + n_features, NUMBERS)), new_pairs(NUMBERS, n_tasks, room), new_scale(n_features),
             np.zeros(n_tasks, np.int64), np.full((n_tasks, 9), 1.0 / 9.0), np.full(9, 1.0 / 9.0),
             start, np.eye(N_INPUTS), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
         )  # fmt: skip
@@ -347,13 +390,17 @@ class HedgedSharing(Classifier):
     def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
         done = super()._call(loop, rounds, decisions)
         while loop == 0 and done < len(rounds.starts) - 1:
-            self._state = self._state._replace(own=doubled(self._state.own))
+            self._state = self._state._replace(own=roomier(self._state.own))
             rounds = rounds._replace(starts=rounds.starts[done:])
             done = super()._call(loop, rounds, decisions)
         return done
 
+    def _trimmed(self) -> State:
+        trimmed: State = super()._trimmed()
+        return trimmed._replace(own=compact(self._state.own, len(self.tasks_)))
+
     def _leave(self, state: State, k: int, n_tasks: int) -> None:
-        self._state = state._replace(own=without_task(state.own, k))
+        without_task(state.own, k)
 
     def baselines(self) -> dict[str, Learner]:
         """Logistic learners at the step that is usual on unit-norm rows."""

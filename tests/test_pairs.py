@@ -1,0 +1,77 @@
+"""The table of (task, feature) pairs against a dict."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.pairs import (
+    add_pair,
+    compact,
+    find_or_zero,
+    has_room,
+    make_room,
+    new_pairs,
+    roomier,
+    task_records,
+    without_task,
+)
+from shoal.rounds import Rounds
+
+FEATURES = st.one_of(st.integers(0, 40), st.integers(0, 50).map(lambda j: 8 * j), st.integers(0, 2**31 - 2))
+
+
+def row_of(task, features):
+    n = len(features)
+    indices = np.array(features, np.int32)
+    return Rounds(0, np.array([0, n]), indices, np.ones(n), np.array([task]), np.ones(1), np.array([0, 1]))
+
+
+def put(pairs, task, features, value):
+    """As a learner does: ask for room, let the table grow, add."""
+    while not has_room(row_of(task, features), 0, 1, pairs):
+        pairs = roomier(pairs)
+    make_room(pairs, task, sum(find_or_zero(pairs, task, j) == len(pairs.keys) for j in features))
+    for j in features:
+        pairs.records[add_pair(pairs, task, j)] = value
+    return pairs
+
+
+def assert_holds(pairs, known):
+    for (task, feature), value in known.items():
+        assert pairs.records[find_or_zero(pairs, task, feature), 0] == value
+    assert pairs.filled.sum() == len(known)
+    assert (2 * pairs.filled <= pairs.size).all()
+    assert not pairs.records[-1].any()
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sets(FEATURES, min_size=1, max_size=30)), max_size=25))
+def test_it_holds_what_was_put_in(steps):
+    pairs, known = new_pairs(2, 4), {}
+    for value, (task, features) in enumerate(steps):
+        pairs = put(pairs, task, sorted(features), value)
+        known |= {(task, feature): value for feature in features}
+    assert_holds(pairs, known)
+    assert_holds(compact(pairs, 4), known)
+    without_task(pairs, 1)
+    assert find_or_zero(pairs, 1, 0) == len(pairs.keys)
+    assert_holds(roomier(pairs), {pair: value for pair, value in known.items() if pair[0] != 1})
+
+
+def test_a_pair_that_is_not_there_has_zeros():
+    pairs = put(new_pairs(1, 2), 0, [5], 3.0)
+    assert pairs.records[find_or_zero(pairs, 0, 6), 0] == 0.0
+    assert pairs.records[find_or_zero(pairs, 1, 5), 0] == 0.0
+    assert pairs.records[find_or_zero(pairs, -1, 5), 0] == 0.0
+    np.testing.assert_array_equal(task_records(pairs, 0, 8)[:, 0], [0, 0, 0, 0, 0, 3, 0, 0])
+
+
+def test_the_arena_stays_in_proportion():
+    """Gaps left by tables that moved are given back when the arena grows."""
+    pairs = new_pairs(1, 50)
+    for features in range(0, 1000, 10):
+        for task in range(50):
+            pairs = put(pairs, task, list(range(features, features + 10)), 1.0)
+    assert pairs.filled.sum() == 50_000
+    assert len(pairs.keys) <= 8 * 50_000
