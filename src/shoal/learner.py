@@ -81,6 +81,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _leave(self, state: Any, k: int, n_tasks: int) -> None:
         """Make the others independent of task k before its rows and columns are removed."""
 
+    def _more_room(self) -> None:
+        """Make room for what a loop could not fit."""
+        raise NotImplementedError
+
     def _initial_tasks(self) -> list[Any]:
         """Tasks that the hyper-parameters name; if any, no others may come."""
         return []
@@ -359,7 +363,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
         """Learn (0) or decide (1); a loop that may have to stop and ask for room returns how many rounds it did."""
         settings = self._current()
-        return call(self._code[loop], rounds, settings, self._state, decisions)
+        done = call(self._code[loop], rounds, settings, self._state, decisions)
+        while done is not None and loop == 0 and done < len(rounds.starts) - 1:
+            self._more_room()
+            rounds = rounds._replace(starts=rounds.starts[done:])
+            done = call(self._code[loop], rounds, settings, self._state, decisions)
+        return done
 
     def _keep(self, settings: Any) -> None:
         self._settings_read, self._settings_from, self._code = (

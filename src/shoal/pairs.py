@@ -40,10 +40,16 @@ def new_pairs(n_numbers: int, n_tasks: int, room: int = FIRST_ROOM) -> Pairs:
 
 
 @leaf
+def home(size: int, feature: int) -> int:
+    """Where in its task's table a feature goes if the slot is free."""
+    mixed = np.uint64(feature >> BLOCK) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: the high bits are mixed
+    return int(((np.int64(mixed >> np.uint64(34)) << BLOCK) | (feature & 7)) & (size - 1))
+
+
+@leaf
 def find(keys: IndexArray, start: int, size: int, feature: int) -> int:
     """The pair's slot, or the free slot where it would go; the table has at least one."""
-    mixed = np.uint64(feature >> BLOCK) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: the high bits are mixed
-    slot = ((np.int64(mixed >> np.uint64(34)) << BLOCK) | (feature & 7)) & (size - 1)
+    slot = home(size, feature)
     while keys[start + slot] != feature and keys[start + slot] != FREE:
         slot = (slot + 9) & (size - 1)  # the next block; odd, so that every slot's turn comes
     return int(start + slot)

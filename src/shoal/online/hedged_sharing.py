@@ -387,13 +387,8 @@ class HedgedSharing(Classifier):
     def _loops(self) -> tuple[Any, Any]:
         return learn, decide
 
-    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
-        done = super()._call(loop, rounds, decisions)
-        while loop == 0 and done < len(rounds.starts) - 1:
-            self._state = self._state._replace(own=roomier(self._state.own))
-            rounds = rounds._replace(starts=rounds.starts[done:])
-            done = super()._call(loop, rounds, decisions)
-        return done
+    def _more_room(self) -> None:
+        self._state = self._state._replace(own=roomier(self._state.own))
 
     def _trimmed(self) -> State:
         trimmed: State = super()._trimmed()

@@ -17,6 +17,7 @@ import numpy as np
 from shoal import losses, relations
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online import _interaction
+from shoal.online._own import Own, OwnWeights, as_matrix, fits, is_wide, new_own, own_add, own_dot
 from shoal.ops import ROUNDS, TASKS, add, dot, dot_two, leaf, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -36,7 +37,7 @@ class State(NamedTuple):
     """Sums of steps; rows of tasks are contiguous."""
 
     shared: FloatArray  # (features,) s, or empty if tasks are independent
-    own: FloatArray  # (tasks, features) v, or without columns if tasks are pooled
+    own: Own  # (tasks, features) v, or nothing if tasks are pooled
     updates: IntArray  # (tasks,)
     clock: IntArray  # (2,) tasks, rounds
 
@@ -55,11 +56,11 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
 def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
     f = 0.0
-    if rounds.width == 0 and own > 0.0 and shared > 0.0 and rounds.task[row] >= 0:
-        v, s = dot_two(rounds, row, state.own[rounds.task[row]], state.shared)
+    if rounds.width == 0 and own > 0.0 and shared > 0.0 and rounds.task[row] >= 0 and not is_wide(state.own):
+        v, s = dot_two(rounds, row, state.own.dense[rounds.task[row]], state.shared)
         return own * v + shared * s
     if own > 0.0 and rounds.task[row] >= 0:
-        f += own * dot(rounds, row, state.own[rounds.task[row]])
+        f += own * own_dot(rounds, row, rounds.task[row], state.own)
     if shared > 0.0:
         f += shared * dot(rounds, row, state.shared)
     return f
@@ -73,10 +74,12 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @leaf
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     n_tasks = 0
     own, shared = 0.0, 0.0
     for r in range(len(rounds.starts) - 1):
+        if not fits(rounds, rounds.starts[r], rounds.starts[r + 1], state.own):
+            return r
         first, last = open_round(rounds, r, state.clock)
         if state.clock[TASKS] != n_tasks:
             n_tasks = state.clock[TASKS]
@@ -93,13 +96,14 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             if slope == 0.0:
                 continue
             if own > 0.0:
-                add(rounds, row, -step * slope, state.own[rounds.task[row]])
+                own_add(rounds, row, -step * slope, rounds.task[row], state.own)
             if shared > 0.0:
                 add(rounds, row, -step * slope, state.shared)
             state.updates[rounds.task[row]] += 1
+    return len(rounds.starts) - 1
 
 
-class _Multitask(Learner):
+class _Multitask(OwnWeights):
     """What the classifier and the regressor share."""
 
     relation: Any
@@ -141,7 +145,8 @@ class _Multitask(Learner):
             return _interaction.State(np.zeros((n_features, n_tasks)), updates, clock)
         pooled, independent = math.isinf(relation.b), relation.b == 0 and not relation.b_is_n_tasks
         shared = np.zeros(0 if independent else n_features)
-        return State(shared, np.zeros((n_tasks, 0 if pooled else n_features)), updates, clock)
+        own = new_own(n_tasks, 0) if pooled else self._new_own(n_tasks, n_features)
+        return State(shared, own, updates, clock)
 
     def _loops(self) -> tuple[Any, Any]:
         constant = isinstance(self._resolved(), relations.Constant)
@@ -165,7 +170,7 @@ class _Multitask(Learner):
         own, shared = shares(settings, max(n_tasks, 1))
         weights = np.zeros((n_tasks, d))
         if own > 0:
-            weights += own * state.own[:n_tasks, :d]
+            weights += own * as_matrix(state.own, n_tasks, d)
         if shared > 0:
             weights += shared * state.shared[:d]
         return weights

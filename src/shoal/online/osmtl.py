@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from shoal.learner import Classifier, Learner
 from shoal.losses import is_mistake
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, jit, padded
+from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, jit, leaf, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -45,7 +45,19 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+class Work(NamedTuple):
+    """Scratch of one call; room for all tasks, or where it counts the rows of a round, for as many."""
+
+    margins: FloatArray  # [j, k]: learner k on the row of the j-th present task
+    pull: FloatArray  # [j, k]: how far that row moves learner k
+    losses: FloatArray
+    moved: FloatArray
+    fired: NDArray[np.bool_]
+    present: NDArray[np.bool_]
+    places: IntArray  # 0, 1, 2, ...
+
+
+@leaf
 def enter(state: State, n_tasks: int) -> None:
     """A new task gets its fair share 1/K of every attention, the others keep (K-1)/K; its own is uniform."""
     for new in range(state.clock[TASKS], n_tasks):
@@ -58,7 +70,7 @@ def enter(state: State, n_tasks: int) -> None:
     state.clock[TASKS] = max(state.clock[TASKS], n_tasks)
 
 
-@jit
+@leaf
 def schedule(settings: Settings, t: int) -> tuple[float, float]:
     """alpha and C; "auto" is corollary 2 with the doubling trick: T = 2^m in rounds 2^m to 2^(m+1) - 1."""
     root = math.sqrt(2.0 ** math.floor(math.log2(t)))
@@ -67,7 +79,7 @@ def schedule(settings: Settings, t: int) -> tuple[float, float]:
     return alpha, C
 
 
-@jit
+@leaf
 def log_sum_exp(log_p: FloatArray, tasks: IntArray) -> float:
     """log sum of exp over some entries; -inf if all are."""
     top = -np.inf
@@ -81,11 +93,11 @@ def log_sum_exp(log_p: FloatArray, tasks: IntArray) -> float:
     return top + math.log(total)
 
 
-@jit
-def shift_attention(log_p: FloatArray, losses: FloatArray, tasks: IntArray, rate: float, settings: Settings) -> None:
+@leaf
+def shift_attention(log_p: FloatArray, tasks: IntArray, rate: float, settings: Settings, work: Work) -> None:
     """Move row k of log P on the present tasks, which keep their total mass (spec 2.3)."""
+    losses, moved = work.losses, work.moved
     mass = log_sum_exp(log_p, tasks)
-    moved = np.empty(len(tasks))
     for i in range(len(tasks)):
         if settings.threshold:  # OSMTL-t: P_kj proportional to (lambda - l_kj)_+
             room = settings.lam - losses[i]
@@ -94,115 +106,153 @@ def shift_attention(log_p: FloatArray, losses: FloatArray, tasks: IntArray, rate
                 moved[i] += log_p[tasks[i]]
         else:  # eq. 11
             moved[i] = log_p[tasks[i]] - rate * losses[i]
-    moved_mass = log_sum_exp(moved, np.arange(len(tasks)))
+    moved_mass = log_sum_exp(moved, work.places[: len(tasks)])
     if moved_mass == -np.inf:  # no task is well enough predicted: the row stays
         return
     for i in range(len(tasks)):
         log_p[tasks[i]] = moved[i] - moved_mass + mass
 
 
-@jit
-def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    margins = np.empty(state.weights.shape[1])
+@leaf
+def decide_rows(rounds: Rounds, state: State, decisions: FloatArray, margins: FloatArray) -> None:
     n_tasks = state.clock[TASKS]
     for row in range(len(decisions)):
         if rounds.task[row] >= 0:
             decisions[row] = dot(rounds, row, state.weights[:, rounds.task[row]])
         else:  # an unseen task: the mean over all
             dot_all(rounds, row, state.weights, margins)
-            decisions[row] = margins[:n_tasks].sum() / max(n_tasks, 1)
+            total = 0.0
+            for k in range(n_tasks):
+                total += margins[k]
+            decisions[row] = total / max(n_tasks, 1)
 
 
 @jit
-def predict_present(
-    rounds: Rounds, row: int, tasks: IntArray, n_tasks: int, everyone: bool, W: FloatArray, out: FloatArray
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    decide_rows(rounds, state, decisions, np.empty(state.weights.shape[1]))
+
+
+@leaf
+def answer_all(
+    rounds: Rounds, first: int, tasks: IntArray, everyone: bool, n_fired: int, weights: FloatArray, work: Work
 ) -> None:
-    """The row's margins under the learners of the present tasks, or under everyone's where that costs no more."""
-    if everyone or len(tasks) * LANES >= n_tasks:
-        dot_all(rounds, row, W, out)
-    else:
-        for k in tasks:
-            out[k] = dot(rounds, row, W[:, k])
+    """Margins of the learners that fired on all rows of the round; of all learners where that costs no more."""
+    for j in range(len(tasks)):
+        if everyone or n_fired * LANES >= 2 * len(tasks):
+            dot_all(rounds, first + j, weights, work.margins[j])
+        else:
+            for i in range(len(tasks)):
+                if work.fired[i] and i != j:
+                    work.margins[j, tasks[i]] = dot(rounds, first + j, weights[:, tasks[i]])
 
 
-@jit
-def spread(rounds: Rounds, row: int, pull: FloatArray, padded_pull: FloatArray, W: FloatArray) -> None:
+@leaf
+def spread(rounds: Rounds, row: int, pull: FloatArray, n_tasks: int, W: FloatArray) -> None:
     """w_k <- w_k + pull_k x; column by column where few learners move."""
-    n_moving = np.count_nonzero(pull)
-    if n_moving * LANES >= len(pull):
-        add_to_all(rounds, row, padded_pull, W)
+    n_moving = 0
+    for k in range(n_tasks):
+        n_moving += int(pull[k] != 0.0)
+    if n_moving * LANES >= 2 * n_tasks:
+        add_to_all(rounds, row, pull, W)
     elif n_moving > 0:
-        for k in range(len(pull)):
+        for k in range(n_tasks):
             if pull[k] != 0.0:
                 add(rounds, row, pull[k], W[:, k])
 
 
-@jit
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    n_room = state.weights.shape[1]
-    margins = np.empty((n_room, n_room))  # [j, k]: learner k on the row of the j-th present task
-    pull = np.empty((n_room, n_room))  # [j, k]: how far that row moves learner k
-    fired = np.zeros(n_room, np.bool_)
-    losses = np.empty(n_room)
+@leaf
+def answer_own(
+    rounds: Rounds, first: int, tasks: IntArray, settings: Settings, W: FloatArray, decisions: FloatArray, work: Work
+) -> int:
+    """Every row's margin under its own learner; returns how many fire."""
+    n_fired = 0
+    for j in range(len(tasks)):
+        row = first + j
+        f, y = dot(rounds, row, W[:, tasks[j]]), rounds.y[row]
+        work.margins[j, tasks[j]] = f
+        if len(decisions) > 0:
+            decisions[row] = f
+        work.fired[j] = y * f < 1.0 if settings.margin_trigger else is_mistake(f, y)
+        n_fired += int(work.fired[j])
+    return n_fired
+
+
+@leaf
+def collect(rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float, state: State, work: Work) -> None:
+    """pull of the learners that fired, from all rows with l_kj > 0."""
+    n, pull = len(tasks), work.pull
+    for j in range(n):
+        for k in range(pull.shape[1]):
+            pull[j, k] = 0.0
+    for i in range(n):  # learner k = tasks[i] and its own data
+        k = tasks[i]
+        if not work.fired[i]:
+            continue
+        state.updates[k] += 1
+        for j in range(n):
+            y = rounds.y[first + j]
+            if y * work.margins[j, k] < 1.0:
+                R = (1.0 - alpha) * math.exp(state.log_attention[k, tasks[j]])
+                if i == j:
+                    R += alpha
+                pull[j, k] = C * R * y  # eq. 9
+
+
+@leaf
+def borrow(rounds: Rounds, first: int, tasks: IntArray, step: float, state: State, work: Work) -> None:
+    """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0."""
+    n_tasks, present = state.clock[TASKS], work.present
+    for k in range(n_tasks):
+        present[k] = False
+    for j in range(len(tasks)):
+        present[tasks[j]] = True
+    for j in range(len(tasks)):
+        y = rounds.y[first + j]
+        if work.fired[j]:
+            for k in range(n_tasks):
+                if not present[k] and y * work.margins[j, k] < 1.0:
+                    work.pull[j, k] = step * math.exp(state.log_attention[k, tasks[j]]) * y
+
+
+@leaf
+def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, work: Work) -> None:
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
         n, tasks = last - first, rounds.task[first:last]
-        enter(state, tasks.max() + 1)
+        for j in range(n):
+            if tasks[j] >= state.clock[TASKS]:
+                enter(state, tasks[j] + 1)
         state.clock[ROUNDS] += 1
         n_tasks = state.clock[TASKS]
         alpha, C = schedule(settings, state.clock[ROUNDS])
-        any_fired = False
-        for j in range(n):
-            row = first + j
-            predict_present(rounds, row, tasks, n_tasks, settings.follow, state.weights, margins[j])
-            f, y = margins[j, tasks[j]], rounds.y[row]
-            if len(decisions) > 0:
-                decisions[row] = f
-            fired[j] = y * f < 1.0 if settings.margin_trigger else is_mistake(f, y)
-            any_fired |= fired[j]
-        if not any_fired:
+        n_fired = answer_own(rounds, first, tasks, settings, state.weights, decisions, work)
+        if n_fired == 0:
             continue
-        pull[:n] = 0.0
-        for i in range(n):  # learner k = tasks[i] and its own data
-            k = tasks[i]
-            if not fired[i]:
-                continue
-            state.updates[k] += 1
-            for j in range(n):
-                y = rounds.y[first + j]
-                losses[j] = max(0.0, 1.0 - y * margins[j, k])
-                if losses[j] > 0.0:
-                    R = (1.0 - alpha) * math.exp(state.log_attention[k, tasks[j]])
-                    if i == j:
-                        R += alpha
-                    pull[j, k] = C * R * y  # eq. 9
+        answer_all(rounds, first, tasks, settings.follow, n_fired, state.weights, work)
+        collect(rounds, first, tasks, alpha, C, state, work)
         if settings.follow and n < n_tasks:  # absent tasks borrow the rows on which their own learner erred
-            borrow(rounds, first, tasks, fired, C * (1.0 - alpha), margins, pull, state)
+            borrow(rounds, first, tasks, C * (1.0 - alpha), state, work)
         for j in range(n):
-            spread(rounds, first + j, pull[j, :n_tasks], pull[j], state.weights)
+            spread(rounds, first + j, work.pull[j], n_tasks, state.weights)
         rate = C * (1.0 - alpha) / settings.lam
         if rate > 0.0 or settings.threshold:
             for i in range(n):
-                if fired[i]:
+                if work.fired[i]:
                     for j in range(n):
-                        losses[j] = max(0.0, 1.0 - rounds.y[first + j] * margins[j, tasks[i]])
-                    shift_attention(state.log_attention[tasks[i]], losses, tasks, rate, settings)
+                        work.losses[j] = max(0.0, 1.0 - rounds.y[first + j] * work.margins[j, tasks[i]])
+                    shift_attention(state.log_attention[tasks[i]], tasks, rate, settings, work)
 
 
 @jit
-def borrow(
-    rounds: Rounds, first: int, tasks: IntArray, fired: NDArray[np.bool_], step: float, margins: FloatArray,
-    pull: FloatArray, state: State,
-) -> None:  # fmt: skip
-    """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0."""
-    present = np.zeros(state.clock[TASKS], np.bool_)
-    present[tasks] = True
-    for j in range(len(tasks)):
-        y = rounds.y[first + j]
-        if fired[j]:
-            for k in range(len(present)):
-                if not present[k] and y * margins[j, k] < 1.0:
-                    pull[j, k] = step * math.exp(state.log_attention[k, tasks[j]]) * y
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    room, most = state.weights.shape[1], 1
+    for r in range(len(rounds.starts) - 1):
+        most = max(most, rounds.starts[r + 1] - rounds.starts[r])
+    work = Work(
+        np.empty((most, room)), np.empty((most, room)), np.empty(most), np.empty(most), np.empty(most, np.bool_),
+        np.empty(room, np.bool_), np.arange(most),
+    )  # fmt: skip
+    learn_rounds(rounds, settings, state, decisions, work)
 
 
 class OSMTL(Classifier):

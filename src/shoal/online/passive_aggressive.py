@@ -14,7 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.ops import add, dot, leaf, open_round, squared_norm
+from shoal.online._own import Own, OwnWeights, as_matrix, fits, new_own, own_add, own_dot
+from shoal.ops import leaf, open_round, squared_norm
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}
@@ -32,7 +33,7 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """One row of weights a model."""
 
-    weights: FloatArray  # (tasks, features), or (1, features) if pooled
+    own: Own  # (tasks, features) w, or (1, features) if pooled
     updates: IntArray  # (tasks,)
     clock: IntArray  # (2,) tasks, rounds
 
@@ -41,7 +42,7 @@ class State(NamedTuple):
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<w, x>; an unseen task has w = 0 if tasks are independent."""
     model = 0 if settings.pooled else rounds.task[row]
-    return dot(rounds, row, state.weights[model]) if model >= 0 else 0.0
+    return own_dot(rounds, row, model, state.own) if model >= 0 else 0.0
 
 
 @leaf
@@ -66,8 +67,10 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @leaf
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     for r in range(len(rounds.starts) - 1):
+        if not fits(rounds, rounds.starts[r], rounds.starts[r + 1], state.own):
+            return r
         first, last = open_round(rounds, r, state.clock)
         if len(decisions) > 0:
             for row in range(first, last):
@@ -76,11 +79,12 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             f = margin(rounds, row, settings, state)
             change = step(f, rounds.y[row], squared_norm(rounds, row), settings)
             if change != 0.0:
-                add(rounds, row, change, state.weights[0 if settings.pooled else rounds.task[row]])
+                own_add(rounds, row, change, 0 if settings.pooled else rounds.task[row], state.own)
                 state.updates[rounds.task[row]] += 1
+    return len(rounds.starts) - 1
 
 
-class _PassiveAggressive(Learner):
+class _PassiveAggressive(OwnWeights):
     """What the classifier and the regressor share."""
 
     variant: str
@@ -101,8 +105,8 @@ class _PassiveAggressive(Learner):
         return Settings(VARIANTS[self.variant], float(self.C), float(epsilon), self.sharing == "pooled")
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
-        n_models = 1 if self.sharing == "pooled" else n_tasks
-        return State(np.zeros((n_models, n_features)), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
+        own = new_own(1, n_features) if self.sharing == "pooled" else self._new_own(n_tasks, n_features)
+        return State(own, np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
 
     def _loops(self) -> tuple[Any, Any]:
         return learn, decide
@@ -114,9 +118,8 @@ class _PassiveAggressive(Learner):
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) weights; equal rows if pooled."""
-        weights = self._fitted("coef_").weights[:, : self.n_features_in_]
-        models = np.zeros(len(self.tasks_), np.int64) if self.sharing == "pooled" else np.arange(len(self.tasks_))
-        return np.asarray(weights[models])
+        own, n_tasks, d = self._fitted("coef_").own, len(self.tasks_), self.n_features_in_
+        return as_matrix(own, 1, d).repeat(n_tasks, axis=0) if self.sharing == "pooled" else as_matrix(own, n_tasks, d)
 
 
 class PassiveAggressive(_PassiveAggressive, Classifier):

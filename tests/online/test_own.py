@@ -1,0 +1,95 @@
+"""Own weights in pairs are the dense ones, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.streams import draw
+
+from shoal import MultitaskPerceptron, PassiveAggressive, load
+from shoal.online import _own
+
+LEARNERS = {
+    "pairwise": MultitaskPerceptron,
+    "logistic": lambda: MultitaskPerceptron(relation=1.0, loss="logistic", eta=0.3),
+    "independent": lambda: MultitaskPerceptron(relation="independent"),
+    "passive": PassiveAggressive,
+}
+wide = pytest.fixture(lambda monkeypatch: monkeypatch.setattr(_own, "DENSE_MOST", 0))
+
+
+def stream_of(seed, protocol="one"):
+    stream = draw(seed, n_rows=400, K=5, d=40, protocol=protocol, density=0.3)
+    return stream._replace(X=sp.csr_matrix(stream.X))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("protocol", ["one", "all"])
+def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
+    stream = stream_of(1, protocol)
+    dense = LEARNERS[name]()
+    expected = dense.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    monkeypatch.setattr(_own, "DENSE_MOST", 0)
+    learner = LEARNERS[name]()
+    np.testing.assert_array_equal(
+        learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds), expected
+    )
+    assert learner._in_pairs()
+    np.testing.assert_array_equal(learner.coef_, dense.coef_)
+    np.testing.assert_array_equal(
+        learner.decision_function(stream.X, stream.task), dense.decision_function(stream.X, stream.task)
+    )
+    X = stream.X.toarray()
+    np.testing.assert_allclose(
+        learner.decision_function(X, stream.task), dense.decision_function(X, stream.task), atol=1e-12
+    )
+    learner.partial_fit(X, stream.y, stream.task)
+    np.testing.assert_allclose(learner.coef_, dense.partial_fit(X, stream.y, stream.task).coef_, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_dense_rows_become_pairs_while_learning(name, monkeypatch):
+    stream = stream_of(2)
+    weights = []
+    for most in (_own.DENSE_MOST, 5 * 40):
+        learner = LEARNERS[name]().partial_fit(stream.X[:200], stream.y[:200], stream.task[:200])
+        monkeypatch.setattr(_own, "DENSE_MOST", most)
+        learner.add_tasks(["new", "newer"]).partial_fit(stream.X[200:], stream.y[200:], stream.task[200:])
+        assert learner._in_pairs() == (most == 5 * 40)
+        weights.append(learner.coef_)
+    np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_saved_pairs_go_on(name, wide, tmp_path):
+    stream = stream_of(3)
+    learner = LEARNERS[name]().partial_fit(stream.X[:200], stream.y[:200], stream.task[:200])
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    for model in (learner, loaded):
+        model.partial_fit(stream.X[200:], stream.y[200:], stream.task[200:])
+    np.testing.assert_array_equal(loaded.coef_, learner.coef_)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_forgotten_task_leaves_the_others(name, wide):
+    stream = stream_of(4)
+    learner = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
+    before = learner._state.own
+    others = _own.as_matrix(before, 5, 40)[[0, 1, 3, 4]]
+    learner.forget_task(learner.tasks_[2])
+    np.testing.assert_array_equal(_own.as_matrix(learner._state.own, 4, 40), others)
+
+
+def test_memory_goes_by_the_pairs_that_occur():
+    """50,000 tasks x 1,000,000 features: dense rows would need 400 GB."""
+    rng = np.random.default_rng(5)
+    n, d = 50_000, 1_000_000
+    indices = (rng.integers(d // 2, size=(n, 2)) + np.array([0, d // 2])).ravel()
+    X = sp.csr_matrix((np.ones(2 * n), indices, np.arange(0, 2 * n + 1, 2)), shape=(n, d))
+    y = rng.choice([-1.0, 1.0], n)
+    learner = PassiveAggressive().partial_fit(X, y, np.arange(n))
+    assert (learner.predict(X, np.arange(n)) == y).all()
+    own = learner._state.own
+    assert own.dense.nbytes + sum(array.nbytes for array in own.pairs) < 1e8
