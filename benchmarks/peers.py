@@ -59,7 +59,7 @@ def _logit(p: float) -> float:
 
 
 def run_sklearn(stream: Stream, options: dict[str, Any]) -> Scores:
-    """One model for all tasks: a chunk of 1,000 rows is predicted, then learnt; the first answers are 0."""
+    """One model for all tasks: a chunk of 1,000 rows is predicted, then learnt; the first has no answers to score."""
 
     def one_pass() -> Any:
         model, logits = SGDClassifier(loss="log_loss", shuffle=False, **options), np.zeros(len(stream.y))
@@ -71,4 +71,5 @@ def run_sklearn(stream: Stream, options: dict[str, Any]) -> Scores:
         return logits
 
     logits, seconds = timed(one_pass)
-    return score(stream, logits, seconds)
+    answered = Stream(stream.name, stream.X[CHUNK:], stream.y[CHUNK:], stream.task[CHUNK:])
+    return score(answered, logits[CHUNK:], seconds)._replace(speed=len(logits) / seconds)
