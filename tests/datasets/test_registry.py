@@ -9,7 +9,10 @@ import pytest
 
 from shoal.datasets import load, names
 
-FOLDERS = {"landmine": "landmine", "landmine19": "landmine", "school": "school", "ecml_spam": "ecml2006_spam"}
+FOLDERS = {
+    "landmine": "landmine", "landmine19": "landmine", "school": "school", "ecml_spam": "ecml2006_spam",
+    "enron": "enron_spam", "mhc": "mhc1_binding",
+}  # fmt: skip
 WITHOUT_FILES = ["conjoint", "related_tasks", "flights"]
 
 

@@ -1,8 +1,10 @@
 from .conjoint import make_conjoint as make_conjoint
 from .dataset import Dataset as Dataset
 from .ecml_spam import load_ecml_spam as load_ecml_spam
+from .enron import load_enron as load_enron
 from .flights import load_flights as load_flights
 from .landmine import load_landmine as load_landmine
+from .mhc import load_mhc as load_mhc
 from .registry import load as load
 from .registry import names as names
 from .related_tasks import make_related_tasks as make_related_tasks
@@ -12,8 +14,10 @@ __all__ = [
     "Dataset",
     "load",
     "load_ecml_spam",
+    "load_enron",
     "load_flights",
     "load_landmine",
+    "load_mhc",
     "load_school",
     "make_conjoint",
     "make_related_tasks",

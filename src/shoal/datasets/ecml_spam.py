@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from shoal.datasets._files import Source, find
+from shoal.datasets._words import check_transform, transformed
 from shoal.datasets.dataset import Dataset
 
 _ADDRESS = (
@@ -69,8 +70,7 @@ def load_ecml_spam(users: Literal["b", "a"] = "b", transform: Literal["counts", 
     """
     if users not in _WIDTH:
         raise ValueError(f"users must be 'b' (15 inboxes) or 'a' (3 inboxes), got {users!r}")
-    if transform not in ("counts", "log-norm"):
-        raise ValueError(f"transform must be 'counts' or 'log-norm', got {transform!r}")
+    check_transform(transform)
     from scipy.sparse import vstack
 
     inboxes = [_load_inbox(users, user) for user in range(len(_SHA256[users]))]
@@ -78,7 +78,7 @@ def load_ecml_spam(users: Literal["b", "a"] = "b", transform: Literal["counts", 
     sizes = [len(y) for _, y in inboxes]
     return Dataset(
         name="ecml_spam" if users == "b" else "ecml_spam_a",
-        X=_log_norm(X) if transform == "log-norm" else X,
+        X=transformed(X, transform),
         y=np.concatenate([y for _, y in inboxes]),
         task=np.repeat(np.arange(len(inboxes)), sizes),
         feature_names=tuple(f"word{j}" for j in range(1, _WIDTH[users] + 1)),
@@ -95,9 +95,3 @@ def _load_inbox(users: str, user: int) -> tuple[Any, Any]:
     path = find("ecml2006_spam", folder, f"{file}.gz", source=source)
     X, y = load_svmlight_file(str(path), n_features=_WIDTH[users], zero_based=False)
     return X, y
-
-
-def _log_norm(counts: Any) -> Any:
-    from sklearn.preprocessing import normalize
-
-    return normalize(counts.log1p(), copy=False)

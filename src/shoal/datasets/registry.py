@@ -8,8 +8,10 @@ from typing import NamedTuple
 from shoal.datasets.conjoint import make_conjoint
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.ecml_spam import load_ecml_spam
+from shoal.datasets.enron import load_enron
 from shoal.datasets.flights import load_flights
 from shoal.datasets.landmine import load_landmine
+from shoal.datasets.mhc import load_mhc
 from shoal.datasets.related_tasks import make_related_tasks
 from shoal.datasets.school import load_school
 
@@ -25,6 +27,8 @@ _ENTRIES = {
     "landmine19": _Entry("the 19 fields of landmine that the literature uses", lambda: load_landmine(19)),
     "school": _Entry("exam scores of pupils, a task per school (regression)", load_school),
     "ecml_spam": _Entry("e-mails of 15 users, spam or not, a task per user", load_ecml_spam),
+    "enron": _Entry("mails of six users in order of arrival, spam or not, a task per user", load_enron),
+    "mhc": _Entry("peptides that bind to a molecule of the immune system or not, a task per allele", load_mhc),
     "conjoint": _Entry("simulated choices between products, a task per person", lambda: make_conjoint()[0]),
     "related_tasks": _Entry("simulated linear tasks with a common part", make_related_tasks),
 }

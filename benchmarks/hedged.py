@@ -1,0 +1,133 @@
+"""HedgedSharing with nothing tuned beside VW, river and scikit-learn on five streams: `python -m benchmarks.hedged`.
+
+One pass over each stream, every row answered before it is learnt. `--quick` takes the first 5,000 rows of each (too
+few to judge speed by), `--markdown` prints tables for a page, `--all` every run. All but flights need SHOAL_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import vw
+from benchmarks.peers import RIVER, SKLEARN, run_river, run_sklearn
+from benchmarks.scores import Scores, Stream, best_of, score, timed
+from benchmarks.timing import machine
+from shoal import HedgedSharing
+from shoal.datasets import Dataset, load_ecml_spam, load_enron, load_flights, load_landmine, load_mhc
+
+QUICK = 5_000
+RIVER_ROWS = 20_000
+STREAMS: dict[str, Callable[[], Dataset]] = {
+    "flights": load_flights,
+    "ecml_spam": lambda: load_ecml_spam(transform="log-norm").shuffled(0),
+    "enron": lambda: load_enron(transform="log-norm"),
+    "landmine": lambda: load_landmine().shuffled(0),
+    "mhc": lambda: load_mhc().shuffled(0),
+}
+NOTES = f"""\
+Every answer is given before its row is learnt, scikit-learn's before its chunk of 1,000 rows (the first chunk, of which
+it knows nothing, is left out of its scores). macro-AUC: mean over the tasks that have both labels. Rows/s: median of 3
+passes, of one if it takes longer than half a second; VW's includes reading its text file, river's leaves out making the
+dicts, shoal's includes its checks of the input. "Best of N": the best value of every column over N settings, chosen in
+hindsight.
+VW: logistic loss, the task as one more feature; -q: crossed with the features as well. Settings: these two, learning
+rates 0.1, 0.5, 2, 8 with power_t at its default and 0, --coin, --ftrl.
+river: the features and the same crossed with the task, the first {RIVER_ROWS:,} rows of longer streams.
+scikit-learn: one SGDClassifier(loss="log_loss") for all tasks, its default and constant rates 0.1, 0.5, 2."""
+
+
+def read(name: str, n_rows: int | None) -> Stream:
+    """The stream of that name, or its first rows."""
+    data = STREAMS[name]()
+    task = np.unique(data.task, return_inverse=True)[1]
+    stream = Stream(name, data.X, data.y, task)
+    return stream if n_rows is None else stream.first(n_rows)
+
+
+def run_shoal(stream: Stream) -> Scores:
+    """No argument given."""
+    logits, seconds = timed(lambda: HedgedSharing().test_then_train(stream.X, stream.y, stream.task))
+    return score(stream, logits, seconds)
+
+
+def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str, Scores]]:
+    """Name and scores of each line of the stream's table."""
+    prefix = stream.first(RIVER_ROWS)
+    suffix = f" ({RIVER_ROWS:,} rows)" if len(stream.y) > RIVER_ROWS else ""
+    run_shoal(stream.first(100))  # loads the compiled code
+    yield "shoal HedgedSharing()", run_shoal(stream)
+    if suffix:
+        yield f"shoal HedgedSharing(){suffix}", run_shoal(prefix)
+    found = vw.run_all(stream, folder)
+    for name, setting in vw.DEFAULTS.items():
+        yield name, found[setting]
+    yield f"VW, best of {len(found)}", best_of(found.values())
+    rivers = {name: run_river(prefix, make) for name, make in RIVER.items()}
+    yield from _chosen(rivers, suffix, every=every)
+    yield f"river, best of {len(rivers)}{suffix}", best_of(rivers.values())
+    sklearns = {name: run_sklearn(stream, options) for name, options in SKLEARN.items()}
+    yield from _chosen(sklearns, "", every=every)
+    yield f"scikit-learn, best of {len(sklearns)}", best_of(sklearns.values())
+    if every:
+        yield from ((f"VW {setting}", scores) for setting, scores in found.items())
+
+
+def _chosen(found: dict[str, Scores], suffix: str, *, every: bool) -> Iterator[tuple[str, Scores]]:
+    """The defaults, or every run."""
+    for name, scores in found.items():
+        if every or name.endswith("default"):
+            yield f"{name}{suffix}", scores
+
+
+def show(name: str, scores: Scores, *, markdown: bool) -> None:
+    """One line of the table."""
+    cells = [
+        f"{scores.macro_auc:.4f}",
+        f"{scores.error:.4f}",
+        f"{scores.log_loss:.4f}",
+        f"{scores.speed:,.0f}",
+    ]
+    print_row(name, cells, markdown=markdown)
+
+
+def print_row(name: str, cells: list[str], *, markdown: bool) -> None:
+    """Text for a page or for a terminal."""
+    if markdown:
+        print("| " + " | ".join([name, *cells]) + " |", flush=True)
+    else:
+        print(f"{name:52}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
+
+
+def main() -> None:
+    """The tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hedged", description=__doc__.split("\n\n")[0])
+    parser.add_argument("streams", nargs="*", metavar="STREAM", help=f"some of {', '.join(STREAMS)}; default: all")
+    parser.add_argument("--quick", action="store_true", help=f"the first {QUICK:,} rows of each stream")
+    parser.add_argument("--markdown", action="store_true", help="tables for a page")
+    parser.add_argument("--all", action="store_true", help="every run, not only defaults and the best")
+    options = parser.parse_args()
+    if unknown := set(options.streams) - set(STREAMS):
+        parser.error(f"there is no stream {unknown.pop()!r}; choose from {', '.join(STREAMS)}")
+    print(f"{machine()}, vowpalwabbit {metadata.version('vowpalwabbit')}\n\n{NOTES}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.streams or STREAMS:
+            stream = read(name, QUICK if options.quick else None)
+            title = f"{name}: {len(stream.y):,} rows, {stream.task.max() + 1} tasks"
+            print(f"\n### {title}\n" if options.markdown else f"\n{title}")
+            print_row("system", ["macro-AUC", "error", "log-loss", "rows/s"], markdown=options.markdown)
+            if options.markdown:
+                print("| --- " + "| ---: " * 4 + "|")
+            for system, scores in systems(stream, Path(folder), every=options.all):
+                show(system, scores, markdown=options.markdown)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore", FutureWarning)
+    main()

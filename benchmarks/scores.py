@@ -1,0 +1,65 @@
+"""What a system answered on a stream, each row before it was learnt, and how good that was."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.evaluation import aucs
+
+PASSES = 3
+LONG = 0.5  # seconds; a pass that takes longer is not repeated
+CERTAIN = math.log(1e15)  # forecasts are clipped to [1e-15, 1 - 1e-15], as river does, before the log-loss
+
+
+class Stream(NamedTuple):
+    """Rows in order of arrival."""
+
+    name: str
+    X: Any  # (n, d) CSR matrix or array
+    y: Any  # (n,) -1 or +1
+    task: Any  # (n,) 0 to K - 1
+
+    def first(self, n_rows: int) -> Stream:
+        """A prefix."""
+        return Stream(self.name, self.X[:n_rows], self.y[:n_rows], self.task[:n_rows])
+
+
+class Scores(NamedTuple):
+    """A line of the table."""
+
+    macro_auc: float  # mean over the tasks that have both labels
+    error: float  # a logit of 0 answers +1
+    log_loss: float
+    speed: float  # rows a second
+
+
+def score(stream: Stream, logits: Any, seconds: float) -> Scores:
+    """Scores of the answers that were given before each row was learnt."""
+    positive = stream.y > 0
+    per_task = aucs(stream.task, positive, logits, int(stream.task.max()) + 1)[1]
+    log_loss = np.logaddexp(0.0, -stream.y * np.clip(logits, -CERTAIN, CERTAIN)).mean()
+    error = ((logits >= 0) != positive).mean()
+    return Scores(float(np.nanmean(per_task)), float(error), float(log_loss), len(logits) / seconds)
+
+
+def best_of(scores: Iterable[Scores]) -> Scores:
+    """The best value of every column, whichever run it comes from: what tuning in hindsight can reach."""
+    auc, error, log_loss, speed = zip(*scores, strict=True)
+    return Scores(max(auc), min(error), min(log_loss), max(speed))
+
+
+def timed(one_pass: Callable[[], Any]) -> tuple[Any, float]:
+    """What a pass gives, and its seconds: the median of 3, or one pass if it is long."""
+    times: list[float] = []
+    result = None
+    while len(times) < PASSES and (not times or times[0] < LONG):
+        start = time.perf_counter()
+        result = one_pass()
+        times.append(time.perf_counter() - start)
+    return result, statistics.median(times)
