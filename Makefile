@@ -25,8 +25,7 @@ setup: .venv/.dev
 	@touch $@
 
 demo: .venv/.demo
-	$(BIN)/shoal run dataset:flights --learner MultitaskPerceptron --set relation=416 --set loss=logistic \
-		--set eta=0.5 --report demo-report.html
+	$(BIN)/shoal run dataset:flights --report demo-report.html
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n $(WORKERS)

@@ -3,6 +3,7 @@ from .learner import load as load
 from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
 from .online.collaborative_pa import CollaborativePA as CollaborativePA
 from .online.hedged_sharing import HedgedSharing as HedgedSharing
+from .online.hedged_sharing import HedgedSharingRegressor as HedgedSharingRegressor
 from .online.kernel_perceptron import KernelPerceptron as KernelPerceptron
 from .online.local_global_gaussian import LocalGlobalGaussian as LocalGlobalGaussian
 from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPerceptron
@@ -23,6 +24,7 @@ __all__ = [
     "CollaborativeCW",
     "CollaborativePA",
     "HedgedSharing",
+    "HedgedSharingRegressor",
     "KernelPerceptron",
     "Learner",
     "LocalGlobalGaussian",

@@ -17,7 +17,7 @@ TABLE = ("--task", "shop", "--label", "sold")
 
 def scores(out):
     """learner -> its row of the final table as numbers."""
-    found = re.findall(r"^(MultitaskPerceptron|MultitaskRegressor|OSMTL|independent|pooled) +([-\d., ]+)$", out, re.M)
+    found = re.findall(r"^(HedgedSharing|HedgedSharingRegressor|MultitaskRegressor|OSMTL|independent|pooled) +([-\d., ]+)$", out, re.M)
     return {name: [float(value.replace(",", "")) for value in values.split()] for name, values in found}
 
 
@@ -28,7 +28,7 @@ def test_csv_gives_the_table_the_baselines_and_the_verdict(shoal, csv_file):
     assert "Over all tasks" in out
     assert "In the six smallest tasks" in out or "six smallest" in out
     found = scores(out)
-    assert set(found) == {"MultitaskPerceptron", "independent", "pooled"}
+    assert set(found) == {"HedgedSharing", "independent", "pooled"}
     assert all(0 < error < 0.5 for error, *_ in found.values())
     assert "colour: text, 3 values one-hot" in out
 
@@ -56,7 +56,7 @@ def test_sparse_text_formats(shoal, tmp_path, rows):
     by_qid = scores(shoal("run", tmp_path / "sales.libsvm")[1])
     by_namespace = scores(shoal("run", tmp_path / "sales.vw", "--task", "shop")[1])
     assert {k: v[:-1] for k, v in by_qid.items()} == {k: v[:-1] for k, v in by_namespace.items()}
-    assert by_qid["MultitaskPerceptron"][0] < 0.3
+    assert by_qid["HedgedSharing"][0] < 0.3
 
 
 def test_standard_input(shoal, csv_file, monkeypatch):
@@ -125,7 +125,7 @@ def test_bad_rows_stop_or_are_counted(shoal, csv_file, tmp_path):
 def test_built_in_data(shoal):
     code, out, _ = shoal("run", "dataset:related_tasks")
     assert code == 0
-    assert scores(out)["MultitaskPerceptron"][0] < scores(out)["independent"][0]
+    assert scores(out)["HedgedSharing"][0] < scores(out)["independent"][0]
 
 
 @pytest.mark.parametrize(
@@ -136,9 +136,9 @@ def test_built_in_data(shoal):
         (["run", "dataset:related_tasks", "--task", "x"], "leave out --task"),
         (["run", "dataset:school"], "is for two labels"),
         (["run", "dataset:related_tasks", "--learner", "OSMTLL"], "did you mean OSMTL?"),
-        (["run", "dataset:related_tasks", "--set", "etta=1"], "did you mean eta?"),
-        (["run", "dataset:related_tasks", "--set", "eta"], "name=value"),
-        (["run", "dataset:related_tasks", "--set", "eta=-1"], "eta must be"),
+        (["run", "dataset:related_tasks", "--learner", "MultitaskPerceptron", "--set", "etta=1"], "did you mean eta?"),
+        (["run", "dataset:related_tasks", "--learner", "MultitaskPerceptron", "--set", "eta"], "name=value"),
+        (["run", "dataset:related_tasks", "--learner", "MultitaskPerceptron", "--set", "eta=-1"], "eta must be"),
         (["run", "dataset:related_tasks", "--window", "0"], "window must be"),
         (["run", "dataset:related_tasks", "--save", "no/such/folder/m.shoal"], "does not exist"),
         (["run", "dataset:related_tasks", "--load", "no.shoal"], "no model at"),

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from tests.streams import assert_close, draw
 from tests.twins import hedged_sharing as twin
 
-from shoal import HedgedSharing, MultitaskPerceptron
+from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
 from shoal.datasets import make_related_tasks
 
 
@@ -28,6 +28,64 @@ def test_equals_the_twin(protocol, density):
             [[theirs.pooled[r], theirs.shared[r] + theirs.part[r][2], theirs.own[r][2]] for r in "NAC"]
         )
         assert_close(learner.experts_coef(2), coef, 1e-9)
+
+
+@pytest.mark.parametrize("density", [1.0, 0.3])
+@pytest.mark.parametrize("protocol", ["one", "all", "growing"])
+def test_the_regressor_equals_the_twin(protocol, density):
+    stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=density, scale=3.0, regression=True)
+    K = int(stream.task.max()) + 1
+    rounds = None if protocol == "one" else stream.rounds
+    expected, theirs = twin.learn(stream.X, stream.y, stream.task, rounds, K, twin.RegressionTwin)
+    for X in (stream.X, stream.sparse):
+        learner = HedgedSharingRegressor()
+        assert_close(learner.test_then_train(X, stream.y, stream.task, rounds=rounds), expected, 1e-9)
+        assert_close(learner.weights_, theirs.pi_k, 1e-9)
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(0.0, 1e-9), (1e6, 1.0), (-3.0, 1e6)])
+def test_scale_and_offset_of_real_targets_do_not_matter(offset, scale):
+    stream = draw(5, n_rows=2000, K=5, regression=True)
+    plain, moved = HedgedSharingRegressor(), HedgedSharingRegressor()
+    expected = plain.test_then_train(stream.X, stream.y, stream.task)
+    found = (moved.test_then_train(stream.X, offset + scale * stream.y, stream.task) - offset) / scale
+    late = slice(1000, None)
+    assert np.sqrt(np.mean((found - stream.y)[late] ** 2)) < 1.1 * np.sqrt(np.mean((expected - stream.y)[late] ** 2))
+
+
+@pytest.mark.parametrize(
+    ("relatedness", "right", "wrong"), [(1.0, "pooled", "independent"), (0.0, "independent", "pooled")]
+)
+def test_the_regressor_shares_where_sharing_pays(relatedness, right, wrong):
+    """Beats the baseline that is wrong for the stream, and comes close to or beats the one that is right."""
+    rng = np.random.default_rng(7)
+    W = np.sqrt(relatedness) * rng.normal(size=8) + np.sqrt(1 - relatedness) * rng.normal(size=(12, 8))
+    X, task = rng.normal(size=(3000, 8)), rng.integers(12, size=3000)
+    y = np.einsum("ij,ij->i", X, W[task]) + 0.5 * rng.normal(size=3000)
+    learners = {r: MultitaskRegressor(relation=r, eta=0.05) for r in (right, wrong)} | {
+        "hedged": HedgedSharingRegressor()
+    }
+    mse = {name: np.mean((learner.test_then_train(X, y, task) - y) ** 2) for name, learner in learners.items()}
+    assert mse["hedged"] < min(mse[wrong], 1.1 * mse[right])
+
+
+def test_the_regressor_stays_finite_on_any_values():
+    rng = np.random.default_rng(0)
+    X = rng.choice([-1.0, 1.0], (300, 6)) * 10.0 ** rng.integers(-150, 151, (300, 6))
+    for y in (10.0 ** rng.integers(-150, 151, 300), np.zeros(300), np.full(300, 1e150)):
+        learner = HedgedSharingRegressor()
+        assert np.isfinite(learner.test_then_train(X, y, rng.integers(4, size=300))).all()
+        assert np.isfinite(learner.predict(X, rng.integers(6, size=300))).all()
+
+
+def test_one_probability_a_label():
+    stream = draw(6, n_rows=100, K=3, protocol="one")
+    learner = HedgedSharing().partial_fit(stream.X, stream.y, stream.task)
+    for x, k in zip(stream.X[:5], stream.task[:5], strict=True):
+        expected = learner.predict_proba(x[None], [k])[0]
+        found = learner.predict_proba_one(x, k)
+        assert list(found) == [-1.0, 1.0]
+        np.testing.assert_allclose(list(found.values()), expected, rtol=1e-12)
 
 
 def test_wild_scales_do_not_hurt():

@@ -47,7 +47,7 @@ def run(
         A file (CSV, TSV, Parquet, NDJSON, Arrow IPC, LIBSVM, VW text; text may be gzipped), - for standard
         input, or dataset:NAME. Files may be larger than memory.
     learner
-        A name from `shoal learners`. [default: MultitaskPerceptron]
+        A name from `shoal learners`. [default: HedgedSharing, which has nothing to tune]
     set_
         A hyper-parameter, as in --set alpha=0.9; may be repeated.
     task

@@ -20,7 +20,7 @@ from shoal.learner import Learner, load_with_companion
 from shoal.rounds import Chunk
 
 DATASET = "dataset:"
-DEFAULT_LEARNER = "MultitaskPerceptron"
+DEFAULT_LEARNER = "HedgedSharing"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from shoal.ops import leaf, leaf_disjoint
 from shoal.rounds import FloatArray
 
@@ -33,13 +35,13 @@ def sigmoids(logits: FloatArray, out: FloatArray) -> None:
 
 
 @leaf
-def clipped(logit: float) -> float:
-    return min(LIMIT, max(-LIMIT, logit))
+def within(limit: float, value: float) -> float:
+    return min(limit, max(-limit, value))
 
 
 @leaf
 def logit_of(p: float) -> float:
-    return clipped(math.log(max(p, 1e-300) / max(1.0 - p, 1e-300)))
+    return within(LIMIT, math.log(max(p, 1e-300) / max(1.0 - p, 1e-300)))
 
 
 @leaf
@@ -61,11 +63,29 @@ def inner(weights: FloatArray, z: FloatArray) -> float:
 
 
 @leaf
-def reweigh(weights: FloatArray, p: FloatArray, positive: bool, prior: FloatArray) -> None:
-    """Bayes: weight times the probability of what happened, normalised; then a share of the prior."""
+def labels(p: FloatArray, positive: bool) -> None:
+    """Probabilities of the larger label become those of what happened."""
+    if not positive:
+        for e in range(N_EXPERTS):
+            p[e] = 1.0 - p[e]
+
+
+@leaf
+def gaussian(forecasts: FloatArray, y: float, variance: float) -> None:
+    """Forecasts of a real target become their likelihoods, up to a factor: the best has 1."""
+    least = np.inf
+    for e in range(N_EXPERTS):
+        least = min(least, (y - forecasts[e]) ** 2)
+    for e in range(N_EXPERTS):
+        forecasts[e] = math.exp(0.5 * (least - (y - forecasts[e]) ** 2) / variance)
+
+
+@leaf
+def bayes(weights: FloatArray, likelihood: FloatArray, prior: FloatArray) -> None:
+    """Weight times likelihood, normalised; then a share of the prior."""
     total = 0.0
     for e in range(N_EXPERTS):
-        weights[e] *= p[e] if positive else 1.0 - p[e]
+        weights[e] *= likelihood[e]
         total += weights[e]
     kept = (1.0 - SHARE) / total
     for e in range(N_EXPERTS):
@@ -76,7 +96,7 @@ def reweigh(weights: FloatArray, p: FloatArray, positive: bool, prior: FloatArra
 def newton_step(
     weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float, direction: FloatArray
 ) -> None:
-    """One online Newton (Kalman) step of a regression on z; `error` is y minus its forecast.
+    """One online Newton (Kalman) step of a regression on z; `error` is the loss's slope, `curvature` h its second.
 
     P <- P + DRIFT I;  w <- w + P z error / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
     """

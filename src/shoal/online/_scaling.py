@@ -64,8 +64,8 @@ def _into_band(n: int, usual: float, x: FloatArray, squares: FloatArray, counts:
 
 
 @leaf
-def scaled_row(rounds: Rounds, row: int, scale: Scale, out: ScaledRow) -> int:
-    """Fill `out`; return how many entries it has."""
+def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: ScaledRow) -> int:
+    """Fill `out`; return how many entries it has. Rows longer than usual are shortened, or only all measured alike."""
     first, last = row_bounds(rounds, row)
     x, feature, squares, counts = out.x, out.feature, out.squares, out.counts
     of_squares, of_counts = scale.squares, scale.counts
@@ -88,7 +88,9 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, out: ScaledRow) -> int:
     for i in range(padded(n)):
         norm += x[i] * x[i]
     norm = math.sqrt(norm)
-    length = max(norm, (scale.sums[NORMS] + norm) / (scale.sums[ROWS] + 1.0))
+    length = (scale.sums[NORMS] + norm) / (scale.sums[ROWS] + 1.0)
+    if shorten:  # not for real targets, which grow with the row
+        length = max(norm, length)
     if length > 0.0:
         factor = 1.0 / length
         for i in range(padded(n)):
