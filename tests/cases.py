@@ -94,6 +94,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "SecondOrderPerceptron-primal-graph": lambda: SecondOrderPerceptron(form="primal", relation=EDGES),
     "SecondOrderPerceptron-primal-pooled": lambda: SecondOrderPerceptron(form="primal", relation="pooled"),
     "SchattenPerceptron": SchattenPerceptron,
+    "SchattenPerceptron-rbf": lambda: SchattenPerceptron(p=3, kernel="rbf", gamma=0.2),
     "SchattenPerceptron-shared": lambda: SchattenPerceptron(p=2.5, shared_loss="l2", C=0.5),
     "SharedLoss": SharedLoss,
     "SharedLoss-linf-implicit": lambda: SharedLoss(norm="linf", rule="implicit"),

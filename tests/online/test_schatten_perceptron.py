@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
@@ -62,12 +63,19 @@ def test_rows_of_different_sizes(seed: int, p: int, sizes: list[int]) -> None:
     assert_close(gram.power[:K, :K], np.linalg.matrix_power(gram.products[:K, :K], p - 1), 1e-9)
 
 
-def test_p_1_is_independent_perceptrons() -> None:
+@given(
+    seed=st.integers(0, 10**6), protocol=st.sampled_from(["one", "some", "all", "growing"]),
+    sparse=st.booleans(), scale=st.sampled_from([1e-150, 1.0, 1e150]),
+)  # fmt: skip
+def test_p_1_is_independent_perceptrons(seed: int, protocol: str, sparse: bool, scale: float) -> None:
     """Exactly: the same weights, bit for bit."""
-    stream = draw(3, protocol="some")
-    learner = SchattenPerceptron(p=1).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    alone = MultitaskPerceptron(relation="independent").fit(stream.X, stream.y, stream.task)
+    stream = draw(seed, protocol=protocol, density=0.5 if sparse else 1.0, scale=scale)
+    X = stream.sparse if sparse else stream.X
+    learner, alone = SchattenPerceptron(p=1), MultitaskPerceptron(relation="independent")
+    f = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
+    assert_close(f, alone.test_then_train(X, stream.y, stream.task, rounds=stream.rounds))
     np.testing.assert_array_equal(learner.coef_, alone.coef_)
+    np.testing.assert_array_equal(learner.task_updates_, alone.task_updates_)
     np.testing.assert_array_equal(learner.relation_, np.eye(5))
 
 
@@ -172,6 +180,23 @@ def test_the_gram_matrix_stays_true_over_many_rounds() -> None:
     assert learner.n_updates_ > 8000
     assert_close(gram.form[SCALE] * gram.products[:10, :10], V.T @ V, 1e-10)
     assert_close(learner.coef_, twin.gradient(V, 3).T, 1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_a_row_learnt_and_unlearnt_leaves_nothing(sparse: bool) -> None:
+    """Not a rounding error of the Gram matrix, which would outweigh all rows 1e-8 times as long."""
+    rng = np.random.default_rng(0)
+    for d in (1, 5, 23, 200):
+        X = np.repeat(rng.normal(size=(7, d)), 2, axis=0)
+        y, task = np.tile([-1, 1], 7), np.repeat(np.arange(7), 2)
+        learner = SchattenPerceptron(p=3)
+        learner.fit(sp.csr_matrix(X) if sparse else X, y, task, rounds=np.arange(14))
+        assert learner.n_updates_ == 14
+        assert not learner._state.gram.products.any()
+        x, z = 1e-9 * rng.normal(size=(2, d))
+        learner.partial_fit([x, z], [-1, -1], [0, 1], rounds=[0, 0])
+        expected = twin.gradient(-np.column_stack([x, z, np.zeros((d, 5))]), 3)
+        assert_close(learner.coef_, expected.T)
 
 
 def test_forgetting_is_never_having_had_the_sum() -> None:

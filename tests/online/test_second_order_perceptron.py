@@ -234,7 +234,7 @@ def test_only_the_budget_can_change(form: str, change: dict) -> None:
     learner.set_params(**change)
     with pytest.raises(ValueError, match="only budget can change after the first row"):
         learner.partial_fit(stream.X, stream.y, stream.task)
-    learner.set_params(**kept, **({"budget": 5} if form == "dual" else {}))
+    learner.set_params(**{**kept, "budget": 5 if form == "dual" else None})
     np.testing.assert_array_equal(learner.decision_function(stream.X, stream.task), before)
     learner.partial_fit(stream.X, stream.y, stream.task)
     if form == "dual":

@@ -23,7 +23,7 @@ from shoal.online._gram import FACTOR, Gram, P
 from shoal.online._shared_steps import finite_steps, norm_code
 from shoal.online._support import ROWS, STORED, Support, SupportLearner, append, compare
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import TASKS, add, dot_all, jit, open_round, padded, squared_norm
+from shoal.ops import TASKS, add, dot_all, jit, leaf_in_order, open_round, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 AUTO = 0.0
@@ -66,12 +66,23 @@ def prepare(settings: Settings, state: State) -> None:
             state.gram.power[k, k] = 1.0
 
 
+@leaf_in_order
+def norm_in_order(rounds: Rounds, row: int) -> float:
+    """||x||^2, summed as `dot_all` sums: when v = x loses x again, the Gram matrix then goes to 0 without a remainder."""
+    dense = rounds.width > 0
+    start = row * rounds.width if dense else rounds.indptr[row]
+    total = 0.0
+    for p in range(rounds.width if dense else rounds.indptr[row + 1] - start):
+        total += rounds.values[start + p] * rounds.values[start + p]
+    return total
+
+
 @jit
 def products(rounds: Rounds, row: int, settings: Settings, state: State, z: FloatArray, room: FloatArray) -> float:
     """z <- V^T x for all tasks; <x, x> is returned."""
     if settings.kernel.kind == LINEAR:
         dot_all(rounds, row, state.weights, z)
-        return squared_norm(rounds, row)
+        return norm_in_order(rounds, row)
     n = state.support.extent[STORED]
     room[:n] = 1.0
     norm = compare(rounds, row, settings.kernel, state.support, room)
@@ -83,12 +94,21 @@ def products(rounds: Rounds, row: int, settings: Settings, state: State, z: Floa
 
 @jit
 def margin(state: State, k: int, z: FloatArray) -> float:
-    """<w_k, x> = factor sum_j G^(p-1)[k, j] z_j; 0 for an unseen task, whose v is 0."""
+    """<w_k, x> = sum_j factor G^(p-1)[k, j] z_j; 0 for an unseen task, whose v is 0.
+
+    Factor and power make numbers of at most 1; the power alone may be 1e38 and carry <v, x> out of range.
+    """
     f = 0.0
     if k >= 0:
         for j in range(state.clock[TASKS]):
-            f += state.gram.power[k, j] * z[j]
-    return float(f * state.gram.form[FACTOR])
+            f += relation(state, k, j) * z[j]
+    return f
+
+
+@leaf_in_order
+def relation(state: State, j: int, k: int) -> float:
+    """tr(G^p)^(1/p-1) G^(p-1)[j, k]."""
+    return float(state.gram.form[FACTOR] * state.gram.power[j, k])
 
 
 @jit
