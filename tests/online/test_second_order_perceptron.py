@@ -16,7 +16,6 @@ from tests.twins import multitask_perceptron as matrices
 from tests.twins import second_order as twin
 
 from shoal import SecondOrderPerceptron, relations
-from shoal.online import _second_order_dual as dual
 
 FORMS = ["dual", "primal"]
 
@@ -128,6 +127,16 @@ def test_the_factor_stays_what_it_is_over_1e5_rounds_with_a_budget() -> None:
     learner = SecondOrderPerceptron(kernel="rbf", gamma=0.05, budget=25).add_tasks(range(K)).partial_fit(X, y, task)
     assert learner.n_updates_ > 10_000
     assert_factor_fits(learner, twin.rbf(0.05), 1e-12)
+
+
+def test_the_dual_factor_stays_positive_definite_over_1e5_rounds() -> None:
+    """Every mistake stays in it, rows nearly in one plane among them: G alone is far from definite."""
+    X, y, task = long_noisy_stream(K, 6)
+    X[:, 0] = X[:, 1] + 1e-7 * X[:, 0]
+    y = np.where(X[:, 2] + 0.1 * X[:, 3] * (task - 2) >= 0, 1.0, -1.0)
+    learner = SecondOrderPerceptron().add_tasks(range(K)).partial_fit(X, y, task)
+    assert learner.n_updates_ == len(learner.support_) > 200
+    assert_factor_fits(learner, twin.linear, 1e-11)
 
 
 def test_the_primal_factor_stays_positive_definite_over_1e5_rounds() -> None:

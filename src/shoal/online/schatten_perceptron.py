@@ -68,7 +68,7 @@ def prepare(settings: Settings, state: State) -> None:
 
 @leaf_in_order
 def norm_in_order(rounds: Rounds, row: int) -> float:
-    """||x||^2, summed as `dot_all` sums: when v = x loses x again, the Gram matrix then goes to 0 without a remainder."""
+    """||x||^2, summed as `dot_all` sums: when v = x loses x again, nothing remains in the Gram matrix."""
     dense = rounds.width > 0
     start = row * rounds.width if dense else rounds.indptr[row]
     total = 0.0
@@ -220,6 +220,9 @@ class SchattenPerceptron(Classifier, SupportLearner):
     >>> for p in (1, 2, "auto"):
     ...     decisions = SchattenPerceptron(p=p).test_then_train(X, y, task)
     ...     print(f"p {p!s:4} error {((decisions >= 0) != (y > 0)).mean():.3f}")
+    p 1    error 0.209
+    p 2    error 0.107
+    p auto error 0.094
     """
 
     simultaneous: ClassVar[bool] = True

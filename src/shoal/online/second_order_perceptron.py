@@ -81,12 +81,19 @@ class SecondOrderPerceptron(Classifier, SupportLearner):
 
     Examples
     --------
+    One feature is 20 times as large as the others.
+
+    >>> import numpy as np
     >>> from shoal import MultitaskPerceptron, SecondOrderPerceptron
     >>> from shoal.datasets import make_related_tasks
     >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
-    >>> for learner in (MultitaskPerceptron(), SecondOrderPerceptron(), SecondOrderPerceptron(budget=100)):
-    ...     decisions = learner.test_then_train(data.X, data.y, data.task)
+    >>> X = data.X * np.append(20.0, np.ones(29))
+    >>> for learner in (MultitaskPerceptron(), SecondOrderPerceptron(), SecondOrderPerceptron(budget=300)):
+    ...     decisions = learner.test_then_train(X, data.y, data.task)
     ...     print(f"{learner!s:33} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    MultitaskPerceptron()             error 0.320
+    SecondOrderPerceptron()           error 0.189
+    SecondOrderPerceptron(budget=300) error 0.204
     """
 
     def __init__(

@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal import relations
 from shoal.relations import Given
-from shoal.theory._stream import comparator_matrix, hinge, in_order_of, stream_table
+from shoal.theory._stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
 from shoal.theory.perceptron import task_complexity
 
 
@@ -74,6 +74,8 @@ def second_order_mistake_bound(
     ...         comparator, data.X, data.y, data.task, relation=relation, mistaken=mistaken, tasks=range(10)
     ...     )
     ...     print(f"{relation:12} {mistaken.sum()} mistakes, at most {bound:.0f}")
+    independent  446 mistakes, at most 538
+    pairwise     267 mistakes, at most 303
     """
     U, resolved = comparator_matrix(comparator), relations.resolve(relation)
     if not (a > 0 and math.isfinite(a)):
@@ -81,10 +83,8 @@ def second_order_mistake_bound(
     if isinstance(resolved, Given):
         U, tasks = in_order_of(resolved.tasks, U, tasks), resolved.tasks
     rows, signs, columns = stream_table(X, y, task, len(U), tasks)
-    mistaken = np.asarray(mistaken)
-    if mistaken.dtype != bool or mistaken.shape != signs.shape:
-        raise ValueError(f"mistaken must hold one bool per row: expected {len(signs)}, got shape {mistaken.shape}")
-    rows, signs, columns = rows[np.flatnonzero(mistaken)], signs[mistaken], columns[mistaken]
+    wrong = mistaken_rows(mistaken, len(signs))
+    rows, signs, columns = rows[wrong], signs[wrong], columns[wrong]
     products = rows @ rows.T
     G = (products.toarray() if hasattr(products, "toarray") else products) / a
     G *= resolved.rates(len(U))[np.ix_(columns, columns)]
