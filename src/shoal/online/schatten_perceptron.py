@@ -23,7 +23,7 @@ from shoal.online._gram import FACTOR, Gram, P
 from shoal.online._shared_steps import finite_steps, norm_code
 from shoal.online._support import ROWS, STORED, Support, SupportLearner, append, compare
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import TASKS, add, dot_all, jit, leaf_in_order, open_round, padded
+from shoal.ops import TASKS, add, dot_all, jit, leaf, leaf_in_order, open_round, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 AUTO = 0.0
@@ -77,7 +77,7 @@ def norm_in_order(rounds: Rounds, row: int) -> float:
     return total
 
 
-@jit
+@leaf
 def products(rounds: Rounds, row: int, settings: Settings, state: State, z: FloatArray, room: FloatArray) -> float:
     """z <- V^T x for all tasks; <x, x> is returned."""
     if settings.kernel.kind == LINEAR:
@@ -92,7 +92,7 @@ def products(rounds: Rounds, row: int, settings: Settings, state: State, z: Floa
     return norm
 
 
-@jit
+@leaf
 def margin(state: State, k: int, z: FloatArray) -> float:
     """<w_k, x> = sum_j factor G^(p-1)[k, j] z_j; 0 for an unseen task, whose v is 0.
 
@@ -149,7 +149,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             _gram.finish(state.gram, K)
 
 
-@jit
+@leaf
 def move(rounds: Rounds, row: int, c: float, settings: Settings, state: State) -> None:
     """v_k <- v_k + c x."""
     k = rounds.task[row]
