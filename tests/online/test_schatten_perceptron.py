@@ -150,16 +150,20 @@ def test_flipping_all_labels_flips_all_weights(seed: int, p: float, norm: str) -
 
 
 @pytest.mark.parametrize("shared_loss", LOSSES)
-@given(data=st.data())
-def test_any_finite_rows_keep_the_model_finite(shared_loss, data) -> None:
+@given(data=st.data(), n_tasks=st.sampled_from([1, 4]), kernel=st.sampled_from(["linear", "rbf", linear_kernel]))
+def test_any_finite_rows_keep_the_model_finite(shared_loss, data, n_tasks: int, kernel) -> None:
     sizes = st.sampled_from([0.0, 1e-150, 1e-9, 1.0, -1e9, 1e150, -1e150])
-    X = np.array(data.draw(st.lists(sizes, min_size=36, max_size=36))).reshape(12, 3)
+    rows = st.lists(st.lists(sizes, min_size=3, max_size=3), min_size=1, max_size=12)
+    X = np.resize(data.draw(rows), (12, 3))  # one row: all are equal
     y = np.array(data.draw(st.lists(st.sampled_from([-1, 1]), min_size=12, max_size=12)))
-    p = data.draw(st.sampled_from([1, 2, 3, 64, 1.5, 40.5]))
-    learner = SchattenPerceptron(p=p, shared_loss=shared_loss)
-    decisions = learner.test_then_train(X, y, np.tile(np.arange(4), 3))
+    p = data.draw(st.sampled_from(["auto", 1, 2, 3, 64, 1.5, 40.5]))
+    task = np.arange(12) % n_tasks
+    learner = SchattenPerceptron(p=p, shared_loss=shared_loss, kernel=kernel)
+    decisions = learner.test_then_train(X, y, task)
     assert np.isfinite(decisions).all()
-    assert np.isfinite(learner.coef_).all()
+    assert np.isfinite(learner.decision_function(X, task)).all()
+    assert np.isfinite(learner.relation_).all()
+    assert kernel != "linear" or np.isfinite(learner.coef_).all()
 
 
 def test_500_tasks_and_equal_labels() -> None:
@@ -171,15 +175,19 @@ def test_500_tasks_and_equal_labels() -> None:
         assert_close(learner.coef_, W.T, 1e-10)
 
 
-def test_the_gram_matrix_stays_true_over_many_rounds() -> None:
+@pytest.mark.parametrize("p", [3, 8])
+def test_the_gram_matrix_stays_true_and_definite_over_1e5_rounds(p: int) -> None:
     rng = np.random.default_rng(0)
-    X, task = rng.normal(size=(20000, 5)), rng.integers(10, size=20000)
-    y = rng.choice([-1, 1], size=20000)  # noise: half of all rows are mistakes
-    learner = SchattenPerceptron(p=3).fit(X, y, task, rounds=np.arange(20000))
-    V, gram = learner._state.weights[:5, :10], learner._state.gram
-    assert learner.n_updates_ > 8000
-    assert_close(gram.form[SCALE] * gram.products[:10, :10], V.T @ V, 1e-10)
-    assert_close(learner.coef_, twin.gradient(V, 3).T, 1e-9)
+    X, task = rng.normal(size=(100_000, 12)), rng.integers(10, size=100_000)
+    y = rng.choice([-1, 1], size=100_000)  # noise: half of all rows are mistakes
+    learner = SchattenPerceptron(p=p).fit(X, y, task, rounds=np.arange(100_000))
+    V, gram = learner._state.weights[:12, :10], learner._state.gram
+    assert learner.n_updates_ > 40_000
+    G = gram.form[SCALE] * gram.products[:10, :10]
+    assert_close(G, V.T @ V, 1e-10)
+    assert_close(np.linalg.eigvalsh(G), np.linalg.eigvalsh(V.T @ V), 1e-10)
+    assert np.linalg.eigvalsh(G).min() > 0.0
+    assert_close(learner.coef_, twin.gradient(V, p).T, 1e-9)
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])

@@ -24,7 +24,6 @@ SCALE: Final = 1
 FACTOR: Final = 2
 STEPS: Final = 3
 DRIFT: Final = 4.0  # how far the trace may be from the scale
-CANCELLED: Final = 1e-16  # below this share of what they came from, numbers are rounding errors
 
 
 class Gram(NamedTuple):
@@ -107,36 +106,38 @@ def fractional_power(G: FloatArray, exponent: float, out: FloatArray) -> None:
 
 @leaf
 def settle(gram: Gram, K: int) -> None:
-    """The factor tr(G^p)^(1/p-1) of grad (1/2)||V||_{S_2p}^2 = tr(G^p)^(1/p-1) V G^(p-1), for G/scale."""
-    total, p = 0.0, gram.form[P]
+    """The factor tr(G^p)^(1/p-1) of grad (1/2)||V||_{S_2p}^2 = tr(G^p)^(1/p-1) V G^(p-1), for G/scale.
+
+    tr(G^p) >= K (tr G / K)^p for any semidefinite G, so what rounding makes of it must not be less.
+    """
+    total, size, p = 0.0, trace(gram, K), gram.form[P]
     for j in range(K):
         for k in range(K):
             total += gram.power[j, k] * gram.products[j, k]
-    gram.form[FACTOR] = 1.0 if p == 1.0 else total ** (1.0 / p - 1.0) if total > 0.0 else 0.0
+    total = max(total, K * (max(size, 0.0) / K) ** p)
+    gram.form[FACTOR] = 1.0 if p == 1.0 else total ** (1.0 / p - 1.0) if size > 0.0 else 0.0
 
 
 @leaf
 def rescale(gram: Gram, K: int, size: float) -> None:
     """Another scale, the power of two at or below the size."""
-    scale = math.ldexp(0.5, math.frexp(size)[1])
-    ratio = gram.form[SCALE] / scale
+    shift = math.frexp(gram.form[SCALE])[1] - math.frexp(size)[1]
     for j in range(K):
         for k in range(K):
-            gram.products[j, k] *= ratio if gram.products[j, k] != 0.0 else 1.0
-    gram.form[SCALE] = scale
+            gram.products[j, k] = math.ldexp(gram.products[j, k], shift)
+    gram.form[SCALE] = math.ldexp(0.5, math.frexp(size)[1])
+    gram.form[STEPS] = K  # the power is multiplied anew when the round is done
 
 
 @jit_apart
 def step(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) -> None:
     """After v_k <- v_k + c x, with z = V^T x before and norm = ||x||^2; a round of steps ends with `finish`."""
-    form, G = gram.form, gram.products
-    p, came_from = form[P], trace(gram, K) * form[SCALE] + c * c * norm
-    size = max(came_from + 2.0 * c * z[k], CANCELLED * came_from)
-    moved = not form[SCALE] / DRIFT <= size <= form[SCALE] * DRIFT
-    if moved or p != math.floor(p):
-        form[STEPS] = K  # the power is multiplied anew when the round is done
-    if moved and size > 0.0:
-        rescale(gram, K, size)
+    form, G, p = gram.form, gram.products, gram.form[P]
+    largest = 2.0 * (trace(gram, K) * form[SCALE] + c * c * norm)  # ||V + M||^2 <= 2 ||V||^2 + 2 ||M||^2
+    if largest > 0.0 and not form[SCALE] / DRIFT <= largest <= form[SCALE] * DRIFT:
+        rescale(gram, K, largest)
+    if p != math.floor(p):
+        form[STEPS] = K
     half = 0.5 * c * c * norm / form[SCALE]
     m = int(p) - 1 if form[STEPS] < K else 0
     e, u = np.zeros((m + 1, K)), np.zeros((m + 1, K))  # line i: (G/scale)^i e_k and (G/scale)^i u
@@ -174,7 +175,10 @@ def grow_power(gram: Gram, K: int, e: FloatArray, u: FloatArray, room: FloatArra
 
 @leaf
 def finish(gram: Gram, K: int) -> None:
-    """Bring power and factor up to date after the steps of a round."""
+    """Bring scale, power and factor up to date after the steps of a round."""
+    size = trace(gram, K)
+    if 0.0 < size < 1.0 / DRIFT:
+        rescale(gram, K, size * gram.form[SCALE])
     if gram.form[P] > 1.0 and gram.form[STEPS] >= K:
         refresh(gram, K, gram.form[P])
     else:
