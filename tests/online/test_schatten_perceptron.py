@@ -213,9 +213,7 @@ def test_forgetting_is_never_having_had_the_sum() -> None:
         learner = SchattenPerceptron(p=p).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
         V = learner._state.weights[:7, :5].copy()
         learner.forget_task(2)
-        kept = [i for i, k in enumerate([*range(2), *range(3, 5)])]
         assert learner.tasks_ == [0, 1, 3, 4]
-        assert len(kept) == 4
         assert_close(learner.coef_, twin.gradient(V[:, [0, 1, 3, 4]], p).T, 1e-9)
 
 
