@@ -68,6 +68,8 @@ def progressive_validate(
 ) -> Any:
     """Run learners over a stream, answering each row before it is learnt.
 
+    Learners that ask for labels (`LabelQuery`) are scored on all rows, whether they asked or not; `n_queries` counts.
+
     Parameters
     ----------
     learners : learner, or dict of name -> learner
@@ -194,6 +196,7 @@ class Race:
             window=board.window,
             history=self.history[name],
             n_updates=n_updates,
+            n_queries=runner.queries(),
             wall_seconds=runner.wall_seconds,
             cpu_seconds=runner.cpu_seconds,
             learner=runner.learner,

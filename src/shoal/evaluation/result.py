@@ -61,6 +61,7 @@ class Evaluation:
     window: int = 0
     history: list[Checkpoint] = field(default_factory=list)
     n_updates: int = 0
+    n_queries: int | None = None  # labels asked for, by learners that choose; the scores are over all rows
     wall_seconds: float = 0.0  # spent in this learner, compiling or loading compiled code included
     cpu_seconds: float = 0.0
     learner: Any = None
@@ -106,6 +107,8 @@ class Evaluation:
             f"{self.rows:,} rows of {self.tasks:,} tasks, {self.n_updates:,} updates, "
             f"{self.wall_seconds:.2f} s ({self.cpu_seconds:.2f} s CPU)"
         )
+        if self.n_queries is not None:
+            summary += f", {self.n_queries:,} labels asked for ({self.n_queries / self.rows:.1%})"
         return "\n".join([*self._progress(), "", *self._table(), summary, *self.notes])
 
     def _progress(self) -> list[str]:

@@ -39,6 +39,7 @@ class Runner:
         self._width = 0
         self._updates_before = self._task_updates() if self._is_fitted() else {}
         self._n_updates_before = int(learner.n_updates_) if self._is_fitted() else 0
+        self._n_queries_before = self._n_queries() or 0
 
     def run(self, piece: Piece) -> FloatArray:
         """Answers (n,) to a piece, each given before its row is learnt."""
@@ -120,3 +121,12 @@ class Runner:
         before = self._updates_before
         per_task = {task: count - before.get(task, 0) for task, count in self._task_updates().items()}
         return int(self.learner.n_updates_) - self._n_updates_before, per_task
+
+    def _n_queries(self) -> int | None:
+        count = getattr(self.learner, "n_queries_", None)  # only learners that choose their labels have it
+        return None if count is None else int(count)
+
+    def queries(self) -> int | None:
+        """Labels asked for during the run; None if the learner takes all."""
+        count = self._n_queries()
+        return None if count is None else count - self._n_queries_before

@@ -6,6 +6,9 @@ from .perceptron import optimal_sharing as optimal_sharing
 from .perceptron import perceptron_mistake_bound as perceptron_mistake_bound
 from .perceptron import task_complexity as task_complexity
 from .romco import romco_regret_bound as romco_regret_bound
+from .schatten import schatten_loss_bound as schatten_loss_bound
+from .schatten import schatten_mistake_bound as schatten_mistake_bound
+from .second_order import second_order_mistake_bound as second_order_mistake_bound
 from .shared_loss import shared_loss_bound as shared_loss_bound
 
 __all__ = [
@@ -16,6 +19,9 @@ __all__ = [
     "p_norm_mistake_bound",
     "perceptron_mistake_bound",
     "romco_regret_bound",
+    "schatten_loss_bound",
+    "schatten_mistake_bound",
+    "second_order_mistake_bound",
     "shared_loss_bound",
     "task_complexity",
 ]

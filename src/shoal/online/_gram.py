@@ -1,0 +1,185 @@
+"""The Gram matrix G = V^T V of tasks' weights and its power G^(p-1), kept up to date without V.
+
+A step v_k <- v_k + c x changes G by e_k u^T + u e_k^T with u = c V^T x + (c^2/2) ||x||^2 e_k, and hence, m = p - 1,
+
+    G'^m - G^m = sum_{i < m}  (G'^i e_k) (G^(m-1-i) u)^T + (G'^i u) (G^(m-1-i) e_k)^T,
+
+which takes O(K^2 p) instead of the O(K^3) of a product. The power is multiplied anew after K steps, or when the trace
+has moved far, so that rounding does not add up. What is kept is G / scale, scale a power of two near the trace: the
+gradient tr(G^p)^(1/p-1) V G^(p-1) does not depend on it, and powers neither over- nor underflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from shoal.ops import jit_apart, leaf
+from shoal.rounds import FloatArray
+
+P: Final = 0  # positions in `form`
+SCALE: Final = 1
+FACTOR: Final = 2
+STEPS: Final = 3
+DRIFT: Final = 4.0  # how far the trace may be from the scale
+
+
+class Gram(NamedTuple):
+    """What the tasks' weights are to each other."""
+
+    products: FloatArray  # (tasks, tasks) G/scale
+    power: FloatArray  # (tasks, tasks) (G/scale)^(p-1)
+    form: FloatArray  # (4,) p, scale, the factor tr((G/scale)^p)^(1/p-1), steps since the power was fresh
+
+
+def empty(n_tasks: int) -> Gram:
+    """That of V = 0."""
+    return Gram(np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)), np.array([0.0, 1.0, 0.0, 0.0]))
+
+
+@leaf
+def trace(gram: Gram, K: int) -> float:
+    """tr G / scale."""
+    total = 0.0
+    for k in range(K):
+        total += gram.products[k, k]
+    return total
+
+
+@leaf
+def apply(gram: Gram, K: int, v: FloatArray, out: FloatArray) -> None:
+    """out <- (G/scale) v."""
+    for j in range(K):
+        total = 0.0
+        for k in range(K):
+            total += gram.products[j, k] * v[k]
+        out[j] = total
+
+
+@leaf
+def multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
+    """out <- A B; in one order of sums on every machine, which a BLAS does not promise."""
+    n = len(out)
+    for i in range(n):
+        for k in range(n):
+            out[i, k] = 0.0
+        for j in range(n):
+            for k in range(n):
+                out[i, k] += A[i, j] * B[j, k]
+
+
+@jit_apart
+def refresh(gram: Gram, K: int, p: float) -> None:
+    """(G/scale)^(p-1) anew: by products for whole p, by eigenvalues else."""
+    gram.form[P], gram.form[STEPS] = p, 0.0
+    G, power, room = np.empty((K, K)), np.zeros((K, K)), np.empty((K, K))
+    for j in range(K):
+        power[j, j] = 1.0  # G^0
+        for k in range(K):
+            G[j, k] = gram.products[j, k]
+    if p != math.floor(p):
+        fractional_power(G, p - 1.0, power)
+    else:
+        for _ in range(int(p) - 1):
+            multiply(power, G, room)
+            power, room = room, power
+    for j in range(K):
+        for k in range(K):
+            gram.power[j, k] = power[j, k]
+    settle(gram, K)
+
+
+@jit_apart
+def fractional_power(G: FloatArray, exponent: float, out: FloatArray) -> None:
+    """out <- G^exponent of a semidefinite G."""
+    K = len(G)
+    values, vectors = np.linalg.eigh(G)
+    for j in range(K):
+        for k in range(K):
+            out[j, k] = 0.0
+            # v_k = 0 makes w_k = 0, not a rounding error whose sign would predict
+            for i in range(K if G[j, j] > 0.0 and G[k, k] > 0.0 else 0):
+                out[j, k] += vectors[j, i] * max(0.0, values[i]) ** exponent * vectors[k, i]
+
+
+@leaf
+def settle(gram: Gram, K: int) -> None:
+    """The factor tr(G^p)^(1/p-1) of grad (1/2)||V||_{S_2p}^2 = tr(G^p)^(1/p-1) V G^(p-1), for G/scale.
+
+    tr(G^p) >= K (tr G / K)^p for any semidefinite G, so what rounding makes of it must not be less.
+    """
+    total, size, p = 0.0, trace(gram, K), gram.form[P]
+    for j in range(K):
+        for k in range(K):
+            total += gram.power[j, k] * gram.products[j, k]
+    total = max(total, K * (max(size, 0.0) / K) ** p)
+    gram.form[FACTOR] = 1.0 if p == 1.0 else total ** (1.0 / p - 1.0) if size > 0.0 else 0.0
+
+
+@leaf
+def rescale(gram: Gram, K: int, size: float) -> None:
+    """Another scale, the power of two at or below the size."""
+    shift = math.frexp(gram.form[SCALE])[1] - math.frexp(size)[1]
+    for j in range(K):
+        for k in range(K):
+            gram.products[j, k] = math.ldexp(gram.products[j, k], shift)
+    gram.form[SCALE] = math.ldexp(0.5, math.frexp(size)[1])
+    gram.form[STEPS] = K  # the power is multiplied anew when the round is done
+
+
+@jit_apart
+def step(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) -> None:
+    """After v_k <- v_k + c x, with z = V^T x before and norm = ||x||^2; a round of steps ends with `finish`."""
+    form, G, p = gram.form, gram.products, gram.form[P]
+    largest = 2.0 * (trace(gram, K) * form[SCALE] + c * c * norm)  # ||V + M||^2 <= 2 ||V||^2 + 2 ||M||^2
+    if largest > 0.0 and not form[SCALE] / DRIFT <= largest <= form[SCALE] * DRIFT:
+        rescale(gram, K, largest)
+    if p != math.floor(p):
+        form[STEPS] = K
+    half = 0.5 * c * c * norm / form[SCALE]
+    m = int(p) - 1 if form[STEPS] < K else 0
+    e, u = np.zeros((m + 1, K)), np.zeros((m + 1, K))  # line i: (G/scale)^i e_k and (G/scale)^i u
+    if m > 0:
+        e[0, k], u[0, k] = 1.0, half
+        for j in range(K):
+            u[0, j] += c * z[j] / form[SCALE]
+    for i in range(m - 1):
+        apply(gram, K, e[i], e[i + 1])
+        apply(gram, K, u[i], u[i + 1])
+    for j in range(K):
+        G[k, j] += c * z[j] / form[SCALE]
+        G[j, k] += c * z[j] / form[SCALE]
+    G[k, k] += 2.0 * half
+    if m > 0:
+        form[STEPS] += 1.0
+        grow_power(gram, K, e, u, np.zeros((4, K)))
+
+
+@leaf
+def grow_power(gram: Gram, K: int, e: FloatArray, u: FloatArray, room: FloatArray) -> None:
+    """power += sum_{i < m} (G'^i e_k) (G^(m-1-i) u)^T + (G'^i u) (G^(m-1-i) e_k)^T; G' is there, G in the lines."""
+    m = len(e) - 1
+    for j in range(K):
+        room[0, j], room[1, j] = e[0, j], u[0, j]
+    for i in range(m):
+        now, then = 2 * (i % 2), 2 * ((i + 1) % 2)
+        new_e, new_u, old_e, old_u = room[now], room[now + 1], e[m - 1 - i], u[m - 1 - i]
+        for a in range(K):
+            for b in range(K):
+                gram.power[a, b] += new_e[a] * old_u[b] + new_u[a] * old_e[b]
+        apply(gram, K, new_e, room[then])
+        apply(gram, K, new_u, room[then + 1])
+
+
+@leaf
+def finish(gram: Gram, K: int) -> None:
+    """Bring scale, power and factor up to date after the steps of a round."""
+    size = trace(gram, K)
+    if 0.0 < size < 1.0 / DRIFT:
+        rescale(gram, K, size * gram.form[SCALE])
+    if gram.form[P] > 1.0 and gram.form[STEPS] >= K:
+        refresh(gram, K, gram.form[P])
+    else:
+        settle(gram, K)

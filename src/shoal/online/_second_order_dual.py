@@ -1,0 +1,140 @@
+"""Second-order Perceptron in dual form (Cavallanti et al. 2010, section 4.2.1): K classifiers on one set of rows.
+
+With G[r, s] = B[i_r, i_s] k(x_r, x_s) over the rows kept and k_s = B[i_s, i] k(x_s, x), eq. 11 is
+
+    beta = (a I + G)^-1 y,   f = a beta.k / delta,   delta = a + k(x, x) - k (a I + G)^-1 k
+
+(delta > 0, so the sign is that of beta.k). The inverse is kept as its triangular factor U, U^T U = a I + G: an
+update costs the same O(s^2), and to drop a row is to add what it held, where an inverse would have to subtract.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal import losses
+from shoal.kernels import Kernel
+from shoal.online._factor import remove_first, solve, solve_transposed, squared_length
+from shoal.online._rates import Rates, rates_with
+from shoal.online._support import ROWS, STORED, Support, append, compare, drop_oldest
+from shoal.ops import TASKS, jit, jit_apart, leaf, leaf_apart, open_round
+from shoal.rounds import FloatArray, IntArray, Rounds
+
+
+class Settings(NamedTuple):
+    """Hyper-parameters."""
+
+    a: float
+    rates: Rates
+    kernel: Kernel
+    budget: int
+
+
+class State(NamedTuple):
+    """The rows of all mistakes serve every task."""
+
+    support: Support
+    factor: FloatArray  # (rows, rows) U
+    whitened: FloatArray  # (rows,) U^-T y
+    dual: FloatArray  # (rows,) beta
+    updates: IntArray  # (tasks,)
+    clock: IntArray  # (2,) tasks, rounds
+
+
+@jit_apart
+def compare_all(rounds: Rounds, row: int, settings: Settings, state: State, k: FloatArray) -> tuple[float, float]:
+    """beta.k and k(x, x); fills k."""
+    support = state.support
+    n = support.extent[STORED]
+    own = rates_with(settings.rates, state.clock[TASKS], rounds.task[row], support.task, n, k)
+    own *= compare(rounds, row, settings.kernel, support, k)
+    total = 0.0
+    for s in range(n):
+        total += state.dual[s] * k[s]
+    return total, own
+
+
+@leaf
+def delta(a: float, own: float, n: int, v: FloatArray) -> float:
+    """a + k(x, x) - ||v||^2 with v = U^-T k; at least what the rounding of so many terms leaves uncertain.
+
+    (That floor is below 1e-9 of k(x, x): it only decides where k(x, x) is so large that a is lost beside it.)
+    """
+    uncertain = 16.0 * (n + 16.0) * 2.0**-52
+    return max(a + own - squared_length(v, 0, n), uncertain * (a + own))
+
+
+@jit_apart
+def scaled(total: float, own: float, settings: Settings, state: State, k: FloatArray) -> float:
+    """f = a beta.k / delta (eq. 11); uses up k."""
+    n = state.support.extent[STORED]
+    solve_transposed(state.factor, 0, n, k)
+    return settings.a * (total / delta(settings.a, own, n, k))
+
+
+@leaf_apart
+def border(state: State, n: int, a: float, own: float, y: float, v: FloatArray) -> None:
+    """Give U the row and column of one more row, v = k on entry."""
+    U = state.factor
+    solve_transposed(U, 0, n, v)
+    root = math.sqrt(delta(a, own, n, v))
+    total = 0.0
+    for s in range(n):
+        U[s, n] = v[s]
+        total += v[s] * state.whitened[s]
+    U[n, n] = root
+    state.whitened[n] = (y - total) / root
+
+
+@jit
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    k = np.empty(len(state.support.y))
+    for row in range(len(decisions)):
+        total, own = compare_all(rounds, row, settings, state, k)
+        decisions[row] = scaled(total, own, settings, state, k)
+
+
+@jit
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    support = state.support
+    k, v = np.empty(len(support.y)), np.empty(len(support.y))
+    for r in range(len(rounds.starts) - 1):
+        first, last = open_round(rounds, r, state.clock)
+        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
+            for row in range(first, last):
+                total, own = compare_all(rounds, row, settings, state, k)
+                decisions[row] = scaled(total, own, settings, state, k)
+        for row in range(first, last):
+            total, own = compare_all(rounds, row, settings, state, k)
+            if len(decisions) > 0 and last - first == 1:
+                v[:] = k
+                decisions[row] = scaled(total, own, settings, state, v)
+            if losses.is_mistake(total, rounds.y[row]):
+                n = support.extent[STORED]
+                while n >= settings.budget:
+                    remove_first(state.factor, state.whitened, n, v)
+                    drop_oldest(settings.kernel, support)
+                    n -= 1
+                    for s in range(n):
+                        k[s] = k[s + 1]
+                border(state, n, settings.a, own, rounds.y[row], k)
+                append(rounds, row, settings.kernel, support)
+                solve(state.factor, n + 1, state.whitened, state.dual)
+                state.updates[rounds.task[row]] += 1
+            support.extent[ROWS] += 1
+
+
+@jit
+def factorise(settings: Settings, state: State, n_tasks: int, gram: FloatArray) -> None:
+    """U, U^-T y and beta anew, from the kernels between the rows kept and the rates of this many tasks."""
+    support = state.support
+    v = np.empty(len(gram))
+    for n in range(len(gram)):
+        own = rates_with(settings.rates, n_tasks, support.task[n], support.task, n, v)
+        for s in range(n):
+            v[s] *= gram[n, s]
+        border(state, n, settings.a, own * gram[n, n], support.y[n], v)
+    solve(state.factor, len(gram), state.whitened, state.dual)

@@ -1,0 +1,200 @@
+"""Second-order Perceptron in primal form (Cavallanti et al. 2010, figure 2), for small (tasks x features).
+
+In the coordinates of the weights, with phi = e_i (x) x, J = a A (x) I + sum phi_s phi_s^T over the mistakes and
+g = sum y_s phi_s:
+
+    q = phi^T J^-1 phi,   f = (J^-1 g).phi / (1 + q);   on a mistake  J <- J + phi phi^T,  g <- g + y phi
+
+J is kept as its triangular factor U, U^T U = J, and g as U^-T g: a mistake is one row of rotations. Tasks that are
+pooled are one model with A = K.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal import losses, relations
+from shoal.online._factor import rotate_in, solve, solve_transposed, squared_length
+from shoal.online._rates import UNSEEN, Rates, shares
+from shoal.ops import TASKS, add, dot, jit, jit_apart, leaf, leaf_apart, open_round, squared_norm
+from shoal.rounds import FloatArray, IntArray, Rounds
+
+LARGEST = 10_000  # rows of U, 800 MB
+
+
+class Settings(NamedTuple):
+    """Hyper-parameters."""
+
+    a: float
+    rates: Rates
+    pooled: bool
+
+
+class State(NamedTuple):
+    """A model a task, or one if tasks are pooled."""
+
+    factor: FloatArray  # (models, features, models, features) U
+    whitened: FloatArray  # (models, features) U^-T g
+    weights: FloatArray  # (models, features) J^-1 g
+    prior: FloatArray  # (models, models) a A
+    updates: IntArray  # (tasks,)
+    clock: IntArray  # (2,) tasks, rounds
+
+
+@leaf
+def n_models(settings: Settings, state: State) -> int:
+    """Models that exist."""
+    return 1 if settings.pooled else state.clock[TASKS]
+
+
+@leaf_apart
+def look(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
+    """(J^-1 g).phi. An unseen task under a constant relation is expected at (1 - a)/K of the sum of all weights,
+    under a given one it is their mean."""
+    if settings.pooled:
+        return dot(rounds, row, state.weights[0])
+    if rounds.task[row] != UNSEEN:
+        return dot(rounds, row, state.weights[rounds.task[row]])
+    total = 0.0
+    for k in range(state.clock[TASKS]):
+        total += dot(rounds, row, state.weights[k])
+    return total * part_of_unseen(settings, state)
+
+
+@leaf
+def part_of_unseen(settings: Settings, state: State) -> float:
+    """What an unseen task's weights hold of each known task's."""
+    if len(settings.rates.mean) > 0:
+        return 1.0 / len(settings.rates.mean)
+    return shares(settings.rates, state.clock[TASKS])[1]
+
+
+@leaf_apart
+def spread(rounds: Rounds, row: int, settings: Settings, state: State, phi: FloatArray) -> tuple[int, float]:
+    """phi <- the row in the coordinates of all weights; its first entry that may not be zero is returned, and how
+    much an unseen task's weights vary beside those of the known ones."""
+    task, d = rounds.task[row], state.weights.shape[1]
+    phi[:] = 0.0
+    if settings.pooled or task != UNSEEN:
+        model = 0 if settings.pooled else task
+        add(rounds, row, 1.0, phi[model * d : (model + 1) * d])
+        return model * d, 0.0
+    part, n_tasks = part_of_unseen(settings, state), state.clock[TASKS]
+    for k in range(n_tasks):
+        add(rounds, row, part, phi[k * d : (k + 1) * d])
+    if len(settings.rates.mean) > 0:
+        return 0, 0.0
+    own, shared = shares(settings.rates, n_tasks)
+    return 0, (own + shared - n_tasks * shared * shared) / settings.a * squared_norm(rounds, row)
+
+
+@jit_apart
+def scaled(total: float, rounds: Rounds, row: int, settings: Settings, state: State, phi: FloatArray) -> float:
+    """f = (J^-1 g).phi / (1 + q)."""
+    n = n_models(settings, state) * state.weights.shape[1]
+    first, beside = spread(rounds, row, settings, state, phi[:n])
+    solve_transposed(square(state), first, n, phi)
+    return total / (1.0 + beside + squared_length(phi, first, n))
+
+
+@jit
+def square(state: State) -> FloatArray:
+    """U as a matrix."""
+    n = state.weights.size
+    return state.factor.reshape((n, n))
+
+
+@jit
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    phi = np.empty(state.weights.size)
+    for row in range(len(decisions)):
+        decisions[row] = scaled(look(rounds, row, settings, state), rounds, row, settings, state, phi)
+
+
+@jit
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    phi = np.empty(state.weights.size)
+    for r in range(len(rounds.starts) - 1):
+        first, last = open_round(rounds, r, state.clock)
+        n = n_models(settings, state) * state.weights.shape[1]
+        if len(decisions) > 0:  # the whole round is decided before any of it is learnt
+            for row in range(first, last):
+                decisions[row] = scaled(look(rounds, row, settings, state), rounds, row, settings, state, phi)
+        for row in range(first, last):
+            if losses.is_mistake(look(rounds, row, settings, state), rounds.y[row]):
+                start, _ = spread(rounds, row, settings, state, phi[:n])
+                rotate_in(square(state), state.whitened.reshape(-1), start, n, phi, rounds.y[row])
+                solve(square(state), n, state.whitened.reshape(-1), state.weights.reshape(-1))
+                state.updates[rounds.task[row]] += 1
+
+
+@jit_apart
+def tighten(state: State, n_models: int, roots: FloatArray) -> None:
+    """J <- J + (roots^T roots) (x) I: a row of rotations for each root and feature."""
+    d = state.weights.shape[1]
+    n = n_models * d
+    row = np.empty(n)
+    for root in range(len(roots)):
+        for j in range(d):
+            row[:] = 0.0
+            for k in range(n_models):
+                row[k * d + j] = roots[root, k]
+            rotate_in(square(state), state.whitened.reshape(-1), 0, n, row, 0.0)
+    solve(square(state), n, state.whitened.reshape(-1), state.weights.reshape(-1))
+
+
+def allocate(pooled: bool, n_tasks: int, n_features: int, before: State | None) -> State:
+    """Zeros, but for the features to come of the models `before`: they have seen nothing but the prior."""
+    models = 1 if pooled else n_tasks
+    if models * n_features > LARGEST:
+        raise ValueError(
+            f"{models} tasks x {n_features} features are too many for form='primal', whose memory is the square of"
+            " their product; use form='dual'"
+        )
+    shape = (models, n_features)
+    state = State(
+        np.zeros(shape + shape), np.zeros(shape), np.zeros(shape), np.zeros((models, models)),
+        np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
+    )  # fmt: skip
+    if before is not None:
+        live = min(models, len(before.prior) if pooled else int(before.clock[TASKS]))
+        each = np.arange(n_features)
+        state.factor[:live, each, :live, each] = np.linalg.cholesky(before.prior[:live, :live]).T
+    return state
+
+
+def enter(settings: Settings, state: State, relation: Any, n_tasks: int) -> None:
+    """Move from the prior of the tasks so far to that of n_tasks, by adding what it is larger."""
+    old, new = (1, 1) if settings.pooled else (int(state.clock[TASKS]), n_tasks)
+    state.clock[TASKS] = n_tasks
+    A = np.full((1, 1), float(n_tasks)) if settings.pooled else relations.interaction(relation, n_tasks)
+    state.factor[old:new] = 0.0
+    state.factor[:old, :, old:new] = 0.0
+    state.whitened[old:new] = 0.0
+    state.prior[old:new] = 0.0
+    state.prior[:old, old:new] = 0.0
+    values, vectors = np.linalg.eigh(settings.a * A - state.prior[:new, :new])
+    added = values > 1e-12 * np.abs(values).max(initial=0.0)
+    roots = np.sqrt(values[added])[:, None] * vectors[:, added].T
+    state.prior[:new, :new] += roots.T @ roots
+    tighten(state, new, np.ascontiguousarray(roots))
+
+
+def leave(state: State, k: int, n_tasks: int) -> None:
+    """Integrate task k's weights out: the belief about all others stays as it is, and so do their answers."""
+    others = np.delete(np.arange(n_tasks), k)
+    d = state.weights.shape[1]
+    n, rest = n_tasks * d, (n_tasks - 1) * d
+    if not rest:
+        return
+    order = np.append(k, others)
+    U = state.factor[:n_tasks, :, order].reshape(n, n)
+    R: FloatArray = np.linalg.qr(np.column_stack([U, state.whitened[:n_tasks].reshape(n)]), mode="r")  # type: ignore[assignment]
+    R *= np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None]
+    columns = np.arange(d)
+    state.factor[np.ix_(others, columns, others, columns)] = R[d:, d:n].reshape(n_tasks - 1, d, n_tasks - 1, d)
+    state.whitened[others] = R[d:, n].reshape(n_tasks - 1, d)
+    rates = np.linalg.inv(state.prior[:n_tasks, :n_tasks])
+    state.prior[np.ix_(others, others)] = np.linalg.inv(rates[np.ix_(others, others)])

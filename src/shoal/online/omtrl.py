@@ -1,0 +1,308 @@
+"""Online learning of the tasks' relation, OMTRL (Saha, Rai, Venkatasubramanian, Daumé, AISTATS 2011).
+
+On a mistake on (x, y) of task i, every task j moves by its rate,  w_j <- w_j + y B[j, i] x,  as in the multitask
+Perceptron; then the rates B = A^-1 follow the Gram matrix G = W'W of the weights (`_relation_steps` has the others):
+
+    logdet  B <- B + eta_A G,  the minimiser of D_LogDet(A || A_old) + eta_A tr(W A W')
+
+Taken literally, G grows with B and B with G: doubles overflow within a hundred updates. So B is rescaled to trace K
+after each step. W changes with rate matrices of all times, so it is stored, all tasks of a feature together.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.learner import Classifier, Learner
+from shoal.losses import is_mistake
+from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation
+from shoal.online.multitask_perceptron import MultitaskPerceptron
+from shoal.ops import ROUNDS, TASKS, add_to_all, dot, dot_all, jit, jit_apart, padded, squared_norm
+from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.tasks import TaskIndex
+
+USED = 2  # position in the clock
+VANISHED = 1e-100  # a rate below this has underflowed, or will in the Gram matrix
+
+
+class Settings(NamedTuple):
+    """Hyper-parameters."""
+
+    divergence: int
+    eta: float
+    warmup: int
+    literal: bool
+
+
+class State(NamedTuple):
+    """Weights lie feature by feature, all tasks together: a mistake moves all of them."""
+
+    weights: FloatArray  # (features, tasks padded to blocks) W
+    gram: FloatArray  # (tasks, tasks) G = W'W
+    relation: FloatArray  # (tasks, tasks) B
+    log_relation: FloatArray  # (tasks, tasks) log B, empty unless von Neumann
+    sums: FloatArray  # (tasks,) sums of the columns of W, empty unless covariance
+    used: NDArray[np.bool_]  # (features,) rows of W that ever moved, empty unless covariance
+    updates: IntArray  # (tasks,)
+    clock: IntArray  # (3,) tasks, rounds, features used
+
+
+@jit_apart
+def enter(state: State, n_tasks: int, literal: bool) -> None:
+    """New tasks are related to none: B = I, or in the literal rule A = I/K, the old part of A keeping its share."""
+    old = state.clock[TASKS]
+    if n_tasks <= old:
+        return
+    rate = float(n_tasks) if literal else 1.0
+    if literal and old > 0:
+        state.relation[:old, :old] *= n_tasks / old
+        for k in range(min(old, len(state.log_relation))):
+            state.log_relation[k, k] += math.log(n_tasks / old)
+    for k in range(old, n_tasks):
+        start_afresh(state, k, rate)
+    state.clock[TASKS] = n_tasks
+
+
+@jit_apart
+def start_afresh(state: State, k: int, rate: float) -> None:
+    """Task k is related to none and learns at `rate`."""
+    state.relation[k, :] = 0.0
+    state.relation[:, k] = 0.0
+    state.relation[k, k] = rate
+    if len(state.log_relation) > 0:
+        state.log_relation[k, :] = 0.0
+        state.log_relation[:, k] = 0.0
+        state.log_relation[k, k] = math.log(rate)
+
+
+@jit_apart
+def mean_margin(rounds: Rounds, row: int, state: State) -> float:
+    """The mean over all tasks of <w_k, x>."""
+    margins = np.empty(state.weights.shape[1])
+    dot_all(rounds, row, state.weights, margins)
+    n_tasks = state.clock[TASKS]
+    return float(margins[:n_tasks].sum() / max(n_tasks, 1))
+
+
+@jit
+def margin(rounds: Rounds, row: int, state: State) -> float:
+    """<w_i, x>; for an unseen task the mean over all."""
+    k = rounds.task[row]
+    return dot(rounds, row, state.weights[:, k]) if k >= 0 else mean_margin(rounds, row, state)
+
+
+@jit
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    for row in range(len(decisions)):
+        decisions[row] = margin(rounds, row, state)
+
+
+@jit
+def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> None:
+    """What the covariance needs beside G: sums of columns, and which features have weights at all."""
+    dense = rounds.width > 0
+    start = row * rounds.width if dense else rounds.indptr[row]
+    total = 0.0
+    for p in range(rounds.width if dense else rounds.indptr[row + 1] - start):
+        j = p if dense else np.int64(rounds.indices[start + p])
+        total += rounds.values[start + p]
+        if rounds.values[start + p] != 0.0 and not state.used[j]:
+            state.used[j] = True
+            state.clock[USED] += 1
+    for k in range(state.clock[TASKS]):
+        state.sums[k] += step[k] * total
+
+
+@jit_apart
+def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State, z: FloatArray, b: FloatArray) -> None:
+    """w_j <- w_j + y B[j, i] x for all j, and G with it: G + z b' + b z' + ||x||^2 b b', z = W'x, b = y B[:, i]."""
+    i, n = rounds.task[row], state.clock[TASKS]
+    if state.relation[i, i] < VANISHED:  # the relation has no room for a task without weights: let it begin
+        start_afresh(state, i, float(n) if settings.literal else 1.0)
+    for j in range(n):
+        b[j] = rounds.y[row] * state.relation[j, i]
+    dot_all(rounds, row, state.weights, z)
+    for j in range(n):
+        for k in range(j + 1):
+            state.gram[j, k] += z[j] * b[k] + b[j] * z[k] + norm * b[j] * b[k]
+            state.gram[k, j] = state.gram[j, k]
+    add_to_all(rounds, row, b, state.weights)
+    if settings.divergence == COVARIANCE:
+        note_columns(rounds, row, b, state)
+
+
+@jit_apart
+def relate(settings: Settings, state: State) -> bool:
+    """Let B follow G; False if that would leave the range of doubles."""
+    n = state.clock[TASKS]
+    return next_relation(
+        settings.divergence, settings.eta, not settings.literal, state.gram[:n, :n], state.sums, state.clock[USED],
+        state.relation[:n, :n], state.log_relation[:n, :n],
+    )  # fmt: skip
+
+
+@jit
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    z, b = np.zeros(state.weights.shape[1]), np.zeros(state.weights.shape[1])
+    for r in range(len(rounds.starts) - 1):
+        first, last = rounds.starts[r], rounds.starts[r + 1]
+        enter(state, rounds.task[first:last].max() + 1, settings.literal)
+        state.clock[ROUNDS] += 1
+        if len(decisions) > 0:
+            for row in range(first, last):
+                decisions[row] = margin(rounds, row, state)
+        for row in range(first, last):
+            norm = squared_norm(rounds, row)
+            if norm == 0.0 or not is_mistake(margin(rounds, row, state), rounds.y[row]):
+                continue
+            move(rounds, row, norm, settings, state, z, b)
+            state.updates[rounds.task[row]] += 1
+            if state.clock[ROUNDS] > settings.warmup and not relate(settings, state) and settings.literal:
+                raise OverflowError
+
+
+class OMTRL(Classifier):
+    """Perceptrons that learn from each other's mistakes through a relation which is learnt as well.
+
+    On a mistake of task i (ŷ ≠ y) every task j makes the step ``w_j <- w_j + y B[j, i] x``; then B follows the Gram
+    matrix ``G = WᵀW`` of the weights, by `divergence`. Cost O(nnz) to predict, O(nnz K + K²) a mistake, K³ more with
+    "von-neumann" and "batch".
+
+    Parameters
+    ----------
+    divergence : {"logdet", "von-neumann", "covariance", "batch"}
+        "logdet": ``B <- B + eta_A G`` (the papers' OMTLLOG). "von-neumann": ``B <- exp(log B + eta_A G)`` (OMTLVON).
+        "covariance": the covariance of the tasks' weights, over the features that have any, plus 1e-6 I (OMTRL).
+        "batch": ``G^½/tr G^½``, the best B of trace 1 for the present weights.
+    eta_A : float > 0
+        Step of "logdet" and "von-neumann". Search downwards: large values make B a matrix of rank one.
+    warmup : int >= 0
+        The first `warmup` rounds leave B as it is: independent Perceptrons (the papers' EPOCH times T).
+    normalize : {"trace", None}
+        "trace": B is rescaled to trace K after each step. None: the literal rule, which soon overflows.
+
+    Attributes
+    ----------
+    coef_ : (n_tasks, n_features) weights
+    relation_ : (n_tasks, n_tasks) the rates B: on a mistake of task i, task j moves by B[j, i]
+    tasks_, classes_, n_features_in_, feature_names_in_, n_updates_, task_updates_
+
+    Raises
+    ------
+    ValueError
+        On bad input or hyper-parameters; in the literal rule, when B leaves the range of doubles (the model stays as
+        it was before the call).
+
+    Notes
+    -----
+    A new task begins related to none, with rate 1 (literal: K, from A = I/K). A task without weights whose rate the
+    relation has driven to 0 begins anew with its first mistake. Rows without non-zeros teach nothing. An unseen task
+    is answered by the mean of all tasks' weights.
+
+    References
+    ----------
+    Saha, Rai, Venkatasubramanian, Daumé. Online Learning of Multiple Tasks and Their Relationships. AISTATS 2011.
+    "batch": Zhang, Yeung. A Convex Formulation for Learning Task Relationships. UAI 2010.
+
+    Examples
+    --------
+    >>> from shoal import OMTRL
+    >>> from shoal.datasets import make_related_tasks
+    >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
+    >>> for warmup in (2000, 0):  # without and with a relation
+    ...     learner = OMTRL(warmup=warmup)
+    ...     decisions = learner.test_then_train(data.X, data.y, data.task)
+    ...     print(f"warmup {warmup:4} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    warmup 2000 error 0.305
+    warmup    0 error 0.240
+    """
+
+    def __init__(
+        self, *, divergence: str = "logdet", eta_A: float = 1e-3, warmup: int = 0, normalize: str | None = "trace"
+    ) -> None:
+        self.divergence = divergence
+        self.eta_A = eta_A
+        self.warmup = warmup
+        self.normalize = normalize
+
+    def _settings(self) -> Settings:
+        if self.divergence not in DIVERGENCES:
+            raise ValueError(f"divergence must be one of {sorted(DIVERGENCES)}, got {self.divergence!r}")
+        if not (self.eta_A > 0 and math.isfinite(self.eta_A)):
+            raise ValueError(f"eta_A must be a finite number > 0, got {self.eta_A}")
+        if not isinstance(self.warmup, numbers.Integral) or self.warmup < 0:
+            raise ValueError(f"warmup must be a number of rounds, an integer >= 0, got {self.warmup!r}")
+        if self.normalize not in ("trace", None):
+            raise ValueError(f"normalize must be 'trace' or None, got {self.normalize!r}")
+        return Settings(DIVERGENCES[self.divergence], float(self.eta_A), int(self.warmup), self.normalize is None)
+
+    def _allocate(self, n_tasks: int, n_features: int) -> State:
+        divergence = DIVERGENCES[self.divergence]
+        covariance = divergence == COVARIANCE
+        n_log = n_tasks if divergence == VON_NEUMANN else 0
+        return State(
+            np.zeros((n_features, padded(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
+            np.zeros((n_log, n_log)), np.zeros(n_tasks if covariance else 0),
+            np.zeros(n_features if covariance else 0, np.bool_), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
+        )  # fmt: skip
+
+    def _loops(self) -> tuple[Any, Any]:
+        return learn, decide
+
+    def _enter(self, state: State, n_tasks: int) -> None:
+        enter(state, n_tasks, self.normalize is None)
+
+    def _advance(self, *arguments: Any, **options: Any) -> None:
+        before = dict(self.__dict__)
+        n_tasks = 0 if self._tasks is None else len(self._tasks)
+        try:
+            super()._advance(*arguments, **options)
+        except ValueError:  # the literal rule has overflowed, see `_call`: tasks and features that are new go again
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if self._tasks is not None:
+                self._tasks = TaskIndex(self._tasks.ids[:n_tasks])
+            raise
+
+    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
+        if loop == 1 or self.normalize is not None:
+            return super()._call(loop, rounds, decisions)
+        # Any row may overflow, so what these rows can change is kept aside: their own features, not all of W.
+        features = slice(rounds.width) if rounds.width else np.unique(rounds.indices)
+        by_feature = (self._state.weights, self._state.used)
+        kept = [
+            (array, where, array[where].copy())
+            for array in self._state
+            for where in [features if any(array is a for a in by_feature) and len(array) else ...]
+        ]
+        try:
+            return super()._call(loop, rounds, decisions)
+        except OverflowError:
+            n_updates = self._state.updates.sum()
+            for array, where, old in kept:
+                array[where] = old
+            raise ValueError(
+                f"the literal relation (normalize=None) left the range of doubles at update {n_updates}, and the model "
+                "was put back to what it was before this call; use normalize='trace', or a smaller eta_A"
+            ) from None
+
+    def baselines(self) -> dict[str, Learner]:
+        return {name: MultitaskPerceptron(relation=name) for name in ("independent", "pooled")}
+
+    @property
+    def coef_(self) -> FloatArray:
+        """(n_tasks, n_features) weights."""
+        weights = self._fitted("coef_").weights
+        return np.ascontiguousarray(weights[: self.n_features_in_, : len(self.tasks_)].T)
+
+    @property
+    def relation_(self) -> FloatArray:
+        """(n_tasks, n_tasks) the rates B = A^-1: on a mistake of task i, task j moves by B[j, i]."""
+        n = len(self.tasks_)
+        relation: FloatArray = self._fitted("relation_").relation[:n, :n]
+        return relation.copy()

@@ -1,0 +1,222 @@
+"""LabelQuery against the loop that it stands for, its rules, and what it leaves to the learner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from tests.cases import LEARNERS, learnt, saved
+from tests.streams import Stream, draw
+
+import shoal
+from shoal import (
+    OSMTL,
+    KernelPerceptron,
+    LabelQuery,
+    Learner,
+    LocalGlobalGaussian,
+    MultitaskPerceptron,
+    MultitaskRegressor,
+    PassiveAggressive,
+)
+from shoal.evaluation import progressive_validate
+from shoal.online._random import QUERIES, uniform
+
+INNER = {
+    name: make
+    for name, make in LEARNERS.items()
+    if "Regressor" not in name and not name.startswith("LabelQuery") and make().__class__.__name__ != "LabelQuery"
+}
+
+
+def by_hand(learner: Learner, stream: Stream, probability: Any, seed: int) -> tuple[np.ndarray, int]:
+    """Decide the round, draw for each row, learn the rows asked for: with the public verbs."""
+    random = np.array([seed, 0, 0], np.uint64)
+    decisions, n_asked = np.zeros(len(stream.y)), 0
+    learner.add_tasks(range(stream.task.max() + 1))
+    for rows in stream.rows_of_rounds:
+        if hasattr(learner, "coef_"):
+            decisions[rows] = learner.decision_function(stream.X[rows], stream.task[rows])
+        asked = rows[[uniform(random, QUERIES) < probability(f) for f in decisions[rows]]]
+        n_asked += len(asked)
+        if len(asked):
+            X, y, task = stream.X[asked], stream.y[asked], stream.task[asked]
+            learner.partial_fit(X, y, task, rounds=stream.rounds[asked], classes=[-1, 1])
+    return decisions, n_asked
+
+
+RULES = [("margin", 0.7), ("margin", 5.0), ("fixed", 0.4), ("fixed", 1.0)]
+
+
+@given(seed=st.integers(0, 10**6), rule=st.sampled_from(RULES), protocol=st.sampled_from(["one", "some", "all"]))
+@pytest.mark.parametrize("kind", [PassiveAggressive, MultitaskPerceptron, OSMTL])
+def test_equals_the_loop_by_hand(kind: type[Learner], seed: int, rule: tuple[str, float], protocol: str) -> None:
+    stream = draw(seed, n_rows=60, protocol=protocol)
+    name, budget = rule
+    query = LabelQuery(kind(), rule=name, budget=budget, random_state=seed).add_tasks(range(stream.task.max() + 1))
+    given = query.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    plain = kind()
+    decisions, n_asked = by_hand(
+        plain, stream, (lambda f: budget) if name == "fixed" else (lambda f: budget / (budget + abs(f))),
+        int(np.random.RandomState(seed).randint(2**31 - 1)),
+    )  # fmt: skip
+    np.testing.assert_array_equal(given, decisions)
+    assert query.n_queries_ == n_asked == query.task_queries_.sum()
+    if n_asked:
+        np.testing.assert_array_equal(query.coef_, plain.coef_)
+        assert query.n_updates_ == plain.n_updates_
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_every_label_asked_is_the_learner_itself(name: str) -> None:
+    """Around any classifier, kernels that make room for themselves included."""
+    stream = draw(1, n_rows=60, protocol="growing" if "graph" not in name and "matrix" not in name else "some")
+    plain = INNER[name]()
+    query = LabelQuery(clone(plain), budget=float("inf"))
+    for model in (plain, query):
+        for chunk in (slice(0, 30), slice(30, None)):
+            rounds = np.arange(len(stream.y))[chunk]
+            model.partial_fit(stream.sparse[chunk], stream.y[chunk], stream.task[chunk], rounds=rounds)
+    expected = plain.decision_function(stream.X, stream.task)
+    np.testing.assert_allclose(query.decision_function(stream.X, stream.task), expected, rtol=1e-9, atol=1e-12)
+    assert query.n_updates_ == plain.n_updates_
+    assert query.n_queries_ == len(stream.y)
+    assert hasattr(query, "coef_") == hasattr(plain, "coef_")
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_query_one_is_what_the_array_verbs_do(rule: tuple[str, float], sparse: bool) -> None:
+    stream = draw(2, n_rows=200, protocol="one", density=0.5)
+    name, budget = rule
+    one, many = (LabelQuery(PassiveAggressive(), rule=name, budget=budget, random_state=0) for _ in range(2))
+    for model in (one, many):
+        model.partial_fit(stream.X[:1], stream.y[:1], stream.task[:1], classes=[-1, 1])
+    for x, y, task in list(zip(stream.X, stream.y.tolist(), stream.task.tolist(), strict=True))[1:]:
+        if one.query_one(x, task):
+            one.learn_one(x, y, task)
+        else:
+            one.add_tasks([task])
+    X = stream.sparse if sparse else stream.X
+    many.partial_fit(X[1:], stream.y[1:], stream.task[1:])
+    assert one.tasks_ == many.tasks_
+    assert one.n_queries_ == many.n_queries_ > 50
+    np.testing.assert_allclose(one.coef_, many.coef_, rtol=1e-12)
+    assert saved(one) == saved(many) or sparse
+
+
+def test_a_query_is_a_promise(tmp_path: Path) -> None:
+    """It survives saving; it is for one row of its task."""
+    query = LabelQuery(PassiveAggressive(), rule="fixed", budget=1e-9, random_state=0)
+    query.partial_fit([[1.0], [2.0]], [1, -1], ["a", "b"])
+    assert (query.n_queries_, query.n_updates_) == (0, 0)
+    query.set_params(budget=1.0)
+    assert query.query_one([1.0], "b")
+    query.set_params(budget=1e-9)
+    assert not query.query_one([1.0], "a")
+    query.save(tmp_path / "model")
+    for model in (query, shoal.load(tmp_path / "model")):
+        model.partial_fit([[1.0], [1.0], [1.0]], [1, -1, 1], ["a", "b", "b"])
+        assert (model.n_queries_, model.n_updates_) == (1, 1)
+        assert model.task_queries_.tolist() == [0, 1]
+
+
+def test_sure_rows_are_asked_for_less() -> None:
+    stream = draw(3, n_rows=4000, protocol="one", d=4)
+    learner = LabelQuery(PassiveAggressive(variant="PA"), budget=0.5, random_state=0)
+    f = learner.test_then_train(stream.X, stream.y, stream.task)
+    p = 0.5 / (0.5 + np.abs(f))
+    assert p.std() > 0.1
+    assert abs(learner.n_queries_ - p.sum()) < 4 * np.sqrt((p * (1 - p)).sum())
+    fixed = LabelQuery(PassiveAggressive(), rule="fixed", budget=0.3, random_state=0).fit(
+        stream.X, stream.y, stream.task
+    )
+    assert abs(fixed.n_queries_ - 1200) < 4 * np.sqrt(4000 * 0.3 * 0.7)
+
+
+def test_the_learners_own_rule() -> None:
+    stream = draw(4, n_rows=300)
+    plain = LocalGlobalGaussian(h=0.2, random_state=0)
+    query = LabelQuery(LocalGlobalGaussian(h=0.2, random_state=0), rule="own")
+    for model in (plain, query):
+        model.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    assert 0 < query.n_queries_ == plain.n_queries_ < 300
+    assert learnt(query.learner_) == learnt(plain)
+    answers = [model.query_one(stream.X[0], 0) for model in (plain, query)]
+    assert answers[0] == answers[1]
+    with pytest.raises(ValueError, match="has no query rule of its own"):
+        LabelQuery(OSMTL(), rule="own").fit(stream.X, stream.y, stream.task)
+
+
+def test_the_given_learner_stays_as_it_is() -> None:
+    stream = draw(5)
+    learner = OSMTL()
+    query = LabelQuery(learner, random_state=0).fit(stream.X, stream.y, stream.task)
+    assert not hasattr(learner, "coef_")
+    assert query.learner_ is not learner
+    assert query.simultaneous
+    assert not LabelQuery(PassiveAggressive()).simultaneous
+    np.testing.assert_array_equal(query.relation_, query.learner_.relation_)
+
+
+def test_hyper_parameters_of_the_learner_may_change_on_the_way() -> None:
+    stream = draw(6)
+    query = LabelQuery(MultitaskPerceptron(relation=np.eye(5) * 2.0, loss="hinge"), budget=float("inf"))
+    query.fit(stream.X, stream.y, stream.task)
+    coef = query.coef_
+    query.set_params(learner__eta=1e-9).partial_fit(stream.X, stream.y, stream.task)
+    assert 0 < np.abs(query.coef_ - coef).max() < 1e-6
+    before = saved(query.set_params(learner__eta=1e-9))
+    query.set_params(learner__eta=-1.0)
+    for act in (lambda: query.learn_one(stream.X[0], 1, 0), lambda: query.partial_fit(stream.X, stream.y, stream.task)):
+        with pytest.raises(ValueError, match="eta must be"):
+            act()
+    assert saved(query.set_params(learner__eta=1e-9)) == before
+    with pytest.raises(ValueError, match="learner can only be replaced"):
+        query.set_params(learner=OSMTL()).partial_fit(stream.X, stream.y, stream.task)
+
+
+def test_kernel_learners_continue_after_loading(tmp_path: Path) -> None:
+    stream = draw(7, n_rows=200)
+    query = LabelQuery(KernelPerceptron(kernel="rbf", gamma=0.1), budget=0.3, random_state=0)
+    query.partial_fit(stream.X[:100], stream.y[:100], stream.task[:100])
+    query.save(tmp_path / "model")
+    other = shoal.load(tmp_path / "model")
+    for model in (query, other):
+        model.partial_fit(stream.X[100:], stream.y[100:], stream.task[100:])
+    assert saved(query) == saved(other)
+
+
+def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> None:
+    stream = draw(8, n_rows=500, protocol="one")
+    query = LabelQuery(PassiveAggressive(), budget=0.3, random_state=0)
+    other = clone(query)
+    result = progressive_validate({"asks": query, "all": PassiveAggressive()}, [(stream.X, stream.y, stream.task)])
+    decisions = other.test_then_train(stream.X, stream.y, stream.task)
+    assert result["asks"].n_queries == query.n_queries_ == other.n_queries_
+    assert 0 < query.n_queries_ < 500
+    assert result["asks"].overall["error"] == ((decisions >= 0) != (stream.y > 0)).mean()
+    assert f"{query.n_queries_:,} labels asked for ({query.n_queries_ / 500:.1%})" in str(result["asks"])
+    assert result["all"].n_queries is None
+    assert "asked" not in str(result["all"])
+    again = progressive_validate(query, [(stream.X, stream.y, stream.task)])  # a learner may come with a past
+    assert again.n_queries == query.n_queries_ - result["asks"].n_queries
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "luck"}, "rule must be one of"), ({"budget": 0.0}, "budget must be"),
+        ({"budget": float("nan")}, "budget must be"), ({"rule": "fixed", "budget": 1.5}, "budget must be"),
+        ({"learner": MultitaskRegressor()}, "needs a classifier"),
+        ({"learner": PassiveAggressive(C=-1.0)}, "C must be"),
+    ],
+)  # fmt: skip
+def test_bad_hyper_parameters(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LabelQuery(**options).partial_fit([[1.0]], [1])
