@@ -52,6 +52,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "KernelPerceptron-graph": lambda: KernelPerceptron(relation=EDGES),
     "LabelQuery": lambda: LabelQuery(PassiveAggressive(), random_state=0),
     "LabelQuery-fixed": lambda: LabelQuery(OSMTL(), rule="fixed", budget=0.7, random_state=0),
+    "LabelQuery-variance": lambda: LabelQuery(LocalGlobalGaussian(), rule="variance", random_state=0),
     "LocalGlobalGaussian": LocalGlobalGaussian,
     "LocalGlobalGaussian-diagonal": lambda: LocalGlobalGaussian(loss="hinge", covariance="diagonal"),
     "LocalGlobalGaussian-queries": lambda: LocalGlobalGaussian(h=0.5, update="all", theta="pre", random_state=0),

@@ -91,7 +91,7 @@ def mean_margin(rounds: Rounds, row: int, state: State) -> float:
     total, n_tasks = 0.0, state.clock[TASKS]
     for k in range(n_tasks):
         total += margins[k]
-    return total / max(n_tasks, 1)
+    return float(total / max(n_tasks, 1))
 
 
 @jit
