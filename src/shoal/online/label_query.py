@@ -24,6 +24,7 @@ from shoal.features import Columns, Table
 from shoal.labels import Labels
 from shoal.learner import NO_DECISIONS, Classifier, Learner
 from shoal.online._random import QUERIES, uniform
+from shoal.online._within import restored, untaught
 from shoal.online.hedged_sharing import HedgedSharing
 from shoal.online.local_global_gaussian import LocalGlobalGaussian
 from shoal.ops import TASKS
@@ -213,7 +214,7 @@ class LabelQuery(Classifier):
         values = (*self._hyper_parameters(), *plain._hyper_parameters())
         if not hasattr(self, "learner_"):
             self._settings()
-            self._start(_untaught(plain))
+            self._start(untaught(plain))
         elif len(values) != len(self._synced) or not all(map(is_, values, self._synced)):
             self._settings()
             if type(plain) is not type(self.learner_):
@@ -235,7 +236,7 @@ class LabelQuery(Classifier):
     ) -> Rounds:
         self._settings()
         is_new = fresh or not hasattr(self, "learner_")
-        inner = _untaught(self._plain()) if is_new else self._begun()
+        inner = untaught(self._plain()) if is_new else self._begun()
         admitted: Rounds = inner._admit(table, y, task, rounds, classes, fresh=fresh, columns=columns)
         if is_new:
             self._start(inner)
@@ -327,19 +328,11 @@ class LabelQuery(Classifier):
         return State(self.learner_._trimmed(), self._random, asked, granted)
 
     def _restore(self, header: dict[str, Any], arrays: storage.Arrays) -> None:
-        inner = _untaught(self._plain())
-        within = "state.learner."
-        own = {"state." + name.removeprefix(within): a for name, a in arrays.items() if name.startswith(within)}
-        inner._restore(header, own)
+        inner = restored(self._plain(), header, arrays, "learner")
         self._start(inner)
         self._random = np.array(arrays["state.random"])
         for counter, name in ((self._asked, "asked"), (self._granted, "granted")):
             counter.update(dict(zip(inner.tasks_, arrays[f"state.{name}"].tolist(), strict=True)))
-
-
-def _untaught(learner: Learner) -> Learner:
-    """One like it that has learnt nothing. It shares the hyper-parameters: `clone` would copy graphs and unfit maps."""
-    return type(learner)(**learner.get_params(deep=False))
 
 
 def _rows(rounds: Rounds, rows: list[int]) -> Rounds:
