@@ -7,6 +7,7 @@ from .online.hedged_sharing import HedgedSharingRegressor as HedgedSharingRegres
 from .online.kernel_perceptron import KernelPerceptron as KernelPerceptron
 from .online.label_query import LabelQuery as LabelQuery
 from .online.local_global_gaussian import LocalGlobalGaussian as LocalGlobalGaussian
+from .online.multi_class import MultiClass as MultiClass
 from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPerceptron
 from .online.multitask_perceptron import MultitaskRegressor as MultitaskRegressor
 from .online.omtrl import OMTRL as OMTRL
@@ -34,6 +35,7 @@ __all__ = [
     "LabelQuery",
     "Learner",
     "LocalGlobalGaussian",
+    "MultiClass",
     "MultitaskPerceptron",
     "MultitaskRegressor",
     "PNormPerceptron",

@@ -137,6 +137,17 @@ def _are_numbers(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "biuf"
 
 
+def checked(y: Any, n_rows: int) -> NDArray[Any]:
+    """`y` as a 1-d array of labels, whatever they are and however many."""
+    y = _as_1d(y, n_rows)
+    if y.dtype.kind == "O":
+        y = _plain(y)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        raise ValueError(f"row {row}: the label is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a class label")
+    return np.asarray(y)
+
+
 @jit
 def _signs(y: FloatArray, negative: float, positive: float) -> tuple[FloatArray, bool]:
     """+1 and -1, and whether every label is one of the two."""
@@ -165,11 +176,7 @@ def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> t
         signs, good = _signs(np.require(y, np.float64, ["C", "W"]), negative, positive)
         if good:
             return signs, labels
-    if y.dtype.kind == "O":
-        y = _plain(y)
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise ValueError(f"row {row}: the label is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a class label")
+    y = checked(y, n_rows)
     if classes is not None:
         given = declared(classes)
         if labels is not None and labels.settled and list(given.classes) != list(labels.classes):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from tests.cases import LEARNERS, learnt, saved
+from tests.cases import LEARNERS, saved
 from tests.streams import Stream, draw
 
 import shoal
@@ -24,13 +24,14 @@ from shoal import (
     MultitaskRegressor,
     PassiveAggressive,
 )
+from shoal.datasets import make_related_tasks
 from shoal.evaluation import progressive_validate
 from shoal.online._random import QUERIES, uniform
 
 INNER = {
     name: make
     for name, make in LEARNERS.items()
-    if "Regressor" not in name and not name.startswith("LabelQuery") and make().__class__.__name__ != "LabelQuery"
+    if "Regressor" not in name and not name.startswith("LabelQuery") and name != "LocalGlobalGaussian-queries"
 }
 
 
@@ -42,7 +43,7 @@ def by_hand(learner: Learner, stream: Stream, probability: Any, seed: int) -> tu
     for rows in stream.rows_of_rounds:
         if hasattr(learner, "coef_"):
             decisions[rows] = learner.decision_function(stream.X[rows], stream.task[rows])
-        asked = rows[[uniform(random, QUERIES) < probability(f) for f in decisions[rows]]]
+        asked = rows[[(p := probability(f)) >= 1 or uniform(random, QUERIES) < p for f in decisions[rows]]]
         n_asked += len(asked)
         if len(asked):
             X, y, task = stream.X[asked], stream.y[asked], stream.task[asked]
@@ -50,7 +51,7 @@ def by_hand(learner: Learner, stream: Stream, probability: Any, seed: int) -> tu
     return decisions, n_asked
 
 
-RULES = [("margin", 0.7), ("margin", 5.0), ("fixed", 0.4), ("fixed", 1.0)]
+RULES = [("margin", 0.7), ("margin", 5.0), ("fixed", 0.4), ("fixed", 1.0), ("margin", float("inf"))]
 
 
 @given(seed=st.integers(0, 10**6), rule=st.sampled_from(RULES), protocol=st.sampled_from(["one", "some", "all"]))
@@ -62,7 +63,7 @@ def test_equals_the_loop_by_hand(kind: type[Learner], seed: int, rule: tuple[str
     given = query.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
     plain = kind()
     decisions, n_asked = by_hand(
-        plain, stream, (lambda f: budget) if name == "fixed" else (lambda f: budget / (budget + abs(f))),
+        plain, stream, (lambda f: budget) if name == "fixed" else (lambda f: 1 / (1 + abs(f) / budget)),
         int(np.random.RandomState(seed).randint(2**31 - 1)),
     )  # fmt: skip
     np.testing.assert_array_equal(given, decisions)
@@ -92,16 +93,14 @@ def test_every_label_asked_is_the_learner_itself(name: str) -> None:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("rule", RULES, ids=str)
 def test_query_one_is_what_the_array_verbs_do(rule: tuple[str, float], sparse: bool) -> None:
-    stream = draw(2, n_rows=200, protocol="one", density=0.5)
-    name, budget = rule
-    one, many = (LabelQuery(PassiveAggressive(), rule=name, budget=budget, random_state=0) for _ in range(2))
+    stream = draw(2, n_rows=200, K=30, protocol="growing", density=0.5)
+    name, budget = rule  # the learner's rates depend on how many tasks there are
+    one, many = (LabelQuery(MultitaskPerceptron(loss="hinge"), rule=name, budget=budget, random_state=0) for _ in "12")
     for model in (one, many):
         model.partial_fit(stream.X[:1], stream.y[:1], stream.task[:1], classes=[-1, 1])
     for x, y, task in list(zip(stream.X, stream.y.tolist(), stream.task.tolist(), strict=True))[1:]:
         if one.query_one(x, task):
             one.learn_one(x, y, task)
-        else:
-            one.add_tasks([task])
     X = stream.sparse if sparse else stream.X
     many.partial_fit(X[1:], stream.y[1:], stream.task[1:])
     assert one.tasks_ == many.tasks_
@@ -139,18 +138,64 @@ def test_sure_rows_are_asked_for_less() -> None:
     assert abs(fixed.n_queries_ - 1200) < 4 * np.sqrt(4000 * 0.3 * 0.7)
 
 
-def test_the_learners_own_rule() -> None:
-    stream = draw(4, n_rows=300)
-    plain = LocalGlobalGaussian(h=0.2, random_state=0)
-    query = LabelQuery(LocalGlobalGaussian(h=0.2, random_state=0), rule="own")
-    for model in (plain, query):
-        model.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+@pytest.mark.parametrize("rule", ["margin", "variance"])
+def test_asking_where_it_is_unsure_beats_the_control(rule: str) -> None:
+    """At the same number of labels, over five streams."""
+    errors = np.zeros((5, 2))
+    for seed in range(5):
+        data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=seed)
+        data = data.interleaved(seed=seed)
+        learner = MultitaskPerceptron(loss="hinge") if rule == "margin" else LocalGlobalGaussian()
+        query = LabelQuery(learner, rule=rule, budget=0.3 if rule == "margin" else 0.02, random_state=seed)
+        given = query.test_then_train(data.X, data.y, data.task)
+        control = LabelQuery(learner, rule="fixed", budget=query.n_queries_ / 2000, random_state=seed)
+        for column, f in enumerate((given, control.test_then_train(data.X, data.y, data.task))):
+            errors[seed, column] = ((f >= 0) != (data.y > 0)).mean()
+        assert 100 < query.n_queries_ < 1000
+    assert errors[:, 0].mean() < errors[:, 1].mean() - 0.005
+
+
+@pytest.mark.parametrize("options", [{}, {"theta": "pre", "covariance": "diagonal", "update": "all"}], ids=str)
+@pytest.mark.parametrize("protocol", ["one", "some"])
+def test_the_rule_by_variance_is_the_gaussians_own(protocol: str, options: dict) -> None:
+    """Yang and Li's rule around a learner that takes all labels is that learner asking by itself."""
+    stream = draw(4, n_rows=300, protocol=protocol)
+    plain = LocalGlobalGaussian(h=0.2, random_state=0, **options)
+    query = LabelQuery(LocalGlobalGaussian(**options), rule="variance", budget=0.2, random_state=0)
+    decisions = [
+        model.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds) for model in (plain, query)
+    ]
+    np.testing.assert_array_equal(*decisions)
     assert 0 < query.n_queries_ == plain.n_queries_ < 300
-    assert learnt(query.learner_) == learnt(plain)
-    answers = [model.query_one(stream.X[0], 0) for model in (plain, query)]
-    assert answers[0] == answers[1]
-    with pytest.raises(ValueError, match="has no query rule of its own"):
-        LabelQuery(OSMTL(), rule="own").fit(stream.X, stream.y, stream.task)
+    np.testing.assert_array_equal(query.coef_, plain.coef_)
+    np.testing.assert_array_equal(query.learner_.covariance_, plain.covariance_)
+    for x, task in zip(stream.X[:50], stream.task[:50].tolist(), strict=True):
+        assert query.query_one(x, task) == plain.query_one(x, task)
+    assert query.n_queries_ == plain.n_queries_
+
+
+def test_fitted_transformers_stay_fitted() -> None:
+    from sklearn.kernel_approximation import Nystroem
+
+    stream = draw(9, n_rows=60, density=0.5)
+    features = Nystroem(n_components=5, random_state=0).fit(stream.X)
+    for X in (stream.X, stream.sparse):
+        query = LabelQuery(LocalGlobalGaussian(features=features), rule="variance", budget=0.05, random_state=0)
+        query.partial_fit(X, stream.y, stream.task, rounds=stream.rounds)
+        assert 0 < query.n_queries_ < 60
+        assert query.learner_.coef_shared_.shape == (5,)
+
+
+@pytest.mark.parametrize("rule", [("margin", 1.0), ("fixed", 0.5)], ids=str)
+def test_a_refused_question_changes_nothing(rule: tuple[str, float]) -> None:
+    stream = draw(10)
+    query = LabelQuery(PassiveAggressive(), rule=rule[0], budget=rule[1], random_state=0)
+    query.fit(stream.X, stream.y, stream.task)
+    before = saved(query)
+    for x, task in ((stream.X[0, 1:], 0), (stream.X[0] * np.nan, "new"), (stream.X[0], float("nan"))):
+        with pytest.raises(ValueError, match=r"features|NaN|missing"):
+            query.query_one(x, task)
+    assert saved(query) == before
 
 
 def test_the_given_learner_stays_as_it_is() -> None:
@@ -215,6 +260,9 @@ def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> 
         ({"budget": float("nan")}, "budget must be"), ({"rule": "fixed", "budget": 1.5}, "budget must be"),
         ({"learner": MultitaskRegressor()}, "needs a classifier"),
         ({"learner": PassiveAggressive(C=-1.0)}, "C must be"),
+        ({"rule": "variance"}, "needs a LocalGlobalGaussian"),
+        ({"learner": LocalGlobalGaussian(h=0.5)}, "asks for labels itself"),
+        ({"learner": LabelQuery()}, "asks for labels itself"),
     ],
 )  # fmt: skip
 def test_bad_hyper_parameters(options: dict, message: str) -> None:

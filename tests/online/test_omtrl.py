@@ -168,8 +168,11 @@ def test_relation_stays_positive_with_trace_K(seed: int, divergence: str, eta: f
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
 def test_long_streams_keep_gram_and_relation(divergence: str) -> None:
-    stream = draw(6, n_rows=100_000, K=4, d=5, protocol="one")
-    learner = OMTRL(divergence=divergence).fit(stream.X, stream.y, stream.task)
+    """1e5 rounds: the same 5,000 rows, which no weights fit, twenty times."""
+    stream = draw(6, n_rows=5_000, K=4, d=5, protocol="one")
+    learner = OMTRL(divergence=divergence)
+    for _ in range(20):
+        learner.partial_fit(stream.X, stream.y, stream.task)
     assert_close(learner._state.gram[:4, :4], learner.coef_ @ learner.coef_.T, 1e-7)
     assert_close(np.trace(learner.relation_), 4.0)
     assert np.linalg.eigvalsh(learner.relation_).min() > -1e-12
@@ -276,7 +279,7 @@ def test_overflow_takes_back_new_features_of_dicts() -> None:
     learner.learn_one({"a": 1.0}, -1, 0)
     before = saved(learner)
     with pytest.raises(ValueError, match="left the range"):
-        learner.learn_one({"a": 1.0, "b": 1e9}, 1, "new")
+        learner.learn_one({"a": 1.0, "b": 1e9}, -1, "new")
     assert saved(learner) == before
     assert list(learner.feature_names_in_) == ["a"]
 
@@ -285,7 +288,7 @@ def test_overflow_takes_back_new_features_of_dicts() -> None:
 @pytest.mark.parametrize(
     "values", [[0.0], [1.0], [1e150, -1e150], [1e-150, 1e150, 1.0, 0.0]], ids=["zero", "constant", "huge", "mixed"]
 )
-@pytest.mark.parametrize(("K", "n_rows"), [(1, 600), (5, 600), (200, 150)])
+@pytest.mark.parametrize(("K", "n_rows"), [(1, 600), (5, 600), (500, 60)])
 @each_divergence
 def test_hard_numbers_stay_finite(divergence: str, K: int, n_rows: int, values: list[float], sparse: bool) -> None:
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ would else relate them.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
@@ -28,11 +29,16 @@ RIDGE: Final = 1e-6
 
 @jit_apart
 def _fill(values: FloatArray, vectors: FloatArray, tasks: IntArray, B: FloatArray) -> None:
-    """B[tasks, tasks] <- V diag(values) V'."""
-    part = np.dot(vectors * values, vectors.T)
+    """B[tasks, tasks] <- V diag(values) V', exactly symmetric."""
+    scaled = np.empty_like(vectors)
     for a in range(len(tasks)):
         for b in range(len(tasks)):
+            scaled[a, b] = vectors[a, b] * values[b]
+    part = np.dot(scaled, vectors.T)
+    for a in range(len(tasks)):
+        for b in range(a + 1):
             B[tasks[a], tasks[b]] = part[a, b]
+            B[tasks[b], tasks[a]] = part[a, b]
 
 
 @jit_apart
@@ -51,14 +57,17 @@ def _exponential(L: FloatArray, tasks: IntArray, normalize: bool, B: FloatArray)
     values, vectors = _eigen(L, tasks)
     shift = 0.0
     if normalize:
+        idle = np.ones(len(L), np.bool_)
+        idle[tasks] = False
         shift = values[-1]
         for k in range(len(L)):
-            shift = max(shift, L[k, k])  # tasks without weights; no diagonal element is above the largest eigenvalue
+            if idle[k]:
+                shift = max(shift, L[k, k])
     for k in range(len(L)):
         L[k, k] -= shift
-        B[k, k] = np.exp(L[k, k])
+        B[k, k] = math.exp(L[k, k])
     for a in range(len(values)):
-        values[a] = np.exp(values[a] - shift)
+        values[a] = math.exp(values[a] - shift)
     _fill(values, vectors, tasks, B)
 
 
@@ -66,9 +75,13 @@ def _exponential(L: FloatArray, tasks: IntArray, normalize: bool, B: FloatArray)
 def _root(G: FloatArray, tasks: IntArray, B: FloatArray) -> None:
     """B <- G^(1/2) / tr G^(1/2)."""
     values, vectors = _eigen(G, tasks)
+    total = 0.0
     for a in range(len(values)):
-        values[a] = np.sqrt(max(values[a], 0.0))  # rounding makes zeros slightly negative
-    _fill(values / values.sum(), vectors, tasks, B)
+        values[a] = math.sqrt(max(values[a], 0.0))  # rounding makes zeros slightly negative
+        total += values[a]
+    for a in range(len(values)):
+        values[a] /= total
+    _fill(values, vectors, tasks, B)
 
 
 @jit_apart
@@ -76,7 +89,7 @@ def _is_finite(matrix: FloatArray) -> bool:
     finite = True
     for j in range(len(matrix)):
         for k in range(len(matrix)):
-            finite &= bool(np.isfinite(matrix[j, k]))
+            finite &= math.isfinite(matrix[j, k])
     return finite
 
 
@@ -95,7 +108,7 @@ def _step(
                 L[j, k] += eta * G[j, k]
                 B[j, k] = 0.0
             elif divergence == COVARIANCE:
-                B[j, k] = (G[j, k] - sums[j] / n_features * sums[k]) / max(n_features - 1, 1)
+                B[j, k] = (G[j, k] - sums[j] * sums[k] / n_features) / max(n_features - 1, 1)
                 B[j, k] += RIDGE if j == k else 0.0
             else:
                 B[j, k] = 0.0
@@ -126,16 +139,16 @@ def next_relation(
     B, L = relation.copy(), log_relation.copy()
     if not _step(divergence, eta, normalize, gram, sums, n_features, tasks, B, L):
         return False
-    if normalize:
-        trace = np.trace(B)
-        for k in range(K):
-            B[k] *= K / trace
-        for k in range(len(L)):
-            L[k, k] += np.log(K / trace)
-    if not _is_finite(B):
-        return False
+    trace = 0.0
     for k in range(K):
-        relation[k] = B[k]
-    for k in range(len(L)):
-        log_relation[k] = L[k]
+        trace += B[k, k]
+    if not (0.0 < trace < np.inf and _is_finite(B)):
+        return False
+    scale = K / trace if normalize else 1.0
+    for j in range(K):
+        for k in range(K):
+            relation[j, k] = scale * B[j, k]
+    for j in range(len(L)):
+        for k in range(len(L)):
+            log_relation[j, k] = L[j, k] + (math.log(scale) if j == k else 0.0)
     return True

@@ -60,9 +60,12 @@ def enter(state: State, n_tasks: int, literal: bool) -> None:
         return
     rate = float(n_tasks) if literal else 1.0
     if literal and old > 0:
-        state.relation[:old, :old] *= n_tasks / old
+        grown = n_tasks / old
+        for j in range(old):
+            for k in range(old):
+                state.relation[j, k] *= grown
         for k in range(min(old, len(state.log_relation))):
-            state.log_relation[k, k] += math.log(n_tasks / old)
+            state.log_relation[k, k] += math.log(grown)
     for k in range(old, n_tasks):
         start_afresh(state, k, rate)
     state.clock[TASKS] = n_tasks
@@ -85,8 +88,10 @@ def mean_margin(rounds: Rounds, row: int, state: State) -> float:
     """The mean over all tasks of <w_k, x>."""
     margins = np.empty(state.weights.shape[1])
     dot_all(rounds, row, state.weights, margins)
-    n_tasks = state.clock[TASKS]
-    return float(margins[:n_tasks].sum() / max(n_tasks, 1))
+    total, n_tasks = 0.0, state.clock[TASKS]
+    for k in range(n_tasks):
+        total += margins[k]
+    return float(total / max(n_tasks, 1))
 
 
 @jit
@@ -147,11 +152,15 @@ def relate(settings: Settings, state: State) -> bool:
 
 
 @jit
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> bool:
+    """False if the literal rule has left the range of doubles, with the state as it was then."""
     z, b = np.zeros(state.weights.shape[1]), np.zeros(state.weights.shape[1])
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        enter(state, rounds.task[first:last].max() + 1, settings.literal)
+        newest = rounds.task[first]
+        for row in range(first, last):
+            newest = max(newest, rounds.task[row])
+        enter(state, newest + 1, settings.literal)
         state.clock[ROUNDS] += 1
         if len(decisions) > 0:
             for row in range(first, last):
@@ -163,7 +172,8 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             move(rounds, row, norm, settings, state, z, b)
             state.updates[rounds.task[row]] += 1
             if state.clock[ROUNDS] > settings.warmup and not relate(settings, state) and settings.literal:
-                raise OverflowError
+                return False
+    return True
 
 
 class OMTRL(Classifier):
@@ -280,16 +290,15 @@ class OMTRL(Classifier):
             for array in self._state
             for where in [features if any(array is a for a in by_feature) and len(array) else ...]
         ]
-        try:
-            return super()._call(loop, rounds, decisions)
-        except OverflowError:
+        if not super()._call(loop, rounds, decisions):
             n_updates = self._state.updates.sum()
             for array, where, old in kept:
                 array[where] = old
             raise ValueError(
                 f"the literal relation (normalize=None) left the range of doubles at update {n_updates}, and the model "
                 "was put back to what it was before this call; use normalize='trace', or a smaller eta_A"
-            ) from None
+            )
+        return None
 
     def baselines(self) -> dict[str, Learner]:
         return {name: MultitaskPerceptron(relation=name) for name in ("independent", "pooled")}
