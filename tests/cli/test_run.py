@@ -17,7 +17,8 @@ TABLE = ("--task", "shop", "--label", "sold")
 
 def scores(out):
     """learner -> its row of the final table as numbers."""
-    found = re.findall(r"^(HedgedSharing|HedgedSharingRegressor|MultitaskRegressor|OSMTL|independent|pooled) +([-\d., ]+)$", out, re.M)
+    learners = "HedgedSharing|MultitaskRegressor|OSMTL|independent|pooled"
+    found = re.findall(rf"^({learners}) +([-\d., ]+)$", out, re.M)
     return {name: [float(value.replace(",", "")) for value in values.split()] for name, values in found}
 
 
