@@ -364,7 +364,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         """Learn (0) or decide (1); a loop that may have to stop and ask for room returns how many rounds it did."""
         settings = self._current()
         done = call(self._code[loop], rounds, settings, self._state, decisions)
-        while done is not None and loop == 0 and done < len(rounds.starts) - 1:
+        while loop == 0 and done is not None and 0 <= done < len(rounds.starts) - 1:
             self._more_room()
             rounds = rounds._replace(starts=rounds.starts[done:])
             done = call(self._code[loop], rounds, settings, self._state, decisions)

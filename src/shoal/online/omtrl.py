@@ -152,8 +152,8 @@ def relate(settings: Settings, state: State) -> bool:
 
 
 @jit
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> bool:
-    """False if the literal rule has left the range of doubles, with the state as it was then."""
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
+    """The number of rounds, or -1 if the literal rule has left the range of doubles, with the state as it was then."""
     z, b = np.zeros(state.weights.shape[1]), np.zeros(state.weights.shape[1])
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
@@ -172,8 +172,8 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             move(rounds, row, norm, settings, state, z, b)
             state.updates[rounds.task[row]] += 1
             if state.clock[ROUNDS] > settings.warmup and not relate(settings, state) and settings.literal:
-                return False
-    return True
+                return -1
+    return len(rounds.starts) - 1
 
 
 class OMTRL(Classifier):
@@ -290,7 +290,7 @@ class OMTRL(Classifier):
             for array in self._state
             for where in [features if any(array is a for a in by_feature) and len(array) else ...]
         ]
-        if not super()._call(loop, rounds, decisions):
+        if super()._call(loop, rounds, decisions) < 0:
             n_updates = self._state.updates.sum()
             for array, where, old in kept:
                 array[where] = old
