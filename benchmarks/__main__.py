@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 from river.linear_model import PAClassifier
 from sklearn.linear_model import SGDClassifier
+from tests.twins import romco as eager_romco
 
 from benchmarks.data import text_like
 from benchmarks.timing import machine, seconds, seconds_a_call
-from shoal import OSMTL, MultitaskPerceptron, PassiveAggressive
+from shoal import OSMTL, ROMCO, HedgedSharing, MultitaskPerceptron, PassiveAggressive
 from shoal.datasets import load_flights
 
 N_ROWS = 60_000
@@ -61,15 +63,38 @@ def chunks() -> None:
             print(f"{name:44}{n_tasks:>7}{speed / 1e6:>10.2f}{speed / peer:>12.2f}{kept}")
 
 
+def low_rank() -> None:
+    """ROMCO: lazy shrinkage beside the eager form, and beside OSMTL; rounds of 15 tasks."""
+    X, y, task = text_like(3_000, 15)
+    few = 10 * 15
+    start = time.perf_counter()
+    eager_romco.learn(
+        X[:few].toarray(), y[:few], task[:few], np.arange(few).reshape(-1, 15), penalty="nuclear", eta=0.1, rho=0.1,
+        lambda1=0.1, lambda2=0.1, C=1.0, trigger="margin", step="constant", n_declared=15,
+    )  # fmt: skip
+    eager = few / (time.perf_counter() - start)
+    ours, peer = (rows_a_second(learner, X, y, task) for learner in (ROMCO, OSMTL))
+    print(f"\n{'Low rank, rounds of 15, 150,000 features':44}{'rows/s':>10}")
+    print(f"{'ROMCO, a singular value decomposition a round':44}{eager:>10,.0f}")
+    print(f"{'ROMCO':44}{ours:>10,.0f}   {ours / eager:,.0f} x the eager form")
+    print(f"{'OSMTL':44}{peer:>10,.0f}   {peer / ours:.1f} x ROMCO")
+
+
 def flights() -> None:
     """The built-in stream."""
     data = load_flights()
     peer = sgd_rows_a_second(data.X, data.y)
     task = np.unique(data.task, return_inverse=True)[1]
-    speed = rows_a_second(lambda: MultitaskPerceptron(relation=104, loss="logistic", eta=0.5), data.X, data.y, task)
-    print(
-        f"\nflights, {len(data):,} rows, logistic loss: {speed / 1e6:.2f} M rows/s, {speed / peer:.2f} x scikit-learn"
-    )
+    learners = {
+        "MultitaskPerceptron(relation=104, logistic)": lambda: MultitaskPerceptron(
+            relation=104, loss="logistic", eta=0.5
+        ),
+        "HedgedSharing()": HedgedSharing,
+    }
+    print(f"\n{f'flights, {len(data):,} rows':44}{'M rows/s':>10}{'to sklearn':>12}")
+    for name, learner in learners.items():
+        speed = rows_a_second(learner, data.X, data.y, task)
+        print(f"{name:44}{speed / 1e6:>10.2f}{speed / peer:>12.2f}")
 
 
 def single_rows() -> None:
@@ -101,5 +126,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore", FutureWarning)
     print(f"Medians of 5 runs. {machine()}")
     chunks()
+    low_rank()
     flights()
     single_rows()

@@ -31,7 +31,7 @@ from shoal.online._random import QUERIES, uniform
 INNER = {
     name: make
     for name, make in LEARNERS.items()
-    if "Regressor" not in name and not name.startswith("LabelQuery") and name != "LocalGlobalGaussian-queries"
+    if "Regressor" not in name and not name.startswith(("LabelQuery", "MultiClass")) and not name.endswith("-queries")
 }
 
 

@@ -8,22 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal import HedgedSharing
-from shoal.online._mixing import SHARE, mixture, reweigh
+from shoal.online._mixing import N_EXPERTS, SHARE, bayes, mixture
 from shoal.theory import fixed_share_regret_bound
 
 
 @given(st.integers(1, 9), st.integers(1, 60), st.integers(0, 2**32 - 1), st.floats(0.1, 15.0))
 def test_regret_against_the_best_expert(n_experts, n_rows, seed, sharpness):
     rng = np.random.default_rng(seed)
-    p = 1 / (1 + np.exp(-np.clip(sharpness * rng.normal(size=(n_rows, n_experts)), -15, 15)))
+    p = 1 / (1 + np.exp(-np.clip(sharpness * rng.normal(size=(n_rows, N_EXPERTS)), -15, 15)))
     y = rng.random(n_rows) < p[:, rng.integers(n_experts)]
-    prior = np.full(n_experts, 1 / n_experts)
+    prior = np.where(np.arange(N_EXPERTS) < n_experts, 1 / n_experts, 0.0)
     weights, loss = prior.copy(), 0.0
     for forecasts, happened in zip(p, y, strict=True):
         q = mixture(weights, forecasts)
         loss -= np.log(q if happened else 1 - q)
-        reweigh(weights, forecasts, bool(happened), prior)
-    best = -np.log(np.where(y[:, None], p, 1 - p)).sum(axis=0).min()
+        bayes(weights, forecasts if happened else 1 - forecasts, prior)
+    best = -np.log(np.where(y[:, None], p, 1 - p))[:, :n_experts].sum(axis=0).min()
     assert loss <= best + fixed_share_regret_bound(n_experts, n_rows, share=SHARE) + 1e-9
 
 
