@@ -26,7 +26,7 @@ QUICK = 5_000
 RIVER_ROWS = 20_000
 STREAMS: dict[str, Callable[[], Dataset]] = {
     "flights": load_flights,
-    "ecml_spam": lambda: load_ecml_spam(transform="log-norm").shuffled(0),
+    "ecml_spam": lambda: load_ecml_spam(transform="log-norm").interleaved(),
     "enron": lambda: load_enron(transform="log-norm"),
     "landmine": lambda: load_landmine().shuffled(0),
     "mhc": lambda: load_mhc().shuffled(0),

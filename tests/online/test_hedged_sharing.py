@@ -28,6 +28,7 @@ def test_equals_the_twin(protocol, density):
             [[theirs.pooled[r], theirs.shared[r] + theirs.part[r][2], theirs.own[r][2]] for r in "NAC"]
         )
         assert_close(learner.experts_coef(2), coef, 1e-9)
+        assert_close(learner.experts_coef_[learner.tasks_.index(2)], coef, 1e-9)
 
 
 @pytest.mark.parametrize("density", [1.0, 0.3])

@@ -269,6 +269,12 @@ class _Hedged(Learner):
         rules = [(shared[:, r], shared[:, r + 1] + own[:, r], own[:, r + 1]) for r in RULES]
         return np.array([weights for rule in rules for weights in rule])
 
+    @property
+    def experts_coef_(self) -> FloatArray:
+        """(n_tasks, 9, 1 + n_features) `experts_coef` of every task: dense, so for models that are not too large."""
+        self._fitted("experts_coef_")
+        return np.array([self.experts_coef(task) for task in self.tasks_])
+
 
 class HedgedSharing(_Hedged, Classifier):
     """The default: nine ways of learning and sharing, mixed row by row. Nothing to tune.
@@ -285,6 +291,7 @@ class HedgedSharing(_Hedged, Classifier):
     ----------
     weights_ : (n_tasks, 9) Bayes weights of the experts `experts_`: which way of sharing won in each task
     experts_ : names of the experts
+    experts_coef_ : (n_tasks, 9, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
 
     Raises
@@ -294,8 +301,8 @@ class HedgedSharing(_Hedged, Classifier):
 
     Notes
     -----
-    The mixture is not linear in x, so there is no `coef_`; `experts_coef(task)` gives the nine linear models on the
-    scaled row. The decision value is the logit of the probability of the larger label. An unseen task is answered by
+    The mixture is not linear in x, so there is no `coef_`; `experts_coef_` holds the nine linear models on the scaled
+    row. The decision value is the logit of the probability of the larger label. An unseen task is answered by
     the shared parts of the experts, mixed by the weights of all tasks together. The first mixing loses at most
     ln 9 + T ln(1/(1 - 0.01)) to its best expert in T rows: `shoal.theory.fixed_share_regret_bound`.
 
@@ -350,6 +357,7 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     ----------
     weights_ : (n_tasks, 9) Bayes weights of the experts `experts_`: which way of sharing won in each task
     experts_ : names of the experts
+    experts_coef_ : (n_tasks, 9, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
 
     Raises
@@ -359,7 +367,7 @@ class HedgedSharingRegressor(_Hedged, Regressor):
 
     Notes
     -----
-    `experts_coef(task)` gives the nine linear models on the scaled row, for targets less their mean. An unseen task
+    `experts_coef_` holds the nine linear models on the scaled row, for targets less their mean. An unseen task
     is answered by the shared parts of the experts.
 
     References
