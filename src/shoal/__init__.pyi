@@ -1,3 +1,11 @@
+from .batch.independent_tasks import IndependentTasks as IndependentTasks
+from .batch.mtfl import MTFL as MTFL
+from .batch.pooled_tasks import PooledTasks as PooledTasks
+from .batch.reg_mtl import RegMTL as RegMTL
+from .batch.reg_mtl import RegMTLRegressor as RegMTLRegressor
+from .batch.shamo import SHAMO as SHAMO
+from .batch.smtl import SMTL as SMTL
+from .batch.trace_norm import TraceNorm as TraceNorm
 from .learner import Learner as Learner
 from .learner import load as load
 from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
@@ -17,12 +25,16 @@ from .rounds import Chunk as Chunk
 from .rounds import Rounds as Rounds
 
 __all__ = [
+    "MTFL",
     "OSMTL",
     "ROMCO",
+    "SHAMO",
+    "SMTL",
     "Chunk",
     "CollaborativeCW",
     "CollaborativePA",
     "HedgedSharing",
+    "IndependentTasks",
     "KernelPerceptron",
     "Learner",
     "LocalGlobalGaussian",
@@ -31,7 +43,11 @@ __all__ = [
     "PNormPerceptron",
     "PassiveAggressive",
     "PassiveAggressiveRegressor",
+    "PooledTasks",
+    "RegMTL",
+    "RegMTLRegressor",
     "Rounds",
     "SharedLoss",
+    "TraceNorm",
     "load",
 ]
