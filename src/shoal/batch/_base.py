@@ -58,7 +58,7 @@ def as_matrix(table: Table) -> Any:
     return sp.csr_matrix((table.values, table.indices, table.indptr), shape=(table.n_rows, table.n_features))
 
 
-def _classifies(learner: BatchLearner) -> bool:
+def _has_labels(learner: BatchLearner) -> bool:
     return learner._classifies()
 
 
@@ -134,7 +134,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         values = self._values(X, task)
         return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)]) if self._labels else values
 
-    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    @available_if(_has_labels)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) margins; their sign is the label."""
         return self._values(X, task)
