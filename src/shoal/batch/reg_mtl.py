@@ -12,22 +12,16 @@ This is one kernel machine over all tasks, without a bias, with the kernel
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from shoal import kernels
 from shoal.batch._base import BatchLearner, Rows, task_margins
+from shoal.batch._machines import Machine, classification, regression
 from shoal.rounds import FloatArray, IntArray
 
 BLOCK = 1024  # rows of a kernel matrix at a time
-
-
-class Machine(NamedTuple):
-    """The solution in the dual: f(x, t) = sum_i b_i K((x_i, t_i), (x, t))."""
-
-    b: FloatArray
-    n_iter: int
 
 
 class _RegMTL(BatchLearner):
@@ -66,6 +60,8 @@ class _RegMTL(BatchLearner):
             values = self._kernel_values(rows.X[block], rows.X)
             K[block, :n] = (1.0 / self.mu + (rows.task[block, None] == rows.task)) * values
         machine = self._machine(K, rows.y)
+        if not machine.converged:
+            self._warn_not_converged(f"libsvm made {self.max_iter} steps; raise max_iter or tol")
         del K
         support = np.flatnonzero(machine.b)
         learnt = {
@@ -110,24 +106,6 @@ class _RegMTL(BatchLearner):
 
 def _blocks(n: int) -> Iterator[slice]:
     return (slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK))
-
-
-def without_bias(K: FloatArray, y: FloatArray, C: float, epsilon: float, tol: float, max_iter: int) -> Machine:
-    """Support vector regression without a bias, by libsvm, which always fits one.
-
-    Two rows with a kernel of zero to all, the targets epsilon and -epsilon and a weight that lets neither err pin the
-    bias: |epsilon - bias| <= epsilon and |-epsilon - bias| <= epsilon leave 0 alone. In the dual they take up
-    sum_i b_i, at no cost, whichever its sign.
-    """
-    from sklearn.svm import SVR
-
-    n = len(y)
-    weight = np.append(np.ones(n), [n, n])
-    machine = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=tol, max_iter=max_iter, cache_size=500)
-    machine.fit(K, np.append(y, [epsilon, -epsilon]), sample_weight=weight)
-    b = np.zeros(n + 2)
-    b[machine.support_] = machine.dual_coef_[0]
-    return Machine(b[:n], int(machine.n_iter_))
 
 
 class RegMTL(_RegMTL):
@@ -212,10 +190,7 @@ class RegMTL(_RegMTL):
         self.max_iter = max_iter
 
     def _machine(self, K: FloatArray, y: FloatArray) -> Machine:
-        # [1 - y f]_+ is [|y (1 + epsilon) - f| - epsilon]_+ as long as |f| <= 1 + 2 epsilon, which holds at the
-        # solution for this epsilon: ½||w||² is at most the objective at 0, C n.
-        epsilon = 0.5 * float(np.sqrt(2.0 * self.C * len(y) * K.diagonal().max()))
-        return without_bias(K, (1.0 + epsilon) * y, self.C, epsilon, self.tol, self.max_iter)
+        return classification(K, y, np.full(len(y), self.C), self.tol, self.max_iter)
 
     def _primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
         return np.maximum(0.0, 1.0 - y * f)
@@ -305,12 +280,12 @@ class RegMTLRegressor(_RegMTL):
 
     def _machine(self, K: FloatArray, y: FloatArray) -> Machine:
         if self.loss == "epsilon_insensitive":
-            return without_bias(K, y, self.C, self.epsilon, self.tol, self.max_iter)
+            return regression(K, y, np.full(len(y), self.C), self.epsilon, self.tol, self.max_iter)
         from scipy.linalg import solve
 
         K.flat[:: len(K) + 1] += 1.0 / self.C
         targets = np.append(y, [0.0, 0.0])
-        return Machine(solve(K.T, targets, assume_a="pos", overwrite_a=True)[:-2], 1)  # (K + I/C) b = y
+        return Machine(solve(K.T, targets, assume_a="pos", overwrite_a=True)[:-2], 1, True)  # (K + I/C) b = y
 
     def _primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
         error = np.abs(f - y)
