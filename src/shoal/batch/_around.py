@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier
 
 from shoal.batch._base import BatchLearner
 from shoal.batch._hinge import weighted_hinge
@@ -20,7 +20,8 @@ class AroundEstimator(BatchLearner):
     estimator: Any
 
     def _check_settings(self) -> None:
-        if self.estimator is not None and not (hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")):
+        known = isinstance(self.estimator, BaseEstimator) and hasattr(self.estimator, "predict")
+        if self.estimator is not None and not known:
             raise ValueError(f"estimator must be None or a scikit-learn estimator, got {self.estimator!r}")
 
     def _classifies(self) -> bool:

@@ -21,7 +21,7 @@ from shoal.batch._base import BatchLearner, Rows, task_margins
 from shoal.batch._machines import Machine, classification, regression
 from shoal.rounds import FloatArray, IntArray
 
-BLOCK = 1024  # rows of a kernel matrix at a time
+BLOCK = 256  # rows of a kernel matrix at a time
 
 
 class _RegMTL(BatchLearner):
