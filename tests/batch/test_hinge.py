@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import lsq_linear
@@ -12,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from tests.streams import assert_close, draw
 from tests.twins import batch as twin
 
-from shoal.batch import _hinge
+from shoal.batch import _hinge, _interior
 from shoal.batch._hinge import mean_hinge_by_task, weighted_hinge
 
 
@@ -59,23 +58,61 @@ def test_no_perturbation_is_better(seed: int, size: float) -> None:
     assert objective(rows.X, rows.y, c, 1e-2, other) >= best * (1 - 1e-6)
 
 
-def test_where_coordinate_descent_stalls() -> None:
-    """Features around 100 and random labels: liblinear stops unfinished, libsvm goes on from the kernel matrix."""
-    rng = np.random.default_rng(0)
-    X, y, c, mu = 100 + rng.normal(size=(100, 2)), rng.choice([-1.0, 1.0], 100), np.full(100, 0.01), 1e-3
-    assert not _hinge._by_liblinear(X, y, c / mu)[2]
-    w, _ = weighted_hinge(X, y, c, mu)
-    assert objective(X, y, c, mu, w) < objective(X, y, c, mu, _hinge._by_liblinear(X, y, c / mu)[0])
-    sparse, _ = weighted_hinge(sp.csr_matrix(X), y, c, mu)
-    assert_close(sparse, w, 1e-3)
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every problem counts as large: liblinear solves it."""
+    monkeypatch.setattr(_hinge, "SMALL", 0)
 
 
-def test_neither_solver_getting_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("d", [3, 7, 100])
+def test_both_solvers_agree(d: int, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = draw(0, n_rows=60, d=d)
+    X, c = rows.sparse if sparse else rows.X, np.random.default_rng(0).random(len(rows.y)) / len(rows.y)
+    w, _ = weighted_hinge(X, rows.y, c, 0.1)
+    monkeypatch.setattr(_hinge, "SMALL", 0)
+    by_liblinear, _ = weighted_hinge(X, rows.y, c, 0.1)
+    assert (by_liblinear != w).any()
+    assert_close(by_liblinear, w, 1e-3)
+
+
+def stalling() -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Features around 100 and random labels."""
     rng = np.random.default_rng(0)
-    X, y, c, mu = 100 + rng.normal(size=(100, 2)), rng.choice([-1.0, 1.0], 100), np.full(100, 0.01), 1e-3
-    monkeypatch.setattr(_hinge, "LARGEST", 50)
+    return 100 + rng.normal(size=(100, 2)), rng.choice([-1.0, 1.0], 100), np.full(100, 0.01), 1e-3
+
+
+def test_where_coordinate_descent_stalls_the_interior_point_method_does_not() -> None:
+    X, y, c, mu = stalling()
+    w, n_iter = weighted_hinge(X, y, c, mu)
+    assert n_iter < 40
+    assert residual(X, y, c, mu, w) < 1e-4
+    stalled, _, converged = _hinge._by_liblinear(X, y, c, mu)
+    assert not converged
+    assert objective(X, y, c, mu, w) < objective(X, y, c, mu, stalled)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_solver_that_does_not_get_there_says_so() -> None:
     with pytest.warns(ConvergenceWarning, match="scale the features"):
-        weighted_hinge(X, y, c, mu)
+        weighted_hinge(*stalling())
+
+
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(1, 40), d=st.integers(1, 60), scale=st.floats(-3, 3),
+    log_mu=st.floats(-6, 3), smallest=st.sampled_from([0.0, -12.0]), degenerate=st.booleans(),
+)  # fmt: skip
+def test_the_duality_gap_closes_on_any_rows(
+    seed: int, n: int, d: int, scale: float, log_mu: float, smallest: float, degenerate: bool
+) -> None:
+    """Repeated, whole-numbered and zero rows, any scale and weights: what makes solvers stall."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * 10**scale
+    if degenerate:
+        X = np.round(X[rng.integers(n, size=n)] + 100 * rng.normal())
+    Z = rng.choice([-1.0, 1.0], n)[:, None] * X
+    c = 10 ** rng.uniform(smallest, 0, size=n)
+    assert _interior.solve(Z, c, 10**log_mu, 1e-9, 100).gap < 1e-6
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -100,3 +137,11 @@ def test_mean_hinge_by_task() -> None:
     found = mean_hinge_by_task(rows.y[:, None] * (rows.X @ W.T), rows.task, 5)
     own = [rows.task == k for k in range(5)]
     assert_close(found, [[twin.mean_hinge(rows.X[i], rows.y[i], w) for w in W] for i in own])
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_label_by_liblinear(sparse: bool) -> None:
+    rows = draw(0, n_rows=20)
+    X, c, ones = rows.sparse if sparse else rows.X, np.full(len(rows.y), 0.05), np.ones(len(rows.y))
+    assert residual(rows.X, ones, c, 1.0, weighted_hinge(X, ones, c, 1.0)[0]) < 1e-4

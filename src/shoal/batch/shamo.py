@@ -30,7 +30,7 @@ class SHAMO(LinearBatchLearner):
     From a random assignment g: ``h_c <- argmin (mu/2)||h||² + mean hinge on the rows of the tasks of cluster c``, then
     ``g(k) <- argmin_c L_k(h_c)``, L_k the mean hinge on task k's rows (ties: stay), until nothing moves; the best of
     `n_init` starts. A cluster left empty gets a random task of one that has several. Cost an iteration: M support
-    vector machines, by liblinear, on N rows in all, and O(N M d).
+    vector machines on N rows in all, O(N d²) for few features, and O(N M d).
 
     Parameters
     ----------

@@ -25,7 +25,8 @@ class SMTL(LinearBatchLearner):
 
     Alternates ``w_k <- argmin (mu/2)||w||² + sum_j R[k, j] L_j(w)`` with ``P[k, j] ∝ exp(-(1 - alpha) L_j(w_k)/lam)``
     (eq. 6) or ``P[k, j] ∝ [lam - L_j(w_k)]_+``, R = alpha I + (1 - alpha) P, from P = 1/K. `OSMTL` is the online
-    version. Cost: K support vector machines on all N rows, by liblinear, and O(N K d) an iteration.
+    version. Cost an iteration: K support vector machines on all N rows, each O(N d²) for few
+    features, and O(N K d).
 
     Parameters
     ----------
