@@ -1,3 +1,11 @@
+from .batch.independent_tasks import IndependentTasks as IndependentTasks
+from .batch.mtfl import MTFL as MTFL
+from .batch.pooled_tasks import PooledTasks as PooledTasks
+from .batch.reg_mtl import RegMTL as RegMTL
+from .batch.reg_mtl import RegMTLRegressor as RegMTLRegressor
+from .batch.shamo import SHAMO as SHAMO
+from .batch.smtl import SMTL as SMTL
+from .batch.trace_norm import TraceNorm as TraceNorm
 from .learner import Learner as Learner
 from .learner import load as load
 from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
@@ -23,14 +31,18 @@ from .rounds import Chunk as Chunk
 from .rounds import Rounds as Rounds
 
 __all__ = [
+    "MTFL",
     "OMTRL",
     "OSMTL",
     "ROMCO",
+    "SHAMO",
+    "SMTL",
     "Chunk",
     "CollaborativeCW",
     "CollaborativePA",
     "HedgedSharing",
     "HedgedSharingRegressor",
+    "IndependentTasks",
     "KernelPerceptron",
     "LabelQuery",
     "Learner",
@@ -41,9 +53,13 @@ __all__ = [
     "PNormPerceptron",
     "PassiveAggressive",
     "PassiveAggressiveRegressor",
+    "PooledTasks",
+    "RegMTL",
+    "RegMTLRegressor",
     "Rounds",
     "SchattenPerceptron",
     "SecondOrderPerceptron",
     "SharedLoss",
+    "TraceNorm",
     "load",
 ]

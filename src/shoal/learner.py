@@ -630,8 +630,8 @@ def load_with_companion(path: str | os.PathLike[str]) -> tuple[Learner, Any]:
     import shoal
 
     header, arrays = storage.read(path)
-    kind = getattr(shoal, header["class"], None)
-    if not (isinstance(kind, type) and issubclass(kind, Learner)):
+    kind: Any = getattr(shoal, header["class"], None)
+    if not hasattr(kind, "_restore"):  # online and batch learners have it
         raise ValueError(f"{path} holds a {header['class']}, which this shoal does not know")
     learner = kind(**storage.from_json(header["parameters"], arrays))
     learner._restore(header, arrays)

@@ -1,0 +1,52 @@
+"""One or many copies of a scikit-learn estimator, their answers on a common scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+
+from shoal.batch._base import BatchLearner
+from shoal.batch._hinge import weighted_hinge
+from shoal.rounds import FloatArray
+
+MU = 1e-3  # of the papers' linear model, (mu/2)||w||² + mean hinge
+
+
+class AroundEstimator(BatchLearner):
+    """What learners have in common whose models are scikit-learn's, or the papers' linear one."""
+
+    estimator: Any
+
+    def _check_settings(self) -> None:
+        known = isinstance(self.estimator, BaseEstimator) and hasattr(self.estimator, "predict")
+        if self.estimator is not None and not known:
+            raise ValueError(f"estimator must be None or a scikit-learn estimator, got {self.estimator!r}")
+
+    def _classifies(self) -> bool:
+        return self.estimator is None or is_classifier(self.estimator)
+
+    def _fit_linear(self, X: Any, y: FloatArray) -> tuple[FloatArray, int, float]:
+        """Weights, iterations and objective of the papers' linear model."""
+        w, n_iter = weighted_hinge(X, y, np.full(len(y), 1.0 / len(y)), MU)
+        hinge = np.maximum(0.0, 1.0 - y * (X @ w))
+        return w, n_iter, 0.5 * MU * float(w @ w) + float(hinge.mean())
+
+    def _fit_clone(self, X: Any, y: FloatArray) -> Any:
+        """A copy of the estimator; many refuse rows of one label, for which the answer is that label."""
+        from sklearn.dummy import DummyClassifier
+
+        one_label = self._classifies() and bool((y == y[0]).all())
+        model = DummyClassifier(strategy="most_frequent") if one_label else clone(self.estimator)
+        return model.fit(X, y)
+
+
+def answers(model: Any, X: Any) -> FloatArray:
+    """Decision values, whose sign is the label, of any classifier of -1 and +1; predictions of a regressor."""
+    if is_classifier(model) and len(model.classes_) == 2:
+        if hasattr(model, "decision_function"):
+            return np.asarray(model.decision_function(X), np.float64)
+        if hasattr(model, "predict_proba"):
+            return np.asarray(model.predict_proba(X)[:, 1] - 0.5, np.float64)
+    return np.asarray(model.predict(X), np.float64)

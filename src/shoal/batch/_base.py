@@ -1,0 +1,278 @@
+"""What all batch learners share: `task=`, checks before anything changes, what was learnt, save and load.
+
+An algorithm gives `_check_settings`, `_solve` (checked rows to what is learnt, by attribute name) and `_decide`
+(checked rows to decision values or predictions). Whether it classifies may depend on its hyper-parameters
+(`loss="squared"`, `estimator=Ridge()`), so one class serves both kinds of target.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from shoal import labels as label_codes
+from shoal import storage
+from shoal.features import Columns, Table, read_table
+from shoal.labels import Labels
+from shoal.rounds import FloatArray, IntArray
+from shoal.tasks import TaskIndex
+
+
+class Rows(NamedTuple):
+    """Checked training rows."""
+
+    X: Any  # (n, d) float64 array or CSR matrix
+    y: FloatArray  # (n,) +1 or -1, or a real target
+    task: IntArray  # (n,) column of the row's task
+    n_tasks: int
+
+    def of_tasks(self) -> Iterator[IntArray]:
+        """The row numbers of each task in turn."""
+        return split_by_task(self.task, self.n_tasks)
+
+
+def split_by_task(task: IntArray, n_tasks: int) -> Iterator[IntArray]:
+    """The row numbers of tasks 0, 1, ..., n_tasks - 1."""
+    order = np.argsort(task, kind="stable")
+    bounds = np.searchsorted(task[order], np.arange(n_tasks + 1))
+    return (order[first:last] for first, last in pairwise(bounds))
+
+
+def as_matrix(table: Table) -> Any:
+    """Checked rows as an (n, d) array or CSR matrix."""
+    if table.width:
+        return table.values.reshape(table.n_rows, table.width)
+    return sp.csr_matrix((table.values, table.indices, table.indptr), shape=(table.n_rows, table.n_features))
+
+
+def _has_labels(learner: BatchLearner) -> bool:
+    return learner._classifies()
+
+
+class BatchLearner(BaseEstimator):  # type: ignore[misc]
+    """A multi-task learner that sees all its rows at once: a scikit-learn estimator with `task=`."""
+
+    _tasks: TaskIndex | None = None
+    _columns: Columns = Columns()
+    _labels: Labels | None = None
+    _learnt: tuple[str, ...] = ()  # names of the attributes that `fit` set
+
+    # ---- what an algorithm gives -------------------------------------------------------------------------
+
+    def _check_settings(self) -> None:
+        """Raise ValueError if a hyper-parameter is out of its range."""
+        raise NotImplementedError
+
+    def _solve(self, rows: Rows) -> dict[str, Any]:
+        """What is learnt from the rows, by attribute name; changes nothing in the learner."""
+        raise NotImplementedError
+
+    def _decide(self, X: Any, task: IntArray) -> FloatArray:
+        """(n,) decision values or predictions; a task of -1 was not in the training rows."""
+        raise NotImplementedError
+
+    def _classifies(self) -> bool:
+        """Are the targets two labels (or else real)?"""
+        return True
+
+    # ---- verbs -------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, task: Any = None) -> Self:
+        """Learn from all rows at once, forgetting what was learnt before.
+
+        Parameters
+        ----------
+        X : (n, d) array, SciPy sparse matrix or data frame
+        y : (n,) two labels of any kind, or real targets for regression
+        task : (n,) task ids, any hashables; None: all rows belong to one task
+
+        Raises
+        ------
+        ValueError
+            On bad input or hyper-parameters; a bad row is named and the model stays as it was.
+        """
+        self._check_settings()
+        table = read_table(X, self)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        labels: Labels | None = None
+        if self._classifies():
+            targets, labels = label_codes.encode(y, table.n_rows, None)
+        else:
+            targets = label_codes.real_targets(y, table.n_rows)
+        tasks = TaskIndex()
+        columns, ids = tasks.encode(task, table.n_rows)
+        tasks.add(ids)
+        learnt = self._solve(Rows(as_matrix(table), targets, columns, len(tasks)))
+        # All is well: only from here on does the model change.
+        self._remember(learnt, tasks, Columns().admit(table, type(self).__name__), labels)
+        return self
+
+    def _remember(self, learnt: dict[str, Any], tasks: TaskIndex, columns: Columns, labels: Labels | None) -> None:
+        for name in self._learnt:
+            delattr(self, name)
+        for name, value in learnt.items():
+            setattr(self, name, value)
+        self._learnt = tuple(learnt)
+        self._tasks, self._columns, self._labels = tasks, columns, labels
+
+    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
+        """(n,) labels (a margin of 0 predicts the larger one), or real predictions."""
+        values = self._values(X, task)
+        return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)]) if self._labels else values
+
+    @available_if(_has_labels)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any, task: Any = None) -> FloatArray:
+        """(n,) margins; their sign is the label."""
+        return self._values(X, task)
+
+    def score(self, X: Any, y: Any, task: Any = None) -> float:
+        """Accuracy, or for regression the coefficient of determination R^2."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        return float((accuracy_score if self._classifies() else r2_score)(y, self.predict(X, task)))
+
+    def _values(self, X: Any, task: Any) -> FloatArray:
+        check_is_fitted(self)
+        table = read_table(X, self)
+        self._columns.admit(table, type(self).__name__)
+        assert self._tasks is not None
+        return self._decide(as_matrix(table), self._tasks.look_up(task, table.n_rows))
+
+    # ---- what can be seen --------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._tasks is not None
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        if self._classifies():
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags(multi_class=False)
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags
+
+    def _known_tasks(self, name: str) -> TaskIndex:
+        if self._tasks is None:
+            raise AttributeError(f"{type(self).__name__} has no {name} before it is fitted")
+        return self._tasks
+
+    @property
+    def tasks_(self) -> list[Any]:
+        """Task ids in the order of their columns: as they first appear."""
+        return self._known_tasks("tasks_").ids
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """(2,) the labels, the larger one is +1."""
+        self._known_tasks("classes_")
+        if self._labels is None:
+            raise AttributeError(f"{type(self).__name__} has no classes_: its targets are real")
+        return self._labels.classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        self._known_tasks("n_features_in_")
+        return self._columns.count
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Column names, where the rows came with names."""
+        if self._columns.names is None:
+            raise AttributeError(f"{type(self).__name__} has no feature_names_in_: its rows came without names")
+        return np.fromiter(self._columns.names, object, len(self._columns.names))
+
+    # ---- checks that algorithms use ----------------------------------------------------------------------
+
+    def _require_choice(self, name: str, allowed: tuple[str, ...]) -> None:
+        if getattr(self, name) not in allowed:
+            raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+
+    def _require_positive(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name} must be a finite number > 0, got {value}")
+
+    def _require_count(self, *names: str) -> None:
+        for name in names:
+            value = getattr(self, name)
+            if not (isinstance(value, int | np.integer) and value >= 1):
+                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
+
+    def _warn_not_converged(self, advice: str) -> None:
+        warnings.warn(f"{type(self).__name__} did not converge: {advice}", ConvergenceWarning, stacklevel=4)
+
+    # ---- persistence -------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], *, companion: Any = None) -> None:
+        """Write the model to one file, whole or not at all; `shoal.load` reads it.
+
+        Raises
+        ------
+        ValueError
+            If a hyper-parameter, a task id or what was learnt has no plain form (an estimator, a function).
+        """
+        check_is_fitted(self)
+        assert self._tasks is not None
+        labels, names = self._labels, self._columns.names
+        content = {
+            "parameters": self.get_params(deep=False),
+            "tasks": self.tasks_,
+            "features": (self._columns.count, None if names is None else list(names)),
+            "labels": labels and (labels.classes.tolist(), labels.classes.dtype.str, labels.settled, labels.seen),
+            "learnt": {name: getattr(self, name) for name in self._learnt},
+        }
+        arrays: storage.Arrays = {}
+        header = {name: storage.to_json(value, arrays, name) for name, value in content.items()}
+        storage.write(path, {"class": type(self).__name__, "companion": companion, **header}, arrays)
+
+    def _restore(self, header: dict[str, Any], arrays: storage.Arrays) -> None:
+        tasks, (count, names), saved, learnt = (
+            storage.from_json(header[name], arrays) for name in ("tasks", "features", "labels", "learnt")
+        )
+        index = None if names is None else {name: j for j, name in enumerate(names)}
+        labels = None
+        if saved:
+            classes, kind, settled, seen = saved
+            labels = Labels(np.array(classes, dtype=kind), settled, None if settled else np.dtype(kind).type(seen))
+        self._remember(learnt, TaskIndex(tasks), Columns(count, index), labels)
+
+
+class LinearBatchLearner(BatchLearner):
+    """One weight vector a task: `_solve` gives `coef_`."""
+
+    coef_: FloatArray  # (n_tasks, n_features)
+
+    def _decide(self, X: Any, task: IntArray) -> FloatArray:
+        return task_margins(X, task, self.coef_, self._coef_of_unseen())
+
+    def _coef_of_unseen(self) -> FloatArray:
+        """(n_features,) weights that answer a task without training rows: the mean of all tasks."""
+        mean: FloatArray = self.coef_.mean(axis=0)
+        return mean
+
+
+def task_margins(X: Any, task: IntArray, coef: FloatArray, unseen: FloatArray) -> FloatArray:
+    """(n,) <w_task, x>; a task of -1 has the weights `unseen`."""
+    values = np.zeros(len(task))
+    for k, rows in enumerate(split_by_task(task + 1, len(coef) + 1)):
+        if len(rows):
+            values[rows] = X[rows] @ (coef[k - 1] if k else unseen)
+    return values

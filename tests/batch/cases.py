@@ -1,0 +1,76 @@
+"""Every public batch learner in several settings: the table on which the generic suite runs.
+
+A new one enters here; `test_contract.py::test_every_public_batch_learner_is_in_the_table` fails until it does.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeClassifier
+from tests.streams import Stream, draw
+
+from shoal import (
+    MTFL,
+    SHAMO,
+    SMTL,
+    IndependentTasks,
+    PooledTasks,
+    RegMTL,
+    RegMTLRegressor,
+    TraceNorm,
+)
+from shoal.batch._base import BatchLearner
+
+BATCH: dict[str, Callable[[], BatchLearner]] = {
+    "IndependentTasks": IndependentTasks,
+    "IndependentTasks-logistic": lambda: IndependentTasks(estimator=LogisticRegression()),
+    "IndependentTasks-tree": lambda: IndependentTasks(estimator=DecisionTreeClassifier(random_state=0)),
+    "IndependentTasks-ridge": lambda: IndependentTasks(estimator=Ridge()),
+    "MTFL": MTFL,
+    "MTFL-squared": lambda: MTFL(loss="squared", gamma=0.1),
+    "MTFL-l21": lambda: MTFL(penalty="l21", loss="squared_hinge"),
+    "MTFL-alternating": lambda: MTFL(solver="alternating", tol=1e-4),
+    "PooledTasks": PooledTasks,
+    "PooledTasks-ridge": lambda: PooledTasks(estimator=Ridge()),
+    "RegMTL": RegMTL,
+    "RegMTL-rbf": lambda: RegMTL(kernel="rbf", gamma=0.1),
+    "RegMTLRegressor": RegMTLRegressor,
+    "RegMTLRegressor-rbf-squared": lambda: RegMTLRegressor(kernel="rbf", gamma=0.1, loss="squared"),
+    "SHAMO": lambda: SHAMO(random_state=0),
+    "SMTL": SMTL,
+    "SMTL-threshold": lambda: SMTL(attention="threshold"),
+    "TraceNorm": TraceNorm,
+    "TraceNorm-squared": lambda: TraceNorm(loss="squared"),
+}
+
+REGRESSORS = [name for name in BATCH if "Regressor" in name or name.endswith(("-squared", "-ridge"))]
+CLASSIFIERS = [name for name in BATCH if name not in REGRESSORS]
+AROUND = [name for name in BATCH if name.endswith(("-logistic", "-tree", "-ridge"))]  # hold an estimator: not savable
+
+
+def rows_for(name: str, seed: int = 0, **options: Any) -> Stream:
+    """Rows whose targets fit the learner."""
+    return draw(seed, **{"n_rows": 60, "regression": name in REGRESSORS, **options})
+
+
+def fitted(name: str, seed: int = 0, **options: Any) -> BatchLearner:
+    rows = rows_for(name, seed, **options)
+    return BATCH[name]().fit(rows.X, rows.y, rows.task)
+
+
+def values(learner: BatchLearner, X: Any, task: Any) -> np.ndarray:
+    """Decision values, or a regressor's predictions."""
+    return (learner.decision_function if hasattr(learner, "decision_function") else learner.predict)(X, task)
+
+
+def saved(learner: BatchLearner) -> bytes:
+    """Everything a model is: two models are equal, bit for bit, if these are."""
+    with tempfile.TemporaryDirectory() as folder:
+        learner.save(Path(folder) / "model")
+        return (Path(folder) / "model").read_bytes()

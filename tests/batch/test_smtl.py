@@ -1,0 +1,100 @@
+"""SMTL against its twin, its special cases and the optimality of both steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.batch.test_hinge import residual
+from tests.streams import assert_close, draw
+from tests.twins import batch as twin
+
+from shoal import SMTL, IndependentTasks, PooledTasks
+
+ROWS = draw(0, n_rows=60)
+
+
+def losses(W: np.ndarray) -> np.ndarray:
+    """L[k, j] = L_j(w_k)."""
+    own = [ROWS.task == j for j in range(5)]
+    return np.array([[twin.mean_hinge(ROWS.X[i], ROWS.y[i], w) for i in own] for w in W])
+
+
+def objective(W: np.ndarray, P: np.ndarray, alpha: float, lam: float, mu: float) -> float:
+    R = alpha * np.eye(5) + (1 - alpha) * P
+    return 0.5 * mu * (W * W).sum() + (R * losses(W)).sum() + lam * (P * np.log(P)).sum()
+
+
+@pytest.mark.parametrize(("attention", "lam"), [("exponential", 0.3), ("threshold", 0.8)])
+@pytest.mark.filterwarnings("ignore:SMTL did not converge")
+def test_equals_the_twin(attention: str, lam: float) -> None:
+    learner = SMTL(alpha=0.4, lam=lam, mu=0.5, attention=attention, max_iter=2, tol=1e-12)
+    learner.fit(ROWS.X, ROWS.y, ROWS.task)
+    W, P = twin.smtl(ROWS.X, ROWS.y, ROWS.task, 0.4, lam, 0.5, attention, rounds=2)
+    assert_close(learner.coef_, W, 1e-3)
+    assert_close(learner.attention_, P, 1e-3)
+
+
+def test_both_steps_are_optimal(converged: SMTL) -> None:
+    learner = converged
+    scores = np.exp(-0.6 * losses(learner.coef_) / 0.3)  # eq. 6
+    assert_close(learner.attention_, scores / scores.sum(axis=1, keepdims=True), 1e-9)
+    assert_close(learner.relation_, 0.4 * np.eye(5) + 0.6 * learner.attention_)
+    counts = np.bincount(ROWS.task)[ROWS.task]
+    for k in range(5):
+        assert residual(ROWS.X, ROWS.y, learner.relation_[k][ROWS.task] / counts, 0.05, learner.coef_[k]) < 1e-3
+    expected = objective(learner.coef_, learner.attention_, 0.4, 0.3, 0.05)
+    assert learner.objective_[-1] == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.fixture(scope="module")
+def converged() -> SMTL:
+    return SMTL(alpha=0.4, lam=0.3, mu=0.05, tol=1e-10).fit(ROWS.X, ROWS.y, ROWS.task)
+
+
+@given(seed=st.integers(0, 10**6), size=st.floats(1e-3, 3.0))
+def test_no_perturbation_of_either_is_better(converged: SMTL, seed: int, size: float) -> None:
+    learner, rng = converged, np.random.default_rng(seed)
+    W, P = learner.coef_, learner.attention_
+    best = objective(W, P, 0.4, 0.3, 0.05)
+    moved = W + size * rng.normal(size=W.shape)
+    tilted = P * np.exp(size * rng.normal(size=P.shape))
+    tilted /= tilted.sum(axis=1, keepdims=True)
+    for other in (objective(moved, P, 0.4, 0.3, 0.05), objective(W, tilted, 0.4, 0.3, 0.05)):
+        assert other >= best - 1e-6 * abs(best)
+
+
+@settings(max_examples=8)
+@given(alpha=st.floats(0, 1), lam=st.floats(0.05, 5), seed=st.integers(0, 5))
+def test_the_objective_never_rises(alpha: float, lam: float, seed: int) -> None:
+    rows = draw(seed, n_rows=40, K=4)
+    learner = SMTL(alpha=alpha, lam=lam, mu=0.05, tol=1e-8, max_iter=100).fit(rows.X, rows.y, rows.task)
+    scale = np.abs(learner.objective_).max()
+    assert (np.diff(learner.objective_) <= 1e-5 * scale).all()  # up to what the solver leaves
+    assert_close(learner.attention_.sum(axis=1), np.ones(4))
+    assert (learner.attention_ > 0).all()
+
+
+def test_alpha_one_is_independent() -> None:
+    rows = draw(1, n_rows=80)
+    learner = SMTL(alpha=1.0).fit(rows.X, rows.y, rows.task)
+    np.testing.assert_array_equal(learner.coef_, IndependentTasks().fit(rows.X, rows.y, rows.task).coef_)
+
+
+def test_alpha_zero_at_a_high_temperature_is_pooled_where_tasks_are_of_one_size() -> None:
+    rows = draw(1, n_rows=80, protocol="all")
+    learner = SMTL(alpha=0.0, lam=1e9).fit(rows.X, rows.y, rows.task)
+    pooled = PooledTasks().fit(rows.X, rows.y, rows.task)
+    assert_close(learner.attention_, np.full((5, 5), 0.2), 1e-8)
+    assert_close(learner.coef_, pooled.coef_, 1e-3)
+
+
+def test_threshold_ignores_tasks_beyond_it_and_keeps_rows_that_would_be_empty() -> None:
+    learner = SMTL(alpha=0.5, lam=0.3, mu=0.05, attention="threshold", tol=1e-8).fit(ROWS.X, ROWS.y, ROWS.task)
+    L = losses(learner.coef_)
+    np.testing.assert_array_equal(learner.attention_ == 0, L >= 0.3)
+    assert (learner.attention_ == 0).any()
+    assert_close(learner.attention_.sum(axis=1), np.ones(5))
+    hopeless = SMTL(lam=1e-6, mu=10.0, attention="threshold").fit(ROWS.X, ROWS.y, ROWS.task)
+    assert_close(hopeless.attention_, np.full((5, 5), 0.2))
