@@ -5,25 +5,40 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import shoal
+from shoal.batch._base import BatchLearner
 from shoal.learner import Learner
+
+Kind = TypeVar("Kind")
 
 
 def learner_kinds() -> dict[str, type[Learner]]:
-    """All public learners by name."""
+    """All public online learners by name."""
+    return _kinds(Learner)
+
+
+def batch_kinds() -> dict[str, type[BatchLearner]]:
+    """All public batch learners by name."""
+    return _kinds(BatchLearner)
+
+
+def _kinds(base: type[Kind]) -> dict[str, type[Kind]]:
     public = {name: getattr(shoal, name) for name in shoal.__all__ if name[0].isupper()}
     return {
         name: kind
         for name, kind in sorted(public.items())
-        if isinstance(kind, type) and issubclass(kind, Learner) and kind is not Learner
+        if isinstance(kind, type) and issubclass(kind, base) and kind is not base
     }
 
 
 def make_learner(name: str, settings: list[str]) -> Learner:
     """The learner of that name with `["alpha=0.9", ...]`; raises ValueError with what would be right."""
     kinds = learner_kinds()
+    if name in batch_kinds():
+        raise ValueError(f"{name} is a batch learner: it sees all rows at once, so it has no place on a stream")
     if name not in kinds:
         raise ValueError(f"there is no learner {name!r}{_nearest(name, list(kinds))}; `shoal learners` lists them")
     kind = kinds[name]
@@ -59,12 +74,20 @@ def _nearest(name: str, known: list[str]) -> str:
 
 
 def print_learners() -> None:
-    """One line each: name, what it is; and its hyper-parameters with their defaults."""
-    for name, kind in learner_kinds().items():
+    """Two lines each: name, what it is; its hyper-parameters with their defaults."""
+    print("Online")
+    _print_kinds(learner_kinds())
+    print("\nBatch (in Python only)")
+    _print_kinds(batch_kinds())
+
+
+def _print_kinds(kinds: Mapping[str, type]) -> None:
+    for name, kind in kinds.items():
         summary = (inspect.getdoc(kind) or "").splitlines()[0]
-        print(f"{name:28}{summary}")
-        defaults = ", ".join(f"{key}={value.default!r}" for key, value in inspect.signature(kind).parameters.items())
-        print(f"{'':28}{defaults}")
+        print(f"  {name:28}{summary}")
+        parameters = inspect.signature(kind).parameters.values()
+        defaults = ", ".join(f"{parameter.name}={parameter.default!r}" for parameter in parameters)
+        print(f"  {'':28}{defaults}".rstrip())
 
 
 def print_datasets() -> None:
