@@ -74,16 +74,6 @@ def test_probabilities_are_those_of_the_learner() -> None:
     np.testing.assert_allclose([list(forecast.values()) for forecast in found], expected, rtol=1e-12)
 
 
-def test_a_learner_that_forecasts_a_row_by_itself_is_asked_directly() -> None:
-    class Forecaster(HedgedSharing):
-        def predict_proba_one(self, x: Any, task: Any = None) -> dict[bool, float]:
-            return {False: 0.25, True: 0.75} if (x, task) == ({"a": 1.0}, "u1") else {}
-
-    model = TaskClassifier(Forecaster(), task="user")
-    model.learn_one({"user": "u1", "a": 2.0}, True)
-    assert model.predict_proba_one({"a": 1.0, "user": "u1"}) == {False: 0.25, True: 0.75}
-
-
 def test_a_learner_without_probabilities_says_so() -> None:
     with pytest.raises(NotImplementedError, match="MultitaskPerceptron gives no probabilities; use predict_one"):
         TaskClassifier(MultitaskPerceptron()).predict_proba_one({"a": 1.0})

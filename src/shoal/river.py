@@ -10,7 +10,6 @@ import copy
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from scipy.sparse import csr_matrix
 from sklearn.base import is_classifier, is_regressor
 
 try:
@@ -65,7 +64,7 @@ class TaskClassifier(_TaskEstimator, base.Classifier):
     -----
     Labels are river's: False and True (also 0 and 1, -1 and 1; or those that `learner` has learnt). Before the first
     row `predict_one` gives None, which river's metrics leave out. `predict_proba_one` works where the learner has
-    `predict_proba`. In a pipeline keep the task away from what needs numbers, as the example does.
+    it. In a pipeline keep the task away from what needs numbers, as the example does.
 
     Examples
     --------
@@ -103,18 +102,11 @@ class TaskClassifier(_TaskEstimator, base.Classifier):
         NotImplementedError
             If the learner gives no probabilities.
         """
-        if not hasattr(self.model, "predict_proba"):
+        if not hasattr(self.model, "predict_proba_one"):
             raise NotImplementedError(f"{type(self.model).__name__} gives no probabilities; use predict_one")
         if not self._learnt:
             return {} if self._multiclass else {False: 0.5, True: 0.5}
-        features, task = self._split(x)
-        if hasattr(self.model, "predict_proba_one"):
-            return dict(self.model.predict_proba_one(features, task))
-        row = self.model._row_to_answer(features, task)
-        width = max(1, self.model.n_features_in_)  # rows of nothing but the task have no column yet
-        X = csr_matrix((row.values, row.indices, row.indptr), shape=(1, width))
-        probabilities = self.model.predict_proba(X, None if task is None else [task])[0]
-        return dict(zip(self.model.classes_.tolist(), probabilities.tolist(), strict=True))
+        return dict(self.model.predict_proba_one(*self._split(x)))
 
     @property
     def _multiclass(self) -> bool:
