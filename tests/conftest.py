@@ -10,6 +10,10 @@ from hypothesis import HealthCheck, settings
 
 SOURCE = Path(__file__).parents[1] / "src" / "shoal"
 
+# A worker a core: threads of the linear algebra library on top would wait for each other, up to 60 times as long.
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 # The first example compiles numba code, so neither deadlines nor "too slow" say anything here.
 settings.register_profile(
     "local", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

@@ -66,5 +66,5 @@ def test_call_gives_what_the_function_gives() -> None:
     for run in (ops.call, lambda function, *arguments: function(*arguments)):
         state, decisions = pa.PassiveAggressive()._allocate(1, 7), np.empty(len(stream.y))
         run(pa.learn, rounds, settings, state, decisions)
-        results.append((decisions.tobytes(), state.weights.tobytes()))
+        results.append((decisions.tobytes(), state.own.dense.tobytes()))
     assert results[0] == results[1]

@@ -20,8 +20,11 @@ def gradient(V, p):
     return top * np.sign(V) * np.abs(V) ** (p - 1) / np.sum(np.abs(V) ** p) ** ((p - 2) / p)
 
 
-def learn(X, y, task, rounds, *, B, p, variant="printed", n_declared=0):
-    """Decisions before each round, final weights W B (d, K), updates per task. B(K): the rates."""
+def learn(X, y, task, rounds, *, B, p, variant="printed", n_declared=0, certainty=None):
+    """Decisions before each round, final weights W B (d, K), updates per task. B(K): the rates.
+
+    `certainty`, a list, gets what is left of every margin after its terms cancel.
+    """
     K, d = n_declared, X.shape[1]
     S = np.zeros((d, max(n_declared, task.max() + 1)))
     decisions, updates = np.zeros(len(X)), np.zeros(S.shape[1], int)
@@ -36,7 +39,10 @@ def learn(X, y, task, rounds, *, B, p, variant="printed", n_declared=0):
         for r in rows:
             decisions[r] = weights()[:, task[r]] @ X[r]
         for r in rows:
-            if (1.0 if weights()[:, task[r]] @ X[r] >= 0 else -1.0) != y[r]:
+            w = weights()[:, task[r]]
+            if certainty is not None and w.any():
+                certainty.append(abs(w @ X[r]) / (abs(w) @ abs(X[r])))
+            if (1.0 if w @ X[r] >= 0 else -1.0) != y[r]:
                 S[:, task[r]] += y[r] * X[r]
                 updates[task[r]] += 1
     return decisions, weights(), updates

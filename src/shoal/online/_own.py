@@ -126,8 +126,9 @@ class OwnWeights(Learner):
 
     def _new_own(self, n_tasks: int, n_features: int) -> Own:
         """As the present ones are; at first by their number."""
-        if self._state is not None:
-            return new_own(n_tasks, n_features, room=len(self._state.own.pairs.keys))
+        own = getattr(self._state, "own", None)  # given relations have none
+        if own is not None:
+            return new_own(n_tasks, n_features, room=len(own.pairs.keys))
         return new_own(n_tasks, n_features, room=FIRST_ROOM if n_tasks * n_features > DENSE_MOST else 0)
 
     def _in_pairs(self) -> bool:
