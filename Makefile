@@ -28,7 +28,7 @@ demo: .venv/.demo
 	$(BIN)/shoal run dataset:flights --report demo-report.html
 
 test: .venv/.dev
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -34,3 +34,15 @@ def pytest_configure(config: pytest.Config) -> None:
     if kernels and newest > min(path.stat().st_mtime for path in kernels):
         for path in [*kernels, *SOURCE.rglob("*.nbc")]:
             path.unlink(missing_ok=True)
+
+
+LEARNERS = sorted((path.stem.replace("_", "") for path in (SOURCE / "online").glob("[a-z]*.py")), key=len)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of a learner go to one worker (`--dist loadgroup`): two would compile its loops twice."""
+    for item in items:
+        name = item.nodeid.lower().replace("_", "").replace("-", "")
+        found = [(name.rfind(learner), learner) for learner in LEARNERS if learner in name]
+        if found:  # what stands last, in brackets, is what others are put around
+            item.add_marker(pytest.mark.xdist_group(max(found)[1]))
