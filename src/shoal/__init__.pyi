@@ -5,6 +5,8 @@ from .batch.reg_mtl import RegMTL as RegMTL
 from .batch.reg_mtl import RegMTLRegressor as RegMTLRegressor
 from .batch.shamo import SHAMO as SHAMO
 from .batch.smtl import SMTL as SMTL
+from .batch.sparse_mtl import SparseMTL as SparseMTL
+from .batch.sparse_mtl import SparseMTLRegressor as SparseMTLRegressor
 from .batch.trace_norm import TraceNorm as TraceNorm
 from .learner import Learner as Learner
 from .learner import load as load
@@ -60,6 +62,8 @@ __all__ = [
     "SchattenPerceptron",
     "SecondOrderPerceptron",
     "SharedLoss",
+    "SparseMTL",
+    "SparseMTLRegressor",
     "TraceNorm",
     "load",
 ]

@@ -23,6 +23,8 @@ from shoal import (
     PooledTasks,
     RegMTL,
     RegMTLRegressor,
+    SparseMTL,
+    SparseMTLRegressor,
     TraceNorm,
 )
 from shoal.batch._base import BatchLearner
@@ -45,6 +47,12 @@ BATCH: dict[str, Callable[[], BatchLearner]] = {
     "SHAMO": lambda: SHAMO(random_state=0),
     "SMTL": SMTL,
     "SMTL-threshold": lambda: SMTL(attention="threshold"),
+    "SparseMTL": lambda: SparseMTL(sigma=3.0, n_candidates=100),
+    "SparseMTL-joint": lambda: SparseMTL(sigma=3.0, solver="joint", random_state=0),
+    "SparseMTL-task": lambda: SparseMTL(sigma=3.0, gamma=0.1, sharing="task", n_candidates=100),
+    "SparseMTLRegressor": lambda: SparseMTLRegressor(sigma=3.0, gamma=0.1, n_candidates=100),
+    "SparseMTLRegressor-common": lambda: SparseMTLRegressor(sigma=3.0, sharing="common", n_candidates=100),
+    "SparseMTLRegressor-joint": lambda: SparseMTLRegressor(sigma=3.0, solver="joint", random_state=0),
     "TraceNorm": TraceNorm,
     "TraceNorm-squared": lambda: TraceNorm(loss="squared"),
 }

@@ -1,10 +1,14 @@
 from .metrics import METRICS as METRICS
+from .periodic import Periodic as Periodic
 from .progressive import progressive_validate as progressive_validate
 from .protocol import Metric as Metric
 from .protocol import Values as Values
 from .ranking import aucs as aucs
 from .result import Checkpoint as Checkpoint
 from .result import Evaluation as Evaluation
+from .trials import SearchResult as SearchResult
+from .trials import Trial as Trial
+from .tuning import search as search
 from .verdict import Comparison as Comparison
 from .verdict import Verdict as Verdict
 from .verdict import compare as compare

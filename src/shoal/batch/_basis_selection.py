@@ -1,0 +1,159 @@
+"""Greedy selection of basis vectors: Algorithm 2 of Srijith and Shevade.
+
+For the common set, then for each task's own: draw candidates among the training rows, add the one that lowers the
+objective most while all other coefficients are frozen, estimate all coefficients anew (Algorithm 1), until the
+objective hardly falls any more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.batch import _basis_sets as basis_sets
+from shoal.batch._base import Rows
+from shoal.batch._basis_joint import Cross, cross, joint_newton
+from shoal.batch._basis_sets import Family, Fit, add_vector, alternate, family
+from shoal.rounds import FloatArray, IntArray
+
+
+class Limits(NamedTuple):
+    """When to stop."""
+
+    n_candidates: int
+    tol: float
+    inner_tol: float
+    max_iter: int
+    joint: bool
+
+
+class Selection:
+    """Basis sets that grow on given rows.
+
+    Parameters
+    ----------
+    rows : Rows
+    hinge : bool
+        Squared hinge, or else least squares.
+    gamma, lam : float
+        Weights of the common and the own parts' norms.
+    sigma : float
+        Width of the kernel.
+    limits : Limits
+    random : RandomState
+        Draws the candidates.
+    """
+
+    def __init__(
+        self, rows: Rows, hinge: bool, gamma: float, lam: float, sigma: float, limits: Limits, random: Any
+    ) -> None:
+        by_task = list(rows.of_tasks())
+        self.order: IntArray = np.concatenate(by_task)  # the training row of each row here: sorted by task
+        self.X, y = rows.X[self.order], rows.y[self.order]
+        self.sigma, self.limits, self.random = sigma, limits, random
+        n = len(y)
+        starts = np.concatenate([[0], np.cumsum([len(task) for task in by_task])])
+        self.common, self.own = family(gamma, np.array([0, n]), 8), family(lam, starts, 8)
+        self.fit = Fit(hinge, y, np.zeros(n), np.zeros(n), np.zeros(8), np.zeros(8), np.zeros(1 + rows.n_tasks, bool))
+        self.joint: Cross | None = None
+        self.support: dict[tuple[bool, int], list[int]] = {}  # (is it a task's?, number) -> rows here
+        self.objective = [basis_sets.objective(self.common, self.own, self.fit)]
+        self.n_iter, self.converged = 0, True
+
+    def grow(self, is_own: bool, k: int, most: int) -> None:
+        """Repeat: draw, score, add, estimate; until the relative decrease is small or the set has `most` vectors.
+
+        Candidates are the rows the set serves; of equal rows the first.
+        """
+        first, last = self._sets(is_own).starts[k : k + 2]
+        firsts, copy_of = distinct_rows(self.X[first:last])
+        X = self.X[first + firsts]
+        chosen = self.support[is_own, k] = []
+        free = np.arange(len(firsts))
+        while len(chosen) < most and len(free):
+            drawn = self._draw(free)
+            columns = gaussian(X, X[drawn], self.sigma)[copy_of]
+            gains = self._decreases(is_own, k, columns, first + firsts[drawn])
+            best = int(gains.argmax())
+            if not gains[best] > 0.0:
+                break
+            free = free[free != drawn[best]]
+            chosen.append(int(first + firsts[drawn[best]]))
+            before = self._share(is_own, k)
+            self._add(is_own, k, columns[:, best], chosen[-1])
+            self._estimate()
+            if self.limits.tol > 0.0 and self.objective[-2] - self.objective[-1] <= self.limits.tol * before:
+                break
+
+    def _draw(self, free: IntArray) -> IntArray:
+        if len(free) <= self.limits.n_candidates:
+            return free
+        drawn: IntArray = free[self.random.choice(len(free), self.limits.n_candidates, replace=False)]
+        return drawn
+
+    def _sets(self, is_own: bool) -> Family:
+        return self.own if is_own else self.common
+
+    def _decreases(self, is_own: bool, k: int, columns: FloatArray, rows: IntArray) -> FloatArray:
+        """(candidates,) what the objective falls by if only the new coefficient moves and I stays: g²/(2P) (eq. 4).
+
+        The paper prints g²/P, which ranks alike.
+        """
+        sets = self._sets(is_own)
+        first, last, size = sets.starts[k], sets.starts[k + 1], sets.size[k]
+        e, in_loss = (part[first:last] for part in basis_sets.errors(self.fit))
+        g = sets.reg * (sets.K[rows, :size] @ sets.coef[k, :size]) - e @ columns
+        P = sets.reg + np.einsum("i,ij,ij->j", in_loss, columns, columns)  # k(c, c) = 1
+        gains: FloatArray = g * g / (2.0 * P)
+        return gains
+
+    def _share(self, is_own: bool, k: int) -> float:
+        """The part of the objective that the set can change: a task's own part, or all of it."""
+        if not is_own:
+            return self.objective[-1]
+        first, last = self.own.starts[k : k + 2]
+        return float(basis_sets.losses(self.fit, first, last) + basis_sets.objective_of(self.own, k))
+
+    def _add(self, is_own: bool, k: int, column: FloatArray, row: int) -> None:
+        before = self._sets(is_own)
+        sets = basis_sets.with_room(before, int(before.size[k]) + 1)
+        if sets is not before:
+            self.common, self.own = (self.common, sets) if is_own else (sets, self.own)
+            room = max(self.common.K.shape[1], self.own.K.shape[1])
+            self.fit, self.joint = self.fit._replace(g=np.zeros(room), w=np.zeros(room)), None
+        add_vector(sets, k, np.ascontiguousarray(column), row, self.fit.w)
+        self.fit.stale[1 + k if is_own else 0] = True
+
+    def _estimate(self) -> None:
+        """Algorithm 1, or its joint form, from the coefficients so far."""
+        limits = self.limits
+        if limits.joint:
+            self.joint = self.joint or cross(self.common, self.own)
+            found = joint_newton(self.common, self.own, self.fit, self.joint, limits.inner_tol, limits.max_iter)
+        else:
+            found = alternate(self.common, self.own, self.fit, limits.inner_tol, limits.max_iter)
+        self.objective.append(found[0])
+        self.n_iter += found[1]
+        self.converged &= found[2]
+
+
+def gaussian(X: Any, Z: Any, sigma: float) -> FloatArray:
+    """(n, m) exp(-||x - z||² / (2 sigma²))."""
+    from sklearn.metrics.pairwise import rbf_kernel
+
+    return np.asarray(rbf_kernel(X, Z, gamma=0.5 / sigma**2))
+
+
+def distinct_rows(X: Any) -> tuple[IntArray, IntArray]:
+    """The first row of each content, in order, and for each row the position of its content there."""
+    if isinstance(X, np.ndarray):
+        keys: list[Any] = [row.tobytes() for row in X + 0.0]  # -0.0 is 0.0
+    else:
+        bounds = zip(X.indptr[:-1].tolist(), X.indptr[1:].tolist(), strict=True)
+        keys = [(X.indices[a:b].tobytes(), X.data[a:b].tobytes()) for a, b in bounds]
+    position: dict[Any, int] = {}
+    copy_of = np.array([position.setdefault(key, len(position)) for key in keys])
+    firsts = np.full(len(position), len(keys))
+    np.minimum.at(firsts, copy_of, np.arange(len(keys)))
+    return firsts, copy_of

@@ -1,0 +1,246 @@
+"""Choosing hyper-parameters: every combination of a grid, or random ones, each judged on rows it has not learnt.
+
+Two ways to judge, those of the papers: progressive errors on one shuffle of the stream that is used for nothing else
+(Yang, Zhao, Gao, 2017), or k folds within every task (Murugesan and others, 2016).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from shoal.batch._base import as_matrix
+from shoal.evaluation.metrics import choose
+from shoal.evaluation.result import HIGHER_IS_BETTER
+from shoal.evaluation.trials import SearchResult, Trial
+from shoal.features import read_table
+from shoal.labels import encode, real_targets
+from shoal.rounds import FloatArray, IntArray
+from shoal.tasks import TaskIndex
+
+
+def search(
+    learner: Any,
+    X: Any,
+    y: Any,
+    task: Any = None,
+    *,
+    parameters: Mapping[str, Any],
+    n_draws: int | None = None,
+    validation: str = "folds",
+    n_folds: int = 5,
+    metric: str | None = None,
+    macro: bool = False,
+    n_jobs: int | None = None,
+    random_state: int | None = None,
+    progress: bool = False,
+    on_trial: Callable[[Trial], object] | None = None,
+) -> SearchResult:
+    """Try hyper-parameters of a learner, online or batch, and train the best on all rows.
+
+    Parameters
+    ----------
+    learner : learner
+        Stays as it is; copies are trained.
+    X, y, task : as for `fit`
+    parameters : dict of name -> sequence of values
+        All combinations are tried. Names as in `set_params`, so `batch_learner__gamma` works. With `n_draws` a value
+        may also be a distribution, such as `scipy.stats.loguniform(1e-3, 1e3)`.
+    n_draws : int, optional
+        Try this many random combinations instead.
+    validation : {"folds", "shuffle"}
+        "folds": the rows of each task are dealt to `n_folds` folds; in turn one is predicted by a learner of the
+        others, which learns them in order. "shuffle": the rows are shuffled once; an online learner answers each before
+        it learns it (a learner of the simultaneous protocol gets one row of every task at a time), and a batch
+        learner is judged on the first fold.
+    n_folds : int >= 2
+    metric : str, optional
+        One of `shoal.evaluation.METRICS`; default "error", or "rmse" for regression.
+    macro : bool
+        The mean over tasks instead of the value over all rows.
+    n_jobs : int, optional
+        Processes, by joblib; its backends (`joblib.parallel_config`) serve for clusters.
+    random_state : int, optional
+        Draws combinations, folds and the shuffle. All combinations see the same rows.
+    progress : bool
+        Show a bar on stderr.
+    on_trial : function of a `Trial`
+        Called after each.
+
+    Returns
+    -------
+    SearchResult
+
+    Raises
+    ------
+    ValueError
+        If the input or an option is not as described, or no combination could be tried. One that the learner refuses
+        is listed with its error.
+
+    References
+    ----------
+    Yang, Zhao, Gao. Robust Online Multi-Task Learning with Correlative and Personalized Structures. TKDE 29, 2017:
+    section 5 (held-out shuffle). Murugesan, Liu, Carbonell, Yang. Adaptive Smoothed Online Multi-Task Learning. NIPS
+    2016: section 4 (5 folds).
+
+    Examples
+    --------
+    >>> from shoal import MultitaskPerceptron
+    >>> from shoal.datasets import make_related_tasks
+    >>> from shoal.evaluation import search
+    >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
+    >>> grid = {"relation": [0.0, 1.0, 4.0, 16.0], "loss": ["perceptron", "logistic"]}
+    >>> found = search(MultitaskPerceptron(), data.X, data.y, data.task, parameters=grid, random_state=0)
+    >>> print(found.best_params, f"error {found.best_score:.3f}")
+    {'loss': 'logistic', 'relation': 16.0} error 0.089
+    """
+    rows = _checked(learner, X, y, task)
+    folds = _folds(learner, rows.code, validation, n_folds, random_state)
+    scorer = _Scorer(rows.kind, metric, macro)
+    combinations = list(_combinations(parameters, n_draws, random_state))
+    if not combinations:
+        raise ValueError("parameters leave nothing to try: expected at least one value for each name")
+    trials = []
+    for trial in _run(learner, rows, folds, scorer, combinations, n_jobs, progress):
+        trials.append(trial)
+        if on_trial is not None:
+            on_trial(trial)
+    sign = -1.0 if scorer.metric in HIGHER_IS_BETTER else 1.0
+    trials.sort(key=lambda t: sign * t.score if np.isfinite(t.score) else np.inf)
+    if not np.isfinite(trials[0].score):
+        raise ValueError(f"no combination gave a score; the first: {trials[0].error or 'the metric is undefined'}")
+    best = clone(learner).set_params(**trials[0].parameters).fit(X, y, task)
+    return SearchResult(scorer.metric, validation, trials, best)
+
+
+class _Rows(NamedTuple):
+    """Checked rows."""
+
+    X: Any
+    y: FloatArray
+    ids: Any  # (n,) task ids, or None
+    code: IntArray  # (n,) their numbers
+    kind: str
+
+
+def _checked(learner: Any, X: Any, y: Any, task: Any) -> _Rows:
+    table = read_table(X, learner)
+    kind = "binary" if is_classifier(learner) else "regression"
+    truth = encode(y, table.n_rows, None)[0] if kind == "binary" else real_targets(y, table.n_rows)
+    tasks = TaskIndex()
+    code, fresh = tasks.encode(task, table.n_rows)
+    ids = None
+    if task is not None:
+        names = np.empty(len(fresh), object)
+        names[:] = fresh
+        ids = names[code]
+    return _Rows(as_matrix(table), truth, ids, code, kind)
+
+
+class _Fold(NamedTuple):
+    """Rows to learn, in order, and rows to predict; none to learn: each is predicted before it is learnt."""
+
+    learnt: IntArray
+    judged: IntArray
+
+
+def _folds(learner: Any, code: IntArray, validation: str, n_folds: int, random_state: int | None) -> list[_Fold]:
+    if validation not in ("folds", "shuffle"):
+        raise ValueError(f"validation must be 'folds' or 'shuffle', got {validation!r}")
+    random = np.random.default_rng(random_state)
+    shuffled = random.permutation(len(code))
+    by_task = shuffled[np.argsort(code[shuffled], kind="stable")]
+    if validation == "shuffle" and hasattr(learner, "test_then_train"):
+        if getattr(learner, "simultaneous", False):
+            shuffled = by_task[np.argsort(_turn(code[by_task]), kind="stable")]
+        return [_Fold(shuffled[:0], shuffled)]
+    if not 2 <= n_folds <= len(code):
+        raise ValueError(f"n_folds must be at least 2 and at most the number of rows, {len(code)}, got {n_folds}")
+    fold = np.empty(len(code), np.int64)
+    fold[by_task] = np.arange(len(code)) % n_folds  # dealt task by task, so every task meets every fold
+    first = [_Fold(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
+    return first[:1] if validation == "shuffle" else first
+
+
+def _turn(code: IntArray) -> IntArray:
+    """k for the k-th row of its task; the rows stand task by task."""
+    sizes = np.bincount(code)
+    first: IntArray = np.cumsum(sizes) - sizes
+    return np.arange(len(code)) - first[code]
+
+
+def _combinations(parameters: Mapping[str, Any], n_draws: int | None, random_state: int | None) -> Iterator[Any]:
+    from sklearn.model_selection import ParameterGrid, ParameterSampler
+
+    if n_draws is None:
+        for name, values in parameters.items():
+            if hasattr(values, "rvs"):
+                raise ValueError(f"the values of {name!r} are a distribution; say n_draws=, how many to draw")
+        return iter(ParameterGrid(dict(parameters)))
+    if not (isinstance(n_draws, int) and n_draws >= 1):
+        raise ValueError(f"n_draws must be an integer >= 1 or None, got {n_draws!r}")
+    finite = [] if any(hasattr(v, "rvs") for v in parameters.values()) else ParameterGrid(dict(parameters))
+    n = min(n_draws, len(finite)) if finite else n_draws
+    return iter(ParameterSampler(dict(parameters), n, random_state=random_state))
+
+
+class _Scorer:
+    """One number from answers."""
+
+    def __init__(self, kind: str, metric: str | None, macro: bool) -> None:
+        self.metric = metric or ("error" if kind == "binary" else "rmse")
+        self.macro = macro
+        choose([self.metric], kind)  # raises where it does not exist
+        self.kind = kind
+
+    def __call__(self, code: IntArray, truth: FloatArray, answers: FloatArray) -> float:
+        [make], _ = choose([self.metric], self.kind)
+        sums, n_tasks = make(), int(code.max()) + 1
+        sums.update(code, truth, answers, n_tasks)
+        values = sums.values(n_tasks)[self.metric]
+        if not self.macro:
+            return values.overall
+        defined = values.per_task[~np.isnan(values.per_task)]
+        return float(defined.mean()) if len(defined) else float("nan")
+
+
+def _run(
+    learner: Any, rows: _Rows, folds: list[_Fold], scorer: _Scorer, combinations: list[dict[str, Any]],
+    n_jobs: int | None, progress: bool,
+) -> Iterator[Trial]:  # fmt: skip
+    """The trials, in order, as they are done."""
+    from joblib import Parallel, delayed
+    from rich.console import Console
+    from rich.progress import track
+
+    jobs = (delayed(_try)(learner, rows, folds, scorer, chosen) for chosen in combinations)
+    done = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+    console = Console(stderr=True)
+    return iter(track(done, "search", len(combinations), console=console, transient=True, disable=not progress))
+
+
+def _try(learner: Any, rows: _Rows, folds: list[_Fold], scorer: _Scorer, parameters: dict[str, Any]) -> Trial:
+    start = time.perf_counter()
+    scores = []
+    try:
+        for fold in folds:
+            candidate = clone(learner).set_params(**parameters)
+            answers = _answers(candidate, rows, fold)
+            scores.append(scorer(rows.code[fold.judged], rows.y[fold.judged], answers))
+    except ValueError as error:
+        return Trial(parameters, (), time.perf_counter() - start, str(error))
+    return Trial(parameters, tuple(scores), time.perf_counter() - start)
+
+
+def _answers(learner: Any, rows: _Rows, fold: _Fold) -> FloatArray:
+    X, y, ids, learnt, judged = rows.X, rows.y, rows.ids, *fold
+    task, asked = (None, None) if ids is None else (ids[learnt], ids[judged])
+    if not len(learnt):
+        return np.asarray(learner.test_then_train(X[judged], y[judged], asked), np.float64)
+    learner.fit(X[learnt], y[learnt], task)
+    decide = learner.decision_function if rows.kind == "binary" else learner.predict
+    return np.asarray(decide(X[judged], asked), np.float64)
