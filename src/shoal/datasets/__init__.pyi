@@ -9,6 +9,7 @@ from .registry import load as load
 from .registry import names as names
 from .related_tasks import make_related_tasks as make_related_tasks
 from .school import load_school as load_school
+from .sentiment import load_sentiment as load_sentiment
 
 __all__ = [
     "Dataset",
@@ -19,6 +20,7 @@ __all__ = [
     "load_landmine",
     "load_mhc",
     "load_school",
+    "load_sentiment",
     "make_conjoint",
     "make_related_tasks",
     "names",
