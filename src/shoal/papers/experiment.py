@@ -46,6 +46,7 @@ class Data:
     measure: Mapping[str, Any] = field(default_factory=dict)  # options of the measure on this data set
     differs: str = ""  # from the paper's data, so that values are not comparable
     variant_of: str = ""  # another treatment of that data set, to say what was tried
+    quick: Mapping[str, Any] = field(default_factory=dict)  # options of a quick run, where the full data takes long
     quick_rows: int = 900
 
 
@@ -162,6 +163,8 @@ class Experiment:
         full = self.variant_seeds if entrant.variant_of or data.variant_of else self.seeds
         return min(full, QUICK_SEEDS) if quick else full
 
-    def pairs(self) -> list[tuple[Entrant, Data]]:
-        """Who runs on what: variants of the data with main entrants, variants of entrants with main data."""
-        return [(e, d) for d in self.data for e in self.entrants if e.is_there and not (e.variant_of and d.variant_of)]
+    def pairs(self, quick: bool = False) -> list[tuple[Entrant, Data]]:
+        """Who runs on what: main entrants on variants of the data, and the other way round; none in a quick run."""
+        most = 0 if quick else 1
+        there = [entrant for entrant in self.entrants if entrant.is_there]
+        return [(e, d) for d in self.data for e in there if bool(e.variant_of) + bool(d.variant_of) <= most]

@@ -54,10 +54,15 @@ def tuning_jobs(experiment: Experiment, ready: Mapping[str, Prepared], quick: bo
         return []
     return [
         Job(
-            entrant.name, data.name, spec, ready[data.name], tuning.measure,
-            _options(tuning.options, data, experiment, quick), HELD_OUT,
+            entrant.name,
+            data.name,
+            spec,
+            ready[data.name],
+            tuning.measure,
+            _options(tuning.options, data, experiment, quick),
+            HELD_OUT,
         )
-        for entrant, data in experiment.pairs()
+        for entrant, data in experiment.pairs(quick)
         if entrant.grid and data.name in ready
         for spec in entrant.points(data, QUICK_POINTS if quick else tuning.budget)
     ]
@@ -80,15 +85,15 @@ def final_jobs(
 ) -> list[Job]:
     """Every pair, with the parameters chosen, on every shuffle."""
     jobs = []
-    for entrant, data in experiment.pairs():
+    for entrant, data in experiment.pairs(quick):
         if data.name not in ready:
             continue
         spec = chosen(experiment, entrant, data, tried)
         options = _options(experiment.options, data, experiment, quick)
-        for seed in range(experiment.seeds_of(entrant, data, quick)):
-            jobs.append(
-                Job(entrant.name, data.name, spec, ready[data.name], experiment.measure, options, seed)
-            )
+        jobs += [
+            Job(entrant.name, data.name, spec, ready[data.name], experiment.measure, options, seed)
+            for seed in range(experiment.seeds_of(entrant, data, quick))
+        ]
     return jobs
 
 

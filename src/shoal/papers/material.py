@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -49,14 +50,24 @@ def spam(treatment: str = "raw", constant: bool = False) -> Dataset:
     return treated(load_ecml_spam("b"), treatment, constant)
 
 
-def sentiment(treatment: str = "raw", constant: bool = False) -> Dataset:
+def sentiment(treatment: str = "raw", constant: bool = False, pairs: bool = True) -> Dataset:
     """16 domains, unigrams and bigrams."""
-    return treated(load_sentiment(), treatment, constant)
+    return treated(_reviews(pairs), treatment, constant)
+
+
+@lru_cache(maxsize=1)  # reading them takes longer than all that is done with them
+def _reviews(pairs: bool) -> Dataset:
+    return load_sentiment(pairs=pairs)
+
+
+@lru_cache(maxsize=1)
+def _mails() -> Dataset:
+    return load_enron(min_mails=10)
 
 
 def enron(treatment: str = "log-unit") -> Dataset:
     """Six users, words of ten mails or more."""
-    return treated(load_enron(min_mails=10), treatment)
+    return treated(_mails(), treatment)
 
 
 def mhc(treatment: str = "raw", encoding: str = "pairs") -> Dataset:

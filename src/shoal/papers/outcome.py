@@ -77,7 +77,7 @@ class Outcome:
     def tried(self, row: Row) -> list[tuple[str, float]]:
         """The same number under each variant of data and entrant."""
         values = []
-        for entrant, data in self.experiment.pairs():
+        for entrant, data in self.experiment.pairs(self.quick):
             as_data = data.variant_of == row.data and entrant.name == row.entrant
             as_entrant = entrant.variant_of == row.entrant and data.name == row.data
             found = self.values(entrant.name, data.name, row.metric)

@@ -19,7 +19,7 @@ PAPERS = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
     "romco": "Yang, Zhao, Gao: Robust Online Multi-Task Learning with Correlative and Personalized Structures (2017)",
     "sparsemtl": "Srijith, Shevade: Sparse Multi-Task Learning (2012)",
-    "cavallanti": "Cavallanti, Cesa-Bianchi, Gentile: Linear Algorithms for Online Multitask Classification (JMLR 2010)",
+    "cavallanti": "Cavallanti, Cesa-Bianchi, Gentile: Linear Algorithms for Online Multitask Classification (2010)",
     "yang_li": "Yang, Li: Efficient Online Multi-Task Learning via Adaptive Kernel Selection (WWW 2020)",
     "theory": "Mistakes against the papers' bounds",
     "leaderboard": "As it should be done: the library's own leaderboard",
@@ -70,8 +70,7 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
     items = [
-        f'<li><a href="#{_anchor(o)}">{escape(o.experiment.id)}</a> {escape(o.experiment.title)}</li>'
-        for o in outcomes
+        f'<li><a href="#{_anchor(o)}">{escape(o.experiment.id)}</a> {escape(o.experiment.title)}</li>' for o in outcomes
     ]
     return f"<ul>{''.join(items)}</ul>"
 

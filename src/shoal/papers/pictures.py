@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 300, 220
 def beside(outcome: Outcome) -> Figure | None:
     """The first metric of every learner: ours as a dot with its deviation, the paper's as a ring."""
     metric = outcome.experiment.metrics[0]
-    records = []
+    records: list[dict[str, Any]] = []
     for row in outcome.rows():
         if row.metric is metric:
             values = {"paper": row.paper, "ours": None if np.isnan(row.ours) else row.ours}
@@ -51,7 +51,7 @@ def _beside(title: str, records: list[dict[str, Any]], names: Sequence[str], axi
     ours = base.transform_filter("datum.whose == 'ours'").mark_point(filled=True, size=70, opacity=1).encode(x=x)
     paper = base.transform_filter("datum.whose == 'paper'").mark_point(filled=False, size=80, opacity=1).encode(x=x)
     return alt.layer(rule, paper, ours).properties(
-        width=WIDTH, height=22 * len(set(r["name"] for r in records)) + 10, title=panel_title(title)
+        width=WIDTH, height=22 * len({r["name"] for r in records}) + 10, title=panel_title(title)
     )
 
 
@@ -62,7 +62,9 @@ def curves(
     """A panel for each key of `panels`, a line for each learner in it; `x` is a panel's axis."""
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     drawn = [
-        _curves(panel, {n: v for n, v in lines.items() if np.isfinite(v).any()}, x[panel], names, x_title, y_title, labels)
+        _curves(
+            panel, {n: v for n, v in lines.items() if np.isfinite(v).any()}, x[panel], names, x_title, y_title, labels
+        )
         for panel, lines in panels.items()
         if lines
     ]

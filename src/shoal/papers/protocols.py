@@ -29,12 +29,12 @@ def held_out(data: Dataset, learner: Any, seed: int, *, train: int) -> dict[str,
 
 
 def cross_validated(data: Dataset, learner: Any, seed: int, *, train: int, folds: int = 5) -> dict[str, Any]:
-    """Mean AUC over folds of the `train` rows of each task that `held_out` would learn: what parameters are chosen by."""
+    """Mean AUC over folds of the `train` rows of each task that `held_out` would learn: for choosing parameters."""
     rows, _ = split(data, seed, train)
     turn = _turns(_codes(data)[rows]) % folds
-    values = []
-    for fold in range(folds):
-        values.append(_fit_and_rank(data, clone(learner), rows[turn != fold], rows[turn == fold])["auc"])
+    values = [
+        _fit_and_rank(data, clone(learner), rows[turn != fold], rows[turn == fold])["auc"] for fold in range(folds)
+    ]
     return {"auc": float(np.mean(values))}
 
 
@@ -116,7 +116,8 @@ def _curve(codes: IntArray, wrong: Any) -> list[float]:
         mine = np.cumsum(wrong[codes == k])
         ends = np.maximum(1, np.arange(1, CURVE_POINTS + 1) * len(mine) // CURVE_POINTS)
         per_task.append(mine[ends - 1] / ends)
-    return np.mean(per_task, axis=0).tolist()
+    curve: list[float] = np.mean(per_task, axis=0).tolist()
+    return curve
 
 
 def _f1(predicted: Any, true: Any) -> float:
@@ -143,4 +144,3 @@ def _turns(codes: IntArray) -> IntArray:
 def _in_rounds(codes: IntArray, rows: IntArray) -> IntArray:
     """The rows so that the k-th row of every task comes in the k-th round, tasks in their order."""
     return rows[np.lexsort((codes[rows], _turns(codes[rows])))]
-

@@ -58,9 +58,7 @@ def _ranking(outcome: Outcome, data: str, metric: Metric) -> Ranking | None:
     champion = outcome.experiment.champion
     against = _signed_ranks(names, table, champion) if champion in names else {}
     agreement = _agreement(outcome, data, metric, names, table)
-    return Ranking(
-        data, names, ranks, n, p_value, critical_difference(len(names), n), champion, against, agreement
-    )
+    return Ranking(data, names, ranks, n, p_value, critical_difference(len(names), n), champion, against, agreement)
 
 
 def critical_difference(k: int, n: int) -> float:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from joblib import Parallel, delayed
 
 from shoal.papers import store
-from shoal.papers.experiment import Experiment
+from shoal.papers.experiment import Data, Experiment
 from shoal.papers.jobs import Job, final_jobs, tuning_jobs
 from shoal.papers.outcome import Outcome, Runs
 from shoal.papers.store import Prepared
@@ -33,12 +33,12 @@ class State(NamedTuple):
 def state(experiment: Experiment, quick: bool = False) -> State:
     """Look, but do nothing: neither load data nor run jobs."""
     ready = {}
-    for data in experiment.data:
+    for data in _used(experiment, quick):
         prepared = store.known(data, quick)
         if prepared is not None:
             ready[data.name] = prepared
-    final = sum(experiment.seeds_of(entrant, data, quick) for entrant, data in experiment.pairs())
-    everything = {data.name: Prepared("", "") for data in experiment.data}
+    final = sum(experiment.seeds_of(entrant, data, quick) for entrant, data in experiment.pairs(quick))
+    everything = {data.name: Prepared("", "") for data in _used(experiment, quick)}
     total = len(tuning_jobs(experiment, everything, quick)) + final
     tuned = [(job, store.read(job.key)) for job in tuning_jobs(experiment, ready, quick)]
     done = sum(result is not None for _, result in tuned)
@@ -68,7 +68,7 @@ def reproduce(
         Data sets that are not there are named in it; the others are run.
     """
     ready, missing = {}, {}
-    for data in experiment.data:
+    for data in _used(experiment, quick):
         try:
             ready[data.name] = store.prepare(data, quick)
         except FileNotFoundError as error:
@@ -80,6 +80,11 @@ def reproduce(
     for job, result in run_all(final, jobs, on_progress):
         runs.setdefault((job.entrant, job.data), []).append((job.spec, result))
     return Outcome(experiment, runs, missing, quick)
+
+
+def _used(experiment: Experiment, quick: bool) -> list[Data]:
+    """The data sets that somebody runs on."""
+    return list({data.name: data for _, data in experiment.pairs(quick)}.values())
 
 
 def run_all(jobs: list[Job], processes: int, on_progress: OnProgress | None = None) -> list[tuple[Job, Any]]:

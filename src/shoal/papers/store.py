@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -91,9 +91,9 @@ def prepare(data: Data, quick: bool) -> Prepared:
     found = known(data, quick)
     if found is not None:
         return found
-    loaded = data.load(**data.options)
+    loaded = data.load(**_load_options(data, quick))
     if quick and len(loaded) > data.quick_rows:
-        loaded = loaded.interleaved(0).subset(slice(data.quick_rows))
+        loaded = _piece(loaded.interleaved(0).subset(slice(data.quick_rows)))
     arrays = _arrays(loaded)
     content = hashlib.sha256(loaded.kind.encode())
     for name, array in arrays.items():
@@ -102,6 +102,18 @@ def prepare(data: Data, quick: bool) -> Prepared:
     meta = {"fingerprint": np.array(fingerprint), "kind": np.array(loaded.kind), "name": np.array(data.name)}
     _whole(path, lambda file: _savez(file, {**arrays, **meta}))
     return Prepared(str(path), fingerprint)
+
+
+def _load_options(data: Data, quick: bool) -> dict[str, Any]:
+    return {**data.options, **(data.quick if quick else {})}
+
+
+def _piece(data: Dataset) -> Dataset:
+    """Without the features that do not occur."""
+    if not issparse(data.X):
+        return data
+    columns = np.unique(data.X.indices)
+    return replace(data, X=data.X[:, columns], feature_names=tuple(data.feature_names[j] for j in columns))
 
 
 def _savez(path: Path, arrays: dict[str, Any]) -> None:
@@ -134,10 +146,9 @@ def _arrays(data: Dataset) -> dict[str, Any]:
 
 def _data_path(data: Data, quick: bool) -> Path:
     """Named by all that the content depends on: loader, options, and the files as they lie there."""
-    recipe = [
-        f"{data.load.__module__}.{data.load.__qualname__}", dict(data.options), data.quick_rows if quick else None,
-        version_of([data.load.__module__]), _files(data.folder),
-    ]  # fmt: skip
+    loader = f"{data.load.__module__}.{data.load.__qualname__}"
+    rows = data.quick_rows if quick else None
+    recipe = [loader, _load_options(data, quick), rows, version_of([data.load.__module__]), _files(data.folder)]
     return folder() / "data" / f"{data.load.__name__}-{digest(recipe)[:32]}.npz"
 
 

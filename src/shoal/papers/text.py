@@ -60,7 +60,8 @@ def _tried(outcome: Outcome, row: Row) -> Iterable[str]:
     found = outcome.tried(row) if row.verdict == "worse" else []
     if found:
         values = ", ".join(f"{name} {value:{row.metric.form}}" for name, value in found)
-        yield f"tried for {row.data} / {row.entrant}, {row.metric.title} (paper {row.paper:{row.metric.form}}): {values}"
+        paper = f"{row.metric.title} (paper {row.paper:{row.metric.form}})"
+        yield f"tried for {row.data} / {row.entrant}, {paper}: {values}"
 
 
 def tests(ranking: Ranking) -> list[str]:
