@@ -6,7 +6,7 @@ from importlib import import_module
 
 from shoal.papers.experiment import Experiment
 
-PAPERS = ("osmtl",)
+PAPERS = ("osmtl", "romco", "cavallanti")
 
 
 def experiments() -> dict[str, Experiment]:

@@ -12,15 +12,20 @@ from scipy.sparse import csr_matrix, hstack, issparse
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.ecml_spam import load_ecml_spam
 from shoal.datasets.enron import load_enron
+from shoal.datasets.jester import load_jester
 from shoal.datasets.landmine import load_landmine
 from shoal.datasets.mhc import load_mhc
+from shoal.datasets.rcv1 import load_rcv1
 from shoal.datasets.sentiment import load_sentiment
 
-TREATMENTS = ("raw", "unit", "log-unit")
+TREATMENTS = ("raw", "unit", "log-unit", "tf-idf")
 
 
 def treated(data: Dataset, treatment: str, constant: bool = False) -> Dataset:
-    """Rows as they are ("raw"), of unit norm ("unit"), or log(1 + x) of unit norm; a constant 1 is put in before."""
+    """Rows as they are ("raw"), of unit norm ("unit"), log(1 + x) of unit norm, or "tf-idf" of unit norm.
+
+    A constant 1 is put in before the norm is taken.
+    """
     if treatment not in TREATMENTS:
         raise ValueError(f"treatment must be one of {TREATMENTS}, got {treatment!r}")
     X: Any = data.X
@@ -31,7 +36,11 @@ def treated(data: Dataset, treatment: str, constant: bool = False) -> Dataset:
         ones = np.ones((X.shape[0], 1))
         X = hstack([X, csr_matrix(ones)], format="csr") if issparse(X) else np.hstack([X, ones])
         names = (*names, "constant")
-    if treatment != "raw":
+    if treatment == "tf-idf":
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        X = TfidfTransformer().fit_transform(X)
+    elif treatment != "raw":
         from sklearn.preprocessing import normalize
 
         X = normalize(X)
@@ -63,6 +72,16 @@ def _reviews(pairs: bool) -> Dataset:
 @lru_cache(maxsize=1)
 def _mails() -> Dataset:
     return load_enron(min_mails=10)
+
+
+def rcv1(level: int) -> Dataset:
+    """Four tasks of topics, unit norm."""
+    return load_rcv1(level)
+
+
+def jester(n_tasks: int = 30) -> Dataset:
+    """People as tasks, jokes as rows."""
+    return load_jester(n_tasks)
 
 
 def enron(treatment: str = "log-unit") -> Dataset:

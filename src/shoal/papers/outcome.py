@@ -26,7 +26,7 @@ class Row(NamedTuple):
     ours: float
     deviation: float
     shuffles: int
-    verdict: str  # reproduced, better, worse, not comparable, not in the paper, not yet, failed
+    verdict: str  # reproduced, better, worse, differs, not comparable, not in the paper, not yet, no data, failed
     why: str
     setting: str  # the parameters chosen
 
@@ -113,6 +113,8 @@ class Outcome:
         if data.differs or row.metric.why_not:
             return "not comparable", data.differs or row.metric.why_not
         tolerance = 2.0 * row.deviation if row.paper_deviation is None else row.paper_deviation
-        if abs(row.difference) <= tolerance or row.metric.better == 0:
+        if abs(row.difference) <= tolerance:
             return "reproduced", ""
+        if row.metric.better == 0:
+            return "differs", ""
         return ("better" if row.metric.better * row.difference > 0 else "worse"), ""

@@ -59,9 +59,9 @@ def _tried(outcome: Outcome, row: Row) -> Iterable[str]:
     """For a number that is worse than the paper's: the same under other treatments."""
     found = outcome.tried(row) if row.verdict == "worse" else []
     if found:
-        values = ", ".join(f"{name} {value:{row.metric.form}}" for name, value in found)
+        values = "; ".join(f"{name}: {value:{row.metric.form}}" for name, value in found)
         paper = f"{row.metric.title} (paper {row.paper:{row.metric.form}})"
-        yield f"tried for {row.data} / {row.entrant}, {paper}: {values}"
+        yield f"tried for {row.data} / {row.entrant}, {paper} - {values}"
 
 
 def tests(ranking: Ranking) -> list[str]:
