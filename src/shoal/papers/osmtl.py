@@ -15,7 +15,7 @@ from shoal.report.figure import Figure
 
 PAPER = "Murugesan, Liu, Carbonell, Yang, NIPS 2016"
 
-# ---- data: section 3.1. Rows of unit norm, as the authors' later public code has them (landmine with an intercept) -----
+# ---- data: section 3.1. Rows of unit norm, as the authors' later public code has them (landmine with an intercept) -
 
 LANDMINE = Data("landmine", material.landmine, {"treatment": "unit", "constant": True}, "landmine", {"train": 160})
 SPAM = Data("spam", material.spam, {"treatment": "unit"}, "ecml2006_spam", {"train": 100})
@@ -142,7 +142,7 @@ ONLINE = Experiment(
     champion="OSMTL-e",
     figure=pictures.beside,
     notes=(
-        "The paper says that words are counted and not how rows are scaled. Unit norm is what the authors' later public "
+        "The paper says that words are counted and not how rows are scaled. Unit norm is what the later "
         "code has; what raw counts and log(1 + count) give is listed where ours is worse.",
         "The paper names neither the Passive-Aggressive variant nor the shared-loss norm nor its grids: here PA-I, the "
         "additive L2 rule, and 30 settings a learner at most, chosen by 5-fold cross-validation on a 31st shuffle.",

@@ -81,12 +81,18 @@ def _curves(
         for at, value in zip(x, values, strict=True)
         if np.isfinite(value)
     ]
+    axis = alt.X("x:Q" if labels is None else "x:O", title=x_title, sort=None, axis=alt.Axis(labelAngle=0))
+    return _lines(panel, records, names, axis, y_title, points=labels is not None)
+
+
+def _lines(
+    panel: str, records: Sequence[Mapping[str, Any]], names: Sequence[str], axis: alt.X, y_title: str, *, points: bool
+) -> Any:
     colours = (*COLOURS, INK, "#56b4e9", "#e69f00", "#8c564b", "#17becf", "#7f7f7f")
     scale = alt.Scale(domain=list(names), range=[colours[i % len(colours)] for i in range(len(names))])
-    axis = alt.X("x:Q" if labels is None else "x:O", title=x_title, sort=None, axis=alt.Axis(labelAngle=0))
     return (
         alt.Chart(data(records))
-        .mark_line(point=labels is not None, strokeWidth=2)
+        .mark_line(point=points, strokeWidth=2)
         .encode(
             x=axis,
             y=alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False)),
@@ -133,3 +139,19 @@ def _grid(panels: Sequence[Any], columns: int = 3) -> Any:
 
 def _name(outcome: Outcome) -> str:
     return outcome.experiment.id.replace("/", "-")
+
+
+def scatter(
+    outcome: Outcome, panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], *, title: str, caption: str,
+    x_title: str, y_title: str,
+) -> Figure | None:  # fmt: skip
+    """A panel for each key, in it a line with points for each name, every point with its own place."""
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    drawn = []
+    for panel, lines in panels.items():
+        records = [
+            {"name": name, "x": float(x), "value": float(y)} for name, points in lines.items() for x, y in points
+        ]
+        if records:
+            drawn.append(_lines(panel, records, names, alt.X("x:Q", title=x_title), y_title, points=True))
+    return Figure(_name(outcome), title, caption, _grid(drawn)) if drawn else None

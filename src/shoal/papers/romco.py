@@ -232,7 +232,7 @@ def _draw_curves(outcome: Outcome) -> Figure | None:
         panels[data.name] = {name: 100 * curves.mean(axis=0)[1:] for name, curves in found.items() if curves.size}
     return pictures.curves(
         outcome, panels, dict.fromkeys(panels, fractions[1:]), x_title="fraction of the stream",
-        y_title="error % so far", title="Cumulative error along the stream", 
+        y_title="error % so far", title="Cumulative error along the stream",
         caption="Mean over tasks and shuffles; the first fortieth is left out.",
     )  # fmt: skip
 
