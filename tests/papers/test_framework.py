@@ -198,9 +198,17 @@ def test_ranks() -> None:
     assert many.p_value < 0.05
     assert many.critical_difference == pytest.approx(0.957, abs=1e-3)
     assert many.against["alone"] < 0.05
-    assert many.shuffles == 12
+    assert (many.n, many.of) == (12, "shuffles")
     assert np.isnan(few.agreement)
     assert -1 <= many.agreement <= 1
+
+
+def test_ranks_over_data_sets() -> None:
+    data = tuple(Data(f"{n} tasks", related, {"n_tasks": n}) for n in (4, 8, 12))
+    *each, overall = rankings(reproduce(replace(EXPERIMENT, data=data, published={})))
+    assert len(each) == 3
+    assert (overall.data, overall.n, overall.of) == ("all data sets", 3, "data sets")
+    assert overall.ranks[1] < overall.ranks[0]
 
 
 def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:

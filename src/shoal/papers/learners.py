@@ -1,4 +1,7 @@
-"""Learners by name, so that a job can be written down, hashed and sent to another process."""
+"""Learners by name, so that a job can be written down, hashed and sent to another process.
+
+A name of `shoal`, "VW" for Vowpal Wabbit, or "Periodic NAME" for a batch learner that is retrained as the stream goes.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import shoal
+from shoal.papers import vw
 
 PERIODIC = "Periodic "  # "Periodic MTFL": a batch learner, retrained as the stream goes
 
@@ -32,7 +36,11 @@ def is_there(name: str) -> bool:
         from shoal import evaluation
 
         return hasattr(evaluation, "Periodic") and is_there(name.removeprefix(PERIODIC))
-    return hasattr(shoal, name)
+    return vw.is_there() if name == "VW" else hasattr(shoal, name)
+
+
+def _kind(name: str) -> Any:
+    return vw.VW if name == "VW" else getattr(shoal, name)
 
 
 def build(spec: Spec, seed: int) -> Any:
@@ -42,7 +50,7 @@ def build(spec: Spec, seed: int) -> Any:
 
         inner = build(Spec(spec.learner.removeprefix(PERIODIC), spec.parameters), seed)
         return getattr(evaluation, "Periodic")(inner, every=100)  # noqa: B009  (it may not be there yet)
-    kind = getattr(shoal, spec.learner)
+    kind = _kind(spec.learner)
     parameters = {k: build(v, seed) if isinstance(v, Spec) else v for k, v in spec.parameters.items()}
     if "random_state" in inspect.signature(kind).parameters:
         parameters["random_state"] = seed
@@ -52,7 +60,7 @@ def build(spec: Spec, seed: int) -> Any:
 def modules(spec: Spec) -> set[str]:
     """The modules that define the learner."""
     nested = [modules(value) for value in spec.parameters.values() if isinstance(value, Spec)]
-    mine = {str(getattr(shoal, spec.learner.removeprefix(PERIODIC)).__module__)}
+    mine = {str(_kind(spec.learner.removeprefix(PERIODIC)).__module__)}
     if spec.learner.startswith(PERIODIC):
         from shoal import evaluation
 

@@ -79,9 +79,9 @@ def rcv1(level: int) -> Dataset:
     return load_rcv1(level)
 
 
-def jester(n_tasks: int = 30) -> Dataset:
+def jester(n_tasks: int = 30, treatment: str = "raw") -> Dataset:
     """People as tasks, jokes as rows."""
-    return load_jester(n_tasks)
+    return treated(load_jester(n_tasks), treatment)
 
 
 def enron(treatment: str = "log-unit") -> Dataset:

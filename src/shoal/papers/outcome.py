@@ -107,7 +107,7 @@ class Outcome:
             reasons = [result["failed"] for _, result in self.runs[entrant.name, data.name] if "failed" in result]
             return "failed", reasons[0] if reasons else "the number is undefined"
         if row.paper is None:
-            return "not in the paper", ""
+            return ("not in the paper" if self.experiment.published else ""), ""
         if self.quick:
             return "not comparable", "a quick run, on a piece of the data"
         if data.differs or row.metric.why_not:

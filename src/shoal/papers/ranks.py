@@ -23,7 +23,8 @@ class Ranking(NamedTuple):
     data: str
     names: list[str]
     ranks: FloatArray
-    shuffles: int
+    n: int
+    of: str  # what was ranked in: "shuffles" or "data sets"
     p_value: float  # Friedman: that all are alike
     critical_difference: float  # Nemenyi: mean ranks that differ by more do so beyond chance
     champion: str
@@ -32,17 +33,30 @@ class Ranking(NamedTuple):
 
 
 def rankings(outcome: Outcome) -> list[Ranking]:
-    """One per data set with at least three entrants, of the first metric."""
+    """Of the first metric: one per data set with at least three entrants, and one over data sets if there are three."""
     metric = outcome.experiment.metrics[0]
     if not outcome.experiment.shuffles or metric.better == 0:
         return []
-    found = [_ranking(outcome, data.name, metric) for data in outcome.main_data()]
-    return [ranking for ranking in found if ranking is not None]
+    found = [_over_shuffles(outcome, data.name, metric) for data in outcome.main_data()]
+    return [ranking for ranking in (*found, _over_data(outcome, metric)) if ranking is not None]
 
 
-def _ranking(outcome: Outcome, data: str, metric: Metric) -> Ranking | None:
-    from scipy.stats import friedmanchisquare, rankdata
+def _over_data(outcome: Outcome, metric: Metric) -> Ranking | None:
+    """Ranks of the means, as Demsar has it."""
+    data = [data.name for data in outcome.main_data()]
+    means = {
+        entrant.name: [_mean(outcome.values(entrant.name, name, metric)) for name in data]
+        for entrant in outcome.main_entrants()
+        if entrant.is_there
+    }
+    whole = {name: values for name, values in means.items() if not np.isnan(values).any()}
+    if len(whole) < 3 or len(data) < 3:
+        return None
+    table = metric.better * np.array(list(whole.values()))
+    return _ranked("all data sets", list(whole), table, "data sets", outcome, float("nan"))
 
+
+def _over_shuffles(outcome: Outcome, data: str, metric: Metric) -> Ranking | None:
     names, columns = [], []
     for entrant in outcome.main_entrants():
         values = outcome.values(entrant.name, data, metric)
@@ -53,12 +67,23 @@ def _ranking(outcome: Outcome, data: str, metric: Metric) -> Ranking | None:
     if len(names) < 3 or n < 2:
         return None
     table = np.array([column[:n] for column in columns])
+    return _ranked(data, names, table, "shuffles", outcome, _agreement(outcome, data, metric, names, table))
+
+
+def _ranked(data: str, names: list[str], table: FloatArray, of: str, outcome: Outcome, agreement: float) -> Ranking:
+    """Of (entrants, samples) values, more is better."""
+    from scipy.stats import friedmanchisquare, rankdata
+
+    n = table.shape[1]
     ranks = rankdata(-table, axis=0).mean(axis=1)
     p_value = 1.0 if np.ptp(table, axis=0).max() == 0 else float(friedmanchisquare(*table).pvalue)
     champion = outcome.experiment.champion
     against = _signed_ranks(names, table, champion) if champion in names else {}
-    agreement = _agreement(outcome, data, metric, names, table)
-    return Ranking(data, names, ranks, n, p_value, critical_difference(len(names), n), champion, against, agreement)
+    return Ranking(data, names, ranks, n, of, p_value, critical_difference(len(names), n), champion, against, agreement)
+
+
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def critical_difference(k: int, n: int) -> float:

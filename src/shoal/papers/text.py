@@ -69,7 +69,7 @@ def tests(ranking: Ranking) -> list[str]:
     ranked = sorted(zip(ranking.ranks.tolist(), ranking.names, strict=True))
     order = ", ".join(f"{name} {rank:.1f}" for rank, name in ranked)
     said = [
-        f"{ranking.data}: mean ranks over {ranking.shuffles} shuffles: {order} (Friedman p = {ranking.p_value:.2g}; "
+        f"{ranking.data}: mean ranks over {ranking.n} {ranking.of}: {order} (Friedman p = {ranking.p_value:.2g}; "
         f"ranks further apart than {ranking.critical_difference:.2f} differ beyond chance, Nemenyi, 5 %)"
     ]
     if ranking.against:
