@@ -11,7 +11,8 @@ from shoal.datasets import load, names
 
 FOLDERS = {
     "landmine": "landmine", "landmine19": "landmine", "school": "school", "ecml_spam": "ecml2006_spam",
-    "enron": "enron_spam", "mhc": "mhc1_binding",
+    "enron": "enron_spam", "mhc": "mhc1_binding", "sentiment": "sentiment16_fdu_mtl", "jester": "jester5k",
+    "rcv1_d1": "rcv1_subsets",
 }  # fmt: skip
 WITHOUT_FILES = ["conjoint", "related_tasks", "flights"]
 

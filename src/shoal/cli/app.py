@@ -127,6 +127,47 @@ def inspect(model: str) -> None:
     print_model(model)
 
 
+@app.command
+def reproduce(
+    *experiments: str,
+    all_: Annotated[bool, Parameter(name=["--all"], negative="")] = False,
+    quick: Annotated[bool, Parameter(negative="")] = False,
+    jobs: int = 1,
+    backend: str = "loky",
+    report: str | None = None,
+    figures: str | None = None,
+) -> None:
+    """Run the papers' experiments and print ours beside theirs; without arguments, list them.
+
+    Results are kept ($SHOAL_CACHE, else ~/.cache/shoal/results): a killed run goes on where it was.
+
+    Parameters
+    ----------
+    experiments
+        Such as osmtl/table1, or a paper's name for all of its own.
+    all_
+        Run everything.
+    quick
+        Two shuffles and small pieces of the data: whether everything runs.
+    jobs
+        Processes; -1 is one a core.
+    backend
+        Of joblib: loky, threading, multiprocessing, ray or dask (the last two must be installed).
+    report
+        Write one HTML page with all tables and figures here.
+    figures
+        Write the figures into this folder, as PNG and SVG.
+    """
+    from shoal.cli.reproduce import Options, reproduce_papers
+
+    reproduce_papers(
+        Options(
+            ids=list(experiments), everything=all_, quick=quick, jobs=jobs, backend=backend, report=report,
+            figures=figures,
+        )
+    )  # fmt: skip
+
+
 def start(arguments: list[str] | None = None) -> None:
     """Run the program; whatever goes wrong for the user is one line on stderr and exit code 2."""
     try:
@@ -145,7 +186,7 @@ def start(arguments: list[str] | None = None) -> None:
 
 def _command(arguments: list[str] | None) -> str:
     given = sys.argv[1:] if arguments is None else arguments
-    return f"{given[0]} " if given and given[0] in ("run", "learners", "datasets", "inspect") else ""
+    return f"{given[0]} " if given and given[0] in ("run", "learners", "datasets", "inspect", "reproduce") else ""
 
 
 def _one_line(message: str) -> str:

@@ -10,10 +10,13 @@ from shoal.datasets.dataset import Dataset
 from shoal.datasets.ecml_spam import load_ecml_spam
 from shoal.datasets.enron import load_enron
 from shoal.datasets.flights import load_flights
+from shoal.datasets.jester import load_jester
 from shoal.datasets.landmine import load_landmine
 from shoal.datasets.mhc import load_mhc
+from shoal.datasets.rcv1 import load_rcv1
 from shoal.datasets.related_tasks import make_related_tasks
 from shoal.datasets.school import load_school
+from shoal.datasets.sentiment import load_sentiment
 
 
 class _Entry(NamedTuple):
@@ -29,6 +32,9 @@ _ENTRIES = {
     "ecml_spam": _Entry("e-mails of 15 users, spam or not, a task per user", load_ecml_spam),
     "enron": _Entry("mails of six users in order of arrival, spam or not, a task per user", load_enron),
     "mhc": _Entry("peptides that bind to a molecule of the immune system or not, a task per allele", load_mhc),
+    "sentiment": _Entry("reviews of 16 kinds of products and films, good or bad", load_sentiment),
+    "jester": _Entry("jokes that 30 people like or not, a task per person", load_jester),
+    "rcv1_d1": _Entry("newswire stories on four unrelated topics, a task per topic", load_rcv1),
     "conjoint": _Entry("simulated choices between products, a task per person", lambda: make_conjoint()[0]),
     "related_tasks": _Entry("simulated linear tasks with a common part", make_related_tasks),
 }

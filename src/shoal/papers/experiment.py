@@ -1,0 +1,170 @@
+"""What an experiment is: who runs on what, how it is measured, and what the paper printed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from shoal.datasets.dataset import Dataset
+from shoal.papers.learners import Spec, is_there
+
+if TYPE_CHECKING:
+    from shoal.papers.outcome import Outcome
+    from shoal.report.figure import Figure
+
+Protocol = Literal["as published", "as it should be done"]
+Measure = Callable[..., Mapping[str, Any]]  # (data, learner, seed, **options) -> numbers and lists of numbers
+
+HELD_OUT = 1000  # the shuffle on which parameters are chosen; the reported shuffles count from 0
+QUICK_SEEDS, QUICK_POINTS = 2, 2
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that a measure gives."""
+
+    name: str
+    title: str
+    better: int  # +1 if more is better, -1 if less, 0 if neither
+    form: str = ".4f"
+    scale: float = 1.0  # ours times this is in the paper's unit
+    why_not: str = ""  # why it cannot be compared with the paper's, if it cannot
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set as an experiment uses it: a function of a module, so that any process can load it."""
+
+    name: str
+    load: Callable[..., Dataset]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = ""  # below SHOAL_DATA; empty for generators
+    measure: Mapping[str, Any] = field(default_factory=dict)  # options of the measure on this data set
+    differs: str = ""  # from the paper's data, so that values are not comparable
+    variant_of: str = ""  # another treatment of that data set, to say what was tried
+    quick: Mapping[str, Any] = field(default_factory=dict)  # options of a quick run, where the full data takes long
+    quick_rows: int = 900
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A learner with the parameters it is given and those it may choose."""
+
+    name: str
+    learner: str  # see `shoal.papers.learners`
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    of_data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # data set -> parameters that depend on it
+    variant_of: str = ""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether this version of the library has the learner."""
+        return is_there(self.learner)
+
+    def spec(self, data: Data, point: Mapping[str, Any] | None = None) -> Spec:
+        """The learner for that data set, with the parameters it was given, or a point of the grid."""
+        own = self.of_data.get(data.variant_of or data.name, {})
+        return Spec(self.learner, {**self.parameters, **own, **(point or {})})
+
+    def points(self, data: Data, budget: int) -> list[Spec]:
+        """The settings to try: the whole grid, or as many random points of it as the budget allows."""
+        values = [dict(zip(self.grid, point, strict=True)) for point in itertools.product(*self.grid.values())]
+        if len(values) > budget:
+            chosen = np.random.default_rng(0).choice(len(values), budget, replace=False)
+            values = [values[i] for i in sorted(chosen.tolist())]
+        return [self.spec(data, point) for point in values]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How parameters are chosen: the best value of a metric on a held-out shuffle."""
+
+    measure: Measure
+    metric: str
+    better: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    budget: int = 60  # settings tried, at most, the same for every learner
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of a paper.
+
+    Parameters
+    ----------
+    id : str
+        Such as "osmtl/table1".
+    title : str
+    source : str
+        Paper, table or figure, page.
+    protocol : "as published" or "as it should be done"
+    data, entrants, metrics
+        Who runs on what; the first metric decides comparisons. Variants (see `Data`, `Entrant`) are shown only to
+        say what was tried.
+    measure, options
+        A function of a module, ``measure(data, learner, seed, **options)``, and its options.
+    seeds : int
+        Shuffles that are reported, seeds 0, 1, ...
+    seconds : float
+        How long all of it took on one core, roughly.
+    published : dict of (entrant, data, metric) -> (value, deviation or None)
+    deviation : str
+        What the published deviations are.
+    tuning : Tuning, optional
+        For entrants with a grid.
+    notes : sequence of str
+        What a reader must know: what differs from the paper.
+    figure : function of an `Outcome`, optional
+    champion : str
+        The paper's own method, which the signed-rank tests set against all others.
+    """
+
+    id: str
+    title: str
+    source: str
+    protocol: Protocol
+    data: tuple[Data, ...]
+    entrants: tuple[Entrant, ...]
+    metrics: tuple[Metric, ...]
+    measure: Measure
+    seeds: int
+    seconds: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    quick: Mapping[str, Any] = field(default_factory=dict)  # options that a quick run has instead
+    published: Mapping[tuple[str, str, str], tuple[float, float | None]] = field(default_factory=dict)
+    deviation: str = "standard deviation"
+    tuning: Tuning | None = None
+    variant_seeds: int = 5
+    notes: tuple[str, ...] = ()
+    figure: Callable[[Outcome], Figure | None] | None = None
+    champion: str = ""
+    shuffles: bool = True  # whether seeds are paired samples that a test may compare
+
+    def __post_init__(self) -> None:
+        known = {e.name for e in self.entrants}, {d.name for d in self.data}, {m.name for m in self.metrics}
+        for key in self.published:
+            if any(part not in names for part, names in zip(key, known, strict=True)):
+                raise ValueError(f"{self.id}: no entrant, data set and metric are called {key}")
+        if self.tuning is None and any(entrant.grid for entrant in self.entrants):
+            raise ValueError(f"{self.id}: an entrant has a grid but there is no tuning")
+
+    @property
+    def paper(self) -> str:
+        """The first part of the id."""
+        return self.id.partition("/")[0]
+
+    def seeds_of(self, entrant: Entrant, data: Data, quick: bool) -> int:
+        """How many shuffles this pair is run on."""
+        full = self.variant_seeds if entrant.variant_of or data.variant_of else self.seeds
+        return min(full, QUICK_SEEDS) if quick else full
+
+    def pairs(self, quick: bool = False) -> list[tuple[Entrant, Data]]:
+        """Who runs on what: main entrants on variants of the data, and the other way round; none in a quick run."""
+        most = 0 if quick else 1
+        there = [entrant for entrant in self.entrants if entrant.is_there]
+        return [(e, d) for d in self.data for e in there if bool(e.variant_of) + bool(d.variant_of) <= most]

@@ -1,0 +1,120 @@
+"""What came out: each number beside the paper's, with a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.papers.experiment import Data, Entrant, Experiment, Metric
+from shoal.papers.learners import Spec
+from shoal.rounds import FloatArray
+
+Runs = dict[tuple[str, str], list[tuple[Spec, dict[str, Any]]]]  # (entrant, data) -> a result per shuffle
+
+
+class Row(NamedTuple):
+    """One number of a table."""
+
+    data: str
+    entrant: str
+    metric: Metric
+    paper: float | None
+    paper_deviation: float | None
+    ours: float
+    deviation: float
+    shuffles: int
+    verdict: str  # reproduced, better, worse, differs, not comparable, not in the paper, not yet, no data, failed
+    why: str
+    setting: str  # the parameters chosen
+
+    @property
+    def difference(self) -> float:
+        """Ours - paper."""
+        return float("nan") if self.paper is None else self.ours - self.paper
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An experiment with its results."""
+
+    experiment: Experiment
+    runs: Runs
+    missing: Mapping[str, str]  # data set -> why it is not there
+    quick: bool
+
+    def values(self, entrant: str, data: str, metric: Metric) -> FloatArray:
+        """The metric in every shuffle, in the paper's unit."""
+        results = self.runs.get((entrant, data), [])
+        return metric.scale * np.array([result.get(metric.name, np.nan) for _, result in results], float)
+
+    def lists(self, entrant: str, data: str, name: str) -> FloatArray:
+        """(shuffles, ...) of a result that is a list, such as a curve or a matrix."""
+        results = self.runs.get((entrant, data), [])
+        return np.array([result[name] for _, result in results if name in result], float)
+
+    def rows(self) -> list[Row]:
+        """The table: data sets, entrants and metrics in their order, variants left out."""
+        return [
+            self._row(entrant, data, metric)
+            for data in self.main_data()
+            for entrant in self.main_entrants()
+            for metric in self.experiment.metrics
+            if (entrant.name, data.name) in self.runs
+            or (entrant.name, data.name, metric.name) in self.experiment.published
+        ]
+
+    def main_data(self) -> list[Data]:
+        """Without variants."""
+        return [data for data in self.experiment.data if not data.variant_of]
+
+    def main_entrants(self) -> list[Entrant]:
+        """Without variants."""
+        return [entrant for entrant in self.experiment.entrants if not entrant.variant_of]
+
+    def tried(self, row: Row) -> list[tuple[str, float]]:
+        """The same number under each variant of data and entrant."""
+        values = []
+        for entrant, data in self.experiment.pairs(self.quick):
+            as_data = data.variant_of == row.data and entrant.name == row.entrant
+            as_entrant = entrant.variant_of == row.entrant and data.name == row.data
+            found = self.values(entrant.name, data.name, row.metric)
+            if (as_data or as_entrant) and len(found):
+                values.append((data.name if as_data else entrant.name, float(np.mean(found))))
+        return values
+
+    def _row(self, entrant: Entrant, data: Data, metric: Metric) -> Row:
+        paper, spread = self.experiment.published.get((entrant.name, data.name, metric.name), (None, None))
+        values = self.values(entrant.name, data.name, metric)
+        ours = float(np.mean(values)) if len(values) else float("nan")
+        deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+        runs = self.runs.get((entrant.name, data.name), [])
+        row = Row(
+            data.name, entrant.name, metric, paper, spread, ours, deviation, len(values), "", "",
+            str(runs[0][0]) if runs and entrant.grid else "",
+        )  # fmt: skip
+        verdict, why = self._verdict(row, entrant, data)
+        return row._replace(verdict=verdict, why=why)
+
+    def _verdict(self, row: Row, entrant: Entrant, data: Data) -> tuple[str, str]:
+        if not entrant.is_there:
+            return "not yet", f"this version has no {entrant.learner}"
+        if data.name in self.missing:
+            return "no data", self.missing[data.name]
+        if np.isnan(row.ours):
+            reasons = [result["failed"] for _, result in self.runs[entrant.name, data.name] if "failed" in result]
+            return "failed", reasons[0] if reasons else "the number is undefined"
+        if row.paper is None:
+            return ("not in the paper" if self.experiment.published else ""), ""
+        if self.quick:
+            return "not comparable", "a quick run, on a piece of the data"
+        if data.differs or row.metric.why_not:
+            return "not comparable", data.differs or row.metric.why_not
+        tolerance = 2.0 * row.deviation if row.paper_deviation is None else row.paper_deviation
+        if abs(row.difference) <= tolerance:
+            return "reproduced", ""
+        if row.metric.better == 0:
+            return "differs", ""
+        return ("better" if row.metric.better * row.difference > 0 else "worse"), ""

@@ -1,0 +1,157 @@
+"""The kinds of pictures that papers draw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from shoal.papers.outcome import Outcome
+from shoal.report.figure import Figure
+from shoal.report.style import COLOURS, INK, QUIET, data, panel_title
+from shoal.rounds import FloatArray
+
+WIDTH, HEIGHT = 300, 220
+
+
+def beside(outcome: Outcome) -> Figure | None:
+    """The first metric of every learner: ours as a dot with its deviation, the paper's as a ring."""
+    metric = outcome.experiment.metrics[0]
+    records: list[dict[str, Any]] = []
+    for row in outcome.rows():
+        if row.metric is metric:
+            values = {"paper": row.paper, "ours": None if np.isnan(row.ours) else row.ours}
+            for whose, value in values.items():
+                if value is not None:
+                    spread = row.deviation if whose == "ours" else row.paper_deviation or 0.0
+                    records.append(
+                        {"data": row.data, "name": row.entrant, "whose": whose, "value": value,
+                         "low": value - spread, "high": value + spread}
+                    )  # fmt: skip
+    if not records:
+        return None
+    names = [entrant.name for entrant in outcome.main_entrants()]
+    panels = [
+        _beside(name, [r for r in records if r["data"] == name], names, metric.title)
+        for name in dict.fromkeys(r["data"] for r in records)
+    ]
+    caption = "Dots are ours, rings the paper's, lines their deviations over shuffles."
+    return Figure(_name(outcome), f"{metric.title}: ours beside the paper's", caption, _grid(panels))
+
+
+def _beside(title: str, records: list[dict[str, Any]], names: Sequence[str], axis: str) -> Any:
+    base = alt.Chart(data(records)).encode(
+        y=alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(grid=True, labelLimit=220)),
+        color=alt.Color("whose:N", scale=alt.Scale(domain=["ours", "paper"], range=[COLOURS[0], QUIET]), legend=None),
+    )
+    x = alt.X("value:Q", title=axis, scale=alt.Scale(zero=False))
+    rule = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(x=alt.X("low:Q", title=axis), x2="high:Q")
+    ours = base.transform_filter("datum.whose == 'ours'").mark_point(filled=True, size=70, opacity=1).encode(x=x)
+    paper = base.transform_filter("datum.whose == 'paper'").mark_point(filled=False, size=80, opacity=1).encode(x=x)
+    return alt.layer(rule, paper, ours).properties(
+        width=WIDTH, height=22 * len({r["name"] for r in records}) + 10, title=panel_title(title)
+    )
+
+
+def curves(
+    outcome: Outcome, panels: Mapping[str, Mapping[str, FloatArray]], x: Mapping[str, Sequence[float]], *, title: str,
+    caption: str, x_title: str, y_title: str, labels: Sequence[str] | None = None, suffix: str = "",
+) -> Figure | None:  # fmt: skip
+    """A panel for each key of `panels`, a line for each learner in it; `x` is a panel's axis."""
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    drawn = [
+        _curves(
+            panel, {n: v for n, v in lines.items() if np.isfinite(v).any()}, x[panel], names, x_title, y_title, labels
+        )
+        for panel, lines in panels.items()
+        if lines
+    ]
+    return Figure(_name(outcome) + suffix, title, caption, _grid(drawn)) if drawn else None
+
+
+def _curves(
+    panel: str, lines: Mapping[str, FloatArray], x: Sequence[float], names: Sequence[str], x_title: str, y_title: str,
+    labels: Sequence[str] | None,
+) -> Any:  # fmt: skip
+    records = [
+        {"name": name, "x": at if labels is None else labels[int(at)], "value": float(value)}
+        for name, values in lines.items()
+        for at, value in zip(x, values, strict=True)
+        if np.isfinite(value)
+    ]
+    axis = alt.X("x:Q" if labels is None else "x:O", title=x_title, sort=None, axis=alt.Axis(labelAngle=0))
+    return _lines(panel, records, names, axis, y_title, points=labels is not None)
+
+
+def _lines(
+    panel: str, records: Sequence[Mapping[str, Any]], names: Sequence[str], axis: alt.X, y_title: str, *, points: bool
+) -> Any:
+    colours = (*COLOURS, INK, "#56b4e9", "#e69f00", "#8c564b", "#17becf", "#7f7f7f")
+    scale = alt.Scale(domain=list(names), range=[colours[i % len(colours)] for i in range(len(names))])
+    return (
+        alt.Chart(data(records))
+        .mark_line(point=points, strokeWidth=2)
+        .encode(
+            x=axis,
+            y=alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False)),
+            color=alt.Color("name:N", scale=scale, legend=alt.Legend(title=None, symbolType="stroke")),
+        )
+        .properties(width=WIDTH, height=HEIGHT, title=panel_title(panel))
+    )
+
+
+def matrices(
+    outcome: Outcome, values: Mapping[str, FloatArray], names: Sequence[str], *, title: str, caption: str
+) -> Figure | None:
+    """Heat maps side by side; the diagonal is left out, it says nothing about relations."""
+    if not values:
+        return None
+    panels = [_matrix(name, matrix, names) for name, matrix in values.items()]
+    return Figure(_name(outcome), title, caption, _grid(panels, columns=2).resolve_scale(color="independent"))
+
+
+def _matrix(title: str, matrix: FloatArray, names: Sequence[str]) -> Any:
+    records = [
+        {"row": a, "column": b, "value": float(matrix[i, j])}
+        for i, a in enumerate(names)
+        for j, b in enumerate(names)
+        if i != j
+    ]
+    axis: dict[str, Any] = {"title": None, "grid": False, "ticks": False, "domain": False, "labelFontSize": 10}
+    return (
+        alt.Chart(data(records))
+        .mark_rect()
+        .encode(
+            x=alt.X("column:N", sort=list(names), axis=alt.Axis(labelAngle=-90, **axis)),
+            y=alt.Y("row:N", sort=list(names), axis=alt.Axis(**axis)),
+            color=alt.Color("value:Q", scale=alt.Scale(scheme="yellowgreenblue"), legend=alt.Legend(title=None)),
+        )
+        .properties(width=18 * len(names), height=18 * len(names), title=panel_title(title))
+    )
+
+
+def _grid(panels: Sequence[Any], columns: int = 3) -> Any:
+    rows = [alt.hconcat(*panels[i : i + columns]) for i in range(0, len(panels), columns)]
+    return alt.vconcat(*rows)
+
+
+def _name(outcome: Outcome) -> str:
+    return outcome.experiment.id.replace("/", "-")
+
+
+def scatter(
+    outcome: Outcome, panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], *, title: str, caption: str,
+    x_title: str, y_title: str,
+) -> Figure | None:  # fmt: skip
+    """A panel for each key, in it a line with points for each name, every point with its own place."""
+    names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    drawn = []
+    for panel, lines in panels.items():
+        records = [
+            {"name": name, "x": float(x), "value": float(y)} for name, points in lines.items() for x, y in points
+        ]
+        if records:
+            drawn.append(_lines(panel, records, names, alt.X("x:Q", title=x_title), y_title, points=True))
+    return Figure(_name(outcome), title, caption, _grid(drawn)) if drawn else None

@@ -1,0 +1,128 @@
+"""Tests over paired shuffles: Friedman with Nemenyi's critical difference, and signed ranks against one method.
+
+Shuffles of one data set are not independent data sets: the tests say whether a difference is more than the luck of
+the order, not whether it would be found on other data (Demsar, JMLR 7, 2006, uses them over data sets).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.papers.experiment import Metric
+from shoal.papers.outcome import Outcome
+from shoal.rounds import FloatArray
+
+LEVEL = 0.05
+
+
+class Ranking(NamedTuple):
+    """Mean ranks (1 is best) of the entrants on one data set."""
+
+    data: str
+    names: list[str]
+    ranks: FloatArray
+    n: int
+    of: str  # what was ranked in: "shuffles" or "data sets"
+    p_value: float  # Friedman: that all are alike
+    critical_difference: float  # Nemenyi: mean ranks that differ by more do so beyond chance
+    champion: str
+    against: dict[str, float]  # the champion against each other: Wilcoxon's p, after Holm's correction
+    agreement: float  # Kendall's tau between the order of the paper's values and of ours, NaN if fewer than three
+
+
+def rankings(outcome: Outcome) -> list[Ranking]:
+    """Of the first metric: one per data set with at least three entrants, and one over data sets if there are three."""
+    metric = outcome.experiment.metrics[0]
+    if not outcome.experiment.shuffles or metric.better == 0:
+        return []
+    found = [_over_shuffles(outcome, data.name, metric) for data in outcome.main_data()]
+    return [ranking for ranking in (*found, _over_data(outcome, metric)) if ranking is not None]
+
+
+def _over_data(outcome: Outcome, metric: Metric) -> Ranking | None:
+    """Ranks of the means, as Demsar has it."""
+    data = [data.name for data in outcome.main_data()]
+    means = {
+        entrant.name: [_mean(outcome.values(entrant.name, name, metric)) for name in data]
+        for entrant in outcome.main_entrants()
+        if entrant.is_there
+    }
+    whole = {name: values for name, values in means.items() if not np.isnan(values).any()}
+    if len(whole) < 3 or len(data) < 3:
+        return None
+    table = metric.better * np.array(list(whole.values()))
+    return _ranked("all data sets", list(whole), table, "data sets", outcome, float("nan"))
+
+
+def _over_shuffles(outcome: Outcome, data: str, metric: Metric) -> Ranking | None:
+    names, columns = [], []
+    for entrant in outcome.main_entrants():
+        values = outcome.values(entrant.name, data, metric)
+        if len(values) > 1 and not np.isnan(values).any():
+            names.append(entrant.name)
+            columns.append(metric.better * values)
+    n = min(map(len, columns), default=0)
+    if len(names) < 3 or n < 2:
+        return None
+    table = np.array([column[:n] for column in columns])
+    return _ranked(data, names, table, "shuffles", outcome, _agreement(outcome, data, metric, names, table))
+
+
+def _ranked(data: str, names: list[str], table: FloatArray, of: str, outcome: Outcome, agreement: float) -> Ranking:
+    """Of (entrants, samples) values, more is better."""
+    from scipy.stats import friedmanchisquare, rankdata
+
+    n = table.shape[1]
+    ranks = rankdata(-table, axis=0).mean(axis=1)
+    p_value = 1.0 if np.ptp(table, axis=0).max() == 0 else float(friedmanchisquare(*table).pvalue)
+    champion = outcome.experiment.champion
+    against = _signed_ranks(names, table, champion) if champion in names else {}
+    return Ranking(data, names, ranks, n, of, p_value, critical_difference(len(names), n), champion, against, agreement)
+
+
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def critical_difference(k: int, n: int) -> float:
+    """Nemenyi's, for k methods on n samples at 5 %.
+
+    Examples
+    --------
+    The value that Demsar's table gives for four methods: q = 2.569.
+
+    >>> round(critical_difference(4, 14), 3)
+    1.254
+    """
+    from scipy.stats import studentized_range
+
+    q = float(studentized_range.ppf(1 - LEVEL, k, np.inf)) / np.sqrt(2)
+    return float(q * np.sqrt(k * (k + 1) / (6 * n)))
+
+
+def _signed_ranks(names: list[str], table: FloatArray, champion: str) -> dict[str, float]:
+    from scipy.stats import wilcoxon
+
+    mine = table[names.index(champion)]
+    raw = {}
+    for name, theirs in zip(names, table, strict=True):
+        if name != champion:
+            raw[name] = 1.0 if (mine == theirs).all() else float(wilcoxon(mine, theirs).pvalue)
+    corrected, largest = {}, 0.0  # Holm: the smallest of m times m, the next times m - 1, ..., never falling
+    for i, name in enumerate(sorted(raw, key=lambda name: raw[name])):
+        largest = max(largest, min(1.0, (len(raw) - i) * raw[name]))
+        corrected[name] = largest
+    return corrected
+
+
+def _agreement(outcome: Outcome, data: str, metric: Metric, names: list[str], table: FloatArray) -> float:
+    from scipy.stats import kendalltau
+
+    published = outcome.experiment.published
+    both = [i for i, name in enumerate(names) if (name, data, metric.name) in published]
+    if len(both) < 3:
+        return float("nan")
+    theirs = [metric.better * published[names[i], data, metric.name][0] for i in both]
+    return float(kendalltau(theirs, table[both].mean(axis=1)).statistic)

@@ -1,0 +1,117 @@
+"""Runs experiments: what is known is read, the rest is done by joblib, each result kept as soon as it is there."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from joblib import Parallel, delayed
+
+from shoal.papers import store
+from shoal.papers.experiment import Data, Experiment
+from shoal.papers.jobs import Job, final_jobs, tuning_jobs
+from shoal.papers.outcome import Outcome, Runs
+from shoal.papers.store import Prepared
+
+OnProgress = Callable[[int, int], object]  # jobs done, jobs in all (of this stage)
+
+
+class State(NamedTuple):
+    """What of an experiment is known already."""
+
+    done: int
+    total: int  # a lower bound until the parameters are chosen
+    missing: list[str]  # data sets that are not there, entrants that this version lacks
+
+    def __str__(self) -> str:
+        if self.done == 0:
+            return "not started"
+        return "cached" if self.done >= self.total else f"{self.done / self.total:.0%} cached"
+
+
+def state(experiment: Experiment, quick: bool = False) -> State:
+    """Look, but do nothing: neither load data nor run jobs."""
+    ready = {}
+    for data in _used(experiment, quick):
+        prepared = store.known(data, quick)
+        if prepared is not None:
+            ready[data.name] = prepared
+    final = sum(experiment.seeds_of(entrant, data, quick) for entrant, data in experiment.pairs(quick))
+    everything = {data.name: Prepared("", "") for data in _used(experiment, quick)}
+    total = len(tuning_jobs(experiment, everything, quick)) + final
+    tuned = [(job, store.read(job.key)) for job in tuning_jobs(experiment, ready, quick)]
+    done = sum(result is not None for _, result in tuned)
+    if ready and done == len(tuned):
+        done += sum(store.read(job.key) is not None for job in final_jobs(experiment, ready, quick, tuned))
+    absent = [f"{entrant.name} (not yet)" for entrant in experiment.entrants if not entrant.is_there]
+    return State(done, total, absent)
+
+
+def reproduce(
+    experiment: Experiment, *, quick: bool = False, jobs: int = 1, on_progress: OnProgress | None = None
+) -> Outcome:
+    """Run what is not known yet, and compare with the paper.
+
+    Parameters
+    ----------
+    experiment : Experiment
+    quick : bool
+        Two shuffles, two settings a grid and small pieces of the data: whether everything runs, not how well.
+    jobs : int
+        Processes, of whatever backend `joblib.parallel_config` has set.
+    on_progress : function of (jobs done, jobs in all)
+
+    Returns
+    -------
+    Outcome
+        Data sets that are not there are named in it; the others are run.
+    """
+    ready, missing = {}, {}
+    for data in _used(experiment, quick):
+        try:
+            ready[data.name] = store.prepare(data, quick)
+        except FileNotFoundError as error:
+            missing[data.name] = str(error)
+    first = tuning_jobs(experiment, ready, quick)
+    tuned = run_all(first, jobs, on_progress)
+    final = final_jobs(experiment, ready, quick, tuned)
+    runs: Runs = {}
+    for job, result in run_all(final, jobs, on_progress):
+        runs.setdefault((job.entrant, job.data), []).append((job.spec, result))
+    return Outcome(experiment, runs, missing, quick)
+
+
+def _used(experiment: Experiment, quick: bool) -> list[Data]:
+    """The data sets that somebody runs on."""
+    return list({data.name: data for _, data in experiment.pairs(quick)}.values())
+
+
+def run_all(jobs: list[Job], processes: int, on_progress: OnProgress | None = None) -> list[tuple[Job, Any]]:
+    """The jobs with their results, in order."""
+    results = {job.key: store.read(job.key) for job in jobs}
+    todo = list({job.key: job for job in jobs if results[job.key] is None}.values())
+    done = len(results) - len(todo)
+    if on_progress is not None and jobs:
+        on_progress(done, len(results))
+    for key, result in _computed(todo, processes):
+        store.write(key, result)
+        results[key] = result
+        done += 1
+        if on_progress is not None:
+            on_progress(done, len(results))
+    return [(job, results[job.key]) for job in jobs]
+
+
+def _computed(jobs: list[Job], processes: int) -> Iterable[tuple[str, Any]]:
+    if processes == 1:
+        return map(_compute, jobs)
+    parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size="auto")
+    results: Iterable[tuple[str, Any]] = parallel(delayed(_compute)(job) for job in jobs)
+    return results
+
+
+def _compute(job: Job) -> tuple[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a solver that stops early says so in its own numbers
+        return job.key, job.run()

@@ -1,0 +1,165 @@
+"""Results and prepared data on disk, by their content: a killed run goes on where it was, a second run is instant."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, issparse
+
+from shoal.datasets._files import cache_folder
+from shoal.datasets.dataset import Dataset
+from shoal.papers.experiment import Data
+from shoal.papers.versions import version_of
+
+
+def folder() -> Path:
+    """`$SHOAL_CACHE`, else `~/.cache/shoal/results`."""
+    given = os.environ.get("SHOAL_CACHE")
+    return Path(given).expanduser() if given else cache_folder() / "results"
+
+
+def digest(value: Any) -> str:
+    """Hash of a JSON value."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def read(key: str) -> Any:
+    """The result of that key, or None."""
+    try:
+        return json.loads(_path(key).read_text(encoding="utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+
+
+def write(key: str, result: Any) -> None:
+    """Whole or not at all."""
+    content = json.dumps(result).encode()
+    _whole(_path(key), lambda path: path.write_bytes(content))
+
+
+def _path(key: str) -> Path:
+    return folder() / key[:2] / f"{key}.json"
+
+
+def _whole(path: Path, fill: Callable[[Path], object]) -> None:
+    """Fill a temporary file and rename it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
+    os.close(handle)
+    try:
+        fill(Path(name))
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A data set on disk, ready to load in any process."""
+
+    path: str
+    fingerprint: str  # of its content
+
+
+def known(data: Data, quick: bool) -> Prepared | None:
+    """The prepared data set, if it was prepared from the files as they are."""
+    path = _data_path(data, quick)
+    if not path.is_file():
+        return None
+    with np.load(path) as arrays:
+        return Prepared(str(path), str(arrays["fingerprint"]))
+
+
+def prepare(data: Data, quick: bool) -> Prepared:
+    """Load it once, keep it, and say what its content is.
+
+    Raises
+    ------
+    FileNotFoundError
+        If its files are not there.
+    """
+    found = known(data, quick)
+    if found is not None:
+        return found
+    loaded = data.load(**_load_options(data, quick))
+    if quick and len(loaded) > data.quick_rows:
+        loaded = _piece(loaded.interleaved(0).subset(slice(data.quick_rows)))
+    arrays = _arrays(loaded)
+    content = hashlib.sha256(loaded.kind.encode())
+    for name, array in arrays.items():
+        content.update(f"{name} {array.dtype.str} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    path, fingerprint = _data_path(data, quick), content.hexdigest()
+    meta = {"fingerprint": np.array(fingerprint), "kind": np.array(loaded.kind), "name": np.array(data.name)}
+    _whole(path, lambda file: _savez(file, {**arrays, **meta}))
+    return Prepared(str(path), fingerprint)
+
+
+def _load_options(data: Data, quick: bool) -> dict[str, Any]:
+    return {**data.options, **(data.quick if quick else {})}
+
+
+def _piece(data: Dataset) -> Dataset:
+    """Without the features that do not occur."""
+    if not issparse(data.X):
+        return data
+    columns = np.unique(data.X.indices)
+    return replace(data, X=data.X[:, columns], feature_names=tuple(data.feature_names[j] for j in columns))
+
+
+def _savez(path: Path, arrays: dict[str, Any]) -> None:
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+@lru_cache(maxsize=3)  # jobs of one data set come one after another
+def load(prepared: Prepared) -> Dataset:
+    """The data set, from disk."""
+    with np.load(prepared.path) as a:
+        if "indptr" in a:
+            X: Any = csr_matrix((a["data"], a["indices"], a["indptr"]), shape=tuple(a["shape"]))
+        else:
+            X = a["X"]
+        names = tuple(map(str, range(X.shape[1])))
+        kind: Any = str(a["kind"])
+        return Dataset(str(a["name"]), X, a["y"], a["task"], names, "", kind)
+
+
+def _arrays(data: Dataset) -> dict[str, Any]:
+    X = data.X
+    features = (
+        {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
+        if issparse(X)
+        else {"X": X}
+    )
+    return {**features, "y": data.y, "task": data.task}
+
+
+def _data_path(data: Data, quick: bool) -> Path:
+    """Named by all that the content depends on: loader, options, and the files as they lie there."""
+    loader = f"{data.load.__module__}.{data.load.__qualname__}"
+    rows = data.quick_rows if quick else None
+    recipe = [loader, _load_options(data, quick), rows, version_of([data.load.__module__]), _files(data.folder)]
+    return folder() / "data" / f"{data.load.__name__}-{digest(recipe)[:32]}.npz"
+
+
+def _files(name: str) -> list[Any]:
+    """Names, sizes and times of the data set's files."""
+    if not name:
+        return []
+    roots = [Path(os.environ["SHOAL_DATA"]).expanduser()] if os.environ.get("SHOAL_DATA") else []
+    for root in [*roots, cache_folder()]:
+        if (root / name).is_dir():
+            files = sorted(path for path in (root / name).rglob("*") if path.is_file())
+            stats = [(path.relative_to(root).as_posix(), path.stat()) for path in files]
+            return [[path, stat.st_size, stat.st_mtime_ns] for path, stat in stats]
+    return []

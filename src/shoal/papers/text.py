@@ -1,0 +1,103 @@
+"""An outcome as text: the table paper | ours | difference, what was tried, and the tests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from shoal.papers.outcome import Outcome, Row
+from shoal.papers.ranks import Ranking, rankings
+
+HEADINGS = ("data", "learner", "", "paper", "ours", "difference", "verdict")
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """The whole table and what belongs to it, as the program prints it."""
+    experiment = outcome.experiment
+    rows = outcome.rows()
+    said = [f"{experiment.id}: {experiment.title}", f"{experiment.source}; protocol: {experiment.protocol}"]
+    if outcome.quick:
+        said.append("A QUICK RUN on pieces of the data: it shows that everything runs, its numbers mean nothing.")
+    said += ["", *_aligned([HEADINGS, *(cells(row) for row in rows)]), ""]
+    said += [f"- {sentence}" for sentence in remarks(outcome, rows)]
+    return said
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One line of the table."""
+    form = row.metric.form
+    return (
+        row.data, row.entrant, row.metric.title, number(row.paper, row.paper_deviation, form),
+        number(row.ours, row.deviation if row.shuffles > 1 else None, form),
+        "" if math.isnan(row.difference) else f"{row.difference:+{form}}", row.verdict,
+    )  # fmt: skip
+
+
+def number(value: float | None, deviation: float | None, form: str) -> str:
+    """`value ± deviation`, or a dash."""
+    if value is None or math.isnan(value):
+        return "-"
+    return f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
+
+
+def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
+    """Reasons, parameters, what was tried where ours is worse, tests, notes."""
+    said = [f"{data}: {reason}" for data, reason in outcome.missing.items()]
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row.why:
+            reasons.setdefault(f"{row.verdict}: {row.why}", []).append(f"{row.data} / {row.entrant}")
+    said += [f"{reason} ({_some(rows_)})" for reason, rows_ in reasons.items()]
+    said += [sentence for row in rows for sentence in _tried(outcome, row)]
+    settings = dict.fromkeys((row.data, row.entrant, row.setting) for row in rows if row.setting)
+    said += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
+    said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
+    return [*said, *outcome.experiment.notes]
+
+
+def _tried(outcome: Outcome, row: Row) -> Iterable[str]:
+    """For a number that is worse than the paper's: the same under other treatments."""
+    found = outcome.tried(row) if row.verdict == "worse" else []
+    if found:
+        values = "; ".join(f"{name}: {value:{row.metric.form}}" for name, value in found)
+        paper = f"{row.metric.title} (paper {row.paper:{row.metric.form}})"
+        yield f"tried for {row.data} / {row.entrant}, {paper} - {values}"
+
+
+def tests(ranking: Ranking) -> list[str]:
+    """The sentences about one data set."""
+    ranked = sorted(zip(ranking.ranks.tolist(), ranking.names, strict=True))
+    order = ", ".join(f"{name} {rank:.1f}" for rank, name in ranked)
+    said = [
+        f"{ranking.data}: mean ranks over {ranking.n} {ranking.of}: {order} (Friedman p = {ranking.p_value:.2g}; "
+        f"ranks further apart than {ranking.critical_difference:.2f} differ beyond chance, Nemenyi, 5 %)"
+    ]
+    if ranking.against:
+        pairs = ", ".join(f"{name} {p:.2g}" for name, p in ranking.against.items())
+        said.append(f"{ranking.data}: {ranking.champion} against, Wilcoxon's p with Holm's correction: {pairs}")
+    if not math.isnan(ranking.agreement):
+        said.append(
+            f"{ranking.data}: the order of the means agrees with the paper's order by Kendall's tau = "
+            f"{ranking.agreement:.2f}"
+        )
+    return said
+
+
+def _some(names: list[str], most: int = 4) -> str:
+    names = list(dict.fromkeys(names))
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _aligned(table: list[tuple[str, ...]]) -> list[str]:
+    """Words to the left, numbers to the right; a name is not repeated."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    said, last = [], ("", "")
+    for row in table:
+        shown = ["" if row[0] == last[0] else row[0], "" if row[:2] == last else row[1], *row[2:]]
+        last = row[0], row[1]
+        cells_ = [
+            f"{cell:>{width}}" if 3 <= i <= 5 else f"{cell:<{width}}"
+            for i, (cell, width) in enumerate(zip(shown, widths, strict=True))
+        ]
+        said.append("  ".join(cells_).rstrip())
+    return said

@@ -1,0 +1,224 @@
+"""Theory beside practice: mistakes or regret along a stream against the papers' bounds.
+
+Every bound holds for every comparator, so the best one in hindsight gives the tightest value. Comparators are batch
+solutions on the whole stream: multitask support vector machines (Evgeniou, Pontil 2004; linear, on the features
+[s x, x in the block of the task]) from independent (s = 0) to nearly pooled, at several strengths; at each point of the
+stream the one with the smallest bound is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix, hstack
+
+from shoal import theory
+from shoal.datasets.dataset import Dataset
+from shoal.datasets.related_tasks import make_related_tasks
+from shoal.papers import material, pictures
+from shoal.papers.experiment import Data, Entrant, Experiment, Metric
+from shoal.papers.outcome import Outcome
+from shoal.report.figure import Figure
+from shoal.rounds import FloatArray
+from shoal.theory._stream import hinge
+
+POINTS = 12
+SHARING, STRENGTHS = (0.0, 1.0, 4.0), (0.01, 0.1, 1.0, 10.0, 100.0)
+
+
+def even(n_tasks: int, n_rounds: int) -> Dataset:
+    """Related linear tasks with equally many rows, 2 % of the labels flipped."""
+    drawn = make_related_tasks(
+        n_tasks=n_tasks, n_features=20, n_rows=2 * n_tasks * n_rounds, relatedness=0.9, noise=0.02, seed=3
+    )
+    return drawn.interleaved().subset(slice(n_tasks * n_rounds))
+
+
+MADE = Data("made", even, {"n_tasks": 10, "n_rounds": 400})
+SPAM = Data("spam", material.spam, {"treatment": "unit"}, "ecml2006_spam")
+
+
+def comparators(rows: Dataset, sharing: tuple[float, ...], strengths: tuple[float, ...]) -> Iterator[tuple[Any, Any]]:
+    """(common weights, personal weights) of the multitask machines; w_k = common + personal_k, tasks by appearance."""
+    from sklearn.svm import LinearSVC
+
+    K, d = rows.n_tasks, rows.X.shape[1]
+    X, task = csr_matrix(rows.X), np.arange(len(rows)) % K
+    indices = X.indices + d * np.repeat(task, np.diff(X.indptr))
+    own = csr_matrix((X.data, indices, X.indptr), shape=(len(rows), K * d))
+    for s in sharing:
+        features = hstack([s * X, own], format="csr")
+        for C in strengths:
+            machine = LinearSVC(C=C, loss="hinge", fit_intercept=False, max_iter=2000, random_state=0)
+            w = machine.fit(features, rows.y).coef_[0]
+            yield s * w[:d], w[d:].reshape(K, d)
+
+
+def against_bound(
+    data: Dataset, learner: Any, seed: int, *, sharing: tuple[float, ...] = SHARING,
+    strengths: tuple[float, ...] = STRENGTHS,
+) -> dict[str, Any]:  # fmt: skip
+    """The learner's quantity (mistakes, or regret) and its bound after each twelfth of the rounds."""
+    rows = data.interleaved(seed)
+    K = rows.n_tasks
+    learner.add_tasks(rows.task[:K].tolist())
+    decisions = learner.test_then_train(rows.X, rows.y, rows.task, classes=[-1.0, 1.0])
+    bound_of = BOUNDS[type(learner).__name__]
+    stops = [K * (i + 1) * (len(rows) // K) // POINTS // K * K for i in range(POINTS)]
+    best: list[tuple[float, float]] = [(math.nan, math.inf)] * POINTS
+    for common, personal in comparators(rows, tuple(sharing), tuple(strengths)):
+        for i, stop in enumerate(stops):
+            part = rows.subset(slice(stop))
+            found = bound_of(learner, part, decisions[:stop], common, personal)
+            # Regret depends on the comparator too: what counts is how much loss the bound allows the learner.
+            best[i] = min(best[i], found, key=lambda pair: pair[1])
+    values, bounds = (list(column) for column in zip(*best, strict=True))
+    return {
+        "value": values[-1], "bound": bounds[-1], "share": 100 * values[-1] / bounds[-1], "values": values,
+        "bounds": bounds, "rows": [float(stop) for stop in stops],
+        "broken": float(np.sum(np.array(values) > np.array(bounds))),
+    }  # fmt: skip
+
+
+# ---- what each bound is about: (learner, rows, decisions, common, personal) -> (value, bound) ------------------------
+
+
+def _perceptron(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
+    """Theorem 1: mistakes."""
+    wrong = (decisions >= 0) != (rows.y > 0)
+    bound = theory.perceptron_mistake_bound(
+        common + personal, rows.X, rows.y, rows.task, relation=learner.relation, mistaken=wrong
+    )
+    return float(wrong.sum()), bound
+
+
+def _schatten(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
+    """Theorem 9: mistakes."""
+    wrong = (decisions >= 0) != (rows.y > 0)
+    bound = theory.schatten_mistake_bound(common + personal, rows.X, rows.y, rows.task, p=learner.p, mistaken=wrong)
+    return float(wrong.sum()), bound
+
+
+def _losses(rows: Dataset, decisions: FloatArray, U: Any) -> tuple[FloatArray, FloatArray]:
+    """Hinge losses of the learner and of the comparator."""
+    K = rows.n_tasks
+    mine = np.asarray(rows.X @ U.T)[np.arange(len(rows)), np.arange(len(rows)) % K]
+    return hinge(rows.y, decisions), hinge(rows.y, mine)
+
+
+def _osmtl(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
+    """Theorem 1, summed over tasks: cumulative loss, and the comparator's loss with the regret that is allowed."""
+    U = common + personal
+    mine, theirs = _losses(rows, decisions, U)
+    regret = theory.osmtl_regret_bound(U, rows.X, rows.y, rows.task, alpha=learner.alpha, C=learner.C).sum()
+    return float(mine.sum()), float(theirs.sum() + regret)
+
+
+def _romco(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
+    """Theorem 3: cumulative loss; U* is the common weights of every task, V* the personal ones."""
+    mine, theirs = _losses(rows, decisions, common + personal)
+    settings = {name: getattr(learner, name) for name in ("eta", "rho", "lambda1", "lambda2", "C")}
+    regret = theory.romco_regret_bound(
+        np.tile(common, (len(personal), 1)), personal, rows.X, rows.y, rows.task, **settings
+    )
+    return float(mine.sum()), float(theirs.sum() + regret / learner.C)
+
+
+def _gaussian(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
+    """Theorem 1: loss over mistaken rows."""
+    U = common + personal
+    mine, theirs = _losses(rows, decisions, U)
+    wrong = (decisions >= 0) != (rows.y > 0)
+    regret = theory.gaussian_regret_bound(U, rows.X, rows.y, rows.task, lam=learner.lam, eps=learner.eps, shared=common)
+    return float(mine[wrong].sum()), float(theirs[wrong].sum() + regret)
+
+
+BOUNDS: dict[str, Callable[..., tuple[float, float]]] = {
+    "MultitaskPerceptron": _perceptron,
+    "SchattenPerceptron": _schatten,
+    "OSMTL": _osmtl,
+    "ROMCO": _romco,
+    "LocalGlobalGaussian": _gaussian,
+}
+
+
+def _draw(outcome: Outcome) -> Figure | None:
+    panels, axes = {}, {}
+    for data in outcome.main_data():
+        for entrant in outcome.main_entrants():
+            values = outcome.lists(entrant.name, data.name, "values")
+            if values.size:
+                name = f"{data.name}: {entrant.name}"
+                bounds = outcome.lists(entrant.name, data.name, "bounds").mean(axis=0)
+                panels[name] = {"bound": bounds, "observed": values.mean(axis=0)}
+                axes[name] = outcome.lists(entrant.name, data.name, "rows")[0].tolist()
+    return pictures.curves(
+        outcome, panels, axes, x_title="rows", y_title=outcome.experiment.metrics[1].title,
+        title="What was observed, and the most that the bound allows",
+        caption="Mean over shuffles; at each point the bound of the best comparator in hindsight.",
+    )  # fmt: skip
+
+
+def _experiment(
+    paper: str, name: str, source: str, entrants: tuple[Entrant, ...], data: tuple[Data, ...], seconds: float
+) -> Experiment:
+    return Experiment(
+        id=f"theory/{paper}",
+        title=f"{name.capitalize()} against the bound",
+        source=source,
+        protocol="as it should be done",
+        data=data,
+        entrants=entrants,
+        metrics=(
+            Metric("share", "observed, % of the bound", 0, ".1f"),
+            Metric("value", name, 0, ".0f"),
+            Metric("bound", "bound", 0, ".0f"),
+            Metric("broken", "points above the bound", -1, ".0f"),
+        ),
+        measure=against_bound,
+        options={"sharing": SHARING, "strengths": STRENGTHS},
+        quick={"sharing": (1.0,), "strengths": (1.0,)},
+        seeds=3,
+        seconds=seconds,
+        shuffles=False,
+        figure=_draw,
+    )
+
+
+CAVALLANTI = _experiment(
+    "cavallanti", "mistakes", "Cavallanti et al., JMLR 2010, Theorems 1 and 9",
+    (
+        Entrant("independent", "MultitaskPerceptron", {"relation": "independent"}),
+        Entrant("pairwise", "MultitaskPerceptron", {"relation": "pairwise"}),
+        Entrant("pooled in part, b = 16", "MultitaskPerceptron", {"relation": 16.0}),
+        Entrant("2p-norm, p = 2", "SchattenPerceptron", {"p": 2}),
+    ),
+    (MADE, SPAM), 400,
+)  # fmt: skip
+T = 400
+OSMTL = _experiment(
+    "osmtl", "cumulative loss", "Murugesan et al., NIPS 2016, Theorem 1, with the alpha and C of Corollary 2 (T = 400)",
+    tuple(
+        Entrant(f"attention {attention}", "OSMTL",
+                {"attention": attention, "alpha": T**0.5 / (1 + T**0.5), "C": (1 + T**0.5) / T, "trigger": "margin",
+                 "lam": 2.0})
+        for attention in ("exponential", "threshold")
+    ),
+    (MADE, SPAM), 200,
+)  # fmt: skip
+ROMCO = _experiment(
+    "romco", "cumulative loss", "Yang, Zhao, Gao, 2017, Theorem 3; steps 1/sqrt(T), strengths 0.01/sqrt(T), T = 400",
+    (Entrant("ROMCO-NuCl", "ROMCO", {"eta": T**-0.5, "rho": T**-0.5, "lambda1": 0.01 * T**-0.5,
+                                     "lambda2": 0.01 * T**-0.5}),),
+    (MADE, SPAM), 200,
+)  # fmt: skip
+YANG_LI = _experiment(
+    "yang_li", "loss on mistaken rows", "Yang, Li, WWW 2020, supplement, Theorem 1 as corrected in shoal.theory",
+    (Entrant("hinge", "LocalGlobalGaussian", {"loss": "hinge", "lam": 1.0, "eps": 1.0}),),
+    (MADE,), 60,
+)  # fmt: skip
+
+EXPERIMENTS = (CAVALLANTI, OSMTL, ROMCO, YANG_LI)

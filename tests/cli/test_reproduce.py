@@ -1,0 +1,77 @@
+"""`shoal reproduce`: the list, one experiment, errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from shoal.datasets import make_related_tasks
+from shoal.papers import Data, Entrant, Experiment, Metric
+from shoal.papers.pictures import beside
+from shoal.papers.protocols import progressive
+
+
+@pytest.fixture(autouse=True)
+def made_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two made experiments in place of the papers', and a cache of their own."""
+    monkeypatch.setenv("SHOAL_CACHE", str(tmp_path / "cache"))
+    made = [
+        Experiment(
+            id=f"made/table{i}", title=f"Made table {i}", source="nobody", protocol="as published",
+            data=(Data("related", make_related_tasks, {"n_tasks": i + 2}),),
+            entrants=(Entrant("PA", "PassiveAggressive"), Entrant("later", "NoSuchLearner")),
+            metrics=(Metric("error", "error", -1),), measure=progressive, seeds=2, seconds=30, figure=beside,
+            published={("PA", "related", "error"): (0.25, 0.3)},
+        )
+        for i in (1, 2)
+    ]  # fmt: skip
+    monkeypatch.setattr("shoal.cli.reproduce.experiments", lambda: {experiment.id: experiment for experiment in made})
+
+
+def test_without_arguments_it_lists_states_and_times(shoal):
+    code, out, _ = shoal("reproduce")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines() if line.startswith("made/")] == ["made/table1", "made/table2"]
+    assert "not started" in out
+    assert "30 s" in out
+    assert "without later (not yet)" in out
+
+
+def test_one_is_run_and_then_known(shoal):
+    code, out, err = shoal("reproduce", "made/table1")
+    assert (code, err) == (0, "")
+    assert "0.2500 ± 0.3000" in out
+    assert "reproduced" in out
+    assert "Made table 2" not in out
+    assert shoal("reproduce", "made/table1")[1] == out
+    listed = shoal("reproduce")[1].splitlines()
+    assert "cached" in listed[1]
+    assert "not started" in next(line for line in listed if line.startswith("made/table2"))
+
+
+def test_a_paper_or_all_with_page_and_pictures(shoal, tmp_path):
+    page, figures = tmp_path / "page.html", tmp_path / "figures"
+    code, out, _ = shoal("reproduce", "made", "--quick", "--report", page, "--figures", figures)
+    assert code == 0
+    assert out.count("A QUICK RUN") == 2
+    assert {path.name for path in figures.iterdir()} == {
+        f"made-table{i}.{ending}" for i in (1, 2) for ending in ("png", "svg")
+    }
+    assert "made-table2" in page.read_text()
+    assert shoal("reproduce", "--all", "--quick")[1].splitlines() == out.splitlines()[:-2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["made/table3"], "there is no experiment 'made/table3' (did you mean made/table2?); `shoal reproduce` lists"),
+        (["made", "--report", "/no/such/page.html"], "the folder /no/such for --report does not exist; make it first"),
+        (["made", "--backend", "pigeons"], "--backend must be one of loky, threading, multiprocessing, ray, dask, got"),
+    ],
+)
+def test_errors_are_one_line(shoal, arguments, message):
+    code, out, err = shoal("reproduce", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"shoal: {message}")
+    assert err.count("\n") == 1

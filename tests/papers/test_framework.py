@@ -1,0 +1,239 @@
+"""The machinery on a small made experiment: what is run, kept, compared and said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from shoal.datasets import Dataset, make_related_tasks
+from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, reproduce, state, write_page
+from shoal.papers.jobs import Job
+from shoal.papers.learners import build
+from shoal.papers.outcome import Outcome
+from shoal.papers.protocols import progressive
+from shoal.papers.ranks import rankings
+from shoal.papers.text import lines
+
+
+def related(n_tasks: int, seed: int = 0) -> Dataset:
+    return make_related_tasks(n_tasks=n_tasks, n_features=5, n_rows=200, seed=seed)
+
+
+def absent() -> Dataset:
+    raise FileNotFoundError("the data set absent needs a file that is not there")
+
+
+def refusing(data: Dataset, learner: Any, seed: int) -> dict[str, float]:
+    raise ValueError("this measure refuses")
+
+
+FEW, MANY = Data("few", related, {"n_tasks": 2}), Data("many", related, {"n_tasks": 8}, quick_rows=50)
+EXPERIMENT = Experiment(
+    id="made/table1",
+    title="A made table",
+    source="nobody",
+    protocol="as published",
+    data=(FEW, MANY, replace(MANY, name="many, other", options={"n_tasks": 8, "seed": 1}, variant_of="many")),
+    entrants=(
+        Entrant("alone", "MultitaskPerceptron", {"relation": "independent"}),
+        Entrant("together", "MultitaskPerceptron", {}, {"relation": (0.0, 2.0, 8.0)}),
+        Entrant("PA", "PassiveAggressive"),
+        Entrant("to come", "NoSuchLearner"),
+    ),
+    metrics=(Metric("error", "error %", -1, ".2f", scale=100), Metric("seconds", "s", 0, why_not="another machine")),
+    measure=progressive,
+    seeds=4,
+    variant_seeds=2,
+    seconds=1,
+    published={
+        ("alone", "few", "error"): (0.0, 0.1), ("alone", "many", "error"): (99.0, 0.1),
+        ("together", "many", "error"): (50.0, 49.9), ("PA", "many", "error"): (20.0, None),
+        ("to come", "many", "error"): (1.0, None), ("PA", "many", "seconds"): (5.0, None),
+    },
+    tuning=Tuning(progressive, "error", -1, budget=2),
+    champion="together",
+    notes=("A note.",),
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOAL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """The jobs that were really run."""
+    jobs: list[Job] = []
+    run = Job.run
+    monkeypatch.setattr(Job, "run", lambda job: (jobs.append(job), run(job))[1])
+    return jobs
+
+
+def numbers(outcome: Outcome) -> dict[Any, Any]:
+    return {
+        key: [
+            {k: v for k, v in result.items() if k not in ("seconds", "wall", "rows_per_second")} for _, result in runs
+        ]
+        for key, runs in outcome.runs.items()
+    }
+
+
+def test_a_second_run_reads_what_the_first_kept(ran: list[Job]) -> None:
+    assert str(state(EXPERIMENT)) == "not started"
+    first = reproduce(EXPERIMENT)
+    # Tuning: 3 data sets x 2 settings (the budget). Then 3 learners x (4 + 4 + 2 shuffles).
+    assert len(ran) == 3 * 2 + 3 * (4 + 4 + 2) == state(EXPERIMENT).total
+    assert str(state(EXPERIMENT)) == "cached"
+    second = reproduce(EXPERIMENT)
+    assert len(ran) == 36
+    assert first.runs == second.runs
+    assert lines(first) == lines(second)
+
+
+def test_a_killed_run_goes_on_where_it_was(ran: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill_at_20(done: int, total: int) -> None:
+        if done == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(EXPERIMENT, on_progress=kill_at_20)
+    assert state(EXPERIMENT).done == 26
+    assert str(state(EXPERIMENT)) == "72% cached"
+    reproduce(EXPERIMENT)
+    assert len(ran) == 36
+
+
+def test_only_what_changed_is_run_again(ran: list[Job]) -> None:
+    reproduce(EXPERIMENT)
+    alone, together, pa, to_come = EXPERIMENT.entrants
+    other = replace(pa, parameters={"C": 0.5})
+    reproduce(replace(EXPERIMENT, entrants=(alone, together, other, to_come), seeds=5))
+    assert len(ran) == 36 + 10 + 2 * (5 - 4) + 2 * 1 + 2 * 1  # all of PA; the fifth shuffle of all on two data sets
+    again = len(ran)
+    reproduce(replace(EXPERIMENT, data=(replace(FEW, options={"n_tasks": 3}),), published={}))
+    assert len(ran) == again + 2 + 3 * 4
+
+
+def test_a_change_of_the_code_is_a_change(ran: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    reproduce(EXPERIMENT, quick=True)
+    before = len(ran)
+    monkeypatch.setattr("shoal.papers.jobs.version_of", lambda modules: "changed")
+    reproduce(EXPERIMENT, quick=True)
+    assert len(ran) == 2 * before
+
+
+def test_processes_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = reproduce(EXPERIMENT, quick=True)
+    monkeypatch.setenv("SHOAL_CACHE", str(tmp_path / "other"))
+    two = reproduce(EXPERIMENT, quick=True, jobs=2)
+    assert numbers(one) == numbers(two)
+
+
+def test_parameters_are_those_best_on_the_held_out_shuffle() -> None:
+    chosen = reproduce(EXPERIMENT).runs["together", "many"][0][0]
+    points = EXPERIMENT.entrants[1].points(MANY, 2)
+    errors = [progressive(related(8), _built(point), 1000)["error"] for point in points]
+    assert len(points) == 2
+    assert errors[0] != errors[1]
+    assert chosen == points[int(np.argmin(errors))]
+
+
+def _built(spec: Any) -> Any:
+    return build(spec, 0)
+
+
+def test_verdicts() -> None:
+    rows = {(row.entrant, row.data, row.metric.name): row for row in reproduce(EXPERIMENT).rows()}
+    assert rows["alone", "few", "error"].verdict == "worse"
+    assert rows["alone", "many", "error"].verdict == "better"
+    assert rows["together", "many", "error"].verdict == "reproduced"
+    assert rows["PA", "few", "error"].verdict == "not in the paper"
+    assert rows["to come", "many", "error"].verdict == "not yet"
+    assert rows["PA", "many", "seconds"].verdict == "not comparable"
+    assert rows["PA", "many", "seconds"].why == "another machine"
+    mine = rows["alone", "few", "error"]
+    values = [100 * progressive(related(2), _built(EXPERIMENT.entrants[0].spec(FEW)), s)["error"] for s in range(4)]
+    assert mine.ours == pytest.approx(np.mean(values))
+    assert mine.deviation == pytest.approx(np.std(values, ddof=1))
+    assert mine.difference == mine.ours
+
+
+def test_where_ours_is_worse_it_is_said_what_was_tried() -> None:
+    better = {("alone", "many", "error"): (0.0, 0.1)}
+    outcome = reproduce(replace(EXPERIMENT, published=better))
+    said = [line for line in lines(outcome) if line.startswith("- tried for many / alone")]
+    assert len(said) == 1
+    assert "many, other" in said[0]
+
+
+def test_data_that_is_not_there_and_measures_that_refuse_are_said() -> None:
+    outcome = reproduce(
+        replace(EXPERIMENT, data=(FEW, Data("gone", absent)), published={("PA", "gone", "error"): (1.0, None)})
+    )
+    (row,) = [row for row in outcome.rows() if row.data == "gone"]
+    assert (row.verdict, row.why) == ("no data", "the data set absent needs a file that is not there")
+    assert {row.verdict for row in outcome.rows() if row.data == "few"} == {"not in the paper"}
+    outcome = reproduce(replace(EXPERIMENT, data=(FEW,), measure=refusing, published={}))
+    assert {(row.verdict, row.why) for row in outcome.rows()} == {("failed", "this measure refuses")}
+
+
+def test_quick_runs_are_small_apart_and_compared_with_nothing(ran: list[Job]) -> None:
+    outcome = reproduce(EXPERIMENT, quick=True)
+    assert len(ran) == 2 * 2 + 2 * 3 * 2  # no variants
+    assert state(EXPERIMENT).done == 0
+    assert {row.verdict for row in outcome.rows()} == {"not comparable", "not in the paper", "not yet"}
+    assert any("QUICK" in line for line in lines(outcome))
+
+
+def test_ranks() -> None:
+    few, many = rankings(reproduce(replace(EXPERIMENT, seeds=12)))
+    assert many.names == ["alone", "together", "PA"]
+    assert many.ranks.sum() == pytest.approx(6)
+    assert many.ranks[1] < many.ranks[0]
+    assert many.p_value < 0.05
+    assert many.critical_difference == pytest.approx(0.957, abs=1e-3)
+    assert many.against["alone"] < 0.05
+    assert (many.n, many.of) == (12, "shuffles")
+    assert np.isnan(few.agreement)
+    assert -1 <= many.agreement <= 1
+
+
+def test_ranks_over_data_sets() -> None:
+    data = tuple(Data(f"{n} tasks", related, {"n_tasks": n}) for n in (4, 8, 12))
+    *each, overall = rankings(reproduce(replace(EXPERIMENT, data=data, published={})))
+    assert len(each) == 3
+    assert (overall.data, overall.n, overall.of) == ("all data sets", 3, "data sets")
+    assert overall.ranks[1] < overall.ranks[0]
+
+
+def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:
+    outcome = reproduce(EXPERIMENT)
+    write_page(tmp_path / "page.html", [outcome])
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<tr>") == 1 + len(outcome.rows())
+    for word in (
+        "reproduced",
+        "worse",
+        "better",
+        "not yet",
+        "A note.",
+        "shoal reproduce made/table1",
+        "6 published numbers",
+    ):
+        assert word in page
+    with pytest.raises(ValueError, match="at least one"):
+        write_page(tmp_path / "page.html", [])
+    with pytest.raises(FileNotFoundError, match="make it first"):
+        write_page(tmp_path / "no" / "page.html", [outcome])
+
+
+def test_names_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"no entrant, data set and metric are called \('PA', 'far', 'error'\)"):
+        replace(EXPERIMENT, published={("PA", "far", "error"): (1.0, None)})
+    with pytest.raises(ValueError, match="has a grid but there is no tuning"):
+        replace(EXPERIMENT, tuning=None)

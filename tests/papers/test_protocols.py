@@ -1,0 +1,57 @@
+"""The measures against the library's own evaluation, and against what the papers say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from shoal import OSMTL, PassiveAggressive
+from shoal.datasets import make_related_tasks
+from shoal.evaluation import progressive_validate
+from shoal.papers.protocols import cross_validated, held_out, progressive, split
+
+DATA = make_related_tasks(n_tasks=4, n_features=6, n_rows=400, seed=2)
+
+
+def test_a_split_is_even_stratified_and_in_rounds() -> None:
+    first, rest = split(DATA, 3, 30)
+    assert len(set(first) | set(rest)) == len(first) + len(rest) == 400
+    tasks = DATA.task[first]
+    assert len(first) == 120
+    assert (tasks.reshape(30, 4) == [0, 1, 2, 3]).all()
+    for k in range(4):
+        share = (DATA.y[DATA.task == k] > 0).mean()
+        assert abs((DATA.y[first][tasks == k] > 0).mean() - share) <= 0.5 / 30
+    assert not np.array_equal(first, split(DATA, 4, 30)[0])
+    np.testing.assert_array_equal(first, split(DATA, 3, 30)[0])
+
+
+def test_held_out_is_the_auc_of_the_final_model() -> None:
+    found = held_out(DATA, OSMTL(), 0, train=50)
+    first, rest = split(DATA, 0, 50)
+    learner = OSMTL().fit(DATA.X[first], DATA.y[first], DATA.task[first])
+    scores = learner.decision_function(DATA.X[rest], DATA.task[rest])
+    expected = [roc_auc_score(DATA.y[rest][m], scores[m]) for m in (DATA.task[rest] == k for k in range(4))]
+    assert found["auc"] == pytest.approx(np.mean(expected), abs=1e-12)
+    assert found["nsv"] == learner.n_updates_
+
+
+def test_cross_validation_stays_within_the_training_rows() -> None:
+    """Rows that are not drawn may be anything."""
+    _, rest = split(DATA, 0, 50)
+    spoilt = DATA.subset(slice(None))
+    spoilt.X[rest] = 1e6
+    assert cross_validated(DATA, OSMTL(), 0, train=50) == cross_validated(spoilt, OSMTL(), 0, train=50)
+
+
+def test_progressive_is_progressive_validation() -> None:
+    found = progressive(DATA, PassiveAggressive(), 1)
+    rows = DATA.interleaved(1)
+    expected = progressive_validate(PassiveAggressive(), rows.stream(), classes=[-1.0, 1.0])
+    for name in ("error", "auc", "f1_positive", "f1_negative"):
+        assert found[name] == pytest.approx(expected.macro[name], abs=1e-12)
+    assert found["all_error"] == pytest.approx(expected.overall["error"])
+    assert found["nsv"] == expected.n_updates
+    assert found["curve"][-1] == pytest.approx(found["error"])
+    assert len(found["curve"]) == 40

@@ -1,0 +1,23 @@
+"""Vowpal Wabbit as an entrant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from shoal.datasets import make_related_tasks
+from shoal.papers.learners import Spec, build, is_there
+from shoal.papers.protocols import progressive
+
+pytestmark = pytest.mark.skipif(not is_there("VW"), reason="the optional package vowpalwabbit is not installed")
+
+
+def test_it_answers_before_it_learns_and_shares_by_crossing() -> None:
+    data = make_related_tasks(n_tasks=5, n_features=10, n_rows=1000, relatedness=0.3, noise=0.0, seed=0)
+    single, crossed = (build(Spec("VW", {"setting": "-l 0.5", "crossed": crossed}), 0) for crossed in (False, True))
+    answers = single.test_then_train(data.X, data.y, data.task)
+    assert answers.shape == (1000,)
+    assert answers[0] == 0
+    shorter = single.test_then_train(data.X[:500], data.y[:500], data.task[:500])
+    np.testing.assert_allclose(answers[:500], shorter, atol=1e-5)
+    assert progressive(data, crossed, 0)["error"] < progressive(data, single, 0)["error"] < 0.5
