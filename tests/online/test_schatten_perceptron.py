@@ -166,6 +166,15 @@ def test_any_finite_rows_keep_the_model_finite(shared_loss, data, n_tasks: int, 
     assert kernel != "linear" or np.isfinite(learner.coef_).all()
 
 
+@pytest.mark.parametrize("p", [1, 2, 3, 2.5, 64])
+def test_what_rounding_leaves_of_a_task_stays_finite(p) -> None:
+    """1e9 beside 1e150 that comes and goes: G has lost it, and the next product with it is negative."""
+    X = np.resize([[0, 1e-150, 0], [0, -1e9, 0], [1e150, 0, 0], [-1e150, 0, 0]], (40, 3))
+    learner = SchattenPerceptron(p=p)
+    assert np.isfinite(learner.test_then_train(X, np.full(40, -1), classes=[-1, 1])).all()
+    assert np.isfinite(learner.coef_).all()
+
+
 def test_500_tasks_and_equal_labels() -> None:
     rng = np.random.default_rng(0)
     X, task = rng.normal(size=(1500, 6)), np.tile(np.arange(500), 3)

@@ -152,7 +152,11 @@ def step(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) -> No
         G[k, j] += c * z[j] / form[SCALE]
         G[j, k] += c * z[j] / form[SCALE]
     G[k, k] += 2.0 * half
-    if m > 0:
+    if G[k, k] <= 0.0:  # what is left of v_k is below the rounding of what was taken away
+        for j in range(K):
+            G[j, k] = G[k, j] = 0.0
+        form[STEPS] = K
+    elif m > 0:
         form[STEPS] += 1.0
         grow_power(gram, K, e, u, np.zeros((4, K)))
 
