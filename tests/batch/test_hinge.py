@@ -107,7 +107,7 @@ def test_the_duality_gap_closes_on_any_rows(
 ) -> None:
     """Repeated, whole-numbered and zero rows, any scale and weights: what makes solvers stall.
 
-    Where rows of 1e3 repeat and mu is small, rounding may leave 2e-6: more than counts as converged, which is warned of.
+    Where rows of 1e3 repeat and mu is small, rounding may leave 2e-6, more than counts as converged: there it warns.
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) * 10**scale
