@@ -119,8 +119,7 @@ def by_p(p: int) -> Entrant:
 
 ONE_AT_A_TIME = (*_rcv1("random"), *_rcv1("adversarial"))
 SAID = (
-    "Our quarters hold 1,726 examples each, the paper's as many as their names say; a later quarter of ours is as far "
-    "into learning as the paper's first.",
+    "Our quarters hold 1,726 examples each, the paper's 10,000: all of ours lie within the paper's first.",
     "The paper lists neither its categories nor their order; ours are in shoal.datasets.rcv1.",
 )
 

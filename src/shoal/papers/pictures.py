@@ -46,7 +46,7 @@ def _beside(title: str, records: list[dict[str, Any]], names: Sequence[str], axi
         y=alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(grid=True, labelLimit=220)),
         color=alt.Color("whose:N", scale=alt.Scale(domain=["ours", "paper"], range=[COLOURS[0], QUIET]), legend=None),
     )
-    x = alt.X("value:Q", title=axis, scale=alt.Scale(zero=False))
+    x = alt.X("value:Q", title=axis, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, labelFlush=False))
     rule = base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(x=alt.X("low:Q", title=axis), x2="high:Q")
     ours = base.transform_filter("datum.whose == 'ours'").mark_point(filled=True, size=70, opacity=1).encode(x=x)
     paper = base.transform_filter("datum.whose == 'paper'").mark_point(filled=False, size=80, opacity=1).encode(x=x)
@@ -81,7 +81,8 @@ def _curves(
         for at, value in zip(x, values, strict=True)
         if np.isfinite(value)
     ]
-    axis = alt.X("x:Q" if labels is None else "x:O", title=x_title, sort=None, axis=alt.Axis(labelAngle=0))
+    kind, look = "x:Q" if labels is None else "x:O", alt.Axis(labelAngle=0, tickCount=6, labelFlush=False)
+    axis = alt.X(kind, title=x_title, sort=None, axis=look)
     return _lines(panel, records, names, axis, y_title, points=labels is not None)
 
 
@@ -132,7 +133,8 @@ def _matrix(title: str, matrix: FloatArray, names: Sequence[str]) -> Any:
     )
 
 
-def _grid(panels: Sequence[Any], columns: int = 3) -> Any:
+def _grid(panels: Sequence[Any], columns: int | None = None) -> Any:
+    columns = columns or (4 if len(panels) % 4 == 0 else 3)
     rows = [alt.hconcat(*panels[i : i + columns]) for i in range(0, len(panels), columns)]
     return alt.vconcat(*rows)
 

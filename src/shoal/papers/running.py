@@ -25,6 +25,8 @@ class State(NamedTuple):
     missing: list[str]  # data sets that are not there, entrants that this version lacks
 
     def __str__(self) -> str:
+        if self.total == 0:
+            return "not yet"
         if self.done == 0:
             return "not started"
         return "cached" if self.done >= self.total else f"{self.done / self.total:.0%} cached"

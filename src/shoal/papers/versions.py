@@ -22,6 +22,11 @@ def version_of(modules: Iterable[str]) -> str:
     >>> version_of(["shoal.losses"]) == version_of(["shoal.online.osmtl"])
     False
     """
+    return _version(frozenset(modules))
+
+
+@cache
+def _version(modules: frozenset[str]) -> str:
     needed = sorted(set().union(*(closure(module) for module in modules)))
     content = "".join(f"{module}\n{_source(module)}" for module in needed)
     return hashlib.sha256(content.encode()).hexdigest()
@@ -37,6 +42,11 @@ def closure(module: str) -> frozenset[str]:
             known.add(name)
             waiting.extend(_imports(name))
     return frozenset(known)
+
+
+@cache
+def _imports(module: str) -> tuple[str, ...]:
+    return tuple(_imported(module))
 
 
 @cache
@@ -57,7 +67,7 @@ def _source(module: str) -> str:
     return path.read_text(encoding="utf-8") + (stub.read_text(encoding="utf-8") if stub.is_file() else "")
 
 
-def _imports(module: str) -> Iterator[str]:
+def _imported(module: str) -> Iterator[str]:
     path = _file(module)
     assert path is not None
     if module == PACKAGE:  # its stub names everything; who needs a part of it says which
