@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def test_it_runs(experiment: Experiment, tmp_path: Path) -> None:
         assert figure is not None
         figure.chart.to_dict()  # checked against the grammar of charts
     write_page(tmp_path / "page.html", [outcome])
-    assert experiment.title.replace("&", "&amp;") in (tmp_path / "page.html").read_text()
+    assert html.escape(experiment.title) in (tmp_path / "page.html").read_text()
 
 
 @pytest.mark.parametrize("experiment", ALL.values(), ids=list(ALL))

@@ -41,7 +41,8 @@ def learn(X, y, task, rounds, *, B, p, variant="printed", n_declared=0, certaint
         for r in rows:
             w = weights()[:, task[r]]
             if certainty is not None and w.any():
-                certainty.append(abs(w @ X[r]) / (abs(w) @ abs(X[r])))
+                terms = abs(w) @ abs(X[r])
+                certainty.append(abs(w @ X[r]) / terms if terms > 0 else 0.0)  # 0: all products have underflowed
             if (1.0 if w @ X[r] >= 0 else -1.0) != y[r]:
                 S[:, task[r]] += y[r] * X[r]
                 updates[task[r]] += 1
