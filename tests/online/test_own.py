@@ -19,8 +19,8 @@ LEARNERS = {
 wide = pytest.fixture(lambda monkeypatch: monkeypatch.setattr(_own, "DENSE_MOST", 0))
 
 
-def stream_of(seed, protocol="one"):
-    stream = draw(seed, n_rows=400, K=5, d=40, protocol=protocol, density=0.3)
+def stream_of(seed, protocol="one", d=40):
+    stream = draw(seed, n_rows=400, K=5, d=d, protocol=protocol, density=12 / d)
     return stream._replace(X=sp.csr_matrix(stream.X))
 
 
@@ -93,3 +93,31 @@ def test_memory_goes_by_the_pairs_that_occur():
     assert (learner.predict(X, np.arange(n)) == y).all()
     own = learner._state.own
     assert own.dense.nbytes + sum(array.nbytes for array in own.pairs) < 1e8
+
+
+def test_bits_of_what_was_touched_change_nothing(monkeypatch):
+    """Not by a bit, whatever is fetched: chunks, losses that change on the way, rows that turn dense, a lost task."""
+    stream = stream_of(5, d=900)
+    rows = [slice(0, 150), slice(150, 250), slice(250, 400)]
+    weights = []
+    for with_bits in (False, True):
+        monkeypatch.setattr(MultitaskPerceptron, "_with_bits", with_bits)
+        learner = MultitaskPerceptron(relation=1.0)
+        for part, loss in zip(rows, ("perceptron", "logistic", "perceptron"), strict=True):
+            learner.set_params(loss=loss).partial_fit(stream.X[part], stream.y[part], stream.task[part])
+        learner.forget_task(1).partial_fit(stream.X[rows[0]], stream.y[rows[0]], stream.task[rows[0]])
+        touched = learner._state.own.touched
+        assert (touched.shape[1] > 0) == with_bits
+        learner.partial_fit(stream.X[rows[1]].toarray(), stream.y[rows[1]], stream.task[rows[1]])
+        weights.append((learner.coef_, learner.decision_function(stream.X, stream.task)))
+    for with_them, without in zip(*weights, strict=True):
+        np.testing.assert_array_equal(with_them, without)
+
+
+def test_bits_cover_all_that_is_not_zero():
+    stream = stream_of(6, d=900)
+    learner = MultitaskPerceptron(relation=1.0).partial_fit(stream.X, stream.y, stream.task)
+    own, d = learner._state.own, stream.X.shape[1]
+    bits = np.unpackbits(own.touched[:5, 1:].copy().view(np.uint8), axis=1, bitorder="little")[:, :d]
+    assert 0 < bits.sum() < bits.size
+    assert not own.dense[:5, :d][bits == 0].any()

@@ -2,6 +2,9 @@
 
 Dense rows are faster; tables hold what has occurred, so 100,000 users times 10^7 hashed features fit. The sums run
 in the same order, so which of the two it is changes no bit of a model of sparse rows.
+
+A learner that errs rarely leaves most weights at zero; those of many tasks fill no cache, but a bit a weight does,
+which says where to look at all.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.learner import Learner
 from shoal.ops import add, dot, leaf, leaf_in_order
@@ -36,11 +40,17 @@ class Own(NamedTuple):
 
     dense: FloatArray  # (tasks, features), or no columns
     pairs: Pairs  # one number each, or no slots
+    touched: NDArray[np.uint64]  # (tasks, 1 + words) bit j of words 1, 2, ...: dense[k, j] may differ from 0. If word 0
+    # is not 0, or there are no words, all may.
 
 
-def new_own(n_tasks: int, n_features: int, *, room: int = 0) -> Own:
-    """Zero weights: dense, or with `room` in pairs."""
-    return Own(np.zeros((n_tasks, 0 if room else n_features)), new_pairs(1, n_tasks, room))
+def new_own(n_tasks: int, n_features: int, *, room: int = 0, bits: bool = False) -> Own:
+    """Zero weights: dense, with `bits` of those touched if wanted, or with `room` in pairs."""
+    n = 0 if room else n_features
+    return Own(
+        np.zeros((n_tasks, n)), new_pairs(1, n_tasks, room),
+        np.zeros((n_tasks, 2 + n // 64 if bits and n > 0 else 0), np.uint64),
+    )  # fmt: skip
 
 
 @leaf
@@ -53,6 +63,47 @@ def is_wide(own: Own) -> bool:
 def fits(rounds: Rounds, first: int, last: int, own: Own) -> bool:
     """Can the rows of a round be learnt without more room?"""
     return not is_wide(own) or has_room(rounds, first, last, own.pairs)
+
+
+@leaf
+def has_bits(task: int, own: Own) -> bool:
+    """Is it known which of the task's weights were touched?"""
+    return bool(own.touched.shape[1] > 0 and own.touched[task, 0] == 0)
+
+
+@leaf
+def touch(rounds: Rounds, row: int, task: int, own: Own) -> None:
+    """Set the bits of a row."""
+    if own.touched.shape[1] == 0 or own.touched[task, 0] != 0:
+        return
+    bits = own.touched[task]
+    if rounds.width > 0:
+        bits[0] = 1
+        return
+    for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
+        j = np.uint32(rounds.indices[p])
+        bits[1 + (j >> np.uint32(6))] |= np.uint64(1) << np.uint64(j & np.uint32(63))
+
+
+@leaf
+def touch_all(task: int, own: Own) -> None:
+    """Give up the task's bits: where every row is learnt from, they would be set before long."""
+    if own.touched.shape[1] > 0:
+        own.touched[task, 0] = 1
+
+
+@leaf_in_order
+def dot_two_touched(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray) -> tuple[float, float]:
+    """<v_task, x> and <w, x>; of v only what was touched is fetched. The others read v[0]: a branch costs more."""
+    first, second = 0.0, 0.0
+    v, bits = own.dense[task], own.touched[task]
+    for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
+        j, x = np.uint32(rounds.indices[p]), rounds.values[p]
+        bit = (bits[np.uint32(1) + (j >> np.uint32(6))] >> np.uint64(j & np.uint32(63))) & np.uint64(1)
+        fetched = v[np.uint32(bit) * j]
+        first += x * (fetched if bit != 0 else 0.0)
+        second += x * w[j]
+    return first, second
 
 
 @leaf_in_order
@@ -124,12 +175,15 @@ def as_pairs(own: Own) -> Own:
 class OwnWeights(Learner):
     """What learners whose state has a field `own` share."""
 
+    _with_bits = False  # of the weights touched
+
     def _new_own(self, n_tasks: int, n_features: int) -> Own:
         """As the present ones are; at first by their number."""
         own = getattr(self._state, "own", None)  # given relations have none
         if own is not None:
-            return new_own(n_tasks, n_features, room=len(own.pairs.keys))
-        return new_own(n_tasks, n_features, room=FIRST_ROOM if n_tasks * n_features > DENSE_MOST else 0)
+            return new_own(n_tasks, n_features, room=len(own.pairs.keys), bits=self._with_bits)
+        room = FIRST_ROOM if n_tasks * n_features > DENSE_MOST else 0
+        return new_own(n_tasks, n_features, room=room, bits=self._with_bits)
 
     def _in_pairs(self) -> bool:
         own = getattr(self._state, "own", None)
@@ -150,9 +204,10 @@ class OwnWeights(Learner):
         if not self._in_pairs():
             return trimmed
         if n_tasks * n_features <= DENSE_MOST:  # spare room alone made it outgrow dense rows
-            return trimmed._replace(
-                own=new_own(n_tasks, 0)._replace(dense=as_matrix(self._state.own, n_tasks, n_features))
-            )
+            dense = new_own(n_tasks, n_features, bits=self._with_bits)
+            dense.dense[...] = as_matrix(self._state.own, n_tasks, n_features)
+            dense.touched[:, :1] = 1
+            return trimmed._replace(own=dense)
         return trimmed._replace(own=trimmed.own._replace(pairs=compact(self._state.own.pairs, n_tasks)))
 
     def _leave(self, state: Any, k: int, n_tasks: int) -> None:

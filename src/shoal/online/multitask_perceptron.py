@@ -17,7 +17,20 @@ import numpy as np
 from shoal import losses, relations
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online import _interaction
-from shoal.online._own import Own, OwnWeights, as_matrix, fits, is_wide, new_own, own_add, own_dot
+from shoal.online._own import (
+    Own,
+    OwnWeights,
+    as_matrix,
+    dot_two_touched,
+    fits,
+    has_bits,
+    is_wide,
+    new_own,
+    own_add,
+    own_dot,
+    touch,
+    touch_all,
+)
 from shoal.ops import ROUNDS, TASKS, add, dot, dot_two, leaf, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -57,7 +70,10 @@ def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) ->
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
     f = 0.0
     if rounds.width == 0 and own > 0.0 and shared > 0.0 and rounds.task[row] >= 0 and not is_wide(state.own):
-        v, s = dot_two(rounds, row, state.own.dense[rounds.task[row]], state.shared)
+        if has_bits(rounds.task[row], state.own):
+            v, s = dot_two_touched(rounds, row, rounds.task[row], state.own, state.shared)
+        else:
+            v, s = dot_two(rounds, row, state.own.dense[rounds.task[row]], state.shared)
         return own * v + shared * s
     if own > 0.0 and rounds.task[row] >= 0:
         f += own * own_dot(rounds, row, rounds.task[row], state.own)
@@ -97,6 +113,10 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 continue
             if own > 0.0:
                 own_add(rounds, row, -step * slope, rounds.task[row], state.own)
+                if settings.loss == losses.PERCEPTRON:
+                    touch(rounds, row, rounds.task[row], state.own)
+                else:
+                    touch_all(rounds.task[row], state.own)
             if shared > 0.0:
                 add(rounds, row, -step * slope, state.shared)
             state.updates[rounds.task[row]] += 1
@@ -112,6 +132,7 @@ class _Multitask(OwnWeights):
     step: str
     epsilon = 0.0
     _losses: dict[str, int]
+    _with_bits = True
 
     def _settings(self) -> Any:
         if self.loss not in self._losses:
