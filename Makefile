@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test lint bench clean
+.PHONY: setup demo test lint bench guard clean
 
 setup: .venv/.dev
 
@@ -38,6 +38,9 @@ lint: .venv/.dev
 
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks
+
+guard: .venv/.dev
+	$(BIN)/python -m benchmarks.guard --cost
 
 clean:
 	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-report* build dist

@@ -1,0 +1,71 @@
+"""Compare every public learner with the numbers it gave so far: `python -m benchmarks.guard [--cost] [NAME ...]`.
+
+Error and loss must agree to 1e-6 (relative), instructions a row to 5 %. `--update REASON` writes the new numbers, and
+why they changed, to numbers.json, which is committed with the change. `--cost` needs valgrind and some minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.guard.workloads import BATCH, ONLINE, numbers
+
+KNOWN = Path(__file__).with_name("numbers.json")
+EXACT, COST = 1e-6, 0.05
+
+
+def read() -> dict[str, Any]:
+    """What is committed."""
+    known: dict[str, Any] = json.loads(KNOWN.read_text(encoding="utf-8"))
+    return known
+
+
+def differences(name: str, found: dict[str, float], known: dict[str, float]) -> list[str]:
+    """What is not as it was, a sentence each."""
+    said = []
+    for measure, value in found.items():
+        tolerance = COST if measure == "instructions" else EXACT
+        was = known.get(measure)
+        if was is None:
+            said.append(f"{name}: {measure} is {value:.9g}, nothing known so far")
+        elif abs(value - was) > tolerance * max(abs(was), tolerance):
+            by = f" ({value / was - 1:+.2%})" if was else ""
+            said.append(f"{name}: {measure} is {value:.9g}, was {was:.9g}{by}")
+    return said
+
+
+def main() -> int:
+    """Print what differs; 1 if something does and is not to be written."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.guard", description=__doc__.split("\n\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="learners; default: all")
+    parser.add_argument("--cost", action="store_true", help="count instructions too, under valgrind")
+    parser.add_argument("--update", metavar="REASON", help="write the numbers, and why they changed")
+    options = parser.parse_args()
+    names = options.names or [*ONLINE, *BATCH]
+    if unknown := set(names) - {*ONLINE, *BATCH}:
+        parser.error(f"there is no workload {unknown.pop()!r}")
+    found = {name: numbers(name) for name in names}
+    if options.cost:
+        from benchmarks.guard.cost import instructions
+
+        for name, count in instructions([name for name in names if name in ONLINE]).items():
+            found[name]["instructions"] = count
+    known = read()
+    said = [sentence for name in names for sentence in differences(name, found[name], known["learners"].get(name, {}))]
+    print("\n".join(said) or f"{len(names)} learners, as they were")
+    if options.update and said:
+        for name in names:
+            known["learners"][name] = known["learners"].get(name, {}) | found[name]
+        known["changes"].append({"reason": options.update, "what": said})
+        KNOWN.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        print(f"written to {KNOWN.name}")
+        return 0
+    return 1 if said else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

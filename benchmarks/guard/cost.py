@@ -1,0 +1,94 @@
+"""Instructions a row, counted by valgrind's callgrind: the same whatever else the machine is doing.
+
+The code is compiled for one processor all of whose instructions valgrind knows (an old one: valgrind 3.19 lacks AVX-512
+and some of AVX), in a cache of its own, so that counts do not depend on the machine either. Counting starts after a
+learner has seen its first rows: no compiling, no imports.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.guard.workloads import ONLINE, rows
+
+CACHE = Path("build/guard")  # below the project's folder
+FIXED = {
+    "NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "+sse4.2,+popcnt", "NUMBA_CACHE_DIR": str(CACHE / "numba"),
+    "OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0",
+}  # fmt: skip
+WARM_UP, TIMES = 120, 4  # rows; how often the others are learnt, so that they outweigh the call
+# What valgrind takes for a request on x86-64: rotations of rdi by 128 bits in all, then an exchange of rbx with itself.
+REQUEST = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3")
+ZERO, DUMP, START = 0x43540001, 0x43540003, 0x43540004  # callgrind's, "CT" in the upper half
+
+
+class Callgrind:
+    """Requests to the valgrind that this process runs in; without one they do nothing."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        self._page.write(REQUEST)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(self._page))
+        self._call = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(address)
+
+    def request(self, code: int, text: bytes = b"") -> None:
+        """Send one; `text` names a dump."""
+        buffer = ctypes.create_string_buffer(text)
+        arguments = (ctypes.c_uint64 * 6)(code, ctypes.addressof(buffer), 0, 0, 0, 0)
+        self._call(ctypes.addressof(arguments))
+
+
+def work(names: Iterable[str]) -> None:
+    """Learn every workload, each between two requests."""
+    from sklearn.base import is_classifier
+
+    callgrind = Callgrind()
+    callgrind.request(START)
+    for name in ("PassiveAggressive", *names):  # one more to begin with: counting itself has to get going
+        learner: Any = ONLINE[name]()
+        X, y, task = rows(regression=not is_classifier(learner))
+        learner.partial_fit(X[:WARM_UP], y[:WARM_UP], task[:WARM_UP])
+        X, y, task = (
+            sp.vstack([X[WARM_UP:]] * TIMES, "csr"),
+            np.tile(y[WARM_UP:], TIMES),
+            np.tile(task[WARM_UP:], TIMES),
+        )
+        callgrind.request(ZERO)
+        learner.partial_fit(X, y, task)
+        callgrind.request(DUMP, name.encode())
+
+
+def instructions(names: Iterable[str]) -> dict[str, float]:
+    """Instructions a row of each learner's `partial_fit`."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    for old in CACHE.glob("callgrind.*"):
+        old.unlink()
+    command = [sys.executable, "-m", "benchmarks.guard.cost", *names]
+    environment = {**os.environ, **FIXED}
+    subprocess.run(command, env=environment, check=True)  # compiles what is not in the cache
+    out = f"--callgrind-out-file={CACHE / 'callgrind.%p'}"
+    valgrind = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", out]
+    subprocess.run([*valgrind, *command], env=environment, check=True)
+    n_rows = TIMES * (len(rows(regression=False).y) - WARM_UP)
+    counts = {}
+    for path in sorted(CACHE.glob("callgrind.*"), key=lambda path: int(path.suffix[1:])):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        trigger, total = re.search(r"Client Request: (\w+)", text), re.search(r"^totals: (\d+)", text, re.MULTILINE)
+        if trigger and total:
+            counts[trigger[1]] = round(int(total[1]) / n_rows, 1)
+    return counts
+
+
+if __name__ == "__main__":
+    work(sys.argv[1:])
