@@ -1,7 +1,7 @@
 """As it should be done: all online learners on all data sets, rows alike, the same budget for choosing parameters.
 
 Words are log(1 + count), rows have unit norm; one pass, every row answered before it is learnt, macro-AUC. Each learner
-may try 20 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.
+may try 10 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ BOARD = Experiment(
     ),
     measure=progressive,
     seeds=5,
-    seconds=3000,
-    tuning=Tuning(progressive, "auc", +1, budget=20),
+    seconds=1800,
+    tuning=Tuning(progressive, "auc", +1, budget=10),
     champion="HedgedSharing",
     figure=pictures.beside,
     notes=(
