@@ -47,6 +47,14 @@ def treated(data: Dataset, treatment: str, constant: bool = False) -> Dataset:
     return replace(data, X=X, feature_names=names)
 
 
+def occurring(data: Dataset) -> Dataset:
+    """Without the features that occur in no row."""
+    if not issparse(data.X):
+        return data
+    columns = np.unique(data.X.indices)
+    return replace(data, X=data.X[:, columns], feature_names=tuple(data.feature_names[j] for j in columns))
+
+
 def landmine(treatment: str = "unit", constant: bool = True) -> Dataset:
     """The 19 fields of the literature; the loader's own constant is left out."""
     data = load_landmine(19)

@@ -7,7 +7,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from scipy.sparse import csr_matrix, issparse
 from shoal.datasets._files import cache_folder
 from shoal.datasets.dataset import Dataset
 from shoal.papers.experiment import Data
+from shoal.papers.material import occurring
 from shoal.papers.versions import version_of
 
 
@@ -93,7 +94,7 @@ def prepare(data: Data, quick: bool) -> Prepared:
         return found
     loaded = data.load(**_load_options(data, quick))
     if quick and len(loaded) > data.quick_rows:
-        loaded = _piece(loaded.interleaved(0).subset(slice(data.quick_rows)))
+        loaded = occurring(loaded.interleaved(0).subset(slice(data.quick_rows)))
     arrays = _arrays(loaded)
     content = hashlib.sha256(loaded.kind.encode())
     for name, array in arrays.items():
@@ -106,14 +107,6 @@ def prepare(data: Data, quick: bool) -> Prepared:
 
 def _load_options(data: Data, quick: bool) -> dict[str, Any]:
     return {**data.options, **(data.quick if quick else {})}
-
-
-def _piece(data: Dataset) -> Dataset:
-    """Without the features that do not occur."""
-    if not issparse(data.X):
-        return data
-    columns = np.unique(data.X.indices)
-    return replace(data, X=data.X[:, columns], feature_names=tuple(data.feature_names[j] for j in columns))
 
 
 def _savez(path: Path, arrays: dict[str, Any]) -> None:

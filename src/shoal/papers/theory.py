@@ -62,7 +62,7 @@ def against_bound(
     strengths: tuple[float, ...] = STRENGTHS,
 ) -> dict[str, Any]:  # fmt: skip
     """The learner's quantity (mistakes, or regret) and its bound after each twelfth of the rounds."""
-    rows = data.interleaved(seed)
+    rows = material.occurring(data.interleaved(seed))  # on the others the comparators' weights are 0
     K = rows.n_tasks
     learner.add_tasks(rows.task[:K].tolist())
     decisions = learner.test_then_train(rows.X, rows.y, rows.task, classes=[-1.0, 1.0])
