@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from joblib import parallel_config
+from joblib.parallel import ThreadingBackend
 
 from shoal.datasets import Dataset, make_related_tasks
 from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, reproduce, state, write_page
@@ -131,6 +133,18 @@ def test_processes_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     one = reproduce(EXPERIMENT, quick=True)
     monkeypatch.setenv("SHOAL_CACHE", str(tmp_path / "other"))
     two = reproduce(EXPERIMENT, quick=True, jobs=2)
+    assert numbers(one) == numbers(two)
+
+
+def test_a_backend_that_gives_results_all_at_once_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """As Ray does, and processes that fork."""
+    one = reproduce(EXPERIMENT, quick=True)
+    monkeypatch.setenv("SHOAL_CACHE", str(tmp_path / "other"))
+    with parallel_config(backend="threading"):
+        monkeypatch.setattr(ThreadingBackend, "supports_return_generator", False)
+        two = reproduce(EXPERIMENT, quick=True, jobs=-1)
     assert numbers(one) == numbers(two)
 
 

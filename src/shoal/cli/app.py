@@ -152,7 +152,7 @@ def reproduce(
     jobs
         Processes; -1 is one a core.
     backend
-        Of joblib: loky, threading, multiprocessing, ray or dask (the last two must be installed).
+        Of joblib: loky, threading, multiprocessing, ray or dask (for the last two, `pip install ray` or `dask[distributed]`).
     report
         Write one HTML page with all tables and figures here.
     figures

@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
 
 from shoal.papers import store
 from shoal.papers.experiment import Data, Experiment
@@ -108,9 +109,14 @@ def run_all(jobs: list[Job], processes: int, on_progress: OnProgress | None = No
 def _computed(jobs: list[Job], processes: int) -> Iterable[tuple[str, Any]]:
     if processes == 1:
         return map(_compute, jobs)
-    parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size="auto")
-    results: Iterable[tuple[str, Any]] = parallel(delayed(_compute)(job) for job in jobs)
-    return results
+    tasks = [delayed(_compute)(job) for job in jobs]
+    if get_active_backend()[0].supports_return_generator:
+        results: Iterable[tuple[str, Any]] = Parallel(processes, return_as="generator_unordered")(tasks)
+        return results
+    # Ray gives results back only when all are done: a few at a time, so that a killed run loses no more than those.
+    at_once = 4 * effective_n_jobs(processes)
+    pieces = (tasks[i : i + at_once] for i in range(0, len(tasks), at_once))
+    return (result for piece in pieces for result in Parallel(processes)(piece))
 
 
 def _compute(job: Job) -> tuple[str, Any]:
