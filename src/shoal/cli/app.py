@@ -152,7 +152,8 @@ def reproduce(
     jobs
         Processes; -1 is one a core.
     backend
-        Of joblib: loky, threading, multiprocessing, ray or dask (for the last two, `pip install ray` or `dask[distributed]`).
+        Of joblib: loky, threading, multiprocessing, ray or dask (the last two after `pip install ray` or
+        `dask[distributed]`).
     report
         Write one HTML page with all tables and figures here.
     figures
