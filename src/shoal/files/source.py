@@ -75,13 +75,21 @@ class ByteSource:
 
     def lines(self) -> Iterator[list[bytes]]:
         """Complete lines without their line ends, a list for each block."""
-        rest = b""
+        for text in self.whole_lines():
+            yield text.removesuffix(b"\n").split(b"\n")
+
+    def whole_lines(self) -> Iterator[bytes]:
+        """The blocks, cut behind a line end; only the last may lack one."""
+        held: list[bytes] = []
         for block in self.blocks():
-            lines = (rest + block).split(b"\n")
-            rest = lines.pop()
-            yield lines
-        if rest:
-            yield [rest]
+            end = block.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*held, block[:end]])
+                held = []
+            if end < len(block):
+                held.append(block[end:])
+        if held:
+            yield b"".join(held)
 
     def close(self) -> None:
         """Close the file; standard input stays open, it is not ours."""
