@@ -14,9 +14,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.files.exact import jit_exact, leaf_exact
+from shoal.files.exact import leaf_exact, leaf_exact_apart
 
-LOWEST, HIGHEST = -300, 290  # powers of ten in the table
+LOWEST, HIGHEST = -342, 308  # powers of ten in the table
 MOST_DIGITS = 19  # that surely fit 64 bits
 FAILED = -1  # "position" behind a token that is no plain decimal number
 
@@ -49,7 +49,7 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     return high, (carried << U(32)) | (low & HALF)
 
 
-@jit_exact
+@leaf_exact_apart
 def nearest_double(w: np.uint64, q: int) -> float:
     """The double nearest to w 10^q, -1 where 128 bits of 5^q do not tell or it is not a normal number."""
     if w == U(0) or q < LOWEST or q > HIGHEST:
@@ -74,13 +74,11 @@ def nearest_double(w: np.uint64, q: int) -> float:
     if low <= U(1) and mantissa & U(3) == U(1) and mantissa << (top + U(9)) == high and -4 <= q <= 23:
         mantissa -= U(1)  # exactly half way: to the even one
     mantissa = (mantissa + (mantissa & U(1))) >> U(1)
-    return math.ldexp(np.float64(mantissa), exponent - 1075)
+    return math.ldexp(np.float64(mantissa), int(exponent) - 1075)
 
 
 @leaf_exact
-def _digits(
-    data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int
-) -> tuple[int, np.uint64, int, int]:
+def _digits(data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int) -> tuple[int, np.uint64, int, int]:
     """Digits from i on appended to w, which has n significant ones: position behind, w, n, how many were read."""
     first = i
     while i < end and U(data[i]) - U(48) < U(10):
@@ -93,7 +91,7 @@ def _digits(
     return i, w, n, i - first
 
 
-@leaf_exact
+@leaf_exact_apart
 def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     """What stands behind an e: position behind, exponent."""
     negative = False
@@ -103,10 +101,11 @@ def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     i, value, n, read = _digits(data, i, end, U(0), 0)
     if read == 0 or n > 4:
         return FAILED, 0
-    return i, -np.int64(value) if negative else np.int64(value)
+    exponent = int(np.int64(value))
+    return i, -exponent if negative else exponent
 
 
-@leaf_exact
+@leaf_exact_apart
 def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
     """The number that starts at i: position behind it (FAILED if Python has to judge) and value."""
     negative = False
@@ -134,7 +133,7 @@ def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
     return i, -value if negative else value
 
 
-@jit_exact
+@leaf_exact_apart
 def _by_128_bits(w: np.uint64, q: int, n: int) -> float:
     """The double nearest to w 10^q, -1 if that cannot be told; w holds the leading ones of n digits."""
     if w == U(0):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import numba
 
@@ -11,10 +11,18 @@ from shoal.ops import F
 
 def jit_exact(function: F) -> F:
     """Compile without reordering sums, which `shoal.ops.jit` allows: results may not depend on the compiler's mood."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return _compile(function)
 
 
 def leaf_exact(function: F) -> F:
-    """`jit_exact`, inlined, for functions that allocate nothing: they count no references to their arrays."""
-    options = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": False}
-    return cast(F, numba.njit(**options)(function))
+    """`jit_exact`, inlined, for short functions that allocate nothing: they count no references to their arrays."""
+    return _compile(function, forceinline=True, _nrt=False)
+
+
+def leaf_exact_apart(function: F) -> F:
+    """`leaf_exact` that is called, not inlined: for long functions, whose copies would take long to compile."""
+    return _compile(function, _nrt=False)
+
+
+def _compile(function: F, **options: Any) -> F:
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))

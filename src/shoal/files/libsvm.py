@@ -42,7 +42,7 @@ class LibsvmReader(SparseReader):
                 f"task is {task!r}, expected 'qid' or the index of a feature, because the file is LIBSVM text"
             )
         super().__init__(source, bad, labels, chunk_rows=chunk_rows)
-        self._sheet.marks[WIDTH] = width
+        self._sheet.marks[WIDTH] = self._seen_width = width
         self._task_index = int(task) if task is not None and task != "qid" else None
         self._with_qid: bool | None = None if task is None else task == "qid"
 
@@ -53,11 +53,11 @@ class LibsvmReader(SparseReader):
     @property
     def feature_names(self) -> list[str]:
         """The indices as they stand in the file."""
-        return [str(i + 1) for i in range(self._width)]
+        return [str(i + 1) for i in range(self._seen_width)]
 
     def to_dict(self) -> State:
         """The width, for JSON."""
-        return {"width": self._width}
+        return {"width": self._seen_width}
 
     def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
         if self._with_qid is None or self._task_index is not None:

@@ -6,12 +6,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.files.decimals import FAILED, read_number
-from shoal.files.exact import jit_exact, leaf_exact
+from shoal.files.exact import leaf_exact, leaf_exact_apart
 from shoal.files.names import NameTable, has_room, hash_byte, number_of
 from shoal.files.sheet import (
-    END, FULL, LINE, LINE_END, NEED, NEED_LETTERS, NO_TASK, ODD, POSITION, ROOM, ROWS,
-    Sheet, add_row, first_repeat, has_space, is_known, is_space, line_end, pack, skip_spaces, sort_keys,
-)  # fmt: skip
+    END,
+    FULL,
+    LINE,
+    LINE_END,
+    NEED,
+    NEED_LETTERS,
+    NO_TASK,
+    ODD,
+    POSITION,
+    ROOM,
+    ROWS,
+    Sheet,
+    add_row,
+    first_repeat,
+    has_space,
+    is_known,
+    is_space,
+    line_end,
+    pack,
+    skip_spaces,
+    sort_keys,
+)
 
 HASH, COLON = 35, 58
 LARGEST_INDEX = 2**31 - 1  # columns of X are int32
@@ -46,16 +65,16 @@ def _read_task(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
 @leaf_exact
 def _read_index(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     """The index before the colon: position behind the colon, index; UNUSUAL if it is no index."""
-    index, first = np.int64(0), i
+    index, first = 0, i
     while i < end and U(data[i]) - U(48) < U(10) and i - first < 10:
-        index = 10 * index + np.int64(data[i]) - 48
+        index = 10 * index + int(np.int64(data[i])) - 48
         i += 1
     if i >= end or data[i] != COLON or not 1 <= index <= LARGEST_INDEX:
         return UNUSUAL, 0
     return i + 1, index
 
 
-@leaf_exact
+@leaf_exact_apart
 def _read_pairs(data: NDArray[np.uint8], i: int, end: int, sheet: Sheet) -> tuple[int, int]:
     """The features into keys and values: position of the end, how many."""
     n = 0
@@ -76,7 +95,7 @@ def _read_pairs(data: NDArray[np.uint8], i: int, end: int, sheet: Sheet) -> tupl
         n += 1
 
 
-@jit_exact
+@leaf_exact_apart
 def _scan_line(data: NDArray[np.uint8], i: int, end: int, with_task: bool, sheet: Sheet, tasks: NameTable) -> int:
     """Add the row of a line that is not blank; END if that is done, else what is in the way."""
     i, label = read_number(data, i, end)
@@ -104,7 +123,7 @@ def _scan_line(data: NDArray[np.uint8], i: int, end: int, with_task: bool, sheet
     return END
 
 
-@jit_exact
+@leaf_exact_apart
 def scan_libsvm(data: NDArray[np.uint8], plain: bool, with_task: bool, sheet: Sheet, tasks: NameTable) -> int:
     """Add rows from the line at POSITION on until something is in the way: END, FULL, ODD (up to LINE_END) or ROOM.
 

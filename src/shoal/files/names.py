@@ -6,13 +6,14 @@ Names become Python strings only when somebody asks for them.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.files.exact import jit_exact, leaf_exact
+from shoal.files.exact import leaf_exact, leaf_exact_apart
 
 CARET = 94
 EMPTY = -1
@@ -28,7 +29,7 @@ class NameTable(NamedTuple):
     ends: NDArray[np.int64]  # (room + 1,) ends[i] is where name i begins, ends[i + 1] where it ends
     hashes: NDArray[np.uint64]  # (room,)
     slots: NDArray[np.int64]  # (power of two, at least twice room) the number of a name, or EMPTY
-    count: NDArray[np.int64]  # (1,) how many there are
+    used: NDArray[np.int64]  # (1,) how many there are
 
 
 @leaf_exact
@@ -49,6 +50,15 @@ def hash_prefix(data: NDArray[np.uint8], first: int, last: int) -> np.uint64:
 
 
 @leaf_exact
+def is_same(letters: NDArray[np.uint8], at: int, data: NDArray[np.uint8], first: int, last: int) -> bool:
+    """Whether the letters from `at` on are data[first:last]."""
+    for j in range(last - first):  # noqa: SIM110 (compiled)
+        if letters[at + j] != data[first + j]:
+            return False
+    return True
+
+
+@leaf_exact
 def _is(table: NameTable, i: int, data: NDArray[np.uint8], space: int, space_end: int, first: int, last: int) -> bool:
     """Whether name i is the one that stands in data[space:space_end] (may be empty) and data[first:last]."""
     at = table.ends[i]
@@ -56,24 +66,18 @@ def _is(table: NameTable, i: int, data: NDArray[np.uint8], space: int, space_end
     if table.ends[i + 1] - at != last - first + (n_space + 1 if n_space > 0 else 0):
         return False
     if n_space > 0:
-        for j in range(n_space):
-            if table.letters[at + j] != data[space + j]:
-                return False
-        if table.letters[at + n_space] != CARET:
+        if not is_same(table.letters, at, data, space, space_end) or table.letters[at + n_space] != CARET:
             return False
         at += n_space + 1
-    for j in range(last - first):
-        if table.letters[at + j] != data[first + j]:
-            return False
-    return True
+    return is_same(table.letters, at, data, first, last)
 
 
-@jit_exact
+@leaf_exact_apart
 def _append(
     table: NameTable, mixed: np.uint64, data: NDArray[np.uint8], space: int, space_end: int, first: int, last: int
 ) -> int:
     """A new name, for which there must be room."""
-    n = table.count[0]
+    n = table.used[0]
     at = table.ends[n]
     if space < space_end:
         for j in range(space, space_end):
@@ -86,11 +90,11 @@ def _append(
         at += 1
     table.ends[n + 1] = at
     table.hashes[n] = mixed
-    table.count[0] = n + 1
-    return n
+    table.used[0] = n + 1
+    return int(n)
 
 
-@leaf_exact
+@leaf_exact_apart
 def number_of(
     table: NameTable, mixed: np.uint64, data: NDArray[np.uint8], space: int, space_end: int, first: int, last: int
 ) -> int:
@@ -100,34 +104,32 @@ def number_of(
     while True:
         i = table.slots[slot]
         if i == EMPTY:
-            table.slots[slot] = table.count[0]
+            table.slots[slot] = table.used[0]
             return _append(table, mixed, data, space, space_end, first, last)
         if table.hashes[i] == mixed and _is(table, i, data, space, space_end, first, last):
-            return i
+            return int(i)
         slot = (slot + 1) & mask
 
 
 @leaf_exact
 def has_room(table: NameTable, names: int, letters: int) -> bool:
     """Whether that many more fit."""
-    n = table.count[0]
-    return n + names <= len(table.hashes) and table.ends[n] + letters <= len(table.letters)
+    n = table.used[0]
+    return bool(n + names <= len(table.hashes) and table.ends[n] + letters <= len(table.letters))
 
 
-@jit_exact
+@leaf_exact_apart
 def _fill_slots(table: NameTable) -> None:
     mask = len(table.slots) - 1
-    for i in range(table.count[0]):
+    for i in range(table.used[0]):
         slot = np.int64(table.hashes[i] >> U(32)) & mask
         while table.slots[slot] != EMPTY:
             slot = (slot + 1) & mask
         table.slots[slot] = i
 
 
-@jit_exact
-def _number_all(
-    table: NameTable, data: NDArray[np.uint8], ends: NDArray[np.int64], numbers: NDArray[np.int64]
-) -> None:
+@leaf_exact_apart
+def _number_all(table: NameTable, data: NDArray[np.uint8], ends: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
     for k in range(len(numbers)):
         mixed = U(0)
         for i in range(ends[k], ends[k + 1]):
@@ -159,7 +161,7 @@ class Names:
         self.numbers(texts)
 
     def __len__(self) -> int:
-        return int(self.table.count[0])
+        return int(self.table.used[0])
 
     def make_room(self, names: int, letters: int) -> None:
         """Room for that many more; what is there at least doubles if it must grow."""
@@ -190,7 +192,7 @@ class Names:
         """The names with these numbers."""
         ends = self.table.ends[first : last + 1].tolist()
         start, letters = ends[0], self.table.letters[ends[0] : ends[-1]].tobytes()
-        return [letters[a - start : b - start].decode() for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [letters[a - start : b - start].decode() for a, b in itertools.pairwise(ends)]
 
 
 def _grown(array: NDArray[T], size: int) -> NDArray[T]:

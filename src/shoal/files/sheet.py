@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from shoal.files.exact import jit_exact, leaf_exact
+from shoal.files.exact import leaf_exact, leaf_exact_apart
 
 NO_TASK = -1
 END, FULL, ODD, ROOM = range(4)  # why a scan stops: no text, no free row, a line for Python, no room
@@ -37,11 +37,39 @@ def pack(column: int, position: int) -> int:
     return (column << 32) | position
 
 
-@jit_exact
+@leaf_exact
+def _sift(keys: NDArray[np.int64], root: int, n: int) -> None:
+    """Let the key at `root` sink to where none below it is larger."""
+    key = keys[root]
+    child = 2 * root + 1
+    while child < n:
+        if child + 1 < n and keys[child] < keys[child + 1]:
+            child += 1
+        if keys[child] <= key:
+            break
+        keys[root] = keys[child]
+        root, child = child, 2 * child + 1
+    keys[root] = key
+
+
+@leaf_exact_apart
+def _heap_sort(keys: NDArray[np.int64], n: int) -> None:
+    for root in range(n // 2 - 1, -1, -1):
+        _sift(keys, root, n)
+    for last in range(n - 1, 0, -1):
+        keys[0], keys[last] = keys[last], keys[0]
+        _sift(keys, 0, last)
+
+
+@leaf_exact_apart
 def sort_keys(keys: NDArray[np.int64], n: int) -> None:
-    """Sort the first n."""
+    """Sort the first n, without the memory that NumPy's sort takes."""
     if n > FEW:
-        keys[:n].sort()
+        ordered = True
+        for i in range(1, n):
+            ordered &= keys[i - 1] < keys[i]
+        if not ordered:
+            _heap_sort(keys, n)
         return
     for i in range(1, n):
         key = keys[i]
@@ -65,7 +93,7 @@ def first_repeat(keys: NDArray[np.int64], n: int) -> int:
 def has_space(sheet: Sheet, n: int) -> bool:
     """Whether one more row with n features fits."""
     row = sheet.marks[ROWS]
-    return row < len(sheet.labels) and sheet.ends[row] + n <= len(sheet.columns)
+    return bool(row < len(sheet.labels) and sheet.ends[row] + n <= len(sheet.columns))
 
 
 @leaf_exact
@@ -73,10 +101,10 @@ def is_known(sheet: Sheet, label: float) -> bool:
     """Whether the label is one that needs no thought."""
     if len(sheet.classes) == 0:
         return True
-    return label == sheet.classes[0] or label == sheet.classes[1]
+    return bool(label == sheet.classes[0] or label == sheet.classes[1])
 
 
-@jit_exact
+@leaf_exact_apart
 def add_row(sheet: Sheet, n: int, label: float, task: int) -> None:
     """The row whose n keys (sorted) and values are in `sheet`; values of equal columns add up."""
     row = sheet.marks[ROWS]
@@ -106,13 +134,13 @@ def line_end(data: NDArray[np.uint8], i: int, plain: bool) -> tuple[int, bool]:
     while i < len(data) and data[i] != 10:
         high |= data[i]
         i += 1
-    return i, high >= 128 and not plain
+    return i, bool(high >= 128 and not plain)
 
 
 @leaf_exact
 def is_space(byte: np.uint8) -> bool:
     """Whether `str.split` splits there."""
-    return byte <= 32 and (byte == 32 or 9 <= byte <= 13 or byte >= 28)
+    return bool(byte <= 32 and (byte == 32 or 9 <= byte <= 13 or byte >= 28))
 
 
 @leaf_exact

@@ -5,27 +5,55 @@ from __future__ import annotations
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.files.ahead import Ahead
 from shoal.files.bad_rows import BadRows
 from shoal.files.names import Names
 from shoal.files.sheet import (
-    FULL, LINE, LINE_END, NEED, NEED_LETTERS, NO_TASK, ODD, POSITION, ROOM, ROWS, WIDTH,
-    Sheet, add_row, empty_sheet, pack, sort_keys, take_rows, with_room, with_rows,
-)  # fmt: skip
+    FULL,
+    LINE,
+    LINE_END,
+    NEED,
+    NEED_LETTERS,
+    NO_TASK,
+    ODD,
+    POSITION,
+    ROOM,
+    ROWS,
+    Sheet,
+    add_row,
+    empty_sheet,
+    sort_keys,
+    take_rows,
+    with_room,
+    with_rows,
+)
 from shoal.files.source import ByteSource
 from shoal.files.targets import Labels, State
 from shoal.rounds import Chunk
 
 OTHER_SPACES = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")  # beyond ASCII, for str.split
 
+THREAD_PAYS = 1_000  # rows of a chunk; handing one over takes longer than reading a few lines
+
 
 class MalformedLine(ValueError):
     """What was found in a line and what was expected; the line's number is added by who reads the file."""
+
+
+class Step(NamedTuple):
+    """A chunk, and how things are when it is given."""
+
+    chunk: Chunk | None
+    width: int  # columns of X
+    classes: list[float]
+    skipped: int
+    messages: list[str]  # about the first few bad rows
 
 
 class Row(NamedTuple):
@@ -66,7 +94,10 @@ class SparseReader(ABC):
     """Chunks from sparse text. What is said about a line, and all about unusual lines, is the parser's."""
 
     def __init__(self, source: ByteSource, bad: BadRows, labels: Labels, *, chunk_rows: int) -> None:
-        self._source, self._bad, self._labels, self._chunk_rows = source, bad, labels, chunk_rows
+        self._source, self._chunk_rows = source, chunk_rows
+        # What users see belongs to the chunks that they have been given; the reader, with its own, is ahead of it.
+        self._seen_labels, self._seen_bad, self._seen_width = labels, bad, 0
+        self._labels, self._bad = Labels.from_dict(labels.to_dict()), BadRows(bad.name, bad.unit, skip=bad.skip)
         self._tasks = Names()
         self._task_ids = np.zeros(0, np.object_)
         self._sheet: Sheet = empty_sheet(min(chunk_rows, 1_024), 2 if labels.kind == "binary" else 0)
@@ -97,7 +128,7 @@ class SparseReader(ABC):
     @property
     @abstractmethod
     def feature_names(self) -> list[str]:
-        """Names of the columns of X so far."""
+        """Names of the columns of X in the chunks given so far."""
 
     @abstractmethod
     def to_dict(self) -> State:
@@ -108,7 +139,44 @@ class SparseReader(ABC):
         return ["features taken as they are: not scaled, no constant added"]
 
     def chunks(self) -> Iterator[Chunk]:
-        """All good rows in order; bad ones are reported."""
+        """All good rows in order; bad ones are reported. Large chunks of a file are read ahead."""
+        steps = self._steps()
+        if self._chunk_rows < THREAD_PAYS or self._source.is_standard_input:
+            yield from self._give(steps)
+            return
+        ahead = Ahead(steps)
+        try:
+            yield from self._give(ahead)
+        finally:
+            ahead.close()
+
+    def _give(self, steps: Iterator[Step]) -> Iterator[Chunk]:
+        for chunk, width, classes, skipped, messages in steps:
+            self._seen_width = width
+            self._seen_labels.classes[:] = classes
+            self._seen_bad.count = skipped
+            self._seen_bad.messages[:] = messages
+            if chunk is not None:
+                yield chunk
+
+    def _steps(self) -> Generator[Step]:
+        """The chunks, then what the lines behind the last chunk brought, whether they are the end or an error."""
+        error: Exception | None = None
+        width = self._width
+        try:
+            for chunk in self._read():
+                width = self._width
+                yield self._step(chunk, width)
+        except Exception as raised:
+            error = raised
+        yield self._step(None, width)
+        if error is not None:
+            raise error
+
+    def _step(self, chunk: Chunk | None, width: int) -> Step:
+        return Step(chunk, width, list(self._labels.classes), self._bad.count, list(self._bad.messages))
+
+    def _read(self) -> Iterator[Chunk]:
         marks = self._sheet.marks
         for text in self._source.whole_lines():
             data, plain = np.frombuffer(text, np.uint8), is_plain(text)
@@ -147,8 +215,7 @@ class SparseReader(ABC):
     def _add(self, row: Row) -> None:
         n = len(row.features)
         self._sheet = sheet = with_room(self._sheet, n)
-        positions = np.arange(n)
-        sheet.keys[:n] = pack.py_func(self._columns(row.features), positions)
+        sheet.keys[:n] = self._columns(row.features) << 32 | np.arange(n)  # as `pack` does
         sheet.found[:n] = row.values
         sort_keys(sheet.keys, n)
         add_row(sheet, n, row.label, NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0]))

@@ -45,6 +45,7 @@ class VWReader(SparseReader):
         # A space is in no name: where the task is sought in a namespace without a name, there is none.
         self._task_space = np.frombuffer((task or " ").encode(), np.uint8)
         self._names = Names(names or [])
+        self._seen_width = self._width
         self._make_room(0, 0)
 
     @property
@@ -53,8 +54,8 @@ class VWReader(SparseReader):
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the columns of X so far."""
-        return self._names.texts(0, self._width)
+        """Names of the columns of X in the chunks given so far."""
+        return self._names.texts(0, self._seen_width)
 
     def to_dict(self) -> State:
         """The names, for JSON."""

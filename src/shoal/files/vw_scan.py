@@ -6,12 +6,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.files.decimals import FAILED, read_number
-from shoal.files.exact import jit_exact, leaf_exact
-from shoal.files.names import CARET, NameTable, has_room, hash_byte, hash_prefix, number_of
+from shoal.files.exact import leaf_exact, leaf_exact_apart
+from shoal.files.names import NameTable, has_room, hash_byte, hash_prefix, is_same, number_of
 from shoal.files.sheet import (
-    END, FULL, LINE, LINE_END, NEED, NEED_LETTERS, NO_TASK, ODD, POSITION, ROOM, ROWS,
-    Sheet, add_row, has_space, is_known, is_space, line_end, pack, skip_spaces, sort_keys,
-)  # fmt: skip
+    END,
+    FULL,
+    LINE,
+    LINE_END,
+    NEED,
+    NEED_LETTERS,
+    NO_TASK,
+    ODD,
+    POSITION,
+    ROOM,
+    ROWS,
+    Sheet,
+    add_row,
+    has_space,
+    is_known,
+    is_space,
+    line_end,
+    pack,
+    skip_spaces,
+    sort_keys,
+)
 
 BAR, COLON, QUOTE = 124, 58, 39
 UNUSUAL, UNROOMY = -1, -2
@@ -26,7 +44,7 @@ def _word_end(data: NDArray[np.uint8], i: int, end: int) -> int:
     return i
 
 
-@leaf_exact
+@leaf_exact_apart
 def _read_head(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
     """Position of the first bar, and the label before it; UNUSUAL unless it reads `label [1] [tag]|`."""
     i, label = read_number(data, i, end)
@@ -50,7 +68,7 @@ def _read_head(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
             weighted = True
 
 
-@leaf_exact
+@leaf_exact_apart
 def _read_space(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int, float]:
     """What touches a bar: position behind it, where the namespace's name ends, its scale."""
     last = i
@@ -64,17 +82,7 @@ def _read_space(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int, fl
     return i, last, scale
 
 
-@leaf_exact
-def _equal(data: NDArray[np.uint8], first: int, last: int, word: NDArray[np.uint8]) -> bool:
-    if last - first != len(word):
-        return False
-    for i in range(len(word)):
-        if data[first + i] != word[i]:
-            return False
-    return True
-
-
-@leaf_exact
+@leaf_exact_apart
 def _read_features(
     data: NDArray[np.uint8], i: int, end: int, space: int, space_end: int, scale: float, sheet: Sheet,
     tokens: NDArray[np.int64], hashes: NDArray[np.uint64], n: int,
@@ -113,7 +121,7 @@ def _letters(tokens: NDArray[np.int64], n: int) -> int:
     return total
 
 
-@jit_exact
+@leaf_exact_apart
 def _scan_line(
     data: NDArray[np.uint8], i: int, end: int, with_task: bool, task_space: NDArray[np.uint8], sheet: Sheet,
     names: NameTable, tasks: NameTable, tokens: NDArray[np.int64], hashes: NDArray[np.uint64],
@@ -128,7 +136,7 @@ def _scan_line(
         i, space_end, scale = _read_space(data, space, end)
         if i == UNUSUAL:
             return ODD
-        if with_task and _equal(data, space, space_end, task_space):
+        if with_task and space_end - space == len(task_space) and is_same(task_space, 0, data, space, space_end):
             i = skip_spaces(data, i, end)
             first = i
             while i < end and data[i] != COLON and data[i] != BAR and not is_space(data[i]):
@@ -164,7 +172,7 @@ def _scan_line(
     return END
 
 
-@jit_exact
+@leaf_exact_apart
 def scan_vw(
     data: NDArray[np.uint8], plain: bool, with_task: bool, task_space: NDArray[np.uint8], sheet: Sheet,
     names: NameTable, tasks: NameTable, tokens: NDArray[np.int64], hashes: NDArray[np.uint64],
