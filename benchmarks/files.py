@@ -1,7 +1,7 @@
 """From a file to a model, start-up included, beside VW on the same text: `python -m benchmarks.files [ROWS]`.
 
 A row has one of 200 tasks and 20 features of 2,000, in VW and LIBSVM text; CSV and Parquet hold the same values in
-20 columns. `shoal run` is a process of its own, timed from its start to its end (it scores every row as well); it has run
+20 columns. `shoal run` is a process of its own, timed from its start to its end (it scores every row too); it has run
 once before, so its code is compiled. VW crosses the task with the features (`-q tf`) and is timed without the start of
 Python, on default settings but for the loss and a table large enough. Medians of 3, taken in turn.
 """

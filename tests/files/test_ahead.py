@@ -81,7 +81,7 @@ def test_a_stream_is_the_same_with_and_without_a_thread(ends, tmp_path, whole, m
         ahead.append(chunk)
     assert threads() == []
     assert ahead[0].X.shape[1] < ahead[-1].X.shape[1]
-    monkeypatch.setattr("shoal.files.sparse.THREAD_PAYS", 10**9)
+    monkeypatch.setattr("shoal.files.ahead.THREAD_PAYS", 10**9)
     for one, other in zip(ahead, open_stream(path, **options), strict=True):
         assert one.X.shape == other.X.shape
         assert one.X.data.tobytes() == other.X.data.tobytes()
@@ -115,3 +115,14 @@ def test_a_stream_that_is_given_up_leaves_no_thread(tmp_path):
     gc.collect()
     assert threads() == []
     source.close()
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.ndjson"])
+def test_tables_are_the_same_with_and_without_a_thread(name, table, tmp_path, whole, monkeypatch):
+    path = tmp_path / name
+    {"csv": table.write_csv, "parquet": table.write_parquet, "ndjson": table.write_ndjson}[path.suffix[1:]](path)
+    options = {"task": "dest", "label": "late", "chunk_rows": 1_000}
+    ahead = whole(open_stream(path, **options))
+    assert threads() == []
+    monkeypatch.setattr("shoal.files.ahead.THREAD_PAYS", 10**9)
+    whole(open_stream(path, **options)).same(ahead)

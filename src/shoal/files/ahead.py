@@ -10,6 +10,7 @@ from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+THREAD_PAYS = 1_000  # rows of a chunk; handing one over takes longer than reading a few rows
 ITEMS = 2  # made and not yet asked for; more would only take memory
 PATIENCE = 0.01  # seconds between two looks whether the thread has noticed that it shall stop
 
@@ -52,6 +53,21 @@ class Ahead(Iterator[T], Generic[T]):
     def close(self) -> None:
         """No further items."""
         self._finalizer()
+
+
+def read_ahead(items: Generator[T], rows: int, *, live: bool) -> Generator[T]:
+    """The items, made in a thread if each has many rows and they do not come live, as from standard input.
+
+    A thread that waits for standard input could not be ended.
+    """
+    if live or rows < THREAD_PAYS:
+        yield from items
+        return
+    ahead = Ahead(items)
+    try:
+        yield from ahead
+    finally:
+        ahead.close()
 
 
 class _Raised:

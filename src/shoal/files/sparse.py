@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.files.ahead import Ahead
+from shoal.files.ahead import read_ahead
 from shoal.files.bad_rows import BadRows
 from shoal.files.names import Names
 from shoal.files.sheet import (
@@ -38,8 +38,6 @@ from shoal.files.targets import Labels, State
 from shoal.rounds import Chunk
 
 OTHER_SPACES = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")  # beyond ASCII, for str.split
-
-THREAD_PAYS = 1_000  # rows of a chunk; handing one over takes longer than reading a few lines
 
 
 class MalformedLine(ValueError):
@@ -140,17 +138,7 @@ class SparseReader(ABC):
 
     def chunks(self) -> Iterator[Chunk]:
         """All good rows in order; bad ones are reported. Large chunks of a file are read ahead."""
-        steps = self._steps()
-        if self._chunk_rows < THREAD_PAYS or self._source.is_standard_input:
-            yield from self._give(steps)
-            return
-        ahead = Ahead(steps)
-        try:
-            yield from self._give(ahead)
-        finally:
-            ahead.close()
-
-    def _give(self, steps: Iterator[Step]) -> Iterator[Chunk]:
+        steps = read_ahead(self._steps(), self._chunk_rows, live=self._source.is_standard_input)
         for chunk, width, classes, skipped, messages in steps:
             self._seen_width = width
             self._seen_labels.classes[:] = classes
