@@ -5,6 +5,9 @@ from __future__ import annotations
 
 def main() -> None:
     """Entry point; everything else is imported when it is needed."""
+    from shoal.cli.starting import defer
+
+    defer()
     from shoal.cli.app import start
 
     start()

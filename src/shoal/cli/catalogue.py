@@ -6,11 +6,13 @@ import difflib
 import inspect
 import json
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import shoal
-from shoal.batch._base import BatchLearner
 from shoal.learner import Learner
+
+if TYPE_CHECKING:
+    from shoal.batch._base import BatchLearner
 
 Kind = TypeVar("Kind")
 
@@ -22,6 +24,8 @@ def learner_kinds() -> dict[str, type[Learner]]:
 
 def batch_kinds() -> dict[str, type[BatchLearner]]:
     """All public batch learners by name."""
+    from shoal.batch._base import BatchLearner
+
     return _kinds(BatchLearner)
 
 
@@ -36,12 +40,9 @@ def _kinds(base: type[Kind]) -> dict[str, type[Kind]]:
 
 def make_learner(name: str, settings: list[str]) -> Learner:
     """The learner of that name with `["alpha=0.9", ...]`; raises ValueError with what would be right."""
-    kinds = learner_kinds()
-    if name in batch_kinds():
-        raise ValueError(f"{name} is a batch learner: it sees all rows at once, so it has no place on a stream")
-    if name not in kinds:
-        raise ValueError(f"there is no learner {name!r}{_nearest(name, list(kinds))}; `shoal learners` lists them")
-    kind = kinds[name]
+    kind = getattr(shoal, name) if name in shoal.__all__ else None  # loads this one only
+    if not (isinstance(kind, type) and issubclass(kind, Learner) and kind is not Learner):
+        raise _no_learner(name)
     known = list(inspect.signature(kind).parameters)
     parameters = {}
     for setting in settings:
@@ -54,6 +55,13 @@ def make_learner(name: str, settings: list[str]) -> Learner:
     learner = kind(**parameters)
     learner._settings()  # a wrong value is refused before the data is opened
     return learner
+
+
+def _no_learner(name: str) -> ValueError:
+    if name in batch_kinds():
+        return ValueError(f"{name} is a batch learner: it sees all rows at once, so it has no place on a stream")
+    known = list(learner_kinds())
+    return ValueError(f"there is no learner {name!r}{_nearest(name, known)}; `shoal learners` lists them")
 
 
 def parse_value(text: str) -> Any:

@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display
-from shoal.datasets import load as load_dataset
+from shoal.cli.starting import announced_compiling, warmed
 from shoal.evaluation import compare, progressive_validate
 from shoal.files import FileStream, open_stream
 from shoal.files.targets import Target
@@ -70,6 +70,7 @@ class Stream:
         return [] if self.file is None else [*self.file.notes, *self.file.bad_rows]
 
 
+@announced_compiling()
 def run_stream(options: Options) -> None:
     """The whole command."""
     _check_outputs(options)
@@ -79,8 +80,9 @@ def run_stream(options: Options) -> None:
         contestants |= learner.baselines()
     stream = _open(options, learner, companion)
     with Display(stream.title, learner, contestants, stream.fraction) as display:
+        protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
         evaluations = progressive_validate(
-            contestants, stream.chunks, window=options.window, delay=options.delay, classes=stream.classes,
+            contestants, warmed(stream.chunks, contestants, **protocol), **protocol,
             on_checkpoint=display.checkpoint, on_rows=display.rows,
         )  # fmt: skip
     verdict = None
@@ -125,6 +127,8 @@ def _classes(options: Options, learner: Learner, companion: Any) -> list[Any] | 
 def _open_dataset(options: Options, learner: Learner) -> Stream:
     if options.task or options.label or options.format or options.text or options.numeric or options.ignore:
         raise ValueError("a built-in data set has its task and label: leave out --task, --label and the column options")
+    from shoal.datasets import load as load_dataset
+
     data = load_dataset(options.data.removeprefix(DATASET))
     if (data.kind == "binary") != is_classifier(learner):
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,7 +42,7 @@ def split(batch: Batch, n: int) -> tuple[Batch, Batch]:
     )
 
 
-def regroup(batches: Iterable[Batch], rows: int) -> Iterator[Batch]:
+def regroup(batches: Iterable[Batch], rows: int) -> Generator[Batch]:
     """The same rows in batches of `rows`; shorter at the end, and where nearly every line is a problem."""
     held: list[Batch] = []
     for batch in batches:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shoal.files.bad_rows import BadRows
+from shoal.files.libsvm_scan import LARGEST_INDEX, scan_libsvm
+from shoal.files.sheet import WIDTH, next_line
 from shoal.files.source import ByteSource
-from shoal.files.sparse import MalformedLine, Row, good_rows, number, to_chunk
+from shoal.files.sparse import MalformedLine, Row, SparseReader, number
 from shoal.files.targets import Labels, State
-from shoal.rounds import Chunk
-
-LARGEST_INDEX = 2**31 - 1  # columns of X are int32
 
 
-class LibsvmReader:
+class LibsvmReader(SparseReader):
     """Chunks from LIBSVM text; feature i of the file is column i - 1 of X, values stay as they are.
 
     Parameters
@@ -40,31 +41,31 @@ class LibsvmReader:
             raise ValueError(
                 f"task is {task!r}, expected 'qid' or the index of a feature, because the file is LIBSVM text"
             )
-        self._source, self._bad, self._labels = source, bad, labels
-        self._chunk_rows, self._width = chunk_rows, width
+        super().__init__(source, bad, labels, chunk_rows=chunk_rows)
+        self._sheet.marks[WIDTH] = self._seen_width = width
         self._task_index = int(task) if task is not None and task != "qid" else None
         self._with_qid: bool | None = None if task is None else task == "qid"
 
     @property
+    def _width(self) -> int:
+        return int(self._sheet.marks[WIDTH])
+
+    @property
     def feature_names(self) -> list[str]:
         """The indices as they stand in the file."""
-        return [str(i + 1) for i in range(self._width)]
-
-    def chunks(self) -> Iterator[Chunk]:
-        """All good rows in order; bad ones are reported."""
-        rows = good_rows(self._source, self._parse, self._labels, self._bad)
-        while piece := list(itertools.islice(rows, self._chunk_rows)):
-            indices = [int(index) - 1 for row in piece for index in row.features]
-            self._width = max(self._width, max(indices, default=-1) + 1)
-            yield to_chunk(piece, indices, self._width)
-
-    def notes(self) -> list[str]:
-        """What was done with the features."""
-        return ["features taken as they are: not scaled, no constant added"]
+        return [str(i + 1) for i in range(self._seen_width)]
 
     def to_dict(self) -> State:
         """The width, for JSON."""
-        return {"width": self._width}
+        return {"width": self._seen_width}
+
+    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+        if self._with_qid is None or self._task_index is not None:
+            return next_line(data, self._sheet)
+        return scan_libsvm(data, plain, self._with_qid, self._sheet, self._tasks.table)
+
+    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+        return np.array(features, np.int64) - 1
 
     def _parse(self, line: str) -> Row | None:
         tokens = line.partition("#")[0].split()

@@ -173,7 +173,7 @@ def _open_table(
         reader = TableReader(
             table, bad, labels, encoder,
             label=label, task=task, ignore=ignore, named=[*text, *numeric], chunk_rows=chunk_rows,
-            every_row_has_every_column=format != "ndjson",
+            every_row_has_every_column=format != "ndjson", live=source is not None and source.is_standard_input,
         )  # fmt: skip
     except BaseException:
         if source is not None:

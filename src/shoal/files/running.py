@@ -8,25 +8,19 @@ A number is standardised by the mean and variance of its column up to and includ
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.files.columns import Kind, Values
+from shoal.files.exact import jit_exact
 from shoal.files.features import Categories, Part, Slots
-from shoal.ops import F
 
 State = dict[str, Any]  # what JSON can hold
 
 
-def jit_in_order(function: F) -> F:
-    """Compile without reordering sums, which `shoal.ops.jit` allows: rounding would depend on the chunk."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
-
-
-@jit_in_order
+@jit_exact
 def standardise(values: NDArray[np.float64], moments: NDArray[np.float64]) -> NDArray[np.float64]:
     """z of each value, 0 where it is nan or has not varied yet; moments (n, mean, m2) move on."""
     n, mean, m2 = moments[0], moments[1], moments[2]

@@ -40,9 +40,9 @@ class ByteSource:
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == STDIN else path
         self.total_bytes: int | None = None
-        self._standard_input = path == STDIN
+        self.is_standard_input = path == STDIN
         self._read = 0
-        if self._standard_input:
+        if self.is_standard_input:
             self._raw = cast(BufferedReader, sys.stdin.buffer)
         else:
             check_exists(path)
@@ -61,11 +61,11 @@ class ByteSource:
 
         Standard input gives what has arrived: a slow producer is not waited for until a block is full.
         """
-        read = self._file.read1 if self._standard_input else self._file.read
+        read = self._file.read1 if self.is_standard_input else self._file.read
         first = True
         try:
             while block := read(BLOCK):
-                self._read = self._read + len(block) if self._standard_input else self._raw.tell()
+                self._read = self._read + len(block) if self.is_standard_input else self._raw.tell()
                 if first:
                     block = self._without_mark(block)
                     first = False
@@ -75,17 +75,25 @@ class ByteSource:
 
     def lines(self) -> Iterator[list[bytes]]:
         """Complete lines without their line ends, a list for each block."""
-        rest = b""
+        for text in self.whole_lines():
+            yield text.removesuffix(b"\n").split(b"\n")
+
+    def whole_lines(self) -> Iterator[bytes]:
+        """The blocks, cut behind a line end; only the last may lack one."""
+        held: list[bytes] = []
         for block in self.blocks():
-            lines = (rest + block).split(b"\n")
-            rest = lines.pop()
-            yield lines
-        if rest:
-            yield [rest]
+            end = block.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*held, block[:end]])
+                held = []
+            if end < len(block):
+                held.append(block[end:])
+        if held:
+            yield b"".join(held)
 
     def close(self) -> None:
         """Close the file; standard input stays open, it is not ours."""
-        if not self._standard_input:
+        if not self.is_standard_input:
             self._file.close()
             self._raw.close()
 

@@ -1,22 +1,57 @@
-"""What the two sparse text formats share: a line is parsed to a row, good rows become chunks."""
+"""What the two sparse text formats share: compiled code scans the common lines, a Python parser judges the others."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
+from numpy.typing import NDArray
 
+from shoal.files.ahead import read_ahead
 from shoal.files.bad_rows import BadRows
+from shoal.files.names import Names
+from shoal.files.sheet import (
+    FULL,
+    LINE,
+    LINE_END,
+    NEED,
+    NEED_LETTERS,
+    NO_TASK,
+    ODD,
+    POSITION,
+    ROOM,
+    ROWS,
+    Sheet,
+    add_row,
+    empty_sheet,
+    sort_keys,
+    take_rows,
+    with_room,
+    with_rows,
+)
 from shoal.files.source import ByteSource
-from shoal.files.targets import Labels
+from shoal.files.targets import Labels, State
 from shoal.rounds import Chunk
+
+OTHER_SPACES = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")  # beyond ASCII, for str.split
 
 
 class MalformedLine(ValueError):
     """What was found in a line and what was expected; the line's number is added by who reads the file."""
+
+
+class Step(NamedTuple):
+    """A chunk, and how things are when it is given."""
+
+    chunk: Chunk | None
+    width: int  # columns of X
+    classes: list[float]
+    skipped: int
+    messages: list[str]  # about the first few bad rows
 
 
 class Row(NamedTuple):
@@ -43,32 +78,151 @@ def number(token: str, what: str) -> float:
     return value
 
 
-def good_rows(source: ByteSource, parse: Callable[[str], Row | None], labels: Labels, bad: BadRows) -> Iterator[Row]:
-    """A row for each good line that is not blank; bad ones are reported."""
-    line = 0
-    for block in source.lines():
-        for record in block:
-            line += 1
-            try:
-                row = parse(record.decode("utf-8"))
-                if row is not None and labels.kind == "binary" and labels.refuse([row.label]):
-                    raise MalformedLine(labels.third(row.label))
-            except UnicodeDecodeError as error:
-                bad.report(line, f"byte {record[error.start]:#04x} is not UTF-8 text, expected UTF-8")
-                row = None
-            except MalformedLine as error:
-                bad.report(line, str(error))
-                row = None
-            if row is not None:
-                yield row
+def is_plain(text: bytes) -> bool:
+    """Whether bytes beyond ASCII are letters of names, and nothing that Python has to look at."""
+    if text.isascii():
+        return True
+    try:
+        return OTHER_SPACES.search(text.decode()) is None
+    except UnicodeDecodeError:
+        return False
 
 
-def to_chunk(rows: list[Row], indices: list[int], width: int) -> Chunk:
-    """Rows as a chunk; `indices` are those of all their features, one after the other. Repeats add up."""
-    indptr = np.zeros(len(rows) + 1, np.int32)
-    np.cumsum([len(row.features) for row in rows], out=indptr[1:])
-    data = np.array([value for row in rows for value in row.values], np.float64)
-    matrix = csr_matrix((data, np.array(indices, np.int32), indptr), shape=(len(rows), width))
-    matrix.sum_duplicates()
-    tasks = np.array([row.task for row in rows], np.object_)
-    return Chunk(matrix, np.array([row.label for row in rows]), None if rows[0].task is None else tasks)
+class SparseReader(ABC):
+    """Chunks from sparse text. What is said about a line, and all about unusual lines, is the parser's."""
+
+    def __init__(self, source: ByteSource, bad: BadRows, labels: Labels, *, chunk_rows: int) -> None:
+        self._source, self._chunk_rows = source, chunk_rows
+        # What users see belongs to the chunks that they have been given; the reader, with its own, is ahead of it.
+        self._seen_labels, self._seen_bad, self._seen_width = labels, bad, 0
+        self._labels, self._bad = Labels.from_dict(labels.to_dict()), BadRows(bad.name, bad.unit, skip=bad.skip)
+        self._tasks = Names()
+        self._task_ids = np.zeros(0, np.object_)
+        self._sheet: Sheet = empty_sheet(min(chunk_rows, 1_024), 2 if labels.kind == "binary" else 0)
+        self._learn_classes()
+
+    @abstractmethod
+    def _parse(self, line: str) -> Row | None:
+        """The row of a line, None if the line is blank; raises MalformedLine."""
+
+    @abstractmethod
+    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+        """Add rows to the sheet."""
+
+    @abstractmethod
+    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+        """The columns of a parsed row's features."""
+
+    def _make_room(self, features: int, letters: int) -> None:
+        """Room for a row with so many features, whose names have so many letters."""
+        self._sheet = with_room(self._sheet, features)
+        self._tasks.make_room(1, letters)
+
+    @property
+    @abstractmethod
+    def _width(self) -> int:
+        """Columns of X so far."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> list[str]:
+        """Names of the columns of X in the chunks given so far."""
+
+    @abstractmethod
+    def to_dict(self) -> State:
+        """What the reader of another file begins with, for JSON."""
+
+    def notes(self) -> list[str]:
+        """What was done with the features."""
+        return ["features taken as they are: not scaled, no constant added"]
+
+    def chunks(self) -> Iterator[Chunk]:
+        """All good rows in order; bad ones are reported. Large chunks of a file are read ahead."""
+        steps = read_ahead(self._steps(), self._chunk_rows, live=self._source.is_standard_input)
+        for chunk, width, classes, skipped, messages in steps:
+            self._seen_width = width
+            self._seen_labels.classes[:] = classes
+            self._seen_bad.count = skipped
+            self._seen_bad.messages[:] = messages
+            if chunk is not None:
+                yield chunk
+
+    def _steps(self) -> Generator[Step]:
+        """The chunks, then what the lines behind the last chunk brought, whether they are the end or an error."""
+        error: Exception | None = None
+        width = self._width
+        try:
+            for chunk in self._read():
+                width = self._width
+                yield self._step(chunk, width)
+        except Exception as raised:
+            error = raised
+        yield self._step(None, width)
+        if error is not None:
+            raise error
+
+    def _step(self, chunk: Chunk | None, width: int) -> Step:
+        return Step(chunk, width, list(self._labels.classes), self._bad.count, list(self._bad.messages))
+
+    def _read(self) -> Iterator[Chunk]:
+        marks = self._sheet.marks
+        for text in self._source.whole_lines():
+            data, plain = np.frombuffer(text, np.uint8), is_plain(text)
+            marks[POSITION] = 0
+            while marks[POSITION] < len(data):
+                stop = self._scan(data, plain)
+                if stop == ROOM:
+                    self._make_room(int(marks[NEED]), int(marks[NEED_LETTERS]))
+                elif stop == ODD:
+                    self._judge(text[marks[POSITION] : marks[LINE_END]], int(marks[LINE]) + 1)
+                    marks[POSITION] = marks[LINE_END] + 1
+                    marks[LINE] += 1
+                if marks[ROWS] == self._chunk_rows:
+                    yield self._take()
+                elif stop == FULL:
+                    self._sheet = with_rows(self._sheet, self._chunk_rows)
+        if marks[ROWS]:
+            yield self._take()
+
+    def _judge(self, line: bytes, number: int) -> None:
+        """What to do with a line that the scan left: add its row, report it, or nothing if it is blank."""
+        labels = self._labels
+        try:
+            row = self._parse(line.decode("utf-8"))
+            if row is not None and labels.kind == "binary" and labels.refuse([row.label]):
+                raise MalformedLine(labels.third(row.label))
+        except UnicodeDecodeError as error:
+            return self._bad.report(number, f"byte {line[error.start]:#04x} is not UTF-8 text, expected UTF-8")
+        except MalformedLine as error:
+            return self._bad.report(number, str(error))
+        if row is not None:
+            self._add(row)
+            self._learn_classes()
+        return None
+
+    def _add(self, row: Row) -> None:
+        n = len(row.features)
+        self._sheet = sheet = with_room(self._sheet, n)
+        sheet.keys[:n] = self._columns(row.features) << 32 | np.arange(n)  # as `pack` does
+        sheet.found[:n] = row.values
+        sort_keys(sheet.keys, n)
+        add_row(sheet, n, row.label, NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0]))
+
+    def _learn_classes(self) -> None:
+        """Rows with labels that have been seen need no second look."""
+        known = self._labels.classes
+        if self._labels.kind == "binary":
+            self._sheet.classes[: len(known)] = known
+
+    def _take(self) -> Chunk:
+        with_task = self._sheet.tasks[0] != NO_TASK
+        matrix, y, tasks = take_rows(self._sheet, self._width)
+        return Chunk(matrix, y, self._ids(tasks) if with_task else None)
+
+    def _ids(self, tasks: NDArray[np.int64]) -> NDArray[np.object_]:
+        """Task ids; one string object a task and not one a row."""
+        known = len(self._task_ids)
+        if known < len(self._tasks):
+            fresh = np.array([*self._tasks.texts(known, len(self._tasks)), None], np.object_)[:-1]
+            self._task_ids = np.concatenate([self._task_ids, fresh])
+        return self._task_ids[tasks]

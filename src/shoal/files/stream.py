@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Protocol
 
 from shoal.files.bad_rows import BadRows
@@ -102,6 +102,8 @@ class FileStream(Iterator[Chunk]):
 
     def close(self) -> None:
         """Close the file; the end of the stream and errors do it too."""
+        if isinstance(self._chunks, Generator):
+            self._chunks.close()  # a thread that reads ahead must end before its file is closed
         if self._source is not None:
             self._source.close()
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.files.ahead import read_ahead
 from shoal.files.bad_rows import BadRows
 from shoal.files.batches import Batch, Problem, join, regroup, split
 from shoal.files.columns import Values
@@ -42,6 +43,8 @@ class TableReader:
         Columns that are no features.
     every_row_has_every_column : bool
         Not so in NDJSON, where a key of the saved state may well be absent.
+    live : bool
+        Whether rows come from standard input; those of a file are read ahead of their encoding.
 
     Raises
     ------
@@ -62,8 +65,9 @@ class TableReader:
         named: Collection[str],
         chunk_rows: int,
         every_row_has_every_column: bool,
+        live: bool = False,
     ) -> None:
-        self._bad, self._labels, self._encoder = bad, labels, encoder
+        self._bad, self._labels, self._encoder, self._live = bad, labels, encoder, live
         self._label, self._task, self._chunk_rows = label, task, chunk_rows
         batches = table.batches()
         head = _take(batches, SAMPLE)
@@ -86,7 +90,8 @@ class TableReader:
 
     def chunks(self) -> Iterator[Chunk]:
         """All good rows in order; bad ones are reported."""
-        for batch in regroup(self._batches, self._chunk_rows):
+        batches = regroup(self._batches, self._chunk_rows)
+        for batch in read_ahead(batches, self._chunk_rows, live=self._live):
             yield from self._chunk(batch)
 
     def notes(self) -> list[str]:

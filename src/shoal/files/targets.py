@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from shoal.files import columns
-from shoal.files.batches import Problem
+if TYPE_CHECKING:  # polars takes long to import; sparse text has no need of it
+    import polars as pl
+
+    from shoal.files import columns
+    from shoal.files.batches import Problem
 
 Target = Literal["binary", "regression"]
 State = dict[str, Any]  # what JSON can hold
@@ -36,6 +38,10 @@ class Labels:
         self.numeric: bool | None = True if kind == "regression" else None
         self.classes: list[Any] = []
         if labels is not None:
+            import polars as pl
+
+            from shoal.files import columns
+
             given = pl.Series([str(label) for label in labels])
             values, bad = columns.numbers(given)
             self.numeric = len(bad) == 0 and not np.isnan(values).any()
@@ -44,10 +50,16 @@ class Labels:
     def decide(self, sample: pl.Series, *, strings: bool) -> None:
         """Whether labels are numbers, from the first rows, unless that is known."""
         if self.numeric is None:
+            from shoal.files import columns
+
             self.numeric = columns.decide(sample, strings=strings) in ("numeric", None)
 
     def read(self, column: pl.Series, *, strings: bool) -> tuple[NDArray[Any], list[Problem]]:
         """(n,) labels as float64 or str, and the problems of the others (their entries mean nothing)."""
+        import polars as pl
+
+        from shoal.files import columns
+
         kind: columns.Kind = "numeric" if self.numeric else "text"
         values, _ = columns.read(column, kind, strings=strings)
         usable = values.present
@@ -106,6 +118,8 @@ def read_tasks(column: pl.Series) -> tuple[NDArray[np.object_], list[Problem]]:
     Ids are strings whatever the format, so that a model that learnt from CSV can go on with Parquet. Only an
     empty field is a missing task: "NA" is a country.
     """
+    import polars as pl
+
     if column.dtype.is_float():
         column = column.fill_nan(None)
     text = column.cast(pl.String)

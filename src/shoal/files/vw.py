@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from shoal.files.bad_rows import BadRows
+from shoal.files.names import Names
 from shoal.files.source import ByteSource
-from shoal.files.sparse import MalformedLine, Row, good_rows, number, to_chunk
+from shoal.files.sparse import MalformedLine, Row, SparseReader, number
 from shoal.files.suggest import unknown_name
 from shoal.files.targets import Labels, State
-from shoal.rounds import Chunk
+from shoal.files.vw_scan import scan_vw
 
 
-class VWReader:
+class VWReader(SparseReader):
     """Chunks from VW text; features are called `namespace^feature` (`feature` in a namespace without a name).
 
     They get columns of X in the order in which they appear and keep their values; a feature that stands twice
@@ -37,31 +40,41 @@ class VWReader:
         chunk_rows: int,
         names: list[str] | None = None,
     ) -> None:
-        self._source, self._bad, self._labels = source, bad, labels
-        self._task, self._chunk_rows = task, chunk_rows
-        self._index = {name: i for i, name in enumerate(names or [])}
-        self._good_lines = 0
+        super().__init__(source, bad, labels, chunk_rows=chunk_rows)
+        self._task = task
+        # A space is in no name: where the task is sought in a namespace without a name, there is none.
+        self._task_space = np.frombuffer((task or " ").encode(), np.uint8)
+        self._names = Names(names or [])
+        self._seen_width = self._width
+        self._make_room(0, 0)
+
+    @property
+    def _width(self) -> int:
+        return len(self._names)
 
     @property
     def feature_names(self) -> list[str]:
-        """Names of the columns of X so far."""
-        return list(self._index)
-
-    def chunks(self) -> Iterator[Chunk]:
-        """All good rows in order; bad ones are reported."""
-        rows = good_rows(self._source, self._parse, self._labels, self._bad)
-        index = self._index
-        while piece := list(itertools.islice(rows, self._chunk_rows)):
-            indices = [index.setdefault(str(name), len(index)) for row in piece for name in row.features]
-            yield to_chunk(piece, indices, len(index))
-
-    def notes(self) -> list[str]:
-        """What was done with the features."""
-        return ["features taken as they are: not scaled, no constant added"]
+        """Names of the columns of X in the chunks given so far."""
+        return self._names.texts(0, self._seen_width)
 
     def to_dict(self) -> State:
         """The names, for JSON."""
         return {"names": self.feature_names}
+
+    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+        return scan_vw(
+            data, plain, self._task is not None, self._task_space, self._sheet, self._names.table,
+            self._tasks.table, self._tokens, self._hashes,
+        )  # fmt: skip
+
+    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+        return self._names.numbers(features)
+
+    def _make_room(self, features: int, letters: int) -> None:
+        super()._make_room(features, letters)
+        self._names.make_room(features, letters)
+        self._tokens = np.zeros((len(self._sheet.keys), 4), np.int64)
+        self._hashes = np.zeros(len(self._sheet.keys), np.uint64)
 
     def _parse(self, line: str) -> Row | None:
         head, *namespaces = line.split("|")

@@ -1,0 +1,94 @@
+"""What makes the program start fast, and what it says when the first run ever cannot."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shoal.learner import Learner
+    from shoal.rounds import Chunk
+
+UNUSED = ("scipy.stats", "pandas")  # scikit-learn imports them for functions that are hardly ever called
+COMPILING = "compiling for this computer: up to a minute, once"
+FEW_ROWS = 64  # enough for every branch that looks at the number of rows
+
+
+class _Deferred(ModuleType):
+    """A module that is loaded when something is sought in it. (The standard LazyLoader loads at every import.)"""
+
+    def __getattr__(self, name: str) -> Any:
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        assert self.__spec__ is not None
+        assert self.__spec__.loader is not None
+        self.__spec__.loader.exec_module(self)
+        return getattr(self, name)
+
+
+def defer(names: tuple[str, ...] = UNUSED) -> None:
+    """Load these modules when something is sought in them, not when they are imported: a third of the start-up time."""
+    for name in names:
+        spec = None if name in sys.modules else importlib.util.find_spec(name)
+        if spec is not None:
+            sys.modules[name] = module = _Deferred(name)
+            module.__spec__, module.__file__, module.__package__ = spec, spec.origin, name
+            module.__path__ = spec.submodule_search_locations or []
+
+
+@contextmanager
+def announced_compiling() -> Iterator[None]:
+    """Say so, on stderr, if a function of ours is compiled and not found on disk."""
+    from numba.core import event
+
+    class Announcement(event.Listener):
+        said = False
+
+        def on_start(self, found: event.Event) -> None:
+            module = found.data["dispatcher"].py_func.__module__
+            if not self.said and module.startswith("shoal."):
+                self.said = True
+                print(COMPILING, file=sys.stderr, flush=True)
+
+        def on_end(self, found: event.Event) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Announcement()):
+        yield
+
+
+def warmed(chunks: Iterator[Chunk], learners: Mapping[str, Learner], **options: Any) -> Iterator[Chunk]:
+    """The chunks; before the first, clones of the learners meet a few of its rows, so that no clock counts compiling.
+
+    Parameters
+    ----------
+    options :
+        Of `progressive_validate`.
+    """
+    for first in chunks:
+        warm_up(first, learners, **options)
+        yield first
+        break
+    yield from chunks
+
+
+def warm_up(chunk: Chunk, learners: Mapping[str, Learner], **options: Any) -> None:
+    """Compile, or load, what the learners need for rows of this kind; they stay as they are."""
+    import numpy as np
+    from sklearn.base import clone, is_classifier
+
+    from shoal.evaluation import progressive_validate
+    from shoal.evaluation.stream import rows_of
+    from shoal.rounds import Chunk
+
+    if options.get("classes") is None and all(is_classifier(learner) for learner in learners.values()):
+        labels = np.unique(np.asarray(chunk.y))
+        options["classes"] = labels if len(labels) == 2 else None
+    few = Chunk(*(rows_of(part, 0, FEW_ROWS) for part in chunk))
+    try:
+        progressive_validate({name: clone(learner) for name, learner in learners.items()}, [few], **options)
+    except ValueError:  # such as a first label of unknown kind: the run itself will say what is wrong
+        return

@@ -1,0 +1,144 @@
+"""Decimal numbers in text as the nearest double, exactly as Python's `float` reads them.
+
+With the digits as an integer w and the exponent q, the value is w 10^q. Where w and 10^|q| are doubles, one
+multiplication or division rounds once and is right (Clinger, "How to read floating point numbers accurately",
+PLDI 1990). Else w is multiplied by 5^q to 128 bits, which nearly always tells how to round (Lemire, "Number
+parsing at a gigabyte per second", Software: Practice and Experience 2021, algorithm 1). What is left over
+(subnormal and infinite values, words such as nan) is for Python.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.files.exact import leaf_exact, leaf_exact_apart
+
+LOWEST, HIGHEST = -342, 308  # powers of ten in the table
+MOST_DIGITS = 19  # that surely fit 64 bits
+FAILED = -1  # "position" behind a token that is no plain decimal number
+
+
+def _powers() -> NDArray[np.uint64]:
+    """(n, 2): the 128 leading bits of 5^q, rounded down for q >= 0 and up below, as high and low half."""
+    rows = []
+    for q in range(LOWEST, HIGHEST + 1):
+        five = 5 ** abs(q)
+        power = five << 256 if q >= 0 else (1 << (2 * five.bit_length() + 256)) // five
+        power >>= power.bit_length() - 128
+        power += int(q < 0)
+        rows.append((power >> 64, power & (2**64 - 1)))
+    return np.array(rows, np.uint64)
+
+
+POWERS = _powers()
+TENS = np.array([float(f"1e{q}") for q in range(23)])  # those that are doubles
+HALF = np.uint64(2**32 - 1)
+U = np.uint64
+
+
+@leaf_exact
+def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """The high and the low half of a b."""
+    a1, a0, b1, b0 = a >> U(32), a & HALF, b >> U(32), b & HALF
+    low, middle, other = a0 * b0, a1 * b0, a0 * b1
+    carried = (low >> U(32)) + (middle & HALF) + (other & HALF)
+    high = a1 * b1 + (middle >> U(32)) + (other >> U(32)) + (carried >> U(32))
+    return high, (carried << U(32)) | (low & HALF)
+
+
+@leaf_exact_apart
+def nearest_double(w: np.uint64, q: int) -> float:
+    """The double nearest to w 10^q, -1 where 128 bits of 5^q do not tell or it is not a normal number."""
+    if w == U(0) or q < LOWEST or q > HIGHEST:
+        return -1.0
+    shift = U(0)
+    while w >> U(63) == 0:
+        w = w << U(1)
+        shift += U(1)
+    high, low = _product(w, POWERS[q - LOWEST, 0])
+    if high & U(0x1FF) == U(0x1FF):  # the bits behind the mantissa may still be carried into it
+        more, _ = _product(w, POWERS[q - LOWEST, 1])
+        low += more
+        if low < more:
+            high += U(1)
+        if low == U(2**64 - 1):
+            return -1.0
+    top = high >> U(63)
+    mantissa = high >> (top + U(9))
+    exponent = ((217706 * q) >> 16) + 63 + np.int64(top) - np.int64(shift) + 1023
+    if exponent <= 0 or exponent >= 2046:  # subnormal or infinite, or nearly
+        return -1.0
+    if low <= U(1) and mantissa & U(3) == U(1) and mantissa << (top + U(9)) == high and -4 <= q <= 23:
+        mantissa -= U(1)  # exactly half way: to the even one
+    mantissa = (mantissa + (mantissa & U(1))) >> U(1)
+    return math.ldexp(np.float64(mantissa), int(exponent) - 1075)
+
+
+@leaf_exact
+def _digits(data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int) -> tuple[int, np.uint64, int, int]:
+    """Digits from i on appended to w, which has n significant ones: position behind, w, n, how many were read."""
+    first = i
+    while i < end and U(data[i]) - U(48) < U(10):
+        if n < MOST_DIGITS:
+            w = w * U(10) + (U(data[i]) - U(48))
+            n += int(w != U(0))
+        else:
+            n += 1
+        i += 1
+    return i, w, n, i - first
+
+
+@leaf_exact_apart
+def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
+    """What stands behind an e: position behind, exponent."""
+    negative = False
+    if i < end and (data[i] == 43 or data[i] == 45):
+        negative = data[i] == 45
+        i += 1
+    i, value, n, read = _digits(data, i, end, U(0), 0)
+    if read == 0 or n > 4:
+        return FAILED, 0
+    exponent = int(np.int64(value))
+    return i, -exponent if negative else exponent
+
+
+@leaf_exact_apart
+def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
+    """The number that starts at i: position behind it (FAILED if Python has to judge) and value."""
+    negative = False
+    if i < end and (data[i] == 43 or data[i] == 45):
+        negative = data[i] == 45
+        i += 1
+    i, w, n, whole = _digits(data, i, end, U(0), 0)
+    fraction = 0
+    if i < end and data[i] == 46:
+        i, w, n, fraction = _digits(data, i + 1, end, w, n)
+    if whole + fraction == 0:
+        return FAILED, 0.0
+    q = max(n - MOST_DIGITS, 0) - fraction
+    if i < end and (data[i] == 101 or data[i] == 69):
+        i, exponent = _exponent(data, i + 1, end)
+        if i == FAILED:
+            return FAILED, 0.0
+        q += exponent
+    if w < U(2**53) and -22 <= q <= 22 and n <= MOST_DIGITS:
+        value = np.float64(w) * TENS[q] if q >= 0 else np.float64(w) / TENS[-q]
+    else:
+        value = _by_128_bits(w, q, n)
+        if value < 0.0:
+            return FAILED, 0.0
+    return i, -value if negative else value
+
+
+@leaf_exact_apart
+def _by_128_bits(w: np.uint64, q: int, n: int) -> float:
+    """The double nearest to w 10^q, -1 if that cannot be told; w holds the leading ones of n digits."""
+    if w == U(0):
+        return 0.0
+    value = nearest_double(w, q)
+    if n > MOST_DIGITS and nearest_double(w + U(1), q) != value:
+        return -1.0
+    return value

@@ -1,0 +1,66 @@
+"""The program starts fast: it loads what it needs, compiles once and says so, and no clock counts that."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+import shoal
+from shoal import HedgedSharing, MultitaskPerceptron
+from shoal.cli.starting import COMPILING, FEW_ROWS, warmed
+from shoal.rounds import Chunk
+
+HEAVY = ["altair", "pandas.core", "polars", "pyarrow", "scipy.stats._stats_py", "sklearn.linear_model", "shoal.batch"]
+
+
+def program(*arguments, cache):
+    """A run in a process of its own, whose compiled code lies in `cache`; what it had loaded, and what it said."""
+    code = f"""
+import sys
+sys.argv = ["shoal", *{list(map(str, arguments))!r}]
+from shoal.cli import main
+try:
+    main()
+finally:
+    print("loaded:", *[name for name in {HEAVY!r} if name in sys.modules])
+"""
+    source = str(Path(shoal.__file__).parents[1])
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": source}
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+
+
+def test_the_second_run_compiles_nothing_and_loads_little(tmp_path):
+    path = tmp_path / "a.vw"
+    path.write_text("".join(f"{y} |t u{i % 3} |f a:{i} b\n" for i, y in enumerate([1, -1] * 60)))
+    options = ["run", path, "--task", "t", "--learner", "MultitaskPerceptron", "--no-baselines"]
+    first = program(*options, cache=tmp_path / "cache")
+    assert first.stderr.splitlines() == [COMPILING]
+    second = program(*options, cache=tmp_path / "cache")
+    assert second.stderr == ""
+    assert second.stdout.splitlines()[-1] == "loaded:"
+    scores = [run.stdout.split("MultitaskPerceptron")[-1].split("\n")[0].split() for run in (first, second)]
+    assert scores[0][:-1] == scores[1][:-1]
+    assert float(scores[0][-1]) < 1.0  # seconds, at the first run too: 120 rows, and no compiling
+
+
+@pytest.mark.parametrize("labels", [[-1.0, 1.0], [3.0, 5.0], [5.0]])
+def test_warming_up_teaches_nothing_and_loses_no_row(labels):
+    rng = np.random.default_rng(0)
+    X = csr_matrix(rng.normal(size=(200, 5)))
+    chunks = [Chunk(X[i : i + 100], rng.choice(labels, 100), rng.integers(0, 3, 100)) for i in (0, 100)]
+    learners = {"a": MultitaskPerceptron(), "b": HedgedSharing()}
+    options = {"window": 10, "delay": 0, "classes": None}
+    seen = list(warmed(iter(chunks), learners, **options))
+    assert all(one is other for one, other in zip(seen, chunks, strict=True))
+    assert not any(hasattr(learner, "n_features_in_") for learner in learners.values())
+    assert FEW_ROWS < 100
+
+
+def test_nothing_to_warm_up_with():
+    assert list(warmed(iter([]), {"a": MultitaskPerceptron()}, window=10, delay=0, classes=None)) == []
