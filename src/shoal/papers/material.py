@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, hstack, issparse
 
+from shoal.datasets.conjoint import make_conjoint
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.ecml_spam import load_ecml_spam
 from shoal.datasets.enron import load_enron
@@ -16,6 +17,7 @@ from shoal.datasets.jester import load_jester
 from shoal.datasets.landmine import load_landmine
 from shoal.datasets.mhc import load_mhc
 from shoal.datasets.rcv1 import load_rcv1
+from shoal.datasets.school import load_school
 from shoal.datasets.sentiment import load_sentiment
 
 TREATMENTS = ("raw", "unit", "log-unit", "tf-idf")
@@ -92,3 +94,13 @@ def enron(treatment: str = "log-unit") -> Dataset:
 def mhc(treatment: str = "raw", encoding: str = "pairs") -> Dataset:
     """12 alleles."""
     return treated(load_mhc("pairs" if encoding == "pairs" else "one-hot"), treatment)
+
+
+def school() -> Dataset:
+    """Exam scores, as the loader has them."""
+    return load_school()
+
+
+def conjoint(similarity: Any) -> Dataset:
+    """The training rows of the first simulation."""
+    return make_conjoint(similarity)[0]

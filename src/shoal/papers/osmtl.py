@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.papers import material, pictures, protocols
+from shoal.papers import batch_protocols, material, pictures, protocols
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
@@ -160,14 +160,6 @@ SIZES = (20, 40, 60, 80, 100, 120, 140, 160, 180, 200)
 TERRAIN = np.array([0] * 10 + [1] * 9)  # foliated fields 1-10, bare ones 16-24
 
 
-def by_size(data: Any, learner: Any, seed: int, *, sizes: tuple[int, ...] = SIZES) -> dict[str, Any]:
-    """The AUC after training on 20, 40, ... rows a task."""
-    from sklearn.base import clone
-
-    curve = [protocols.held_out(data, clone(learner), seed, train=size)["auc"] for size in sizes]
-    return {"curve": curve, "auc_20": curve[0], "auc_last": curve[-1]}
-
-
 def relation(data: Any, learner: Any, seed: int, *, train: int) -> dict[str, Any]:
     """Who attends to whom after one training set: within a terrain and across, and the matrix."""
     numbers = protocols.held_out(data, learner, seed, train=train)
@@ -209,14 +201,16 @@ def _draw_relations(outcome: Outcome) -> Figure | None:
 
 
 MU = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+LOSSES = (0.01, 0.03, 0.1, 0.3, 1.0)  # lambda: of the order of the mean hinge losses of tasks with 6 % positive rows
 BATCH = (
-    Entrant("ITL", "IndependentTasks"),
-    Entrant("STL", "PooledTasks"),
+    Entrant("ITL", "IndependentTasks", {}, {"mu": MU}),
+    Entrant("STL", "PooledTasks", {}, {"mu": MU}),
     Entrant("SHAMO", "SHAMO", {}, {"n_hypotheses": (2, 3, 4, 6), "mu": MU}),
-    Entrant("SMTL-t", "SMTL", {"attention": "threshold"}, {"alpha": ALPHA[1:], "lam": LAMBDA_T, "mu": MU}),
-    Entrant("SMTL-e", "SMTL", {"attention": "exponential"}, {"alpha": ALPHA[1:], "lam": LAMBDA_E, "mu": MU}),
+    Entrant("SMTL-t", "SMTL", {"attention": "threshold"}, {"alpha": SHARES, "lam": LOSSES, "mu": MU[:-1]}),
+    Entrant("SMTL-e", "SMTL", {"attention": "exponential"}, {"alpha": SHARES, "lam": LOSSES, "mu": MU[:-1]}),
 )
-BY_CROSS_VALIDATION = Tuning(protocols.cross_validated, "auc", +1, {"folds": 5, "train": 160}, budget=20)
+BY_CROSS_VALIDATION = Tuning(protocols.cross_validated, "auc", +1, {"folds": 5, "train": 160}, budget=16)
 
 CURVES = Experiment(
     id="osmtl/figure1",
@@ -226,11 +220,11 @@ CURVES = Experiment(
     data=(replace(LANDMINE, measure={}),),
     entrants=BATCH,
     metrics=(Metric("auc_last", "AUC at the largest size", +1), Metric("auc_20", "AUC at 20", +1)),
-    measure=by_size,
+    measure=batch_protocols.by_size,
     options={"sizes": SIZES},
     quick={"sizes": (20, 40), "train": 20, "folds": 2},
-    seeds=30,
-    seconds=1500,
+    seeds=10,
+    seconds=600,
     tuning=BY_CROSS_VALIDATION,
     figure=_draw_sizes,
     champion="SMTL-e",

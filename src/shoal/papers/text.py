@@ -56,8 +56,8 @@ def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
 
 
 def _tried(outcome: Outcome, row: Row) -> Iterable[str]:
-    """For a number that is worse than the paper's: the same under other treatments."""
-    found = outcome.tried(row) if row.verdict == "worse" else []
+    """For a number that is worse than the paper's, if no other verdict is named: the same under other treatments."""
+    found = outcome.tried(row) if row.verdict in outcome.experiment.variants_for else []
     if found:
         values = "; ".join(f"{name}: {value:{row.metric.form}}" for name, value in found)
         paper = f"{row.metric.title} (paper {row.paper:{row.metric.form}})"
