@@ -41,7 +41,7 @@ def three_quarters(task: Any, seed: int) -> NDArray[np.bool_]:
     return learn
 
 
-def explained(data: Dataset, learner: Any, seed: int, *, centred: bool = True) -> dict[str, Any]:
+def explained(data: Dataset, learner: Any, seed: int) -> dict[str, Any]:
     """1 - (sum of squared errors)/(total variance) over the test rows of all tasks, in two readings of "total".
 
     Around one mean, that of all test rows; or around what a task's training rows average, so that what is explained is
@@ -49,7 +49,7 @@ def explained(data: Dataset, learner: Any, seed: int, *, centred: bool = True) -
     """
     learn = three_quarters(data.task, seed)
     X, y, task = data.X[~learn], data.y[~learn], data.task[~learn]
-    level = float(data.y[learn].mean()) if centred else 0.0
+    level = float(data.y[learn].mean())
     learner.fit(data.X[learn], data.y[learn] - level, data.task[learn])
     error = float(((y - level - learner.predict(X, task)) ** 2).sum())
     own = y - _task_means(data.y[learn], data.task[learn], task)
