@@ -14,9 +14,11 @@ PAPER = "Srijith, Shevade, ECML PKDD 2012"
 # ---- Basis vectors. The paper's counts are those that one prediction needs: its SparseSTL has 96, all rows of one
 # task; so its SparseMTL has 18 common vectors and 42 of each task's own, not of all tasks together. -----------------
 
+GIVEN = "the sizes of the sets are not found, they are given: the paper's; RegMTL has what it takes"
 VECTORS = (
-    Metric("vectors", "vectors a prediction", -1, ".0f"), Metric("common", "common vectors", 0, ".0f"),
-    Metric("own", "own vectors a task", 0, ".0f"), Metric("kept", "vectors in all", 0, ".0f"),
+    Metric("vectors", "vectors a prediction", -1, ".0f", why_not=GIVEN),
+    Metric("common", "common vectors", 0, ".0f", why_not=GIVEN),
+    Metric("own", "own vectors a task", 0, ".0f", why_not=GIVEN), Metric("kept", "vectors in all", 0, ".0f"),
 )  # fmt: skip
 
 # ---- Table 1, section 4.1: classification ---------------------------------------------------------------------------
@@ -32,7 +34,7 @@ IN_ALL = {name: {"n_common": common, "n_task": 2} for name, (common, _) in SIZES
 COMMON = {name: {"n_common": common + own} for name, (common, own) in SIZES.items()}
 
 SIGMA, LAMBDA = (4.0, 7.0), (0.01, 0.03, 0.1)
-OF_BOTH = {"sigma": SIGMA, "gamma": (0.01, 0.1), "lam": LAMBDA}
+OF_BOTH = {"sigma": SIGMA, "gamma": (0.01,), "lam": LAMBDA}
 MU = (1e-4, 1e-3, 1e-2, 1e-1)
 
 CHOICES = (
@@ -45,6 +47,8 @@ CHOICES = (
     Entrant("pooled, linear", "PooledTasks", {}, {"mu": MU}),
     Entrant("RegMTL, linear kernel", "RegMTL", {}, {"mu": (0.1, 0.3, 1.0, 3.0), "C": (0.1, 0.2, 0.4)},
             variant_of="RegMTL"),
+    Entrant("the hinge loss of RegMTL, without sharing", "RegMTL", {"kernel": "rbf", "mu": 1e4},
+            {"gamma": (0.01, 0.03), "C": (3.0, 10.0)}, variant_of="SparseSTL"),
     Entrant("SparseMTL, the own vectors counted over all tasks", "SparseMTL", {"tol": 0.0}, OF_BOTH, IN_ALL,
             variant_of="SparseMTL"),
 )  # fmt: skip
@@ -80,7 +84,7 @@ CLASSIFICATION = Experiment(
     options=PEOPLE,
     quick={"n_tasks": 4, "n_questions": 4, "repeats": 1},
     seeds=10,
-    seconds=400,
+    seconds=450,
     published=dict(_published_errors()),
     tuning=Tuning(simulated, "error", -1, {**PEOPLE, "repeats": 2}, budget=12),
     variants_for=("worse", "better", "reproduced"),
@@ -91,6 +95,9 @@ CLASSIFICATION = Experiment(
         "spread of tastes is set so that pooled and independent learning err as often as in the paper.",
         "The sizes of SparseMTL's and SparseCTL's sets are the paper's, read as what one prediction needs. SparseSTL "
         "has all rows of a task, less the few that occur twice.",
+        "The sparse machines have the squared hinge loss, RegMTL the hinge loss, which errs more here even without "
+        "sharing (see what was tried for SparseSTL). Where similarity is low, RegMTL is better than independent "
+        "learning with its own loss, and not better than SparseSTL.",
         "The paper reports the best setting on the test rows, over 5 runs; here it is the best on two other "
         "simulations. Labels are noisy in test rows too.",
     ),
