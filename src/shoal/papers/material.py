@@ -49,9 +49,10 @@ def treated(data: Dataset, treatment: str, constant: bool = False) -> Dataset:
     return replace(data, X=X, feature_names=names)
 
 
-def landmine(treatment: str = "unit", constant: bool = True) -> Dataset:
-    """The 19 fields of the literature; the loader's own constant is left out."""
+def landmine(treatment: str = "unit", constant: bool = True, fields: int = 19) -> Dataset:
+    """The 19 fields of the literature, or the first of them; the loader's own constant is left out."""
     data = load_landmine(19)
+    data = data.subset(np.isin(data.task, np.unique(data.task)[:fields]))
     bare = replace(data, X=data.X[:, :-1], feature_names=data.feature_names[:-1])
     return treated(bare, treatment, constant)
 
@@ -96,9 +97,10 @@ def mhc(treatment: str = "raw", encoding: str = "pairs") -> Dataset:
     return treated(load_mhc("pairs" if encoding == "pairs" else "one-hot"), treatment)
 
 
-def school() -> Dataset:
-    """Exam scores, as the loader has them."""
-    return load_school()
+def school(schools: int = 139) -> Dataset:
+    """Exam scores as the loader has them, of the first schools."""
+    data = load_school()
+    return data.subset(data.task <= schools)
 
 
 def conjoint(similarity: Any) -> Dataset:
