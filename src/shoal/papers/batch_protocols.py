@@ -10,13 +10,13 @@ from sklearn.base import clone
 
 from shoal.datasets.conjoint import make_conjoint
 from shoal.datasets.dataset import Dataset
-from shoal.papers import protocols
+from shoal.papers.protocols import held_out
 from shoal.rounds import FloatArray
 
 
 def by_size(data: Any, learner: Any, seed: int, *, sizes: tuple[int, ...]) -> dict[str, Any]:
     """The AUC after training on 20, 40, ... rows a task."""
-    curve = [protocols.held_out(data, clone(learner), seed, train=size)["auc"] for size in sizes]
+    curve = [held_out(data, clone(learner), seed, train=size)["auc"] for size in sizes]
     return {"curve": curve, "auc_20": curve[0], "auc_last": curve[-1]}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from shoal.papers import material, pictures
 from shoal.papers.batch_protocols import explained, simulated
@@ -158,7 +159,7 @@ REGRESSION = Experiment(
     tuning=Tuning(explained, "explained", +1, budget=8),
     variant_seeds=3,
     variants_for=("worse", "better"),
-    figure=pictures.beside,
+    figure=partial(pictures.beside, n_metrics=2),
     champion="SparseMTL",
     notes=(
         "The paper defines explained variance as 1 - (sum squared error)/(total variance). With the total around one "
