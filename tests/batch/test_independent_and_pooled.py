@@ -16,14 +16,17 @@ from tests.twins import batch as twin
 from shoal import IndependentTasks, PooledTasks
 
 
-def test_the_default_is_the_papers_model() -> None:
+@pytest.mark.parametrize("mu", [None, 1e-4, 0.1])
+def test_the_default_is_the_papers_model(mu: float | None) -> None:
     rows = draw(0, n_rows=80)
-    alone, pooled = (kind().fit(rows.X, rows.y, rows.task) for kind in (IndependentTasks, PooledTasks))
+    settings = {} if mu is None else {"mu": mu}
+    mu = mu or 1e-3
+    alone, pooled = (kind(**settings).fit(rows.X, rows.y, rows.task) for kind in (IndependentTasks, PooledTasks))
     parts = [(alone.coef_[k], alone.objective_[k], rows.task == k) for k in range(5)]
     for w, objective, own in [*parts, (pooled.coef_[0], pooled.objective_[0], rows.task >= 0)]:
         X, y = rows.X[own], rows.y[own]
-        assert objective == pytest.approx(0.5e-3 * w @ w + twin.mean_hinge(X, y, w), rel=1e-12)
-        assert residual(X, y, np.full(len(y), 1 / len(y)), 1e-3, w) < 1e-4
+        assert objective == pytest.approx(0.5 * mu * w @ w + twin.mean_hinge(X, y, w), rel=1e-12)
+        assert residual(X, y, np.full(len(y), 1 / len(y)), mu, w) < 1e-4
     assert (pooled.coef_ == pooled.coef_[0]).all()
 
 
@@ -75,8 +78,11 @@ def test_a_task_of_one_label_always_answers_it() -> None:
     assert (learner.predict(rows.X, np.full(len(y), 2)) == 1.0).all()
 
 
-def test_what_is_not_an_estimator_is_refused() -> None:
+def test_what_is_not_an_estimator_or_a_regularisation_is_refused() -> None:
     rows = draw(0)
     for bad in (Ridge, "ridge", 3):
         with pytest.raises(ValueError, match="estimator must be None or a scikit-learn estimator"):
             PooledTasks(estimator=bad).fit(rows.X, rows.y, rows.task)
+    for mu in (0.0, -1.0, np.inf):
+        with pytest.raises(ValueError, match="mu must be a finite number > 0"):
+            IndependentTasks(mu=mu).fit(rows.X, rows.y, rows.task)

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from joblib.parallel import ThreadingBackend
+from sklearn.linear_model import Ridge
 
+from shoal import PassiveAggressive
 from shoal.datasets import Dataset, make_related_tasks
 from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, reproduce, state, write_page
 from shoal.papers.jobs import Job
-from shoal.papers.learners import build
+from shoal.papers.learners import Spec, build, modules
 from shoal.papers.outcome import Outcome
 from shoal.papers.protocols import progressive
 from shoal.papers.ranks import rankings
@@ -27,6 +29,12 @@ def related(n_tasks: int, seed: int = 0) -> Dataset:
 
 def absent() -> Dataset:
     raise FileNotFoundError("the data set absent needs a file that is not there")
+
+
+def without_nsv(data: Dataset, learner: Any, seed: int) -> dict[str, Any]:
+    """As if one kind of learner had no such number."""
+    numbers = progressive(data, learner, seed)
+    return {k: v for k, v in numbers.items() if k != "nsv" or not isinstance(learner, PassiveAggressive)}
 
 
 def refusing(data: Dataset, learner: Any, seed: int) -> dict[str, float]:
@@ -60,6 +68,8 @@ EXPERIMENT = Experiment(
     champion="together",
     notes=("A note.",),
 )  # fmt: skip
+
+REPRODUCED = {("together", "many", "error"): (50.0, 49.9)}
 
 
 @pytest.fixture(autouse=True)
@@ -183,6 +193,32 @@ def test_where_ours_is_worse_it_is_said_what_was_tried() -> None:
     said = [line for line in lines(outcome) if line.startswith("- tried for many / alone")]
     assert len(said) == 1
     assert "many, other" in said[0]
+
+
+def test_what_variants_give_is_said_for_the_verdicts_that_are_named() -> None:
+    assert not any("tried for" in line for line in lines(reproduce(replace(EXPERIMENT, published=REPRODUCED))))
+    named = replace(EXPERIMENT, published=REPRODUCED, variants_for=("reproduced",))
+    assert any(line.startswith("- tried for many / together") for line in lines(reproduce(named)))
+
+
+def test_a_number_that_a_learner_does_not_have_is_no_row() -> None:
+    one = replace(EXPERIMENT, data=(FEW,), metrics=(*EXPERIMENT.metrics, Metric("nsv", "nSV", -1)), published={})
+    one = replace(one, measure=without_nsv)
+    assert {row.entrant for row in reproduce(one).rows() if row.metric.name == "nsv"} == {"alone", "together"}
+    paper = replace(one, published={("PA", "few", "nsv"): (1.0, None)})
+    assert [row.verdict for row in reproduce(paper).rows() if (row.entrant, row.metric.name) == ("PA", "nsv")] == [
+        "failed"
+    ]
+
+
+def test_a_learner_of_another_package_goes_by_its_full_name() -> None:
+    ridge = Spec("sklearn.linear_model.Ridge", {"alpha": 3.0})
+    learner = build(Spec("IndependentTasks", {"estimator": ridge}), 0)
+    assert isinstance(learner.estimator, Ridge)
+    assert learner.estimator.alpha == 3.0
+    assert modules(Spec("IndependentTasks", {"estimator": ridge})) == {
+        "shoal.batch.independent_tasks", "sklearn.linear_model._ridge",
+    }  # fmt: skip
 
 
 def test_data_that_is_not_there_and_measures_that_refuse_are_said() -> None:

@@ -11,15 +11,15 @@ from shoal.batch._base import BatchLearner
 from shoal.batch._hinge import weighted_hinge
 from shoal.rounds import FloatArray
 
-MU = 1e-3  # of the papers' linear model, (mu/2)||w||² + mean hinge
-
 
 class AroundEstimator(BatchLearner):
     """What learners have in common whose models are scikit-learn's, or the papers' linear one."""
 
     estimator: Any
+    mu: float
 
     def _check_settings(self) -> None:
+        self._require_positive("mu")
         known = isinstance(self.estimator, BaseEstimator) and hasattr(self.estimator, "predict")
         if self.estimator is not None and not known:
             raise ValueError(f"estimator must be None or a scikit-learn estimator, got {self.estimator!r}")
@@ -29,9 +29,9 @@ class AroundEstimator(BatchLearner):
 
     def _fit_linear(self, X: Any, y: FloatArray) -> tuple[FloatArray, int, float]:
         """Weights, iterations and objective of the papers' linear model."""
-        w, n_iter = weighted_hinge(X, y, np.full(len(y), 1.0 / len(y)), MU)
+        w, n_iter = weighted_hinge(X, y, np.full(len(y), 1.0 / len(y)), self.mu)
         hinge = np.maximum(0.0, 1.0 - y * (X @ w))
-        return w, n_iter, 0.5 * MU * float(w @ w) + float(hinge.mean())
+        return w, n_iter, 0.5 * self.mu * float(w @ w) + float(hinge.mean())
 
     def _fit_clone(self, X: Any, y: FloatArray) -> Any:
         """A copy of the estimator; many refuse rows of one label, for which the answer is that label."""

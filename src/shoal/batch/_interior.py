@@ -13,7 +13,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import qr, solve_triangular
+from numpy.linalg import qr
+from scipy.linalg.lapack import dtrtrs  # what solve_triangular calls, which takes longer than the call for small d
 
 from shoal.rounds import FloatArray
 
@@ -56,7 +57,7 @@ class Solution(NamedTuple):
 def solve(Z: FloatArray, c: FloatArray, mu: float, tol: float, max_iter: int) -> Solution:
     """Steps until the relative gap is at most `tol`, or does not shrink any more."""
     if Z.shape[1] > Z.shape[0]:  # the best w is a combination of the rows
-        basis, triangle = qr(Z.T, mode="economic")
+        basis, triangle = qr(Z.T)
         w, gap, n_iter = solve(triangle.T, c, mu, tol, max_iter)
         return Solution(basis @ w, gap, n_iter)
     at = _start(Z, c, mu)
@@ -113,12 +114,12 @@ class _Newton:
         self.root = np.sqrt(self.D)
         self.below = (Z.T @ at.a - mu * at.w) / math.sqrt(mu)
         stacked = np.vstack([Z / self.root[:, None], math.sqrt(mu) * np.eye(Z.shape[1])])
-        self.Q, self.R = qr(stacked, mode="economic")
+        self.Q, self.R = qr(stacked)
 
     def direction(self, low: FloatArray, high: FloatArray) -> Point:
         """The residuals to 0, a low down by `low`, room high by `high`."""
         at = self.at
         r = -self.residual - low / at.a + high / at.room
-        w = solve_triangular(self.R, self.Q.T @ np.concatenate([r / self.root, self.below]))
+        w, _ = dtrtrs(self.R, self.Q.T @ np.concatenate([r / self.root, self.below]))
         a = (r - self.Z @ w) / self.D
         return Point(w, a, -a, -(low + at.low * a) / at.a, -(high - at.high * a) / at.room)

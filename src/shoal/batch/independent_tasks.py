@@ -17,8 +17,8 @@ from shoal.rounds import FloatArray, IntArray
 class IndependentTasks(AroundEstimator):
     """One model a task, each learnt from its own rows: what every shared model has to beat.
 
-    The default is the papers' linear model ``min (mu/2)||w||² + (1/N_k) sum_i [1 - y_i w.x_i]_+`` with mu = 0.001 and
-    no intercept (put a constant among the features). Cost: K fits on N_k rows, O(N_k d²)
+    The default is the papers' linear model ``min (mu/2)||w||² + (1/N_k) sum_i [1 - y_i w.x_i]_+`` without
+    an intercept (put a constant among the features). Cost: K fits on N_k rows, O(N_k d²)
     each for few features (interior point method), or some passes over them (liblinear).
 
     Parameters
@@ -26,6 +26,8 @@ class IndependentTasks(AroundEstimator):
     estimator : scikit-learn classifier or regressor, optional
         Cloned for every task. A classifier makes this a classifier of two labels (it learns -1 and +1), a regressor
         a regressor. A task whose training rows all have one label always answers that label.
+    mu : float > 0
+        Regularisation of the default model.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class IndependentTasks(AroundEstimator):
     Raises
     ------
     ValueError
-        On bad input, or if `estimator` is not one.
+        On bad input, if `estimator` is not one, or if `mu` is not a positive number.
 
     Notes
     -----
@@ -67,8 +69,9 @@ class IndependentTasks(AroundEstimator):
     coef_: FloatArray
     estimators_: list[Any]
 
-    def __init__(self, *, estimator: Any = None) -> None:
+    def __init__(self, *, estimator: Any = None, mu: float = 1e-3) -> None:
         self.estimator = estimator
+        self.mu = mu
 
     def _solve(self, rows: Rows) -> dict[str, Any]:
         parts = [(rows.X[own], rows.y[own]) for own in rows.of_tasks()]

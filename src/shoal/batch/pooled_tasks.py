@@ -18,12 +18,14 @@ class PooledTasks(AroundEstimator):
     """One model for all tasks: the other extreme of `IndependentTasks`.
 
     The default is the papers' linear model ``min (mu/2)||w||² + (1/N) sum_i [1 - y_i w.x_i]_+`` over the rows of all
-    tasks, with mu = 0.001 and no intercept.
+    tasks, without an intercept.
 
     Parameters
     ----------
     estimator : scikit-learn classifier or regressor, optional
         Cloned. A classifier makes this a classifier of two labels (it learns -1 and +1), a regressor a regressor.
+    mu : float > 0
+        Regularisation of the default model.
 
     Attributes
     ----------
@@ -36,7 +38,7 @@ class PooledTasks(AroundEstimator):
     Raises
     ------
     ValueError
-        On bad input, or if `estimator` is not one.
+        On bad input, if `estimator` is not one, or if `mu` is not a positive number.
 
     Notes
     -----
@@ -65,8 +67,9 @@ class PooledTasks(AroundEstimator):
     coef_: FloatArray
     estimator_: Any
 
-    def __init__(self, *, estimator: Any = None) -> None:
+    def __init__(self, *, estimator: Any = None, mu: float = 1e-3) -> None:
         self.estimator = estimator
+        self.mu = mu
 
     def _solve(self, rows: Rows) -> dict[str, Any]:
         if self.estimator is not None:

@@ -140,6 +140,7 @@ class Experiment:
     deviation: str = "standard deviation"
     tuning: Tuning | None = None
     variant_seeds: int = 5
+    variants_for: tuple[str, ...] = ("worse",)  # the verdicts for which it is said what variants give
     notes: tuple[str, ...] = ()
     figure: Callable[[Outcome], Figure | None] | None = None
     champion: str = ""

@@ -1,12 +1,14 @@
 """Learners by name, so that a job can be written down, hashed and sent to another process.
 
-A name of `shoal`, "VW" for Vowpal Wabbit, or "Periodic NAME" for a batch learner that is retrained as the stream goes.
+A name of `shoal`, "VW" for Vowpal Wabbit, "Periodic NAME" for a batch learner that is retrained as the stream goes, or
+(for what a learner is built around) a full name such as "sklearn.linear_model.Ridge".
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import shoal
@@ -40,7 +42,10 @@ def is_there(name: str) -> bool:
 
 
 def _kind(name: str) -> Any:
-    return vw.VW if name == "VW" else getattr(shoal, name)
+    if name == "VW":
+        return vw.VW
+    module, _, short = name.rpartition(".")
+    return getattr(import_module(module) if module else shoal, short)
 
 
 def build(spec: Spec, seed: int) -> Any:

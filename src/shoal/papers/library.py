@@ -6,7 +6,7 @@ from importlib import import_module
 
 from shoal.papers.experiment import Experiment
 
-PAPERS = ("osmtl", "romco", "cavallanti", "yang_li", "theory", "leaderboard")
+PAPERS = ("osmtl", "romco", "sparse_mtl", "cavallanti", "yang_li", "theory", "leaderboard")
 
 
 def experiments() -> dict[str, Experiment]:

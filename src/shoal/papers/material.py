@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, hstack, issparse
 
+from shoal.datasets.conjoint import make_conjoint
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.ecml_spam import load_ecml_spam
 from shoal.datasets.enron import load_enron
@@ -16,6 +17,7 @@ from shoal.datasets.jester import load_jester
 from shoal.datasets.landmine import load_landmine
 from shoal.datasets.mhc import load_mhc
 from shoal.datasets.rcv1 import load_rcv1
+from shoal.datasets.school import load_school
 from shoal.datasets.sentiment import load_sentiment
 
 TREATMENTS = ("raw", "unit", "log-unit", "tf-idf")
@@ -55,9 +57,10 @@ def occurring(data: Dataset) -> Dataset:
     return replace(data, X=data.X[:, columns], feature_names=tuple(data.feature_names[j] for j in columns))
 
 
-def landmine(treatment: str = "unit", constant: bool = True) -> Dataset:
-    """The 19 fields of the literature; the loader's own constant is left out."""
+def landmine(treatment: str = "unit", constant: bool = True, fields: int = 19) -> Dataset:
+    """The 19 fields of the literature, or the first of them; the loader's own constant is left out."""
     data = load_landmine(19)
+    data = data.subset(np.isin(data.task, np.unique(data.task)[:fields]))
     bare = replace(data, X=data.X[:, :-1], feature_names=data.feature_names[:-1])
     return treated(bare, treatment, constant)
 
@@ -100,3 +103,14 @@ def enron(treatment: str = "log-unit") -> Dataset:
 def mhc(treatment: str = "raw", encoding: str = "pairs") -> Dataset:
     """12 alleles."""
     return treated(load_mhc("pairs" if encoding == "pairs" else "one-hot"), treatment)
+
+
+def school(schools: int = 139) -> Dataset:
+    """Exam scores as the loader has them, of the first schools."""
+    data = load_school()
+    return data.subset(data.task <= schools)
+
+
+def conjoint(similarity: Any) -> Dataset:
+    """The training rows of the first simulation."""
+    return make_conjoint(similarity)[0]

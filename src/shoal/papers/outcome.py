@@ -62,9 +62,14 @@ class Outcome:
             for data in self.main_data()
             for entrant in self.main_entrants()
             for metric in self.experiment.metrics
-            if (entrant.name, data.name) in self.runs
-            or (entrant.name, data.name, metric.name) in self.experiment.published
+            if self._tells(entrant.name, data.name, metric.name)
         ]
+
+    def _tells(self, entrant: str, data: str, metric: str) -> bool:
+        """Whether we or the paper have the number; not every learner has every number, but failures are told."""
+        results = [result for _, result in self.runs.get((entrant, data), [])]
+        ours = any(metric in result or "failed" in result for result in results)
+        return ours or (entrant, data, metric) in self.experiment.published
 
     def main_data(self) -> list[Data]:
         """Without variants."""

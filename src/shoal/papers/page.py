@@ -18,7 +18,7 @@ CLASSES = {"reproduced": "good", "better": "good", "worse": "bad", "failed": "ba
 PAPERS = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
     "romco": "Yang, Zhao, Gao: Robust Online Multi-Task Learning with Correlative and Personalized Structures (2017)",
-    "sparsemtl": "Srijith, Shevade: Sparse Multi-Task Learning (2012)",
+    "sparse_mtl": "Srijith, Shevade: Multi-Task Learning Using Shared and Task Specific Information (2012)",
     "cavallanti": "Cavallanti, Cesa-Bianchi, Gentile: Linear Algorithms for Online Multitask Classification (2010)",
     "yang_li": "Yang, Li: Efficient Online Multi-Task Learning via Adaptive Kernel Selection (WWW 2020)",
     "theory": "Mistakes against the papers' bounds",

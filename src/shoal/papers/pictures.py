@@ -16,29 +16,29 @@ from shoal.rounds import FloatArray
 WIDTH, HEIGHT = 300, 220
 
 
-def beside(outcome: Outcome) -> Figure | None:
-    """The first metric of every learner: ours as a dot with its deviation, the paper's as a ring."""
-    metric = outcome.experiment.metrics[0]
+def beside(outcome: Outcome, n_metrics: int = 1) -> Figure | None:
+    """The first metrics of every learner: ours as a dot with its deviation, the paper's as a ring."""
+    metrics = outcome.experiment.metrics[:n_metrics]
     records: list[dict[str, Any]] = []
     for row in outcome.rows():
-        if row.metric is metric:
+        if row.metric in metrics:
             values = {"paper": row.paper, "ours": None if np.isnan(row.ours) else row.ours}
             for whose, value in values.items():
                 if value is not None:
                     spread = row.deviation if whose == "ours" else row.paper_deviation or 0.0
                     records.append(
-                        {"data": row.data, "name": row.entrant, "whose": whose, "value": value,
+                        {"panel": (row.data, row.metric.title), "name": row.entrant, "whose": whose, "value": value,
                          "low": value - spread, "high": value + spread}
                     )  # fmt: skip
     if not records:
         return None
     names = [entrant.name for entrant in outcome.main_entrants()]
     panels = [
-        _beside(name, [r for r in records if r["data"] == name], names, metric.title)
-        for name in dict.fromkeys(r["data"] for r in records)
+        _beside(panel[0], [r for r in records if r["panel"] == panel], names, panel[1])
+        for panel in dict.fromkeys(r["panel"] for r in records)
     ]
     caption = "Dots are ours, rings the paper's, lines their deviations over shuffles."
-    return Figure(_name(outcome), f"{metric.title}: ours beside the paper's", caption, _grid(panels))
+    return Figure(_name(outcome), f"{metrics[0].title}: ours beside the paper's", caption, _grid(panels))
 
 
 def _beside(title: str, records: list[dict[str, Any]], names: Sequence[str], axis: str) -> Any:

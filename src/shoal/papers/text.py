@@ -56,12 +56,14 @@ def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
 
 
 def _tried(outcome: Outcome, row: Row) -> Iterable[str]:
-    """For a number that is worse than the paper's: the same under other treatments."""
-    found = outcome.tried(row) if row.verdict == "worse" else []
+    """For a number that is worse than the paper's, if no other verdict is named: the same under other treatments."""
+    found = outcome.tried(row) if row.verdict in outcome.experiment.variants_for else []
     if found:
+        n = outcome.experiment.variant_seeds
+        ours = float(outcome.values(row.entrant, row.data, row.metric)[:n].mean())
         values = "; ".join(f"{name}: {value:{row.metric.form}}" for name, value in found)
-        paper = f"{row.metric.title} (paper {row.paper:{row.metric.form}})"
-        yield f"tried for {row.data} / {row.entrant}, {paper} - {values}"
+        compare = f"paper {row.paper:{row.metric.form}}, ours on the same {n} shuffles {ours:{row.metric.form}}"
+        yield f"tried for {row.data} / {row.entrant}, {row.metric.title} ({compare}) - {values}"
 
 
 def tests(ranking: Ranking) -> list[str]:

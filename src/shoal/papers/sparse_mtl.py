@@ -1,0 +1,176 @@
+"""Srijith, Shevade: Multi-Task Learning Using Shared and Task Specific Information (ECML PKDD 2012), section 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from shoal.papers import material, pictures
+from shoal.papers.batch_protocols import explained, simulated
+from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
+from shoal.papers.learners import Spec
+
+PAPER = "Srijith, Shevade, ECML PKDD 2012"
+
+# ---- Basis vectors. The paper's counts are those that one prediction needs: its SparseSTL has 96, all rows of one
+# task; so its SparseMTL has 18 common vectors and 42 of each task's own, not of all tasks together. -----------------
+
+GIVEN = "the sizes of the sets are not found, they are given: the paper's; RegMTL has what it takes"
+VECTORS = (
+    Metric("vectors", "vectors a prediction", -1, ".0f", why_not=GIVEN),
+    Metric("common", "common vectors", 0, ".0f", why_not=GIVEN),
+    Metric("own", "own vectors a task", 0, ".0f", why_not=GIVEN), Metric("kept", "vectors in all", 0, ".0f"),
+)  # fmt: skip
+
+# ---- Table 1, section 4.1: classification ---------------------------------------------------------------------------
+
+PEOPLE = {"n_tasks": 30, "n_questions": 16}  # 16 questions give 96 rows
+SIMULATED = tuple(
+    Data(f"{similarity} similarity", material.conjoint, {"similarity": similarity}, measure={"similarity": similarity})
+    for similarity in ("high", "low")
+)
+SIZES = {"high similarity": (18, 42), "low similarity": (12, 58)}  # common, and of a task's own: the paper's
+BOTH = {name: {"n_common": common, "n_task": own} for name, (common, own) in SIZES.items()}
+IN_ALL = {name: {"n_common": common, "n_task": 2} for name, (common, _) in SIZES.items()}  # 2 for each of 30 tasks
+COMMON = {name: {"n_common": common + own} for name, (common, own) in SIZES.items()}
+
+SIGMA, LAMBDA = (4.0, 7.0), (0.01, 0.03, 0.1)
+OF_BOTH = {"sigma": SIGMA, "gamma": (0.01,), "lam": LAMBDA}
+MU = (1e-4, 1e-3, 1e-2, 1e-1)
+
+CHOICES = (
+    Entrant("RegMTL", "RegMTL", {"kernel": "rbf"}, {"gamma": (0.01, 0.03), "mu": (0.3, 1.0, 3.0), "C": (3.0, 10.0)}),
+    Entrant("SparseMTL", "SparseMTL", {"tol": 0.0}, OF_BOTH, BOTH),
+    Entrant("SparseCTL", "SparseMTL", {"sharing": "common", "tol": 0.0}, {"sigma": SIGMA, "gamma": (0.1, 1.0, 10.0)},
+            COMMON),
+    Entrant("SparseSTL", "SparseMTL", {"sharing": "task", "n_task": 96, "tol": 0.0}, {"sigma": SIGMA, "lam": LAMBDA}),
+    Entrant("independent, linear", "IndependentTasks", {}, {"mu": MU}),
+    Entrant("pooled, linear", "PooledTasks", {}, {"mu": MU}),
+    Entrant("RegMTL, linear kernel", "RegMTL", {}, {"mu": (0.1, 0.3, 1.0, 3.0), "C": (0.1, 0.2, 0.4)},
+            variant_of="RegMTL"),
+    Entrant("the hinge loss of RegMTL, without sharing", "RegMTL", {"kernel": "rbf", "mu": 1e4},
+            {"gamma": (0.01, 0.03), "C": (3.0, 10.0)}, variant_of="SparseSTL"),
+    Entrant("SparseMTL, the own vectors counted over all tasks", "SparseMTL", {"tol": 0.0}, OF_BOTH, IN_ALL,
+            variant_of="SparseMTL"),
+)  # fmt: skip
+
+TABLE_1 = """
+    RegMTL    8.16 964  9.79 1330
+    SparseMTL 7.22 60   9.40 70
+    SparseCTL 15.59 60  29.06 70
+    SparseSTL 10.49 96  10.44 96"""
+
+
+def _published_errors() -> Iterator[tuple[tuple[str, str, str], tuple[float, None]]]:
+    for line in TABLE_1.split("\n")[1:]:
+        name, *numbers = line.split()
+        values = map(float, numbers)
+        for data in SIZES:
+            yield (name, data, "error"), (next(values), None)
+            yield (name, data, "vectors"), (next(values), None)
+    for data, (common, own) in SIZES.items():
+        yield ("SparseMTL", data, "common"), (common, None)
+        yield ("SparseMTL", data, "own"), (own, None)
+
+
+CLASSIFICATION = Experiment(
+    id="sparse_mtl/table1",
+    title="Table 1: choices between products, tasks of high and of low similarity",
+    source=f"{PAPER}, Table 1, section 4.1",
+    protocol="as published",
+    data=SIMULATED,
+    entrants=CHOICES,
+    metrics=(Metric("error", "error %", -1, ".2f", scale=100), *VECTORS),
+    measure=simulated,
+    options=PEOPLE,
+    quick={"n_tasks": 4, "n_questions": 4, "repeats": 1},
+    seeds=10,
+    seconds=450,
+    published=dict(_published_errors()),
+    tuning=Tuning(simulated, "error", -1, {**PEOPLE, "repeats": 2}, budget=12),
+    variants_for=("worse", "better", "reproduced"),
+    figure=pictures.beside,
+    champion="SparseMTL",
+    notes=(
+        "The paper's simulation is known by its source only (Toubia and others, through Evgeniou and Pontil): the "
+        "spread of tastes is set so that pooled and independent learning err as often as in the paper.",
+        "The sizes of SparseMTL's and SparseCTL's sets are the paper's, read as what one prediction needs. SparseSTL "
+        "has all rows of a task, less the few that occur twice.",
+        "The sparse machines have the squared hinge loss, RegMTL the hinge loss, which errs more here even without "
+        "sharing (see what was tried for SparseSTL). Where similarity is low, RegMTL is better than independent "
+        "learning with its own loss, and not better than SparseSTL.",
+        "The paper reports the best setting on the test rows, over 5 runs; here it is the best on two other "
+        "simulations. Labels are noisy in test rows too.",
+    ),
+)  # fmt: skip
+
+# ---- Table 2, section 4.2: regression -------------------------------------------------------------------------------
+
+
+SCHOOL = Data("School", material.school, {}, "school", quick={"schools": 15}, quick_rows=600)
+RIDGES = {"estimator": [Spec("sklearn.linear_model.Ridge", {"alpha": a, "fit_intercept": False}) for a in (1, 3, 10)]}
+WIDTH, COST = (2.0, 4.0), (1.0, 3.0)
+
+EXAMS = (
+    Entrant("RegMTL", "RegMTLRegressor", {"kernel": "rbf"}, {"gamma": (0.01, 0.03), "mu": (0.03, 0.1), "C": COST}),
+    Entrant("SparseMTL", "SparseMTLRegressor", {"n_common": 65, "n_task": 10, "tol": 0.0},
+            {"sigma": WIDTH, "gamma": (0.1, 0.3), "lam": (1.0, 3.0)}),
+    Entrant("SparseCTL", "SparseMTLRegressor", {"sharing": "common", "n_common": 75, "tol": 0.0},
+            {"sigma": WIDTH, "gamma": (0.03, 0.3, 3.0)}),
+    Entrant("SparseSTL", "SparseMTLRegressor", {"sharing": "task", "n_task": 300, "tol": 0.0},
+            {"sigma": WIDTH, "lam": (0.1, 0.3, 1.0)}),
+    Entrant("MTFL", "MTFL", {"loss": "squared"}, {"gamma": (0.1, 0.3, 1.0, 3.0)}),
+    Entrant("TraceNorm", "TraceNorm", {"loss": "squared"}, {"rho": (1.0, 2.0, 3.0, 5.0)}),
+    Entrant("independent ridge", "IndependentTasks", {}, RIDGES),
+    Entrant("pooled ridge", "PooledTasks", {}, RIDGES),
+    Entrant("RegMTL, least squares", "RegMTLRegressor", {"kernel": "rbf", "loss": "squared"},
+            {"gamma": (0.01, 0.03), "mu": (0.1,), "C": (0.1,)}, variant_of="RegMTL"),
+    Entrant("SparseMTL, one own vector a school", "SparseMTLRegressor", {"n_common": 65, "n_task": 1, "tol": 0.0},
+            {"sigma": WIDTH, "lam": (1.0, 3.0)}, variant_of="SparseMTL"),
+)  # fmt: skip
+
+TABLE_2 = {"RegMTL": (0.3275, 11330), "SparseMTL": (0.3282, 75), "SparseCTL": (0.2833, 75), "SparseSTL": (0.2710, None)}
+
+
+def _published_variance() -> Iterator[tuple[tuple[str, str, str], tuple[float, None]]]:
+    for name, (value, vectors) in TABLE_2.items():
+        yield (name, "School", "explained"), (value, None)
+        yield (name, "School", "within"), (value, None)
+        if vectors is not None:
+            yield (name, "School", "vectors"), (vectors, None)
+    yield ("SparseMTL", "School", "common"), (65, None)
+    yield ("SparseMTL", "School", "own"), (10, None)
+
+
+REGRESSION = Experiment(
+    id="sparse_mtl/table2",
+    title="Table 2: exam scores of 139 schools",
+    source=f"{PAPER}, Table 2, section 4.2",
+    protocol="as published",
+    data=(SCHOOL,),
+    entrants=EXAMS,
+    metrics=(
+        Metric("explained", "explained variance", +1), Metric("within", "explained within schools", +1), *VECTORS,
+    ),
+    measure=explained,
+    seeds=10,
+    seconds=500,
+    published=dict(_published_variance()),
+    tuning=Tuning(explained, "explained", +1, budget=8),
+    variant_seeds=3,
+    variants_for=("worse", "better"),
+    figure=partial(pictures.beside, n_metrics=2),
+    champion="SparseMTL",
+    notes=(
+        "The paper defines explained variance as 1 - (sum squared error)/(total variance). With the total around one "
+        "mean of all schools, every method is above its published number, by about the same factor of what is left "
+        "unexplained; with the total around the mean of each school's training scores (what is explained within "
+        "schools) ours come close to the published numbers: the paper's reading must be this one or one like it.",
+        "The sets have the paper's sizes, 65 common vectors and 10 of each school's own; pupils with the same features "
+        "are one vector, which is why SparseSTL needs fewer than a school has pupils.",
+        "RegMTL is support vector regression, as its count of vectors in the paper tells. Rows as Bakker and Heskes "
+        "encoded them with a constant; scores less their training mean; one held-out split chooses.",
+    ),
+)  # fmt: skip
+
+EXPERIMENTS = (CLASSIFICATION, REGRESSION)
