@@ -234,8 +234,8 @@ CURVES = Experiment(
     champion="SMTL-e",
     notes=(
         "The paper draws the curves, of 30 shuffles, and prints no numbers. Parameters are chosen at 40 and 160 "
-        "rows a task of a held-out shuffle, 12 settings a learner at most. The paper cross-validates within the 160 rows; "
-        "with ten positive ones or so a task, that chose SMTL's alpha by chance.",
+        "rows a task of a held-out shuffle, 12 settings a learner at most. The paper cross-validates within the 160 "
+        "rows; with ten positive ones or so a task, that chose SMTL's alpha by chance.",
     ),
 )
 
