@@ -210,7 +210,7 @@ BATCH = (
     Entrant("SMTL-t", "SMTL", {"attention": "threshold"}, {**SHARED, "lam": LOSSES_T}),
     Entrant("SMTL-e", "SMTL", {"attention": "exponential"}, {**SHARED, "lam": LOSSES_E}),
 )
-BY_CROSS_VALIDATION = Tuning(protocols.cross_validated, "auc", +1, {"folds": 3, "train": 160}, budget=12)
+AT_TWO_SIZES = Tuning(batch_protocols.by_size, "auc", +1, {"sizes": (40, 160)}, budget=12)
 
 CURVES = Experiment(
     id="osmtl/figure1",
@@ -219,18 +219,23 @@ CURVES = Experiment(
     protocol="as published",
     data=(replace(LANDMINE, measure={}, quick={"fields": 4}, quick_rows=200),),
     entrants=BATCH,
-    metrics=(Metric("auc_last", "AUC at the largest size", +1), Metric("auc_20", "AUC at 20", +1)),
+    metrics=(
+        Metric("auc", "AUC, mean over sizes", +1),
+        Metric("auc_20", "AUC at 20", +1),
+        Metric("auc_last", "AUC at 200", +1),
+    ),
     measure=batch_protocols.by_size,
     options={"sizes": SIZES},
-    quick={"sizes": (8, 12), "train": 10, "folds": 2},
+    quick={"sizes": (8, 12)},
     seeds=10,
     seconds=600,
-    tuning=BY_CROSS_VALIDATION,
+    tuning=AT_TWO_SIZES,
     figure=_draw_sizes,
     champion="SMTL-e",
     notes=(
-        "The paper draws the curves, of 30 shuffles, and prints no numbers. Parameters are chosen by 3-fold "
-        "cross-validation at 160 rows a task, 12 settings a learner at most.",
+        "The paper draws the curves, of 30 shuffles, and prints no numbers. Parameters are chosen at 40 and 160 "
+        "rows a task of a held-out shuffle, 12 settings a learner at most. The paper cross-validates within the 160 "
+        "rows; with ten positive ones or so a task, that chose SMTL's alpha by chance.",
     ),
 )
 
@@ -239,17 +244,18 @@ RELATIONS = Experiment(
     title="Relation between the landmine fields, two terrains visible or not",
     source=f"{PAPER}, Figure 1 (middle and right), page 6",
     protocol="as published",
-    data=(replace(LANDMINE, quick_rows=380),),
+    data=(replace(LANDMINE, measure={}, quick_rows=380),),
     entrants=(*BATCH[-2:], *ENTRANTS[-2:]),
     metrics=(
         Metric("contrast", "attention within a terrain / across", 0, ".3f"),
         Metric("auc", "AUC", +1),
     ),
     measure=relation,
-    quick={"train": 10, "folds": 2},
+    options={"train": 160},
+    quick={"train": 10, "sizes": (10,)},
     seeds=10,
     seconds=60,
-    tuning=BY_CROSS_VALIDATION,
+    tuning=AT_TWO_SIZES,
     figure=_draw_relations,
     notes=(
         "A contrast of 1 means that the two terrains are not visible. The paper shows the batch learners; the online "
