@@ -186,7 +186,7 @@ def _draw_sizes(outcome: Outcome) -> Figure | None:
     return pictures.curves(
         outcome, panels, dict.fromkeys(panels, SIZES[: max(lengths, default=0)]),
         title="AUC by training rows a task", x_title="training rows a task", y_title="AUC, mean over tasks",
-        caption="Mean over shuffles; the paper's left panel has no printed numbers.",
+        caption="Mean over shuffles; where two curves agree, the later in the legend covers the other.",
     )  # fmt: skip
 
 
