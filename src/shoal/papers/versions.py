@@ -78,7 +78,12 @@ def _imported(module: str) -> Iterator[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = resolve_name("." * node.level + (node.module or ""), package) if node.level else node.module or ""
-            names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
+            named = [f"{base}.{alias.name}" for alias in node.names]  # a module of a package needs none of the others
+            names = [name if _is_ours(name) else base for name in named]
         else:
             continue
-        yield from (name for name in names if f"{name}.".startswith(f"{PACKAGE}.") and _file(name) is not None)
+        yield from filter(_is_ours, names)
+
+
+def _is_ours(name: str) -> bool:
+    return f"{name}.".startswith(f"{PACKAGE}.") and _file(name) is not None
