@@ -36,13 +36,16 @@ def pytest_configure(config: pytest.Config) -> None:
             path.unlink(missing_ok=True)
 
 
-LEARNERS = sorted((path.stem.replace("_", "") for path in (SOURCE / "online").glob("[a-z]*.py")), key=len)
+LEARNERS = [path.stem.replace("_", "") for room in ("online", "batch") for path in (SOURCE / room).glob("[a-z]*.py")]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of a learner go to one worker (`--dist loadgroup`): two would compile its loops twice."""
+    """All tests of a learner go to one worker (`--dist loadgroup`), those of files too: two would compile twice."""
     for item in items:
         name = item.nodeid.lower().replace("_", "").replace("-", "")
-        found = [(name.rfind(learner), learner) for learner in LEARNERS if learner in name]
-        if found:  # what stands last, in brackets, is what others are put around
-            item.add_marker(pytest.mark.xdist_group(max(found)[1]))
+        # What stands last, in brackets, is what others are put around; of names that end alike, the longer.
+        found = [(name.rfind(learner) + len(learner), learner) for learner in LEARNERS if learner in name]
+        if found:
+            item.add_marker(pytest.mark.xdist_group(max(found, key=lambda pair: (pair[0], len(pair[1])))[1]))
+        elif "/files/" in name:
+            item.add_marker(pytest.mark.xdist_group("files"))

@@ -95,9 +95,13 @@ def jester(n_tasks: int = 30, treatment: str = "raw") -> Dataset:
     return treated(load_jester(n_tasks), treatment)
 
 
-def enron(treatment: str = "log-unit") -> Dataset:
-    """Six users, words of ten mails or more."""
-    return treated(_mails(), treatment)
+def enron(treatment: str = "log-unit", mails: int | None = None) -> Dataset:
+    """Six users, words of ten mails or more; all mails of each, or the first so many."""
+    data = _mails()
+    if mails is not None:
+        firsts = [np.flatnonzero(data.task == user)[:mails] for user in np.unique(data.task)]
+        data = occurring(data.subset(np.sort(np.concatenate(firsts))))
+    return treated(data, treatment)
 
 
 def mhc(treatment: str = "raw", encoding: str = "pairs") -> Dataset:
