@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shoal.papers import versions
 from shoal.papers.learners import Spec, build, is_there, modules
-from shoal.papers.versions import closure, version_of
+from shoal.papers.versions import closure, version_of, version_of_function
 
 
 def test_a_learner_depends_on_what_it_imports_and_not_on_other_learners() -> None:
@@ -20,6 +27,61 @@ def test_lazily_loaded_packages_count_with_all_they_hold() -> None:
 def test_versions_differ_by_module() -> None:
     assert version_of(["shoal.online.osmtl"]) != version_of(["shoal.online.romco"])
     assert version_of(["shoal.ops", "shoal.online.osmtl"]) == version_of(["shoal.online.osmtl"])
+
+
+MODULE = """
+from shoal.papers import pictures
+from shoal.losses import CLASSIFICATION
+
+SCALE = 2.0
+PUBLISHED = {"a": 1.0}
+
+def measure(x):
+    return helper(x)
+
+def helper(x):
+    return SCALE * x  # twice
+
+def draw(x):
+    return pictures.curves
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        (("PUBLISHED = {", "PUBLISHED = {'b': 2.0, "), False),
+        (("pictures.curves", "pictures.beside"), False),
+        (("# twice", "# two times"), False),
+        (("SCALE = 2.0", "SCALE = 3.0"), True),
+        (("SCALE * x", "SCALE + x"), True),
+        (("return helper(x)", "return helper(x), CLASSIFICATION"), True),
+    ],
+)
+def test_of_a_functions_module_only_what_it_names_counts(
+    change: tuple[str, str], counts: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [
+        _version(MODULE, tmp_path / "one", monkeypatch),
+        _version(MODULE.replace(*change), tmp_path / "two", monkeypatch),
+    ]
+    assert (found[0] != found[1]) == counts
+
+
+def _version(source: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    folder.mkdir()
+    path = folder / "made_up.py"
+    path.write_text(source)
+    spec: Any = importlib.util.spec_from_file_location("made_up", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    _file = versions._file
+    monkeypatch.setattr(versions, "_file", lambda name: path if name == "made_up" else _file(name))
+    for remembered in (versions._source, versions._definitions, versions._version_of_function):
+        remembered.cache_clear()
+    version = version_of_function(module.measure)
+    monkeypatch.undo()
+    return version
 
 
 def test_learners_in_learners() -> None:

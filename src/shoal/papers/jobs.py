@@ -13,7 +13,7 @@ from shoal.papers import store
 from shoal.papers.experiment import HELD_OUT, QUICK_POINTS, Data, Entrant, Experiment, Measure
 from shoal.papers.learners import Spec, build, modules
 from shoal.papers.store import Prepared
-from shoal.papers.versions import version_of
+from shoal.papers.versions import version_of, version_of_function
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,8 @@ class Job:
     @cached_property
     def key(self) -> str:
         """Hash of all that the result depends on."""
-        code = version_of({*modules(self.spec), self.measure.__module__})
-        measure = f"{self.measure.__module__}.{self.measure.__qualname__}"
-        return store.digest(
-            [self.prepared.fingerprint, code, self.spec.to_json(), measure, dict(self.options), self.seed]
-        )
+        code = [version_of(modules(self.spec)), version_of_function(self.measure)]
+        return store.digest([self.prepared.fingerprint, code, self.spec.to_json(), dict(self.options), self.seed])
 
     def run(self) -> dict[str, Any]:
         """The numbers; a learner that refuses to go on gives the reason instead."""

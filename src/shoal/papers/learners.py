@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import shoal
+from shoal.evaluation.periodic import Periodic
 from shoal.papers import vw
 
 PERIODIC = "Periodic "  # "Periodic MTFL": a batch learner, retrained as the stream goes
@@ -35,9 +36,7 @@ class Spec(NamedTuple):
 def is_there(name: str) -> bool:
     """Whether this version of the library has the learner."""
     if name.startswith(PERIODIC):
-        from shoal import evaluation
-
-        return hasattr(evaluation, "Periodic") and is_there(name.removeprefix(PERIODIC))
+        return is_there(name.removeprefix(PERIODIC))
     return vw.is_there() if name == "VW" else hasattr(shoal, name)
 
 
@@ -51,10 +50,8 @@ def _kind(name: str) -> Any:
 def build(spec: Spec, seed: int) -> Any:
     """A fresh learner; one that draws random numbers is seeded."""
     if spec.learner.startswith(PERIODIC):
-        from shoal import evaluation
-
         inner = build(Spec(spec.learner.removeprefix(PERIODIC), spec.parameters), seed)
-        return getattr(evaluation, "Periodic")(inner, every=100)  # noqa: B009  (it may not be there yet)
+        return Periodic(inner, every=100)
     kind = _kind(spec.learner)
     parameters = {k: build(v, seed) if isinstance(v, Spec) else v for k, v in spec.parameters.items()}
     if "random_state" in inspect.signature(kind).parameters:
@@ -67,7 +64,5 @@ def modules(spec: Spec) -> set[str]:
     nested = [modules(value) for value in spec.parameters.values() if isinstance(value, Spec)]
     mine = {str(_kind(spec.learner.removeprefix(PERIODIC)).__module__)}
     if spec.learner.startswith(PERIODIC):
-        from shoal import evaluation
-
-        mine.add(str(getattr(evaluation, "Periodic").__module__))  # noqa: B009
+        mine.add(Periodic.__module__)
     return mine.union(*nested)

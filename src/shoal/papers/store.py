@@ -19,7 +19,7 @@ from shoal.datasets._files import cache_folder
 from shoal.datasets.dataset import Dataset
 from shoal.papers.experiment import Data
 from shoal.papers.material import occurring
-from shoal.papers.versions import version_of
+from shoal.papers.versions import version_of_function
 
 
 def folder() -> Path:
@@ -139,9 +139,8 @@ def _arrays(data: Dataset) -> dict[str, Any]:
 
 def _data_path(data: Data, quick: bool) -> Path:
     """Named by all that the content depends on: loader, options, and the files as they lie there."""
-    loader = f"{data.load.__module__}.{data.load.__qualname__}"
     rows = data.quick_rows if quick else None
-    recipe = [loader, _load_options(data, quick), rows, version_of([data.load.__module__]), _files(data.folder)]
+    recipe = [version_of_function(data.load), _load_options(data, quick), rows, _files(data.folder)]
     return folder() / "data" / f"{data.load.__name__}-{digest(recipe)[:32]}.npz"
 
 

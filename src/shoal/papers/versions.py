@@ -1,13 +1,14 @@
-"""The version of code: a hash of a module's source and of every module of the package that it imports."""
+"""The version of code: a hash of the source of a module, or of one function, and of all of the package it needs."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
+from typing import Any
 
 PACKAGE = "shoal"
 
@@ -32,6 +33,63 @@ def _version(modules: frozenset[str]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
+def version_of_function(function: Callable[..., Any]) -> str:
+    """A hash that changes with the function, with what of its own module it names, and with modules these need.
+
+    What else stands in its module (published numbers, pictures, other protocols) and comments do not count.
+
+    Examples
+    --------
+    >>> from shoal.papers import protocols
+    >>> version_of_function(protocols.split) == version_of_function(protocols.answered)
+    False
+    """
+    return _version_of_function(function.__module__, function.__qualname__)
+
+
+@cache
+def _version_of_function(module: str, name: str) -> str:
+    defined = _definitions(module)
+    own: dict[str, ast.stmt] = {}
+    needed: set[str] = set()
+    waiting = [name]
+    while waiting:
+        known = waiting.pop()
+        node = defined.get(known)
+        if node is None or known in own:
+            continue
+        own[known] = node
+        needed.update(_imported(module, node))
+        waiting.extend(part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+    content = "".join(f"{known}\n{ast.unparse(own[known])}\n" for known in sorted(own))
+    return hashlib.sha256((content + version_of(needed)).encode()).hexdigest()
+
+
+@cache
+def _definitions(module: str) -> dict[str, ast.stmt]:
+    """What stands at a module's top level, by the names it binds."""
+    found: dict[str, ast.stmt] = {}
+    for node in ast.parse(_source(module)).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {alias.asname or alias.name.partition(".")[0]: _only(node, alias) for alias in node.names}
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            found |= {
+                part.id: node
+                for part in ast.walk(node)
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            }
+    return found
+
+
+def _only(node: ast.Import | ast.ImportFrom, alias: ast.alias) -> ast.stmt:
+    """The import of that one name."""
+    if isinstance(node, ast.Import):
+        return ast.Import([alias])
+    return ast.ImportFrom(node.module, [alias], node.level)
+
+
 @cache
 def closure(module: str) -> frozenset[str]:
     """The module and all modules of the package that it needs, directly or not."""
@@ -46,7 +104,9 @@ def closure(module: str) -> frozenset[str]:
 
 @cache
 def _imports(module: str) -> tuple[str, ...]:
-    return tuple(_imported(module))
+    if module == PACKAGE:  # its stub names everything; who needs a part of it says which
+        return ()
+    return tuple(_imported(module, ast.parse(_source(module))))
 
 
 @cache
@@ -67,13 +127,12 @@ def _source(module: str) -> str:
     return path.read_text(encoding="utf-8") + (stub.read_text(encoding="utf-8") if stub.is_file() else "")
 
 
-def _imported(module: str) -> Iterator[str]:
+def _imported(module: str, code: ast.AST) -> Iterator[str]:
+    """Our modules that this piece of the module imports."""
     path = _file(module)
     assert path is not None
-    if module == PACKAGE:  # its stub names everything; who needs a part of it says which
-        return
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(_source(module))):
+    for node in ast.walk(code):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
