@@ -42,17 +42,20 @@ BATCH: dict[str, Callable[[], BatchLearner]] = {
     "PooledTasks-ridge": lambda: PooledTasks(estimator=Ridge()),
     "RegMTL": RegMTL,
     "RegMTL-rbf": lambda: RegMTL(kernel="rbf", gamma=0.1),
+    "RegMTL-newton-rbf": lambda: RegMTL(kernel="rbf", gamma=0.1, loss="squared_hinge"),
     "RegMTLRegressor": RegMTLRegressor,
     "RegMTLRegressor-rbf-squared": lambda: RegMTLRegressor(kernel="rbf", gamma=0.1, loss="squared"),
     "SHAMO": lambda: SHAMO(random_state=0),
     "SMTL": SMTL,
     "SMTL-threshold": lambda: SMTL(attention="threshold"),
     "SparseMTL": lambda: SparseMTL(sigma=3.0, n_candidates=100),
-    "SparseMTL-joint": lambda: SparseMTL(sigma=3.0, solver="joint", random_state=0),
+    "SparseMTL-joint": lambda: SparseMTL(sigma=3.0, solver="joint", n_common=10, n_task=10, random_state=0),
     "SparseMTL-task": lambda: SparseMTL(sigma=3.0, gamma=0.1, sharing="task", n_candidates=100),
     "SparseMTLRegressor": lambda: SparseMTLRegressor(sigma=3.0, gamma=0.1, n_candidates=100),
     "SparseMTLRegressor-common": lambda: SparseMTLRegressor(sigma=3.0, sharing="common", n_candidates=100),
-    "SparseMTLRegressor-joint": lambda: SparseMTLRegressor(sigma=3.0, solver="joint", random_state=0),
+    "SparseMTLRegressor-joint": lambda: SparseMTLRegressor(
+        sigma=3.0, solver="joint", n_common=20, n_task=10, random_state=0
+    ),
     "TraceNorm": TraceNorm,
     "TraceNorm-squared": lambda: TraceNorm(loss="squared"),
 }

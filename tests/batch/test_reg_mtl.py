@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, LinearSVC, LinearSVR
 from tests.streams import Stream, assert_close, draw
@@ -100,6 +101,38 @@ def test_the_duality_gap_closes(seed: int, mu: float, C: float, sparse: bool) ->
     signed = learner.dual_coef_ * rows.y[learner.support_]
     assert (signed > 0).all()
     assert (signed <= C * (1 + 1e-12)).all()
+
+
+@given(
+    seed=st.integers(0, 10**6), mu=st.sampled_from([0.03, 0.3, 10.0]), C=st.sampled_from([1e-3, 1.0, 1e3]),
+    sparse=st.booleans(),
+)  # fmt: skip
+def test_the_squared_hinge_meets_its_condition(seed: int, mu: float, C: float, sparse: bool) -> None:
+    """At the minimum b_i = 2 C y_i [1 - y_i f_i]_+: where the gradient of the loss balances that of the norm."""
+    rows = draw(seed, n_rows=40, density=0.7)
+    learner = RegMTL(mu=mu, C=C, kernel="rbf", gamma=0.1, loss="squared_hinge", tol=1e-12)
+    learner.fit(rows.sparse if sparse else rows.X, rows.y, rows.task)
+    b = np.zeros(len(rows.y))
+    b[learner.support_] = learner.dual_coef_
+    f = multitask_kernel(rbf_kernel(rows.X, gamma=0.1), rows.task, mu) @ b
+    loss = np.maximum(0, 1 - rows.y * f)
+    np.testing.assert_allclose(b, 2 * C * rows.y * loss, rtol=0, atol=1e-7 * max(1.0, np.abs(b).max()))
+    assert learner.objective_[-1] == pytest.approx(0.5 * b @ f + C * (loss**2).sum(), rel=1e-9)
+    assert (np.diff(learner.objective_) <= 1e-12 * learner.objective_[:-1]).all()
+    assert len(learner.objective_) == learner.n_iter_ < 30
+
+
+def test_the_squared_hinge_by_liblinear() -> None:
+    learner = RegMTL(mu=0.3, C=0.3, loss="squared_hinge").fit(ROWS.X, ROWS.y, ROWS.task)
+    primal = LinearSVC(loss="squared_hinge", C=0.3, fit_intercept=False, tol=1e-10, max_iter=10**6, random_state=0)
+    shared, own = parts(primal.fit(stacked(ROWS, 0.3), ROWS.y).coef_[0], 0.3)
+    assert_close(learner.coef_, shared + own, 1e-6)
+
+
+def test_newton_stopped_early_warns() -> None:
+    with pytest.warns(ConvergenceWarning, match="the solver made 1 steps"):
+        learner = RegMTL(loss="squared_hinge", max_iter=1).fit(ROWS.X, ROWS.y, ROWS.task)
+    assert learner.n_iter_ == len(learner.objective_) == 1
 
 
 @given(seed=st.integers(0, 10**6), mu=st.sampled_from([0.1, 10.0]), C=st.sampled_from([1e-2, 1.0]))

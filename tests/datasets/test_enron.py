@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shoal.datasets import load_enron
+from shoal.datasets import load, load_enron
 
 MAILS = {
     1: (3_672, 1_500),
@@ -74,7 +74,8 @@ def test_the_inboxes_run_side_by_side_each_in_its_order() -> None:
 
 @pytest.mark.usefixtures("six_small_inboxes")
 def test_rare_words_are_left_out_and_counts_transformed() -> None:
-    counts, scaled = load_enron(), load_enron(transform="log-norm")
+    counts, scaled = load("enron"), load_enron(transform="log-norm")
+    assert counts.name == "enron"
     assert counts.feature_names == scaled.feature_names == ("first", "hello", "now", "second")
     row = 6  # user 1's second mail
     assert counts.X[row].toarray().tolist() == [[0, 2, 0, 0]]

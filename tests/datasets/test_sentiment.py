@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shoal.datasets import load_sentiment
+from shoal.datasets import load, load_sentiment
 from shoal.datasets.sentiment import _DOMAINS
 
 FEWER = {"baby": 1900, "camera_photo": 1997, "electronics": 1998, "magazines": 1970, "software": 1915}
@@ -46,7 +46,9 @@ def test_words_and_pairs_of_words_are_counted() -> None:
     words = [{data.feature_names[j]: n for j, n in zip(row.indices, row.data, strict=True)} for row in books.X]
     assert words[0] == {"very": 1, "good": 2, ",": 1, "very good": 1, "good ,": 1, ", good": 1}
     assert words[1] == {"very": 1, "bad": 1, "caf\xe9": 1, "very bad": 1, "bad caf\xe9": 1}
-    assert "caf\xe9" not in load_sentiment().feature_names
+    by_name = load("sentiment")
+    assert by_name.name == "sentiment"
+    assert "caf\xe9" not in by_name.feature_names
     assert all(" " not in name for name in load_sentiment(pairs=False).feature_names)
     scaled = load_sentiment(transform="log-norm")
     assert np.allclose(scaled.X.power(2).sum(axis=1), 1)

@@ -18,7 +18,7 @@ import numpy as np
 
 from shoal import kernels
 from shoal.batch._base import BatchLearner, Rows, task_margins
-from shoal.batch._machines import Machine, classification, regression
+from shoal.batch._machines import Machine, classification, regression, squared_hinge
 from shoal.rounds import FloatArray, IntArray
 
 BLOCK = 256  # rows of a kernel matrix at a time
@@ -61,7 +61,7 @@ class _RegMTL(BatchLearner):
             K[block, :n] = (1.0 / self.mu + (rows.task[block, None] == rows.task)) * values
         machine = self._machine(K, rows.y)
         if not machine.converged:
-            self._warn_not_converged(f"libsvm made {self.max_iter} steps; raise max_iter or tol")
+            self._warn_not_converged(f"the solver made {self.max_iter} steps; raise max_iter or tol")
         del K
         support = np.flatnonzero(machine.b)
         learnt = {
@@ -76,9 +76,12 @@ class _RegMTL(BatchLearner):
                 i = learnt["support_task_"] == k
                 own[k] = learnt["dual_coef_"][i] @ learnt["support_vectors_"][i]
             learnt |= {"coef_": shared / self.mu + own, "coef_shared_": shared / self.mu, "coef_personal_": own}
+        return learnt | {"objective_": np.array(machine.objective or [self._objective(rows, machine.b, learnt)])}
+
+    def _objective(self, rows: Rows, b: FloatArray, learnt: dict[str, Any]) -> float:
+        """C sum of losses + ½ (mu ||w_0||² + sum_t ||v_t||²)."""
         f = self._outputs(rows.X, rows.task, learnt)
-        norm = float(machine.b @ f)  # mu ||w_0||² + sum_t ||v_t||²
-        return learnt | {"objective_": np.array([0.5 * norm + self.C * float(self._primal_loss(f, rows.y).sum())])}
+        return 0.5 * float(b @ f) + self.C * float(self._primal_loss(f, rows.y).sum())
 
     def _kernel_values(self, X: Any, Z: Any) -> FloatArray:
         from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
@@ -111,9 +114,10 @@ def _blocks(n: int) -> Iterator[slice]:
 class RegMTL(_RegMTL):
     """Multi-task support vector machine: every task's model is a common one and an own correction (batch).
 
-    ``min C sum_i [1 - y_i f_i]_+ + (mu/2)||w_0||² + ½ sum_t ||v_t||²`` with f = <w_0 + v_t, phi(x)> for task t: a
-    support vector machine without bias with the kernel ``(1/mu + [s = t]) k(x, z)``, solved by libsvm. Cost: O(n²)
-    memory for the kernel matrix of n rows, and libsvm's time, between O(n²) and O(n³).
+    ``min C sum_i loss(y_i f_i) + (mu/2)||w_0||² + ½ sum_t ||v_t||²`` with f = <w_0 + v_t, phi(x)> for task t: a
+    support vector machine without bias with the kernel ``(1/mu + [s = t]) k(x, z)``, solved by libsvm ("hinge") or by
+    Newton's method on the primal ("squared_hinge"). Cost: O(n²) memory for the kernel matrix of n rows, and time
+    between O(n²) and O(n³).
 
     Parameters
     ----------
@@ -127,21 +131,25 @@ class RegMTL(_RegMTL):
         (such a model cannot be saved).
     gamma : float > 0
         Width of "rbf".
+    loss : {"hinge", "squared_hinge"}
+        [1 - y f]_+, as in the paper, or [1 - y f]_+².
     tol : float > 0
-        libsvm's tolerance on the optimality conditions.
+        libsvm's tolerance on the optimality conditions; Newton's method stops when the objective falls by a smaller
+        share.
     max_iter : int >= 1, or -1
-        Most steps of libsvm; -1: as many as it takes.
+        Most steps of the solver; -1: as many as it takes.
 
     Attributes
     ----------
     support_ : (n_support,) numbers of the training rows with a dual coefficient
-    dual_coef_ : (n_support,) signed coefficients b_i, between 0 and C y_i
+    dual_coef_ : (n_support,) signed coefficients b_i, between 0 and C y_i ("hinge"), or of the sign of y_i
     support_vectors_, support_task_ : their rows, and the positions of their tasks in `tasks_`
     coef_, coef_shared_, coef_personal_ : linear kernel only: (n_tasks, n_features) w_0 + v_t, (n_features,) w_0 and
         (n_tasks, n_features) v_t
     relation_ : (n_tasks, n_tasks) factors of the kernel, 1/mu + [s = t]
-    objective_ : (1,) primal objective at the end (libsvm does not tell it on the way)
-    n_iter_ : steps of libsvm
+    objective_ : primal objective: (n_iter_,) after each of Newton's steps, never rising; (1,) at the end of libsvm's,
+        which does not tell it on the way
+    n_iter_ : steps of the solver
     tasks_, classes_, n_features_in_, feature_names_in_
 
     Raises
@@ -152,7 +160,7 @@ class RegMTL(_RegMTL):
     Warns
     -----
     ConvergenceWarning
-        If libsvm stopped at `max_iter`.
+        If the solver stopped at `max_iter`.
 
     Notes
     -----
@@ -165,6 +173,7 @@ class RegMTL(_RegMTL):
     ----------
     Evgeniou, Pontil. Regularized Multi-Task Learning. KDD 2004: sections 2 and 3.
     Evgeniou, Micchelli, Pontil. Learning Multiple Tasks with Kernel Methods. JMLR 6, 2005.
+    Chapelle. Training a Support Vector Machine in the Primal. Neural Computation 19, 2007: equation (10).
 
     Examples
     --------
@@ -180,21 +189,28 @@ class RegMTL(_RegMTL):
     """
 
     def __init__(
-        self, *, mu: float = 1.0, C: float = 1.0, kernel: Any = "linear", gamma: float = 1.0, tol: float = 1e-4,
-        max_iter: int = -1,
+        self, *, mu: float = 1.0, C: float = 1.0, kernel: Any = "linear", gamma: float = 1.0, loss: str = "hinge",
+        tol: float = 1e-4, max_iter: int = -1,
     ) -> None:  # fmt: skip
         self.mu = mu
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
+        self.loss = loss
         self.tol = tol
         self.max_iter = max_iter
 
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        self._require_choice("loss", ("hinge", "squared_hinge"))
+
     def _machine(self, K: FloatArray, y: FloatArray) -> Machine:
+        if self.loss == "squared_hinge":
+            return squared_hinge(K[:-2, :-2], y, self.C, self.tol, self.max_iter)
         return classification(K, y, np.full(len(y), self.C), self.tol, self.max_iter)
 
     def _primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
-        return np.maximum(0.0, 1.0 - y * f)
+        return np.maximum(0.0, 1.0 - y * f)  # of libsvm
 
 
 class RegMTLRegressor(_RegMTL):
