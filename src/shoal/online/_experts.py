@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.online._mixing import N_INPUTS
+from shoal.online._mixing import TURN
 from shoal.online._scaling import ScaledRow
-from shoal.ops import jit, leaf, leaf_disjoint, leaf_in_order, padded
+from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded
 from shoal.pairs import Pairs, add_pair, find_or_zero, make_room
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -55,8 +55,8 @@ class Work(NamedTuple):
     logits: FloatArray  # (16,) of the nine experts, and of the three own ones leaning on the pooled while young
     chance: FloatArray  # (16,) their sigmoids
     p: FloatArray  # (9,) the experts' forecasts, with the leaning ones
-    z: FloatArray  # (12,) inputs of the second mixing
-    direction: FloatArray  # (12,)
+    z: FloatArray  # (16,) inputs of the second mixing, and zeros
+    direction: FloatArray  # (16,)
     forecast: FloatArray  # (2,) task's mixture, everybody's
     uniform: FloatArray  # (9,)
 
@@ -70,7 +70,7 @@ def workspace(rounds: Rounds) -> Work:
     scaled = ScaledRow(np.zeros(n), np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(2))
     return Work(
         scaled, np.zeros(n, np.int64), np.zeros((4, n)), np.zeros((6, n)),
-        np.zeros(16), np.zeros(16), np.zeros(9), np.zeros(N_INPUTS), np.zeros(N_INPUTS),
+        np.zeros(16), np.zeros(16), np.zeros(9), np.zeros(TURN), np.zeros(TURN),
         np.zeros(2), np.full(9, 1.0 / 9.0),
     )  # fmt: skip
 
@@ -187,7 +187,7 @@ def step_experts(
     _move(n, work.slot, x, (n1, n2, a1, a2, c1, c2), steps[2], steps[3], steps[5], sums[1], sums[3], own)
 
 
-@leaf_in_order
+@leaf_disjoint_in_order
 def _move(
     n: int, place: IntArray, x: FloatArray, slopes: tuple[float, float, float, float, float, float], first: FloatArray,
     second: FloatArray, adagrad: FloatArray, H_: FloatArray, G_: FloatArray, records: FloatArray,

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
-from shoal.ops import leaf, leaf_disjoint
+from shoal.ops import leaf, leaf_disjoint, leaf_in_order
 from shoal.rounds import FloatArray
 
-N_EXPERTS, N_INPUTS = 9, 12  # constants, so that the compiler unrolls the loops
+N_EXPERTS, N_INPUTS = 9, 12
+TURN = 16  # inputs with zeros after them: one turn of a SIMD loop, where the length is not a constant to unroll
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
 SHARE = 0.01  # of the weights that goes back to the prior after every row, so that any expert can come back
 DRIFT = 1e-6  # variance that the regression's weights gain a row, so that it never stops learning
@@ -57,7 +58,7 @@ def mixture(weights: FloatArray, p: FloatArray) -> float:
 def inner(weights: FloatArray, z: FloatArray) -> float:
     """The regression's logit."""
     total = 0.0
-    for i in range(N_INPUTS):
+    for i in range(len(z)):
         total += weights[i] * z[i]
     return total
 
@@ -80,9 +81,9 @@ def gaussian(forecasts: FloatArray, y: float, variance: float) -> None:
         forecasts[e] = math.exp(0.5 * (least - (y - forecasts[e]) ** 2) / variance)
 
 
-@leaf
+@leaf_in_order
 def bayes(weights: FloatArray, likelihood: FloatArray, prior: FloatArray) -> None:
-    """Weight times likelihood, normalised; then a share of the prior."""
+    """Weight times likelihood, normalised; then a share of the prior. In order: else each is divided by the total."""
     total = 0.0
     for e in range(N_EXPERTS):
         weights[e] *= likelihood[e]
@@ -100,15 +101,16 @@ def newton_step(
 
     P <- P + DRIFT I;  w <- w + P z error / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
     """
-    direction[:] = 0.0
-    for i in range(N_INPUTS):  # row by row, not as inner products: P is symmetric, and this way the loop is SIMD
-        covariance[i, i] += DRIFT
-        for j in range(N_INPUTS):
-            direction[j] += covariance[i, j] * z[i]
-    spread = inner(direction, z)
-    scale = 1.0 / (1.0 + curvature * spread)
+    for j in range(len(direction)):  # columns outside, not rows: P is symmetric, and this way the loop is SIMD
+        total = DRIFT * z[j]
+        for i in range(N_INPUTS):
+            total += covariance[i * TURN + j] * z[i]
+        direction[j] = total
+    scale = 1.0 / (1.0 + curvature * inner(direction, z))
+    pull = curvature * scale
+    for j in range(len(direction)):
+        for i in range(N_INPUTS):
+            covariance[i * TURN + j] -= pull * direction[i] * direction[j]
+        weights[j] += direction[j] * error * scale
     for i in range(N_INPUTS):
-        weights[i] += direction[i] * error * scale
-        pull = curvature * scale * direction[i]
-        for j in range(N_INPUTS):
-            covariance[i, j] -= pull * direction[j]
+        covariance[i * (TURN + 1)] += DRIFT

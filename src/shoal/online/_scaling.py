@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.ops import leaf, padded
+from shoal.ops import leaf, leaf_in_order, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 CONSTANT = 0.3
 BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall one
+TOO_SMALL = 1e-300  # sum of squares whose inverse might not be finite: such a feature stays as it is
 SQUARES, ENTRIES, NORMS, L1, ROWS = range(5)  # positions in `sums`
 
 
@@ -59,8 +60,15 @@ def _into_band(n: int, usual: float, x: FloatArray, squares: FloatArray, counts:
     if outside == 0:
         return
     for i in range(n):
-        rms = math.sqrt(squares[i] / counts[i])
-        x[i] *= min(max(rms, low), high) / rms if rms > 0.0 else 1.0
+        inverse = math.sqrt(counts[i] / squares[i])  # of the r.m.s.
+        x[i] *= max(low * inverse, min(high * inverse, 1.0)) if squares[i] > TOO_SMALL else 1.0
+
+
+@leaf_in_order
+def _times(n: int, factor: float, x: FloatArray) -> None:
+    """In order, or the compiler undoes the one division that makes the factor and divides every entry."""
+    for i in range(n):
+        x[i] *= factor
 
 
 @leaf
@@ -92,9 +100,7 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     if shorten:  # not for real targets, which grow with the row
         length = max(norm, length)
     if length > 0.0:
-        factor = 1.0 / length
-        for i in range(padded(n)):
-            x[i] *= factor
+        _times(padded(n), 1.0 / length, x)
     x[0] = CONSTANT
     out.measures[0], out.measures[1] = total, norm
     return n

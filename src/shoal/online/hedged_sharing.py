@@ -30,6 +30,7 @@ from shoal.online._experts import (
 from shoal.online._mixing import (
     LIMIT,
     N_INPUTS,
+    TURN,
     bayes,
     gaussian,
     inner,
@@ -61,8 +62,8 @@ class State(NamedTuple):
     task_rows: IntArray  # (tasks,) rows of each task so far
     task_weights: FloatArray  # (tasks, 9) Bayes weights
     weights: FloatArray  # (9,) Bayes weights of all tasks together
-    regression: FloatArray  # (12,)
-    covariance: FloatArray  # (12, 12)
+    regression: FloatArray  # (16,): 12 and zeros
+    covariance: FloatArray  # (12 * 16,)
     updates: IntArray  # (tasks,)
     clock: IntArray  # (2,) tasks, rounds
 
@@ -224,12 +225,12 @@ class _Hedged(Learner):
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
         room = FIRST_ROOM if self._state is None else len(self._state.own.keys)
-        start = np.zeros(N_INPUTS)
+        start = np.zeros(TURN)
         start[9] = 1.0  # the regression begins as the task's mixture
         return State(
             np.zeros((1 + n_features, NUMBERS)), new_pairs(NUMBERS, n_tasks, room), new_scale(n_features), np.zeros(5),
             np.zeros(n_tasks, np.int64), np.full((n_tasks, 9), 1.0 / 9.0), np.full(9, 1.0 / 9.0),
-            start, np.eye(N_INPUTS), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
+            start, np.eye(N_INPUTS, TURN).ravel(), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
         )  # fmt: skip
 
     def _loops(self) -> tuple[Any, Any]:
