@@ -48,6 +48,8 @@ CHOICES = (
     Entrant("pooled, linear", "PooledTasks", {}, {"mu": MU}),
     Entrant("RegMTL, linear kernel", "RegMTL", {}, {"mu": (0.1, 0.3, 1.0, 3.0), "C": (0.1, 0.2, 0.4)},
             variant_of="RegMTL"),
+    Entrant("RegMTL with the squared hinge loss", "RegMTL", {"kernel": "rbf", "loss": "squared_hinge"},
+            {"gamma": (0.01, 0.03), "mu": (0.3, 1.0, 3.0), "C": (3.0, 10.0)}, variant_of="RegMTL"),
     Entrant("the hinge loss of RegMTL, without sharing", "RegMTL", {"kernel": "rbf", "mu": 1e4},
             {"gamma": (0.01, 0.03), "C": (3.0, 10.0)}, variant_of="SparseSTL"),
     Entrant("SparseMTL, the own vectors counted over all tasks", "SparseMTL", {"tol": 0.0}, OF_BOTH, IN_ALL,
