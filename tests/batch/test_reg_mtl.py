@@ -110,7 +110,7 @@ def test_the_duality_gap_closes(seed: int, mu: float, C: float, sparse: bool) ->
 def test_the_squared_hinge_meets_its_condition(seed: int, mu: float, C: float, sparse: bool) -> None:
     """At the minimum b_i = 2 C y_i [1 - y_i f_i]_+: where the gradient of the loss balances that of the norm."""
     rows = draw(seed, n_rows=40, density=0.7)
-    learner = RegMTL(mu=mu, C=C, kernel="rbf", gamma=0.1, loss="squared_hinge", tol=1e-12)
+    learner = RegMTL(mu=mu, C=C, kernel="rbf", gamma=0.1, loss="squared_hinge")
     learner.fit(rows.sparse if sparse else rows.X, rows.y, rows.task)
     b = np.zeros(len(rows.y))
     b[learner.support_] = learner.dual_coef_

@@ -9,6 +9,8 @@ import numpy as np
 
 from shoal.rounds import FloatArray
 
+ROUNDING = 1e-15  # an objective that falls by less than this share does not fall any more
+
 
 class Machine(NamedTuple):
     """The solution in the dual: f(x) = sum_i b_i K(x_i, x)."""
@@ -58,17 +60,16 @@ def classification(K: FloatArray, y: FloatArray, box: FloatArray, tol: float, ma
     return regression(K, (1.0 + epsilon) * y, box, epsilon, tol, max_iter)
 
 
-def squared_hinge(K: FloatArray, y: FloatArray, C: float, tol: float, max_iter: int) -> Machine:
+def squared_hinge(K: FloatArray, y: FloatArray, C: float, max_iter: int) -> Machine:
     """min F(b) = ½ b'K b + C sum_i [1 - y_i f_i]_+², f = K b, by Newton's method on the primal (Chapelle, 2007, (10)).
 
     Where the rows with a loss are A, the minimum has (K_AA + I/(2C)) b_A = y_A and b = 0 elsewhere. A step goes in that
     direction as far as F falls; F is a parabola between rows that change sides, so where it ends is found exactly. If
-    the whole step leaves A as it is, b is the minimum.
+    the whole step leaves A as it is, b is the minimum: that happens after a few steps.
 
     Parameters
     ----------
     K : (n, n) kernel matrix
-    tol : stop when F falls by less than this share of it
     max_iter : most steps; -1: as many as it takes
     """
     from scipy.linalg import solve
@@ -81,11 +82,12 @@ def squared_hinge(K: FloatArray, y: FloatArray, C: float, tol: float, max_iter: 
             K[np.ix_(inside, inside)] + np.eye(len(inside)) / (2.0 * C), y[inside], assume_a="pos", overwrite_a=True
         )
         direction = target - b
-        step = _exact_step(b, f, direction, K @ direction, y, C)
-        b, f = b + step * direction, f + step * (K @ direction)
+        change = K @ direction
+        there = np.array_equal(inside, np.flatnonzero(y * (f + change) < 1.0))
+        step = 1.0 if there else _exact_step(b, f, direction, change, y, C)
+        b, f = target if there else b + step * direction, f + step * change
         values.append(0.5 * float(b @ f) + C * float((np.maximum(0.0, 1.0 - y * f) ** 2).sum()))
-        unchanged = step == 1.0 and np.array_equal(inside, np.flatnonzero(y * f < 1.0))
-        if unchanged or values[-2] - values[-1] <= tol * values[-1]:
+        if there or values[-2] - values[-1] <= ROUNDING * values[-1]:
             return Machine(b, len(values) - 1, True, tuple(values[1:]))
     return Machine(b, max_iter, False, tuple(values[1:]))
 

@@ -134,8 +134,7 @@ class RegMTL(_RegMTL):
     loss : {"hinge", "squared_hinge"}
         [1 - y f]_+, as in the paper, or [1 - y f]_+².
     tol : float > 0
-        libsvm's tolerance on the optimality conditions; Newton's method stops when the objective falls by a smaller
-        share.
+        libsvm's tolerance on the optimality conditions; Newton's method ends at the minimum.
     max_iter : int >= 1, or -1
         Most steps of the solver; -1: as many as it takes.
 
@@ -206,7 +205,7 @@ class RegMTL(_RegMTL):
 
     def _machine(self, K: FloatArray, y: FloatArray) -> Machine:
         if self.loss == "squared_hinge":
-            return squared_hinge(K[:-2, :-2], y, self.C, self.tol, self.max_iter)
+            return squared_hinge(K[:-2, :-2], y, self.C, self.max_iter)
         return classification(K, y, np.full(len(y), self.C), self.tol, self.max_iter)
 
     def _primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +44,7 @@ class Outcome:
     runs: Runs
     missing: Mapping[str, str]  # data set -> why it is not there
     quick: bool
+    seconds: Mapping[str, float] = field(default_factory=dict)  # of every job, by its key, on one core
 
     def values(self, entrant: str, data: str, metric: Metric) -> FloatArray:
         """The metric in every shuffle, in the paper's unit."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 
 from shoal.papers.outcome import Outcome, Row
-from shoal.papers.text import HEADINGS, cells, remarks
+from shoal.papers.text import HEADINGS, cells, duration, remarks
 from shoal.report.figure import Figure
 
 CLASSES = {"reproduced": "good", "better": "good", "worse": "bad", "failed": "bad"}
@@ -65,7 +65,11 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
     total = sum(counts.values())
     parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     quick = "<p class=warning>This is a quick run, on pieces of the data: its numbers mean nothing.</p>"
-    return f"<p>{total} published numbers: {parts or 'none'}.</p>" + quick * any(outcome.quick for outcome in outcomes)
+    work = {key: seconds for outcome in outcomes for key, seconds in outcome.seconds.items()}  # some tables share runs
+    took = f"{len(work):,} runs, {duration(sum(work.values()))}"
+    return f"<p>{total} published numbers: {parts or 'none'}. {took}.</p>" + quick * any(
+        outcome.quick for outcome in outcomes
+    )
 
 
 def _contents(outcomes: Sequence[Outcome]) -> str:

@@ -78,11 +78,11 @@ def reproduce(
             missing[data.name] = str(error)
     first = tuning_jobs(experiment, ready, quick)
     tuned = run_all(first, jobs, on_progress)
-    final = final_jobs(experiment, ready, quick, tuned)
+    done = run_all(final_jobs(experiment, ready, quick, tuned), jobs, on_progress)
     runs: Runs = {}
-    for job, result in run_all(final, jobs, on_progress):
+    for job, result in done:
         runs.setdefault((job.entrant, job.data), []).append((job.spec, result))
-    return Outcome(experiment, runs, missing, quick)
+    return Outcome(experiment, runs, missing, quick, {job.key: result["wall"] for job, result in [*tuned, *done]})
 
 
 def _used(experiment: Experiment, quick: bool) -> list[Data]:

@@ -52,7 +52,12 @@ def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
     settings = dict.fromkeys((row.data, row.entrant, row.setting) for row in rows if row.setting)
     said += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
     said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
-    return [*said, *outcome.experiment.notes]
+    return [*said, *outcome.experiment.notes, f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"]
+
+
+def duration(seconds: float) -> str:
+    """Of jobs that ran by themselves."""
+    return f"{seconds:.0f} s of one core" if seconds < 100 else f"{seconds / 60:.0f} min of one core"
 
 
 def _tried(outcome: Outcome, row: Row) -> Iterable[str]:
