@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
-from shoal import MultitaskPerceptron, MultitaskRegressor
-from shoal.evaluation import progressive_validate
+from shoal import HedgedSharing, LabelQuery, MultitaskPerceptron, MultitaskRegressor, TraceNorm
+from shoal.evaluation import Periodic, progressive, progressive_validate
 from shoal.rounds import Chunk
 
 N, D = 2_500, 6
@@ -333,3 +333,30 @@ class TestRefusals:
         X[7, 1] = np.nan
         with pytest.raises(ValueError, match="row 7"):
             progressive_validate(MultitaskPerceptron(), [Chunk(X, y, task)])
+
+
+def test_learners_side_by_side_change_nothing(data, monkeypatch):
+    """Threads take turns in any order; each learner has its own rows to answer and its own model."""
+    found = []
+    for rows in (1, 10**9):
+        monkeypatch.setattr(progressive, "THREADS_PAY", rows)
+        monkeypatch.setattr(progressive.os, "cpu_count", lambda: 3)
+        learners = {
+            "hedged": HedgedSharing(),
+            "asks": LabelQuery(MultitaskPerceptron(loss="hinge"), rule="fixed", budget=0.3, random_state=1),
+            "batch": Periodic(TraceNorm(), every=500),
+            "perceptron": MultitaskPerceptron(relation=1.0),
+        }
+        found.append(progressive_validate(learners, in_chunks(*data, 700)))
+    assert {name: scores(e) for name, e in found[0].items()} == {name: scores(e) for name, e in found[1].items()}
+
+
+def test_all_learners_finish_their_rows_before_one_s_error_is_raised(data, monkeypatch):
+    monkeypatch.setattr(progressive, "THREADS_PAY", 1)
+    monkeypatch.setattr(progressive.os, "cpu_count", lambda: 2)
+    narrow, other = MultitaskPerceptron().fit(np.ones((2, 1)), [-1, 1]), MultitaskPerceptron()
+    narrow.widen = None  # breaks when columns are to be added
+    X, y, task = data
+    with pytest.raises(TypeError, match="not callable"):
+        progressive_validate({"narrow": narrow, "other": other}, [(X, y, task)], checkpoints=None)
+    np.testing.assert_array_equal(other.coef_, MultitaskPerceptron().partial_fit(X, y, task).coef_)

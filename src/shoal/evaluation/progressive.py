@@ -5,7 +5,9 @@ One loop serves any number of learners, so that all see the same rows in the sam
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, overload
 
 from shoal.evaluation.metrics import choose
@@ -20,6 +22,7 @@ from shoal.rounds import FloatArray
 from shoal.tasks import TaskIndex
 
 FIRST_CHECKPOINT = 1_000
+THREADS_PAY = 512  # rows of a piece, from which on learners run side by side
 
 Metrics = Sequence[str | Callable[[], Metric]]
 
@@ -142,6 +145,8 @@ class Race:
         self.rows = self.last_checkpoint = 0
         self._labels: Labels | None = None
         self._classes = classes
+        n_threads = min(len(learners), os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def run(self, piece: Piece) -> None:
         """Feed a piece to every learner and score the answers; bad rows are refused before anything is learnt."""
@@ -149,10 +154,18 @@ class Race:
         if self._labels is not None and self._labels.settled:  # the stream's two labels, whatever a round shows
             for runner in self.runners.values():
                 runner.classes = self._labels.classes
-        answers = {name: runner.run(piece) for name, runner in self.runners.items()}
+        answers = self._answers(piece)
         for name, board in self.boards.items():
             board.update(piece.code, truth, answers[name], len(self.tasks))
         self.rows += len(piece.code)
+
+    def _answers(self, piece: Piece) -> dict[str, FloatArray]:
+        """Of every learner, which shares nothing with the others: compiled loops hold no lock, so two cores do two."""
+        if self._threads is None or len(piece.code) < THREADS_PAY:
+            return {name: runner.run(piece) for name, runner in self.runners.items()}
+        futures = {name: self._threads.submit(runner.run, piece) for name, runner in self.runners.items()}
+        wait(futures.values())  # if one refuses the rows, the others are not left in the middle of them
+        return {name: future.result() for name, future in futures.items()}
 
     def _truth(self, piece: Piece) -> FloatArray:
         if self.kind == "regression":
