@@ -1,0 +1,105 @@
+"""How near learning comes to what the memory and the arithmetic of this machine allow.
+
+    python -m benchmarks.roofline
+
+The bytes of an example are its own (12 a non-zero), the weights it reads and, if it is learnt, those it writes; its
+operations are the multiplications and additions of the formulas. Both are counted, not measured. The limits are
+measured in the same run: a loop that copies an array ten times the size of the last cache, and NumPy's product of two
+matrices. Weights of 15 tasks fit in the last cache, so more than the whole
+bandwidth of memory can be seen; a learner that comes near to neither limit waits for single cache lines or divisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from benchmarks.data import NNZ, text_like
+from benchmarks.timing import machine, seconds
+from shoal import OSMTL, HedgedSharing, MultitaskPerceptron, PassiveAggressive
+from shoal.ops import jit
+from shoal.rounds import FloatArray
+
+N_ROWS, N_TASKS = 60_000, 15
+COPIED = 2**26  # numbers, half a GiB
+SIZE = 1_500
+
+
+class Case(NamedTuple):
+    """Bytes and operations of an example with n non-zeros, and those more of one that is learnt."""
+
+    make: Callable[[], Any]
+    bytes: Callable[[int], int]
+    learnt_bytes: Callable[[int], int]
+    flops: Callable[[int], int]
+    learnt_flops: Callable[[int], int]
+
+
+K = N_TASKS
+CASES = {
+    "MultitaskPerceptron": Case(
+        lambda: MultitaskPerceptron(relation=1.0), lambda n: 28 * n, lambda n: 16 * n, lambda n: 4 * n, lambda n: 4 * n
+    ),
+    "MultitaskPerceptron, logistic": Case(
+        lambda: MultitaskPerceptron(relation=1.0, loss="logistic"),
+        lambda n: 28 * n, lambda n: 16 * n, lambda n: 4 * n, lambda n: 4 * n,
+    ),
+    "PassiveAggressive": Case(
+        PassiveAggressive, lambda n: 20 * n, lambda n: 8 * n, lambda n: 4 * n, lambda n: 2 * n
+    ),
+    "OSMTL, rounds of 15": Case(
+        OSMTL, lambda n: 12 * n + 8 * n * K, lambda n: 8 * n * K, lambda n: 2 * n * K, lambda n: 2 * n * K
+    ),
+    "HedgedSharing": Case(  # nine experts: 12 products, some 60 operations for the steps, 16 for the moves a non-zero
+        HedgedSharing, lambda n: (12 + 128 + 16) * n, lambda n: (128 + 16) * n,
+        lambda n: 24 * n, lambda n: (60 + 32) * n + 2_000,
+    ),
+}  # fmt: skip
+
+
+@jit
+def _copy(source: FloatArray, target: FloatArray) -> None:
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+def bandwidth() -> float:
+    """Bytes a second of a copy, read and written."""
+    source, target = np.ones(COPIED), np.ones(COPIED)
+    return 16 * COPIED / seconds(lambda _: _copy(source, target))
+
+
+def arithmetic() -> float:
+    """Operations a second of one core in NumPy's product of two matrices, which is as near to the peak as code gets."""
+    A = np.ones((SIZE, SIZE))
+    with threadpool_limits(1):
+        return 2 * SIZE**3 / seconds(lambda _: A @ A)
+
+
+def main() -> None:
+    """Print the table."""
+    memory, peak = bandwidth(), arithmetic()
+    print(f"Medians of 5. {machine()}")
+    print(f"Copying: {memory / 1e9:.1f} GB/s. One core multiplies and adds {peak / 1e9:.1f} billion times a second.\n")
+    print(f"{'learner':32}{'M rows/s':>9}{'learnt':>8}{'bytes':>8}{'of the memory':>15}{'flops':>8}{'of the peak':>13}")
+    X, y, task = text_like(N_ROWS, N_TASKS)
+    for name, case in CASES.items():
+
+        def ready(make: Callable[[], Any] = case.make) -> Any:
+            return make().add_tasks(range(N_TASKS)).widen(X.shape[1])
+
+        speed = N_ROWS / seconds(lambda model: model.partial_fit(X, y, task), ready)
+        share = ready().partial_fit(X, y, task).n_updates_ / N_ROWS
+        size = case.bytes(NNZ) + share * case.learnt_bytes(NNZ)
+        flops = case.flops(NNZ) + share * case.learnt_flops(NNZ)
+        print(
+            f"{name:32}{speed / 1e6:>9.2f}{share:>8.0%}{size:>8,.0f}{size * speed / memory:>15.0%}"
+            f"{flops:>8,.0f}{flops * speed / peak:>13.0%}"
+        )
+
+
+if __name__ == "__main__":
+    main()
