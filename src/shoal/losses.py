@@ -6,9 +6,12 @@ Scales are scikit-learn's: squared (1/2)(f - y)^2, squared hinge [1 - y f]_+^2.
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from shoal.ops import leaf
+from shoal.ops import largest, leaf
+
+if TYPE_CHECKING:
+    from shoal.rounds import Rounds
 
 PERCEPTRON: Final = 0
 HINGE: Final = 1
@@ -24,6 +27,8 @@ CLASSIFICATION: Final = {
     "logistic": LOGISTIC,
 }
 REGRESSION: Final = {"squared": SQUARED, "epsilon_insensitive": EPSILON_INSENSITIVE}
+
+LARGEST_STEP = 1e140  # of a weight; after 1e9 such steps, the product with a row of 1e150 is a number still
 
 
 @leaf
@@ -47,3 +52,17 @@ def derivative(loss: int, f: float, y: float, epsilon: float) -> float:
         return f - y
     error = f - y
     return 0.0 if abs(error) <= epsilon else math.copysign(1.0, error)
+
+
+@leaf
+def step_along(loss: int, step: float, rounds: Rounds, row: int) -> float:
+    """The factor of x in a gradient step, `step` if all is well.
+
+    Squared losses answer a row of size r by weights of size r f: two rows of 1e150 would make 1e450.
+    """
+    if loss != SQUARED and loss != SQUARED_HINGE:
+        return step
+    size = largest(rounds, row)
+    if abs(step) * size <= LARGEST_STEP:
+        return step
+    return math.copysign(LARGEST_STEP / size, step) if size > 0.0 else 0.0

@@ -142,12 +142,27 @@ def add(rounds: Rounds, row: int, scale: float, w: NDArray[np.float64]) -> None:
 
 
 @leaf
+def row_bounds(rounds: Rounds, row: int) -> tuple[int, int]:
+    """Where the row's values lie."""
+    if rounds.width > 0:
+        return row * rounds.width, (row + 1) * rounds.width
+    return rounds.indptr[row], rounds.indptr[row + 1]
+
+
+@leaf
+def largest(rounds: Rounds, row: int) -> float:
+    """max_j |x_j|."""
+    first, last = row_bounds(rounds, row)
+    most = 0.0
+    for p in range(first, last):
+        most = max(most, abs(rounds.values[p]))
+    return most
+
+
+@leaf
 def squared_norm(rounds: Rounds, row: int) -> float:
     """||x||^2."""
-    if rounds.width > 0:
-        first, last = row * rounds.width, (row + 1) * rounds.width
-    else:
-        first, last = rounds.indptr[row], rounds.indptr[row + 1]
+    first, last = row_bounds(rounds, row)
     total = 0.0
     for p in range(first, last):
         total += rounds.values[p] * rounds.values[p]

@@ -67,6 +67,6 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
             if slope != 0.0:
                 rates_column(settings.factors, rounds.task[row], column)
-                column *= -step * slope
+                column *= losses.step_along(settings.loss, -step * slope, rounds, row)
                 add_to_all(rounds, row, column, state.weights)
                 state.updates[rounds.task[row]] += 1

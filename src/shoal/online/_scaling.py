@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.ops import leaf, leaf_in_order, padded
+from shoal.ops import leaf, leaf_in_order, padded, row_bounds
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 CONSTANT = 0.3
@@ -40,14 +40,6 @@ class ScaledRow(NamedTuple):
 def new_scale(n_features: int) -> Scale:
     """Nothing seen."""
     return Scale(np.zeros(n_features), np.zeros(n_features), np.zeros(5))
-
-
-@leaf
-def row_bounds(rounds: Rounds, row: int) -> tuple[int, int]:
-    """Where the row's values lie."""
-    if rounds.width > 0:
-        return row * rounds.width, (row + 1) * rounds.width
-    return rounds.indptr[row], rounds.indptr[row + 1]
 
 
 @leaf

@@ -111,14 +111,15 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
             if slope == 0.0:
                 continue
+            move = losses.step_along(settings.loss, -step * slope, rounds, row)
             if own > 0.0:
-                own_add(rounds, row, -step * slope, rounds.task[row], state.own)
+                own_add(rounds, row, move, rounds.task[row], state.own)
                 if settings.loss == losses.PERCEPTRON:
                     touch(rounds, row, rounds.task[row], state.own)
                 else:
                     touch_all(rounds.task[row], state.own)
             if shared > 0.0:
-                add(rounds, row, -step * slope, state.shared)
+                add(rounds, row, move, state.shared)
             state.updates[rounds.task[row]] += 1
     return len(rounds.starts) - 1
 
@@ -240,7 +241,8 @@ class MultitaskPerceptron(_Multitask, Classifier):
     -----
     Rates that depend on K use the tasks that exist at the row. An unseen task is answered from the shared
     sum, ``(1 - a)/K s``; under a given graph or matrix, where every task is known, by the mean of all tasks.
-    Mistakes are bounded by Theorem 1: `shoal.theory.perceptron_mistake_bound`.
+    Mistakes are bounded by Theorem 1: `shoal.theory.perceptron_mistake_bound`. Squared losses answer long rows by
+    longer weights; no step of theirs changes a weight by more than 1e140, so that all numbers stay finite.
 
     References
     ----------
@@ -281,7 +283,7 @@ class MultitaskRegressor(_Multitask, Regressor):
     """Gradient steps for real targets, shared through an interaction matrix like `MultitaskPerceptron`'s.
 
     Every example of task i makes ``w_j <- w_j - eta l'(f, y) B[j, i] x / max_k B[k, k]`` for every task j.
-    Cost and answers for unseen tasks as in `MultitaskPerceptron`.
+    Cost, answers for unseen tasks and the bound on a squared loss's step as in `MultitaskPerceptron`.
 
     Parameters
     ----------
