@@ -111,7 +111,11 @@ def _computed(jobs: list[Job], processes: int) -> Iterable[tuple[str, Any]]:
         return map(_compute, jobs)
     tasks = [delayed(_compute)(job) for job in jobs]
     if get_active_backend()[0].supports_return_generator:
-        results: Iterable[tuple[str, Any]] = Parallel(processes, return_as="generator_unordered")(tasks)
+        results: Iterable[tuple[str, Any]] = Parallel(
+            processes,
+            return_as="generator_unordered",
+            batch_size=1,  # else the last long jobs wait for one process
+        )(tasks)
         return results
     # Ray gives results back only when all are done: a few at a time, so that a killed run loses no more than those.
     at_once = 4 * effective_n_jobs(processes)
