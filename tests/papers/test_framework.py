@@ -282,6 +282,19 @@ def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:
         write_page(tmp_path / "no" / "page.html", [outcome])
 
 
+def test_without_published_numbers_there_are_no_columns_for_them(tmp_path: Path) -> None:
+    outcome = reproduce(replace(EXPERIMENT, data=(FEW,), published={}), quick=True)
+    write_page(tmp_path / "page.html", [outcome])
+    page = (tmp_path / "page.html").read_text()
+    assert "<th>ours</th>" in page
+    assert not any(f"<th>{heading}</th>" in page for heading in ("paper", "difference", "verdict"))
+    headings = next(line for line in lines(outcome) if line.startswith("data"))
+    assert headings.split() == ["data", "learner", "ours"]
+    seconds = sum(outcome.seconds.values())
+    assert len(outcome.seconds) > 0 < seconds
+    assert lines(outcome)[-1].endswith("of one core")
+
+
 def test_names_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match=r"no entrant, data set and metric are called \('PA', 'far', 'error'\)"):
         replace(EXPERIMENT, published={("PA", "far", "error"): (1.0, None)})

@@ -61,7 +61,7 @@ BOARD = Experiment(
     ),
     measure=progressive,
     seeds=5,
-    seconds=1800,
+    seconds=780,
     tuning=Tuning(progressive, "auc", +1, budget=10),
     champion="HedgedSharing",
     figure=pictures.beside,

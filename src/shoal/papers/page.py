@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 
 from shoal.papers.outcome import Outcome, Row
-from shoal.papers.text import HEADINGS, cells, duration, remarks
+from shoal.papers.text import HEADINGS, duration, remarks, table
 from shoal.report.figure import Figure
 
 CLASSES = {"reproduced": "good", "better": "good", "worse": "bad", "failed": "bad"}
@@ -98,13 +98,15 @@ def _section(outcome: Outcome) -> str:
 def _table(rows: list[Row]) -> str:
     if not rows:
         return ""
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in HEADINGS)
+    headings, *lines = table(rows)
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
     body = []
-    for row in rows:
-        *values, verdict = cells(row)
-        plain = "".join(f"<td>{escape(value)}</td>" for value in values)
-        title = f' title="{escape(row.why)}"' if row.why else ""
-        body.append(f'<tr>{plain}<td class="{CLASSES.get(verdict, "plain")}"{title}>{escape(verdict)}</td></tr>')
+    for row, line in zip(rows, lines, strict=True):
+        plain = [f"<td>{escape(value)}</td>" for value in line]
+        if headings == HEADINGS:
+            title = f' title="{escape(row.why)}"' if row.why else ""
+            plain[-1] = f'<td class="{CLASSES.get(row.verdict, "plain")}"{title}>{escape(row.verdict)}</td>'
+        body.append(f"<tr>{''.join(plain)}</tr>")
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
 
 

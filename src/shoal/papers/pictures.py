@@ -14,6 +14,7 @@ from shoal.report.style import COLOURS, INK, QUIET, data, panel_title
 from shoal.rounds import FloatArray
 
 WIDTH, HEIGHT = 300, 220
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, when the colours have all been used
 
 
 def beside(outcome: Outcome, n_metrics: int = 1) -> Figure | None:
@@ -37,8 +38,11 @@ def beside(outcome: Outcome, n_metrics: int = 1) -> Figure | None:
         _beside(panel[0], [r for r in records if r["panel"] == panel], names, panel[1])
         for panel in dict.fromkeys(r["panel"] for r in records)
     ]
-    caption = "Dots are ours, rings the paper's, lines their deviations over shuffles."
-    return Figure(_name(outcome), f"{metrics[0].title}: ours beside the paper's", caption, _grid(panels))
+    title, caption = metrics[0].title, "Dots are means over shuffles, lines their deviations."
+    if outcome.experiment.published:
+        title = f"{title}: ours beside the paper's"
+        caption = "Dots are ours, rings the paper's, lines their deviations over shuffles."
+    return Figure(_name(outcome), title, caption, _grid(panels))
 
 
 def _beside(title: str, records: list[dict[str, Any]], names: Sequence[str], axis: str) -> Any:
@@ -89,15 +93,18 @@ def _curves(
 def _lines(
     panel: str, records: Sequence[Mapping[str, Any]], names: Sequence[str], axis: alt.X, y_title: str, *, points: bool
 ) -> Any:
-    colours = (*COLOURS, INK, "#56b4e9", "#e69f00", "#8c564b", "#17becf", "#7f7f7f")
+    colours = (*COLOURS, INK)
     scale = alt.Scale(domain=list(names), range=[colours[i % len(colours)] for i in range(len(names))])
+    dashes = alt.Scale(domain=list(names), range=[DASHES[i // len(colours)] for i in range(len(names))])
+    legend = alt.Legend(title=None, symbolType="stroke", symbolSize=300, symbolStrokeWidth=2)
     return (
         alt.Chart(data(records))
         .mark_line(point=points, strokeWidth=2)
         .encode(
             x=axis,
             y=alt.Y("value:Q", title=y_title, scale=alt.Scale(zero=False)),
-            color=alt.Color("name:N", scale=scale, legend=alt.Legend(title=None, symbolType="stroke")),
+            color=alt.Color("name:N", scale=scale, legend=legend),
+            strokeDash=alt.StrokeDash("name:N", scale=dashes, legend=legend),
         )
         .properties(width=WIDTH, height=HEIGHT, title=panel_title(panel))
     )

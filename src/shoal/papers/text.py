@@ -9,6 +9,7 @@ from shoal.papers.outcome import Outcome, Row
 from shoal.papers.ranks import Ranking, rankings
 
 HEADINGS = ("data", "learner", "", "paper", "ours", "difference", "verdict")
+OURS = (0, 1, 2, 4)  # the columns there are where nothing is published
 
 
 def lines(outcome: Outcome) -> list[str]:
@@ -18,9 +19,17 @@ def lines(outcome: Outcome) -> list[str]:
     said = [f"{experiment.id}: {experiment.title}", f"{experiment.source}; protocol: {experiment.protocol}"]
     if outcome.quick:
         said.append("A QUICK RUN on pieces of the data: it shows that everything runs, its numbers mean nothing.")
-    said += ["", *_aligned([HEADINGS, *(cells(row) for row in rows)]), ""]
+    said += ["", *_aligned(table(rows)), ""]
     said += [f"- {sentence}" for sentence in remarks(outcome, rows)]
     return said
+
+
+def table(rows: list[Row]) -> list[tuple[str, ...]]:
+    """Headings and lines; without the paper's columns if they are all empty."""
+    lines_ = [HEADINGS, *(cells(row) for row in rows)]
+    if any(row.paper is not None or row.verdict for row in rows):
+        return lines_
+    return [tuple(line[i] for i in OURS) for line in lines_]
 
 
 def cells(row: Row) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ QUERIES = Experiment(
     ),
     measure=asked,
     seeds=5,
-    seconds=900,
+    seconds=180,
     shuffles=False,
     figure=_draw_asked,
     notes=(
@@ -146,7 +146,7 @@ TIMES = Experiment(
     metrics=(Metric("seconds", "time (s)", 0, ".2f"), Metric("error", "error %", -1, ".2f")),
     measure=asked,
     seeds=3,
-    seconds=120,
+    seconds=51,
     shuffles=False,
     figure=_draw_times,
 )  # fmt: skip
