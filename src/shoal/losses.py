@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from shoal.ops import largest, leaf
+from shoal.ops import largest, leaf, leaf_apart
 
 if TYPE_CHECKING:
     from shoal.rounds import Rounds
@@ -60,8 +60,11 @@ def step_along(loss: int, step: float, rounds: Rounds, row: int) -> float:
 
     Squared losses answer a row of size r by weights of size r f: two rows of 1e150 would make 1e450.
     """
-    if loss != SQUARED and loss != SQUARED_HINGE:
-        return step
+    return _within_numbers(step, rounds, row) if loss in (SQUARED, SQUARED_HINGE) else step
+
+
+@leaf_apart
+def _within_numbers(step: float, rounds: Rounds, row: int) -> float:
     size = largest(rounds, row)
     if abs(step) * size <= LARGEST_STEP:
         return step
