@@ -261,3 +261,18 @@ def test_baselines_do_not_share_and_share_all() -> None:
 def test_bad_hyper_parameters(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MultitaskPerceptron(**options).partial_fit([[1.0]], [1])
+
+
+def test_pairwise_over_rounds_is_foml() -> None:
+    """Spec 6.5, second reading: fixed weights R = (I + 11^T)/(K+1); a mistake of k moves all tasks."""
+    stream = draw(8, K=K, protocol="all")
+    learner = MultitaskPerceptron(relation="pairwise").add_tasks(range(K))
+    learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    W, R = np.zeros((K, stream.X.shape[1])), (np.eye(K) + 1) / (K + 1)
+    for rows in stream.rows_of_rounds:
+        for i in rows:
+            k = stream.task[i]
+            if (W[k] @ stream.X[i] >= 0) != (stream.y[i] > 0):
+                W += np.outer(R[:, k], stream.y[i] * stream.X[i])
+    assert_close(learner.coef_, W)
+    assert_close(learner.relation_, R)

@@ -241,7 +241,9 @@ class MultitaskPerceptron(_Multitask, Classifier):
     -----
     Rates that depend on K use the tasks that exist at the row. An unseen task is answered from the shared
     sum, ``(1 - a)/K s``; under a given graph or matrix, where every task is known, by the mean of all tasks.
-    Mistakes are bounded by Theorem 1: `shoal.theory.perceptron_mistake_bound`. Squared losses answer long rows by
+    Mistakes are bounded by Theorem 1: `shoal.theory.perceptron_mistake_bound`. Over rounds of all tasks "pairwise" is
+    the papers' FOML, read as fixed weights with which a task's mistake moves all (for the other reading, in which a
+    task that errs moves by all rows of the round, see `OSMTL`). Squared losses answer long rows by
     longer weights; no step of theirs changes a weight by more than 1e140, so that all numbers stay finite.
 
     References
