@@ -87,7 +87,7 @@ def test_where_coordinate_descent_stalls_the_interior_point_method_does_not() ->
     w, n_iter = weighted_hinge(X, y, c, mu)
     assert n_iter < 40
     assert residual(X, y, c, mu, w) < 1e-4
-    stalled, _, converged = _hinge._by_liblinear(X, y, c, mu)
+    (stalled, _, _), converged = _hinge._by_liblinear(X, y, c, mu)
     assert not converged
     assert objective(X, y, c, mu, w) < objective(X, y, c, mu, stalled)
 

@@ -22,11 +22,16 @@ def test_the_default_is_the_papers_model(mu: float | None) -> None:
     settings = {} if mu is None else {"mu": mu}
     mu = mu or 1e-3
     alone, pooled = (kind(**settings).fit(rows.X, rows.y, rows.task) for kind in (IndependentTasks, PooledTasks))
-    parts = [(alone.coef_[k], alone.objective_[k], rows.task == k) for k in range(5)]
-    for w, objective, own in [*parts, (pooled.coef_[0], pooled.objective_[0], rows.task >= 0)]:
+    ends = []
+    parts = [(alone.coef_[k], rows.task == k) for k in range(5)]
+    for w, own in [*parts, (pooled.coef_[0], rows.task >= 0)]:
         X, y = rows.X[own], rows.y[own]
-        assert objective == pytest.approx(0.5 * mu * w @ w + twin.mean_hinge(X, y, w), rel=1e-12)
+        ends.append(0.5 * mu * w @ w + twin.mean_hinge(X, y, w))
         assert residual(X, y, np.full(len(y), 1 / len(y)), mu, w) < 1e-4
+    assert alone.objective_[-1] == pytest.approx(sum(ends[:5]), rel=1e-12)
+    assert pooled.objective_[-1] == pytest.approx(ends[5], rel=1e-12)
+    assert len(alone.objective_) == max(alone.n_iter_) > 1
+    assert len(pooled.objective_) == pooled.n_iter_ > 1
     assert (pooled.coef_ == pooled.coef_[0]).all()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from shoal.batch._base import BatchLearner
-from shoal.batch._hinge import weighted_hinge
+from shoal.batch._hinge import Fit, fit_weighted_hinge
 from shoal.rounds import FloatArray
 
 
@@ -27,11 +27,9 @@ class AroundEstimator(BatchLearner):
     def _classifies(self) -> bool:
         return self.estimator is None or is_classifier(self.estimator)
 
-    def _fit_linear(self, X: Any, y: FloatArray) -> tuple[FloatArray, int, float]:
-        """Weights, iterations and objective of the papers' linear model."""
-        w, n_iter = weighted_hinge(X, y, np.full(len(y), 1.0 / len(y)), self.mu)
-        hinge = np.maximum(0.0, 1.0 - y * (X @ w))
-        return w, n_iter, 0.5 * self.mu * float(w @ w) + float(hinge.mean())
+    def _fit_linear(self, X: Any, y: FloatArray) -> Fit:
+        """The papers' linear model."""
+        return fit_weighted_hinge(X, y, np.full(len(y), 1.0 / len(y)), self.mu)
 
     def _fit_clone(self, X: Any, y: FloatArray) -> Any:
         """A copy of the estimator; many refuse rows of one label, for which the answer is that label."""

@@ -52,20 +52,23 @@ class Solution(NamedTuple):
     w: FloatArray
     gap: float
     n_iter: int
+    objective: tuple[float, ...]  # after each step, or at the start if it took none
 
 
 def solve(Z: FloatArray, c: FloatArray, mu: float, tol: float, max_iter: int) -> Solution:
     """Steps until the relative gap is at most `tol`, or does not shrink any more."""
     if Z.shape[1] > Z.shape[0]:  # the best w is a combination of the rows
         basis, triangle = qr(Z.T)
-        w, gap, n_iter = solve(triangle.T, c, mu, tol, max_iter)
-        return Solution(basis @ w, gap, n_iter)
+        found = solve(triangle.T, c, mu, tol, max_iter)
+        return found._replace(w=basis @ found.w)
     at = _start(Z, c, mu)
-    best, best_at = Solution(at.w, math.inf, 0), 0
+    best, best_at, objective = Solution(at.w, math.inf, 0, ()), 0, []
     for n_iter in range(max_iter + 1):
-        gap = _gap(at, Z, c, mu)
+        primal, dual = _values(at, Z, c, mu)
+        objective.append(primal)
+        gap = (primal - dual) / primal
         if gap < best.gap:
-            best, best_at = Solution(at.w, gap, n_iter), n_iter
+            best, best_at = Solution(at.w, gap, n_iter, tuple(objective[1:] or objective)), n_iter
         if best.gap <= tol or (best.gap < ROUGH and n_iter - best_at >= PATIENCE):
             break
         at = _step(at, Z, mu)
@@ -80,12 +83,11 @@ def _start(Z: FloatArray, c: FloatArray, mu: float) -> Point:
     return Point(w, 0.5 * c, 0.5 * c, np.maximum(error, 0.0) + spread, np.maximum(-error, 0.0) + spread)
 
 
-def _gap(at: Point, Z: FloatArray, c: FloatArray, mu: float) -> float:
-    """(primal - dual)/primal."""
+def _values(at: Point, Z: FloatArray, c: FloatArray, mu: float) -> tuple[float, float]:
+    """The primal and the dual objective."""
     primal = 0.5 * mu * float(at.w @ at.w) + float(c @ np.maximum(0.0, 1.0 - Z @ at.w))
     pull = Z.T @ at.a
-    dual = float(at.a.sum()) - 0.5 * float(pull @ pull) / mu
-    return (primal - dual) / primal
+    return primal, float(at.a.sum()) - 0.5 * float(pull @ pull) / mu
 
 
 def _step(at: Point, Z: FloatArray, mu: float) -> Point:

@@ -33,7 +33,8 @@ class IndependentTasks(AroundEstimator):
     ----------
     coef_ : (n_tasks, n_features) weights of the default model
     n_iter_ : (n_tasks,) iterations of the default model's solver
-    objective_ : (n_tasks,) objective of the default model at the end
+    objective_ : (longest n_iter_,) sum of the tasks' objectives after each iteration of the default model's solver; of
+        a task that has ended, its last (many features are left to liblinear, which tells only the end)
     estimators_ : list of fitted clones in the order of `tasks_`, where `estimator` is given
     tasks_, classes_, n_features_in_, feature_names_in_
 
@@ -77,8 +78,10 @@ class IndependentTasks(AroundEstimator):
         parts = [(rows.X[own], rows.y[own]) for own in rows.of_tasks()]
         if self.estimator is not None:
             return {"estimators_": [self._fit_clone(*part) for part in parts]}
-        coef, n_iter, objective = zip(*(self._fit_linear(*part) for part in parts), strict=True)
-        return {"coef_": np.array(coef), "n_iter_": np.array(n_iter), "objective_": np.array(objective)}
+        coef, n_iter, paths = zip(*(self._fit_linear(*part) for part in parts), strict=True)
+        longest = max(map(len, paths))
+        objective = np.sum([[*path, *path[-1:] * (longest - len(path))] for path in paths], axis=0)
+        return {"coef_": np.array(coef), "n_iter_": np.array(n_iter), "objective_": objective}
 
     def _decide(self, X: Any, task: IntArray) -> FloatArray:
         if self.estimator is None:

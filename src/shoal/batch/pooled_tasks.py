@@ -31,7 +31,8 @@ class PooledTasks(AroundEstimator):
     ----------
     coef_ : (n_tasks, n_features) weights of the default model, the same for every task
     n_iter_ : iterations of the default model's solver
-    objective_ : (1,) objective of the default model at the end
+    objective_ : (n_iter_,) objective of the default model after each iteration; (1,) at the end where there are many
+        features and liblinear, which does not tell it on the way, is used
     estimator_ : the fitted clone, where `estimator` is given
     tasks_, classes_, n_features_in_, feature_names_in_
 
@@ -75,7 +76,7 @@ class PooledTasks(AroundEstimator):
         if self.estimator is not None:
             return {"estimator_": self._fit_clone(rows.X, rows.y)}
         w, n_iter, objective = self._fit_linear(rows.X, rows.y)
-        return {"coef_": np.tile(w, (rows.n_tasks, 1)), "n_iter_": n_iter, "objective_": np.array([objective])}
+        return {"coef_": np.tile(w, (rows.n_tasks, 1)), "n_iter_": n_iter, "objective_": np.array(objective)}
 
     def _decide(self, X: Any, task: IntArray) -> FloatArray:
         if self.estimator is None:
