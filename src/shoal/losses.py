@@ -65,6 +65,7 @@ def step_along(loss: int, step: float, rounds: Rounds, row: int) -> float:
 
 @leaf_apart
 def _within_numbers(step: float, rounds: Rounds, row: int) -> float:
+    """The step, or the one that changes the weight of the row's largest value by `LARGEST_STEP`."""
     size = largest(rounds, row)
     if abs(step) * size <= LARGEST_STEP:
         return step

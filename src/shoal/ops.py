@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numba
 import numpy as np
 from numba.core.compiler import Compiler
+from numba.cpython.unsafe.numbers import trailing_zeros
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from shoal.rounds import Rounds
+    from shoal.rounds import IndexArray, Rounds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -96,25 +97,25 @@ def call(function: Any, rounds: Rounds, settings: Any, state: Any, decisions: ND
 
 @leaf
 def row_bounds(rounds: Rounds, row: int) -> tuple[int, int]:
-    """Where the row's values lie."""
+    """Where the row's values lie. Loops run over slices: positions in them cannot wrap around, which saves a test."""
     if rounds.width > 0:
         return row * rounds.width, (row + 1) * rounds.width
     return rounds.indptr[row], rounds.indptr[row + 1]
 
 
 @leaf
-def _dot_dense(values: NDArray[np.float64], first: int, last: int, w: NDArray[np.float64]) -> float:
-    x, total = values[first:last], 0.0  # positions in a slice cannot wrap around: here too no test, so SIMD, 4 x faster
+def _dot_dense(x: NDArray[np.float64], w: NDArray[np.float64]) -> float:
+    total = 0.0
     for j in range(len(x)):
         total += x[j] * w[j]
     return total
 
 
 @leaf_in_order
-def _dot_sparse(rounds: Rounds, first: int, last: int, w: NDArray[np.float64]) -> float:
+def _dot_sparse(columns: IndexArray, x: NDArray[np.float64], w: NDArray[np.float64]) -> float:
     total = 0.0
-    for p in range(first, last):
-        total += rounds.values[p] * w[np.uint32(rounds.indices[p])]  # unsigned: no wrap-around to test for
+    for i in range(len(x)):
+        total += x[i] * w[np.uint32(columns[i])]  # unsigned: no wrap-around to test for
     return total
 
 
@@ -122,31 +123,36 @@ def _dot_sparse(rounds: Rounds, first: int, last: int, w: NDArray[np.float64]) -
 def dot(rounds: Rounds, row: int, w: NDArray[np.float64]) -> float:
     """<w, x>."""
     if rounds.width > 0:
-        return _dot_dense(rounds.values, row * rounds.width, (row + 1) * rounds.width, w)
-    return _dot_sparse(rounds, rounds.indptr[row], rounds.indptr[row + 1], w)
+        return _dot_dense(rounds.values[row * rounds.width : (row + 1) * rounds.width], w)
+    first, last = rounds.indptr[row], rounds.indptr[row + 1]
+    return _dot_sparse(rounds.indices[first:last], rounds.values[first:last], w)
 
 
 @leaf_in_order
 def dot_two(rounds: Rounds, row: int, u: NDArray[np.float64], w: NDArray[np.float64]) -> tuple[float, float]:
     """<u, x> and <w, x> in one pass over a sparse row."""
     first, second = 0.0, 0.0
-    for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
-        j, v = np.uint32(rounds.indices[p]), rounds.values[p]
-        first += v * u[j]
-        second += v * w[j]
+    a, b = rounds.indptr[row], rounds.indptr[row + 1]
+    columns, x = rounds.indices[a:b], rounds.values[a:b]
+    for i in range(len(x)):
+        j = np.uint32(columns[i])
+        first += x[i] * u[j]
+        second += x[i] * w[j]
     return first, second
 
 
 @leaf
 def add(rounds: Rounds, row: int, scale: float, w: NDArray[np.float64]) -> None:
     """w <- w + scale x."""
+    first, last = row_bounds(rounds, row)
+    x = rounds.values[first:last]
     if rounds.width > 0:
-        x = rounds.values[row * rounds.width : (row + 1) * rounds.width]
         for j in range(len(x)):
             w[j] += scale * x[j]
     else:
-        for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
-            w[np.uint32(rounds.indices[p])] += scale * rounds.values[p]
+        columns = rounds.indices[first:last]
+        for i in range(len(x)):
+            w[np.uint32(columns[i])] += scale * x[i]
 
 
 @leaf
@@ -167,6 +173,12 @@ def squared_norm(rounds: Rounds, row: int) -> float:
     for i in range(len(x)):
         total += x[i] * x[i]
     return total
+
+
+@leaf
+def lowest_bit(bits: np.uint64) -> np.uint64:
+    """Which is the lowest bit that is set; one must be."""
+    return np.uint64(trailing_zeros(bits))  # type: ignore[call-arg]  # mypy sees the function before it is decorated
 
 
 TASKS, ROUNDS = 0, 1  # positions in a state's clock: tasks that exist, rounds learnt
@@ -194,13 +206,12 @@ def padded(n: int) -> int:
 @leaf_in_order
 def dot_all(rounds: Rounds, row: int, weights: NDArray[np.float64], out: NDArray[np.float64]) -> None:
     """out[k] <- <w_k, x> for all tasks k, the columns of `weights` (features, padded tasks)."""
-    dense = rounds.width > 0
-    start = row * rounds.width if dense else rounds.indptr[row]
-    n = rounds.width if dense else rounds.indptr[row + 1] - start
+    first, last = row_bounds(rounds, row)
+    x, dense = rounds.values[first:last], rounds.width > 0
+    columns = rounds.indices if dense else rounds.indices[first:last]
     out[:] = 0.0
-    for p in range(n):
-        w = weights[np.uint32(p if dense else rounds.indices[start + p])]
-        v = rounds.values[start + p]
+    for i in range(len(x)):
+        w, v = weights[np.uint32(i if dense else columns[i])], x[i]
         for k in range(len(w)):
             out[k] += v * w[k]
 
@@ -208,11 +219,10 @@ def dot_all(rounds: Rounds, row: int, weights: NDArray[np.float64], out: NDArray
 @leaf_in_order
 def add_to_all(rounds: Rounds, row: int, scales: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
     """w_k <- w_k + scales[k] x for all tasks k."""
-    dense = rounds.width > 0
-    start = row * rounds.width if dense else rounds.indptr[row]
-    n = rounds.width if dense else rounds.indptr[row + 1] - start
-    for p in range(n):
-        w = weights[np.uint32(p if dense else rounds.indices[start + p])]
-        v = rounds.values[start + p]
+    first, last = row_bounds(rounds, row)
+    x, dense = rounds.values[first:last], rounds.width > 0
+    columns = rounds.indices if dense else rounds.indices[first:last]
+    for i in range(len(x)):
+        w, v = weights[np.uint32(i if dense else columns[i])], x[i]
         for k in range(len(w)):
             w[k] += scales[k] * v

@@ -34,7 +34,7 @@ def residual(X: np.ndarray, y: np.ndarray, c: np.ndarray, mu: float, w: np.ndarr
 def test_equals_the_twin(seed: int, mu: float) -> None:
     rows = draw(seed, n_rows=40)
     c = np.random.default_rng(seed).random(len(rows.y)) / len(rows.y)
-    w, _ = weighted_hinge(rows.X, rows.y, c, mu)
+    w = weighted_hinge(rows.X, rows.y, c, mu).w
     expected = twin.weighted_svm(rows.X, rows.y, c, mu)
     assert_close(w, expected, 1e-3)
     assert objective(rows.X, rows.y, c, mu, w) <= objective(rows.X, rows.y, c, mu, expected) * (1 + 1e-6)
@@ -44,7 +44,7 @@ def test_equals_the_twin(seed: int, mu: float) -> None:
 def test_first_order_conditions(seed: int, mu: float, sparse: bool) -> None:
     rows = draw(seed, n_rows=30, density=0.7)
     c = np.random.default_rng(seed).random(len(rows.y)) / len(rows.y)
-    w, _ = weighted_hinge(rows.sparse if sparse else rows.X, rows.y, c, mu)
+    w = weighted_hinge(rows.sparse if sparse else rows.X, rows.y, c, mu).w
     assert residual(rows.X, rows.y, c, mu, w) < 1e-4
 
 
@@ -52,7 +52,7 @@ def test_first_order_conditions(seed: int, mu: float, sparse: bool) -> None:
 def test_no_perturbation_is_better(seed: int, size: float) -> None:
     rows, rng = draw(3, n_rows=60), np.random.default_rng(seed)
     c = np.full(len(rows.y), 1 / len(rows.y))
-    w, _ = weighted_hinge(rows.X, rows.y, c, 1e-2)
+    w = weighted_hinge(rows.X, rows.y, c, 1e-2).w
     other = w + size * rng.normal(size=len(w))
     best = objective(rows.X, rows.y, c, 1e-2, w)
     assert objective(rows.X, rows.y, c, 1e-2, other) >= best * (1 - 1e-6)
@@ -69,9 +69,9 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_both_solvers_agree(d: int, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = draw(0, n_rows=60, d=d)
     X, c = rows.sparse if sparse else rows.X, np.random.default_rng(0).random(len(rows.y)) / len(rows.y)
-    w, _ = weighted_hinge(X, rows.y, c, 0.1)
+    w = weighted_hinge(X, rows.y, c, 0.1).w
     monkeypatch.setattr(_hinge, "SMALL", 0)
-    by_liblinear, _ = weighted_hinge(X, rows.y, c, 0.1)
+    by_liblinear = weighted_hinge(X, rows.y, c, 0.1).w
     assert (by_liblinear != w).any()
     assert_close(by_liblinear, w, 1e-3)
 
@@ -84,7 +84,7 @@ def stalling() -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
 
 def test_where_coordinate_descent_stalls_the_interior_point_method_does_not() -> None:
     X, y, c, mu = stalling()
-    w, n_iter = weighted_hinge(X, y, c, mu)
+    w, n_iter, _ = weighted_hinge(X, y, c, mu)
     assert n_iter < 40
     assert residual(X, y, c, mu, w) < 1e-4
     (stalled, _, _), converged = _hinge._by_liblinear(X, y, c, mu)
@@ -124,15 +124,15 @@ def test_one_label_one_row_and_rows_without_weight(sparse: bool) -> None:
     X = rows.sparse if sparse else rows.X
     c = np.full(len(rows.y), 0.05)
     ones = np.ones(len(rows.y))
-    assert residual(rows.X, ones, c, 0.1, weighted_hinge(X, ones, c, 0.1)[0]) < 1e-4
-    assert_close(weighted_hinge(X, -ones, c, 0.1)[0], -weighted_hinge(X, ones, c, 0.1)[0], 1e-4)
+    assert residual(rows.X, ones, c, 0.1, weighted_hinge(X, ones, c, 0.1).w) < 1e-4
+    assert_close(weighted_hinge(X, -ones, c, 0.1).w, -weighted_hinge(X, ones, c, 0.1).w, 1e-4)
     x = rows.X[0]  # one row: w = a y x / mu with a = min(c, mu / ||x||²)
     for mu in (0.01, 10.0):
         expected = -min(c[0], mu / (x @ x)) * x / mu
-        assert_close(weighted_hinge(X[:1], -ones[:1], c[:1], mu)[0], expected, 1e-6)
+        assert_close(weighted_hinge(X[:1], -ones[:1], c[:1], mu).w, expected, 1e-6)
     without = np.where(np.arange(len(c)) < 10, 0.0, c)
-    expected = weighted_hinge(X[10:], rows.y[10:], c[10:], 0.1)[0]
-    np.testing.assert_array_equal(weighted_hinge(X, rows.y, without, 0.1)[0], expected)
+    expected = weighted_hinge(X[10:], rows.y[10:], c[10:], 0.1).w
+    np.testing.assert_array_equal(weighted_hinge(X, rows.y, without, 0.1).w, expected)
 
 
 def test_mean_hinge_by_task() -> None:
@@ -147,4 +147,4 @@ def test_mean_hinge_by_task() -> None:
 def test_one_label_by_liblinear(sparse: bool) -> None:
     rows = draw(0, n_rows=20)
     X, c, ones = rows.sparse if sparse else rows.X, np.full(len(rows.y), 0.05), np.ones(len(rows.y))
-    assert residual(rows.X, ones, c, 1.0, weighted_hinge(X, ones, c, 1.0)[0]) < 1e-4
+    assert residual(rows.X, ones, c, 1.0, weighted_hinge(X, ones, c, 1.0).w) < 1e-4

@@ -36,7 +36,7 @@ def test_both_steps_have_nothing_left_to_do(M: int, seed: int) -> None:
         assert len(members)
         uniform = np.full(len(members), 1 / len(members))
         np.testing.assert_array_equal(
-            learner.hypotheses_[c], weighted_hinge(rows.X[members], rows.y[members], uniform, 1e-3)[0]
+            learner.hypotheses_[c], weighted_hinge(rows.X[members], rows.y[members], uniform, 1e-3).w
         )
     np.testing.assert_array_equal(learner.coef_, learner.hypotheses_[learner.assignment_])
 
@@ -96,5 +96,5 @@ def test_stopping_early_leaves_models_of_the_clusters() -> None:
     for c in set(learner.assignment_):
         members = np.flatnonzero(learner.assignment_[rows.task] == c)
         uniform = np.full(len(members), 1 / len(members))
-        w = weighted_hinge(rows.X[members], rows.y[members], uniform, 1e-3)[0]
+        w = weighted_hinge(rows.X[members], rows.y[members], uniform, 1e-3).w
         np.testing.assert_array_equal(learner.hypotheses_[c], w)

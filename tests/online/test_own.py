@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from tests.streams import draw
 
 from shoal import MultitaskPerceptron, PassiveAggressive, load
-from shoal.online import _own
+from shoal.online import _own, multitask_perceptron
 
 LEARNERS = {
     "pairwise": MultitaskPerceptron,
@@ -16,7 +16,18 @@ LEARNERS = {
     "independent": lambda: MultitaskPerceptron(relation="independent"),
     "passive": PassiveAggressive,
 }
-wide = pytest.fixture(lambda monkeypatch: monkeypatch.setattr(_own, "DENSE_MOST", 0))
+
+
+def allow_dense(monkeypatch, first, most):
+    """So many weights are dense from the start, and at most."""
+    for kind in (_own.OwnWeights, multitask_perceptron._Multitask):
+        monkeypatch.setattr(kind, "_most_dense", lambda self: first)
+    monkeypatch.setattr(_own, "DENSE_MOST", most)
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    allow_dense(monkeypatch, 0, 0)
 
 
 def stream_of(seed, protocol="one", d=40):
@@ -30,7 +41,7 @@ def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
     stream = stream_of(1, protocol)
     dense = LEARNERS[name]()
     expected = dense.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    monkeypatch.setattr(_own, "DENSE_MOST", 0)
+    allow_dense(monkeypatch, 0, 0)
     learner = LEARNERS[name]()
     np.testing.assert_array_equal(
         learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds), expected
@@ -52,13 +63,26 @@ def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
 def test_dense_rows_become_pairs_while_learning(name, monkeypatch):
     stream = stream_of(2)
     weights = []
-    for most in (_own.DENSE_MOST, 5 * 40):
+    for most in (2**28, 5 * 40):
         learner = LEARNERS[name]().partial_fit(stream.X[:200], stream.y[:200], stream.task[:200])
-        monkeypatch.setattr(_own, "DENSE_MOST", most)
+        allow_dense(monkeypatch, most, most)
         learner.add_tasks(["new", "newer"]).partial_fit(stream.X[200:], stream.y[200:], stream.task[200:])
         assert learner._in_pairs() == (most == 5 * 40)
         weights.append(learner.coef_)
     np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_pairs_become_dense_rows_when_most_of_them_occur(name, monkeypatch):
+    """While learning, when they need more room; not by a bit does that change what is learnt."""
+    stream = stream_of(6, d=300)
+    expected = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
+    allow_dense(monkeypatch, 0, 2**28)
+    learner = LEARNERS[name]().partial_fit(stream.X[:3], stream.y[:3], stream.task[:3])
+    assert learner._in_pairs()
+    learner.partial_fit(stream.X[3:], stream.y[3:], stream.task[3:])
+    assert not learner._in_pairs()
+    np.testing.assert_array_equal(learner.coef_, expected.coef_)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

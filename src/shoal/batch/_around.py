@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 
 from shoal.batch._base import BatchLearner
-from shoal.batch._hinge import Fit, fit_weighted_hinge
+from shoal.batch._hinge import Fit, weighted_hinge
 from shoal.rounds import FloatArray
 
 
@@ -29,7 +29,7 @@ class AroundEstimator(BatchLearner):
 
     def _fit_linear(self, X: Any, y: FloatArray) -> Fit:
         """The papers' linear model."""
-        return fit_weighted_hinge(X, y, np.full(len(y), 1.0 / len(y)), self.mu)
+        return weighted_hinge(X, y, np.full(len(y), 1.0 / len(y)), self.mu)
 
     def _fit_clone(self, X: Any, y: FloatArray) -> Any:
         """A copy of the estimator; many refuse rows of one label, for which the answer is that label."""

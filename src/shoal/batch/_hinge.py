@@ -28,13 +28,8 @@ class Fit(NamedTuple):
     objective: tuple[float, ...]
 
 
-def weighted_hinge(X: Any, y: FloatArray, weight: FloatArray, mu: float) -> tuple[FloatArray, int]:
-    """The minimiser w of (mu/2)||w||² + sum_i weight_i [1 - y_i w.x_i]_+ and the number of iterations."""
-    return fit_weighted_hinge(X, y, weight, mu)[:2]
-
-
-def fit_weighted_hinge(X: Any, y: FloatArray, weight: FloatArray, mu: float) -> Fit:
-    """`weighted_hinge` with the objective on the way.
+def weighted_hinge(X: Any, y: FloatArray, weight: FloatArray, mu: float) -> Fit:
+    """Minimise (mu/2)||w||² + sum_i weight_i [1 - y_i w.x_i]_+ over w.
 
     Parameters
     ----------

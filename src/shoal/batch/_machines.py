@@ -84,7 +84,7 @@ def squared_hinge(K: FloatArray, y: FloatArray, C: float, max_iter: int) -> Mach
         direction = target - b
         change = K @ direction
         there = np.array_equal(inside, np.flatnonzero(y * (f + change) < 1.0))
-        step = 1.0 if there else _exact_step(b, f, direction, change, y, C)
+        step = 1.0 if there else _exact_step(f, direction, change, y, C)
         b, f = target if there else b + step * direction, f + step * change
         values.append(0.5 * float(b @ f) + C * float((np.maximum(0.0, 1.0 - y * f) ** 2).sum()))
         if there or values[-2] - values[-1] <= ROUNDING * values[-1]:
@@ -92,7 +92,7 @@ def squared_hinge(K: FloatArray, y: FloatArray, C: float, max_iter: int) -> Mach
     return Machine(b, max_iter, False, tuple(values[1:]))
 
 
-def _exact_step(b: FloatArray, f: FloatArray, d: FloatArray, Kd: FloatArray, y: FloatArray, C: float) -> float:
+def _exact_step(f: FloatArray, d: FloatArray, Kd: FloatArray, y: FloatArray, C: float) -> float:
     """The t >= 0 at which the slope of F(b + t d) is zero: it grows from piece to piece."""
     margins, speed = 1.0 - y * f, -y * Kd  # losses [margins + t speed]_+²
     with np.errstate(divide="ignore", invalid="ignore"):

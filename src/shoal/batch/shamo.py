@@ -144,7 +144,7 @@ class SHAMO(LinearBatchLearner):
             members = np.flatnonzero(assignment[rows.task] == c)
             if len(members) and ((assignment == c) != (before == c)).any():
                 uniform = np.full(len(members), 1.0 / len(members))
-                H[c] = weighted_hinge(rows.X[members], rows.y[members], uniform, self.mu)[0]
+                H[c] = weighted_hinge(rows.X[members], rows.y[members], uniform, self.mu).w
 
 
 def _fill_empty(assignment: IntArray, M: int, random: Any) -> None:

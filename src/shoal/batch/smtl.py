@@ -120,7 +120,7 @@ class SMTL(LinearBatchLearner):
         while change > self.tol and len(objective) < self.max_iter:
             R = self._relation(P)
             weights = R[:, rows.task] / counts[rows.task]  # of row i in the problem of task k
-            W = np.array([weighted_hinge(rows.X, rows.y, weight, self.mu)[0] for weight in weights])
+            W = np.array([weighted_hinge(rows.X, rows.y, weight, self.mu).w for weight in weights])
             L = mean_hinge_by_task(rows.y[:, None] * (rows.X @ W.T), rows.task, K).T  # L[k, j] = L_j(w_k)
             P = self._attend(L, P)
             objective.append(self._objective(W, P, L))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from typing import Any, overload
 
 from shoal.evaluation.metrics import choose
@@ -108,20 +109,20 @@ def progressive_validate(
     """
     named = learners if isinstance(learners, Mapping) else {"": learners}
     _check(named, window, delay, checkpoints)
-    race = Race(named, metrics, window, delay, classes)
-    simultaneous = any(runner.simultaneous for runner in race.runners.values())
-    pieces = whole_rounds(as_chunks(stream, race.names), race.tasks, simultaneous=simultaneous)
-    for piece, at_checkpoint in cut_at(pieces, lambda rows: _next_checkpoint(rows, checkpoints)):
-        race.run(piece)
-        if at_checkpoint:
+    with closing(Race(named, metrics, window, delay, classes)) as race:
+        simultaneous = any(runner.simultaneous for runner in race.runners.values())
+        pieces = whole_rounds(as_chunks(stream, race.names), race.tasks, simultaneous=simultaneous)
+        for piece, at_checkpoint in cut_at(pieces, lambda rows: _next_checkpoint(rows, checkpoints)):
+            race.run(piece)
+            if at_checkpoint:
+                _report(race, named is learners, on_checkpoint)
+            if on_rows is not None:
+                on_rows(race.rows)
+        if race.rows == 0:
+            raise ValueError("the stream has no rows")
+        if race.rows != race.last_checkpoint:
             _report(race, named is learners, on_checkpoint)
-        if on_rows is not None:
-            on_rows(race.rows)
-    if race.rows == 0:
-        raise ValueError("the stream has no rows")
-    if race.rows != race.last_checkpoint:
-        _report(race, named is learners, on_checkpoint)
-    evaluations = race.finish()
+        evaluations = race.finish()
     return evaluations if named is learners else evaluations[""]
 
 
@@ -186,6 +187,11 @@ class Race:
             self._latest[name] = total, windowed
         self.last_checkpoint = self.rows
         return {name: points[-1] for name, points in self.history.items()}
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._threads is not None:
+            self._threads.shutdown()
 
     def finish(self) -> dict[str, Evaluation]:
         """The evaluations; labels still on their way are learnt first."""

@@ -1,7 +1,8 @@
-"""The weights a task holds for itself: a dense row each, or a table of pairs where there are too many to be dense.
+"""The weights a task holds for itself: a dense row each, or a table of pairs where few of many ever differ from zero.
 
-Dense rows are faster; tables hold what has occurred, so 100,000 users times 10^7 hashed features fit. The sums run
-in the same order, so which of the two it is changes no bit of a model of sparse rows.
+Dense rows are faster while caches hold them, or once most weights are in use; tables hold what has occurred, so
+100,000 users times 10^7 hashed features fit, and no memory is fetched for what has not. The sums run in the same
+order, so which of the two it is changes no bit of a model of sparse rows.
 
 A learner that errs rarely leaves most weights at zero; those of many tasks fill no cache, but a bit a weight does,
 which says where to look at all.
@@ -15,24 +16,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.learner import Learner
-from shoal.ops import add, dot, leaf, leaf_in_order
+from shoal.ops import add, dot, leaf, leaf_in_order, lowest_bit, row_bounds
 from shoal.pairs import (
     FIRST_ROOM,
     Pairs,
     add_pair,
     compact,
+    find,
     find_or_zero,
     has_room,
+    hint,
     make_room,
     new_pairs,
+    put,
     roomier,
     size_for,
     task_records,
+    too_full,
     without_task,
 )
-from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.rounds import FloatArray, IndexArray, IntArray, Rounds
 
-DENSE_MOST = 2**28  # weights; 2 GiB, of which only pages that are written count
+DENSE_MOST = 2**28  # weights; 2 GiB
+DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learnt from: caches hold what is read
+MOST_FIRST_ROOM = 2**22  # slots of the first arena, which take no memory before they are used
+FILLED = 8  # pairs that are more than one in so many of all are better dense: they would take as much memory
+WORD = 64  # bits
+U = np.uint64
+
+
+class Row(NamedTuple):
+    """A row of features; if it is dense, its columns are 0, 1, 2, ..."""
+
+    dense: bool
+    columns: IndexArray
+    x: FloatArray
 
 
 class Own(NamedTuple):
@@ -80,8 +98,9 @@ def touch(rounds: Rounds, row: int, task: int, own: Own) -> None:
     if rounds.width > 0:
         bits[0] = 1
         return
-    for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
-        j = np.uint32(rounds.indices[p])
+    columns = rounds.indices[rounds.indptr[row] : rounds.indptr[row + 1]]
+    for i in range(len(columns)):
+        j = np.uint32(columns[i])
         bits[1 + (j >> np.uint32(6))] |= np.uint64(1) << np.uint64(j & np.uint32(63))
 
 
@@ -97,55 +116,96 @@ def dot_two_touched(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray
     """<v_task, x> and <w, x>; of v only what was touched is fetched. The others read v[0]: a branch costs more."""
     first, second = 0.0, 0.0
     v, bits = own.dense[task], own.touched[task]
-    for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
-        j, x = np.uint32(rounds.indices[p]), rounds.values[p]
+    start, end = rounds.indptr[row], rounds.indptr[row + 1]
+    columns, x = rounds.indices[start:end], rounds.values[start:end]
+    for i in range(len(x)):
+        j = np.uint32(columns[i])
         bit = (bits[np.uint32(1) + (j >> np.uint32(6))] >> np.uint64(j & np.uint32(63))) & np.uint64(1)
         fetched = v[np.uint32(bit) * j]
-        first += x * (fetched if bit != 0 else 0.0)
-        second += x * w[j]
+        first += x[i] * (fetched if bit != 0 else 0.0)
+        second += x[i] * w[j]
     return first, second
 
 
+@leaf
+def _column(row: Row, i: int | np.uint64) -> np.uint32:
+    return np.uint32(i if row.dense else row.columns[i])
+
+
+@leaf
+def _hints(row: Row, first: int, last: int, task: int, pairs: Pairs) -> np.uint64:
+    """Bit i: the pair of entry first + i may occur. Going from bit to bit costs no branch for each entry."""
+    start, size, bits = U(pairs.start[task]), U(pairs.size[task]), U(0)
+    for i in range(U(first), U(last)):
+        bits |= hint(pairs, start, size, _column(row, i)) << (i - U(first))
+    return bits
+
+
 @leaf_in_order
-def _dot_pairs(rounds: Rounds, row: int, task: int, pairs: Pairs) -> float:
-    total = 0.0
-    if rounds.width > 0:
-        for j in range(rounds.width):
-            total += rounds.values[row * rounds.width + j] * pairs.records[find_or_zero(pairs, task, j), 0]
-    else:
-        for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
-            total += rounds.values[p] * pairs.records[find_or_zero(pairs, task, rounds.indices[p]), 0]
+def _dot_pairs(row: Row, task: int, pairs: Pairs) -> float:
+    start, size, total = U(pairs.start[task]), U(pairs.size[task]), 0.0
+    for first in range(0, len(row.x), WORD):
+        bits = _hints(row, first, min(first + WORD, len(row.x)), task, pairs)
+        while bits != U(0):
+            i = U(first) + lowest_bit(bits)
+            bits &= bits - U(1)
+            slot = find(
+                pairs.keys, start, size, _column(row, i)
+            )  # of a pair that is not there: zero, as all that is free
+            total += row.x[i] * pairs.records[slot, 0]
     return total
+
+
+@leaf
+def _add_pairs(row: Row, scale: float, task: int, pairs: Pairs) -> None:
+    """There is room. A pair without a hint is new, so nothing needs to be compared."""
+    start, size = U(pairs.start[task]), U(pairs.size[task])
+    for first in range(0, len(row.x), WORD):
+        last = min(first + WORD, len(row.x))
+        bits = _hints(row, first, last, task, pairs)
+        others = ~bits & (~U(0) >> U(WORD - last + first))
+        while bits != U(0):
+            i = U(first) + lowest_bit(bits)
+            bits &= bits - U(1)
+            pairs.records[add_pair(pairs, task, _column(row, i)), 0] += scale * row.x[i]
+        while others != U(0):
+            i = U(first) + lowest_bit(others)
+            others &= others - U(1)
+            pairs.records[put(pairs, start, size, _column(row, i)), 0] = scale * row.x[i]
+            pairs.filled[task] += 1
+
+
+@leaf
+def _missing(row: Row, task: int, pairs: Pairs) -> int:
+    """How many of the pairs do not occur yet."""
+    missing = 0
+    for i in range(U(0), U(len(row.x))):
+        missing += int(find_or_zero(pairs, task, _column(row, i)) == len(pairs.keys))
+    return missing
 
 
 @leaf
 def own_dot(rounds: Rounds, row: int, task: int, own: Own) -> float:
     """<v_task, x>."""
-    return _dot_pairs(rounds, row, task, own.pairs) if is_wide(own) else dot(rounds, row, own.dense[task])
-
-
-@leaf
-def _add_pairs(rounds: Rounds, row: int, scale: float, task: int, pairs: Pairs) -> None:
-    dense = rounds.width > 0
-    start = row * rounds.width if dense else rounds.indptr[row]
-    n = rounds.width if dense else rounds.indptr[row + 1] - start
-    missing = 0
-    for p in range(n):
-        missing += int(find_or_zero(pairs, task, p if dense else rounds.indices[start + p]) == len(pairs.keys))
-    if missing > 0:
-        make_room(pairs, task, missing)
-    for p in range(n):
-        slot = add_pair(pairs, task, p if dense else rounds.indices[start + p])
-        pairs.records[slot, 0] += scale * rounds.values[start + p]
+    if not is_wide(own):
+        return dot(rounds, row, own.dense[task])
+    if own.pairs.size[task] == 0:
+        return 0.0
+    first, last = row_bounds(rounds, row)
+    return _dot_pairs(Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last]), task, own.pairs)
 
 
 @leaf
 def own_add(rounds: Rounds, row: int, scale: float, task: int, own: Own) -> None:
     """v_task <- v_task + scale x."""
-    if is_wide(own):
-        _add_pairs(rounds, row, scale, task, own.pairs)
-    else:
+    if not is_wide(own):
         add(rounds, row, scale, own.dense[task])
+        return
+    first, last = row_bounds(rounds, row)
+    x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
+    if too_full(own.pairs.filled[task] + last - first, own.pairs.size[task]):
+        make_room(own.pairs, task, _missing(x, task, own.pairs))
+    _add_pairs(x, scale, task, own.pairs)
 
 
 def as_matrix(own: Own, n_tasks: int, n_features: int) -> FloatArray:
@@ -153,6 +213,22 @@ def as_matrix(own: Own, n_tasks: int, n_features: int) -> FloatArray:
     if not is_wide(own):
         return own.dense[:n_tasks, :n_features].copy()
     return np.array([task_records(own.pairs, k, n_features)[:, 0] for k in range(n_tasks)]).reshape(n_tasks, n_features)
+
+
+def as_dense(own: Own, n_features: int, *, bits: bool) -> Own:
+    """Pairs as dense rows; which of the weights were touched is not known any more."""
+    n_tasks = len(own.pairs.start)
+    dense = new_own(n_tasks, n_features, bits=bits)
+    dense.dense[...] = as_matrix(own, n_tasks, n_features)
+    dense.touched[:, :1] = 1
+    return dense
+
+
+def pairs_pay(dense: FloatArray, wanted: int) -> bool:
+    """Shall dense rows of several tasks that have to grow to so many weights rather become pairs?"""
+    if len(dense) < 2 or dense.size == 0:
+        return False
+    return bool(wanted > DENSE_MOST or FILLED * np.count_nonzero(dense) < wanted)
 
 
 @leaf
@@ -177,12 +253,17 @@ class OwnWeights(Learner):
 
     _with_bits = False  # of the weights touched
 
+    def _most_dense(self) -> int:
+        """So many weights are dense from the start; fewer where few rows are learnt from."""
+        return DENSE_MOST
+
     def _new_own(self, n_tasks: int, n_features: int) -> Own:
         """As the present ones are; at first by their number."""
-        own = getattr(self._state, "own", None)  # given relations have none
+        own, wanted = getattr(self._state, "own", None), n_tasks * n_features  # given relations have none
         if own is not None:
-            return new_own(n_tasks, n_features, room=len(own.pairs.keys), bits=self._with_bits)
-        room = FIRST_ROOM if n_tasks * n_features > DENSE_MOST else 0
+            room = len(own.pairs.keys)
+        else:
+            room = min(max(wanted // FILLED, FIRST_ROOM), MOST_FIRST_ROOM) if wanted > self._most_dense() else 0
         return new_own(n_tasks, n_features, room=room, bits=self._with_bits)
 
     def _in_pairs(self) -> bool:
@@ -190,25 +271,27 @@ class OwnWeights(Learner):
         return own is not None and bool(is_wide(own))
 
     def _enlarge(self, n_tasks: int, n_features: int) -> None:
-        own = getattr(self._state, "own", None)
-        if own is not None and len(own.dense) > 1 and own.dense.size > 0 and n_tasks * n_features > DENSE_MOST:
+        own, wanted = getattr(self._state, "own", None), n_tasks * n_features
+        if own is not None and wanted > self._most_dense() and pairs_pay(own.dense, wanted):
             self._state = self._state._replace(own=as_pairs(own))
         super()._enlarge(n_tasks, n_features)
 
     def _more_room(self) -> None:
-        own = self._state.own
-        self._state = self._state._replace(own=own._replace(pairs=roomier(own.pairs)))
+        own, (n_tasks, n_features) = self._state.own, self._capacity
+        if n_tasks * n_features <= min(DENSE_MOST, FILLED * int(own.pairs.filled.sum())):
+            own = as_dense(own, n_features, bits=self._with_bits)
+        else:
+            own = own._replace(pairs=roomier(own.pairs))
+        self._state = self._state._replace(own=own)
 
     def _trimmed(self) -> Any:
         trimmed, n_tasks, n_features = super()._trimmed(), len(self.tasks_), self.n_features_in_
         if not self._in_pairs():
             return trimmed
-        if n_tasks * n_features <= DENSE_MOST:  # spare room alone made it outgrow dense rows
-            dense = new_own(n_tasks, n_features, bits=self._with_bits)
-            dense.dense[...] = as_matrix(self._state.own, n_tasks, n_features)
-            dense.touched[:, :1] = 1
-            return trimmed._replace(own=dense)
-        return trimmed._replace(own=trimmed.own._replace(pairs=compact(self._state.own.pairs, n_tasks)))
+        own = self._state.own._replace(pairs=compact(self._state.own.pairs, n_tasks))
+        if n_tasks * n_features <= self._most_dense():  # spare room alone made it outgrow dense rows
+            own = as_dense(own, n_features, bits=self._with_bits)
+        return trimmed._replace(own=own)
 
     def _leave(self, state: Any, k: int, n_tasks: int) -> None:
         if self._in_pairs():

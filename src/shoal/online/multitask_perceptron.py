@@ -18,6 +18,8 @@ from shoal import losses, relations
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online import _interaction
 from shoal.online._own import (
+    DENSE_FIRST,
+    DENSE_MOST,
     Own,
     OwnWeights,
     as_matrix,
@@ -134,6 +136,9 @@ class _Multitask(OwnWeights):
     epsilon = 0.0
     _losses: dict[str, int]
     _with_bits = True
+
+    def _most_dense(self) -> int:
+        return DENSE_FIRST if self.loss == "perceptron" else DENSE_MOST
 
     def _settings(self) -> Any:
         if self.loss not in self._losses:
