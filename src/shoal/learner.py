@@ -45,6 +45,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     simultaneous: ClassVar[bool] = False  # the protocol that `rounds=None` stands for
 
+    dtype: Any = "float64"  # what weights are stored in; some learners have it as a hyper-parameter
     _state: Any = None
     _tasks: TaskIndex | None = None
     _columns: Columns = Columns()
@@ -92,6 +93,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def baselines(self) -> dict[str, Learner]:
         """The same learner without sharing ("independent") and with one model for all ("pooled")."""
         raise NotImplementedError
+
+    def _weights_type(self) -> np.dtype[Any]:
+        """`dtype`, checked."""
+        kinds: list[np.dtype[Any]] = [np.dtype(np.float64), np.dtype(np.float32)]
+        for kind in kinds:
+            if self.dtype in (kind.name, kind.type, kind):
+                return kind
+        raise ValueError(f"dtype must be 'float64' or 'float32', got {self.dtype!r}")
 
     # ---- array verbs -------------------------------------------------------------------------------------
 
@@ -241,6 +250,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         small, large = self._allocate(1, 1), self._allocate(1 + LANES, 1)
         state = self._allocate(*self._capacity)
         for old, new, a, b in zip(*map(leaves, (self._state, state, small, large)), strict=True):
+            if new is old:
+                continue
             kept = old
             for axis in range(old.ndim):
                 if a.shape[axis] != b.shape[axis]:
@@ -333,7 +344,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         state = self._allocate(n_tasks, n_features)
         if self._state is not None:
             for old, new in zip(leaves(self._state), leaves(state), strict=True):
-                new[tuple(slice(n) for n in old.shape)] = old
+                if new is not old:
+                    new[tuple(slice(n) for n in old.shape)] = old
         self._state, self._capacity = state, (n_tasks, n_features)
 
     def _hyper_parameters(self) -> tuple[Any, ...]:
@@ -347,13 +359,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         known = self._settings_read is not None and len(self._settings_from) == len(values)
         if known and all(map(is_, values, self._settings_from)):
             return self._settings_read
+        self._weights_type()
         settings = self._settings()
         if self._state is not None:
             fits = self._allocate(*self._capacity)
-            same = type(fits) is type(self._state) and [a.shape for a in leaves(fits)] == [
-                a.shape for a in leaves(self._state)
-            ]
-            if not same:
+            shapes, wanted = ([(a.shape, a.dtype) for a in leaves(state)] for state in (self._state, fits))
+            if type(fits) is not type(self._state) or shapes != wanted:
                 raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
             if self._initial_tasks() and self._initial_tasks() != self.tasks_:
                 raise ValueError("the new relation names other tasks or another order: it can only change before fit")
@@ -363,11 +374,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
         """Learn (0) or decide (1); a loop that may have to stop and ask for room returns how many rounds it did."""
         settings = self._current()
-        done = call(self._code[loop], rounds, settings, self._state, decisions)
+        done = call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)
         while loop == 0 and done is not None and 0 <= done < len(rounds.starts) - 1:
             self._more_room()
             rounds = rounds._replace(starts=rounds.starts[done:])
-            done = call(self._code[loop], rounds, settings, self._state, decisions)
+            done = call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)
         return done
 
     def _keep(self, settings: Any) -> None:

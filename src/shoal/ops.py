@@ -78,17 +78,20 @@ def _compile(function: F, fastmath: set[str], *, counting: bool, inlined: bool =
 
 
 @cache
-def _machine_code(function: Any, settings: Hashable, state: Hashable) -> dict[str, Any]:
+def _machine_code(function: Any, settings: Hashable, state: Hashable, dtype: Hashable) -> dict[str, Any]:
     return {}
 
 
-def call(function: Any, rounds: Rounds, settings: Any, state: Any, decisions: NDArray[np.float64]) -> Any:
+def call(
+    function: Any, rounds: Rounds, settings: Any, state: Any, decisions: NDArray[np.float64], dtype: Hashable
+) -> Any:
     """function(rounds, settings, state, decisions) without numba's type dispatch: 1 us a call instead of 5.
 
-    The kinds of named tuple fix the types of what they hold, so the compiled code is found by them alone.
+    The kinds of named tuple, and what the weights are stored in, fix the types of all that they hold, so the compiled
+    code is found by them alone.
     """
     kinds: tuple[Any, Any] = (type(settings), type(state))
-    found = _machine_code(function, *kinds)
+    found = _machine_code(function, *kinds, dtype)
     if not found:
         types = tuple(map(numba.typeof, (rounds, settings, state, decisions)))
         found["entry"] = function.compile(types)

@@ -11,7 +11,7 @@ a look at the table, wrongly only where two blocks of features share a home.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,11 +38,17 @@ class Pairs(NamedTuple):
     spare: IntArray  # (32,) 1 + where a blank piece of 2^i slots starts, whose first key is that of the next; or 0
 
 
-def new_pairs(n_numbers: int, n_tasks: int, room: int = FIRST_ROOM) -> Pairs:
+def new_pairs(n_numbers: int, n_tasks: int, room: int = FIRST_ROOM, dtype: Any = np.float64) -> Pairs:
     """Empty tables."""
     start, size, filled = np.zeros((3, n_tasks), np.int64)
-    keys, records, hints = np.zeros(room, np.int32), np.zeros((room + 1, n_numbers)), np.zeros(room, np.uint8)
+    keys, records, hints = np.zeros(room, np.int32), np.zeros((room + 1, n_numbers), dtype), np.zeros(room, np.uint8)
     return Pairs(keys, records, hints, start, size, filled, np.zeros(1, np.int64), np.zeros(32, np.int64))
+
+
+def for_tasks(pairs: Pairs, n_tasks: int) -> Pairs:
+    """The same arena for another number of tasks, whose tables are still to be told."""
+    start, size, filled = np.zeros((3, n_tasks), np.int64)
+    return pairs._replace(start=start, size=size, filled=filled)
 
 
 @leaf
@@ -199,7 +205,7 @@ def _copy(old: Pairs, new: Pairs, n_tasks: int) -> None:
 
 def roomier(pairs: Pairs) -> Pairs:
     """The same pairs in an arena twice as large."""
-    new = new_pairs(pairs.records.shape[1], len(pairs.start), 2 * len(pairs.keys))
+    new = new_pairs(pairs.records.shape[1], len(pairs.start), 2 * len(pairs.keys), pairs.records.dtype)
     _copy(pairs, new, len(pairs.start))
     return new
 
@@ -207,7 +213,7 @@ def roomier(pairs: Pairs) -> Pairs:
 def compact(pairs: Pairs, n_tasks: int) -> Pairs:
     """The same pairs of the first tasks in no more room than they need."""
     room = sum(size_for(int(n)) for n in pairs.filled[:n_tasks] if n > 0)
-    new = new_pairs(pairs.records.shape[1], n_tasks, max(room, FIRST_ROOM))
+    new = new_pairs(pairs.records.shape[1], n_tasks, max(room, FIRST_ROOM), pairs.records.dtype)
     _copy(pairs, new, n_tasks)
     return new
 

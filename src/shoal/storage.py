@@ -26,6 +26,8 @@ def to_json(value: Any, arrays: Arrays, name: str) -> Any:
     """A value as JSON that `from_json` turns back exactly; arrays go to `arrays` under `name`."""
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
+        value = np.dtype(value).name
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -24,6 +24,7 @@ from shoal.pairs import (
     compact,
     find,
     find_or_zero,
+    for_tasks,
     has_room,
     hint,
     make_room,
@@ -62,11 +63,11 @@ class Own(NamedTuple):
     # is not 0, or there are no words, all may.
 
 
-def new_own(n_tasks: int, n_features: int, *, room: int = 0, bits: bool = False) -> Own:
+def new_own(n_tasks: int, n_features: int, dtype: Any, *, room: int = 0, bits: bool = False) -> Own:
     """Zero weights: dense, with `bits` of those touched if wanted, or with `room` in pairs."""
     n = 0 if room else n_features
     return Own(
-        np.zeros((n_tasks, n)), new_pairs(1, n_tasks, room),
+        np.zeros((n_tasks, n), dtype), new_pairs(1, n_tasks, room, dtype),
         np.zeros((n_tasks, 2 + n // 64 if bits and n > 0 else 0), np.uint64),
     )  # fmt: skip
 
@@ -211,14 +212,14 @@ def own_add(rounds: Rounds, row: int, scale: float, task: int, own: Own) -> None
 def as_matrix(own: Own, n_tasks: int, n_features: int) -> FloatArray:
     """(n_tasks, n_features) as a dense array."""
     if not is_wide(own):
-        return own.dense[:n_tasks, :n_features].copy()
+        return own.dense[:n_tasks, :n_features].astype(np.float64)
     return np.array([task_records(own.pairs, k, n_features)[:, 0] for k in range(n_tasks)]).reshape(n_tasks, n_features)
 
 
 def as_dense(own: Own, n_features: int, *, bits: bool) -> Own:
     """Pairs as dense rows; which of the weights were touched is not known any more."""
     n_tasks = len(own.pairs.start)
-    dense = new_own(n_tasks, n_features, bits=bits)
+    dense = new_own(n_tasks, n_features, own.pairs.records.dtype, bits=bits)
     dense.dense[...] = as_matrix(own, n_tasks, n_features)
     dense.touched[:, :1] = 1
     return dense
@@ -243,7 +244,7 @@ def _fill(dense: FloatArray, counts: IntArray, pairs: Pairs) -> None:
 def as_pairs(own: Own) -> Own:
     """Dense rows as pairs."""
     counts = np.count_nonzero(own.dense, axis=1)
-    wide = new_own(len(counts), 0, room=max(FIRST_ROOM, sum(int(size_for(int(n))) for n in counts)))
+    wide = new_own(len(counts), 0, own.dense.dtype, room=max(FIRST_ROOM, sum(int(size_for(int(n))) for n in counts)))
     _fill(own.dense, counts, wide.pairs)
     return wide
 
@@ -259,12 +260,13 @@ class OwnWeights(Learner):
 
     def _new_own(self, n_tasks: int, n_features: int) -> Own:
         """As the present ones are; at first by their number."""
-        own, wanted = getattr(self._state, "own", None), n_tasks * n_features  # given relations have none
-        if own is not None:
-            room = len(own.pairs.keys)
-        else:
+        own, wanted, dtype = getattr(self._state, "own", None), n_tasks * n_features, self._weights_type()
+        if own is None or dtype != own.dense.dtype:
             room = min(max(wanted // FILLED, FIRST_ROOM), MOST_FIRST_ROOM) if wanted > self._most_dense() else 0
-        return new_own(n_tasks, n_features, room=room, bits=self._with_bits)
+            return new_own(n_tasks, n_features, dtype, room=room, bits=self._with_bits)
+        if is_wide(own):
+            return Own(np.zeros((n_tasks, 0), dtype), for_tasks(own.pairs, n_tasks), np.zeros((n_tasks, 0), np.uint64))
+        return new_own(n_tasks, n_features, dtype, bits=self._with_bits)
 
     def _in_pairs(self) -> bool:
         own = getattr(self._state, "own", None)

@@ -222,7 +222,14 @@ class SupportLearner(Related):
             if loop == 0:
                 self._prepare(piece)
             kernel = self._evaluated(settings.kernel, piece)
-            call(self._code[loop], piece, settings._replace(kernel=kernel), self._state, decisions[first:last])
+            call(
+                self._code[loop],
+                piece,
+                settings._replace(kernel=kernel),
+                self._state,
+                decisions[first:last],
+                self.dtype,
+            )
 
     def _pieces(self, loop: int, rounds: Rounds) -> Iterator[tuple[int, int]]:
         """First and last row of each call; rounds stay whole.

@@ -45,7 +45,7 @@ from shoal.online._mixing import (
 from shoal.online._scaling import L1, ROWS, Scale, learn_scale, new_scale, scaled_row
 from shoal.online.multitask_perceptron import MultitaskPerceptron, MultitaskRegressor
 from shoal.ops import jit, leaf, open_round
-from shoal.pairs import FIRST_ROOM, Pairs, compact, has_room, new_pairs, roomier, task_records, without_task
+from shoal.pairs import Pairs, compact, for_tasks, has_room, new_pairs, roomier, task_records, without_task
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 COUNT, MEAN, SCATTER, LARGEST, ERRORS = range(5)  # positions in `targets`
@@ -224,11 +224,15 @@ class _Hedged(Learner):
     """What the two forms share."""
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
-        room = FIRST_ROOM if self._state is None else len(self._state.own.keys)
+        dtype, own = self._weights_type(), getattr(self._state, "own", None)
+        if own is not None and own.records.dtype == dtype:
+            pairs = for_tasks(own, n_tasks)
+        else:
+            pairs = new_pairs(NUMBERS, n_tasks, dtype=dtype)
         start = np.zeros(TURN)
         start[9] = 1.0  # the regression begins as the task's mixture
         return State(
-            np.zeros((1 + n_features, NUMBERS)), new_pairs(NUMBERS, n_tasks, room), new_scale(n_features), np.zeros(5),
+            np.zeros((1 + n_features, NUMBERS), dtype), pairs, new_scale(n_features), np.zeros(5),
             np.zeros(n_tasks, np.int64), np.full((n_tasks, 9), 1.0 / 9.0), np.full(9, 1.0 / 9.0),
             start, np.eye(N_INPUTS, TURN).ravel(), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
         )  # fmt: skip
@@ -288,6 +292,11 @@ class HedgedSharing(_Hedged, Classifier):
     Cost O(non-zeros) an example whatever the number of tasks; memory a record of 8 numbers per feature and per
     (task, feature) pair that has occurred.
 
+    Parameters
+    ----------
+    dtype : {"float64", "float32"}
+        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+
     Attributes
     ----------
     weights_ : (n_tasks, 9) Bayes weights of the experts `experts_`: which way of sharing won in each task
@@ -325,6 +334,9 @@ class HedgedSharing(_Hedged, Classifier):
     MultitaskPerceptron  error 0.162
     """
 
+    def __init__(self, *, dtype: Any = "float64") -> None:
+        self.dtype = dtype
+
     def _settings(self) -> Settings:
         return Settings()
 
@@ -353,6 +365,11 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     recursive least squares. Targets are centred on their running mean and measured in their running deviation, so
     their scale and offset do not matter. Cost O(non-zeros) an example whatever the number of tasks; memory a record
     of 8 numbers per feature and per (task, feature) pair that has occurred.
+
+    Parameters
+    ----------
+    dtype : {"float64", "float32"}
+        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
 
     Attributes
     ----------
@@ -390,6 +407,9 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     HedgedSharingRegressor mean squared error 1.016
     MultitaskRegressor     mean squared error 1.290
     """
+
+    def __init__(self, *, dtype: Any = "float64") -> None:
+        self.dtype = dtype
 
     def _settings(self) -> Settings:
         return Settings(regression=True)

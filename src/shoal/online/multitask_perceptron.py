@@ -167,12 +167,12 @@ class _Multitask(OwnWeights):
 
     def _allocate(self, n_tasks: int, n_features: int) -> State | _interaction.State:
         relation = self._resolved()
-        updates, clock = np.zeros(n_tasks, np.int64), np.zeros(2, np.int64)
+        updates, clock, dtype = np.zeros(n_tasks, np.int64), np.zeros(2, np.int64), self._weights_type()
         if isinstance(relation, relations.Given):
-            return _interaction.State(np.zeros((n_features, n_tasks)), updates, clock)
+            return _interaction.State(np.zeros((n_features, n_tasks), dtype), updates, clock)
         pooled, independent = math.isinf(relation.b), relation.b == 0 and not relation.b_is_n_tasks
-        shared = np.zeros(0 if independent else n_features)
-        own = new_own(n_tasks, 0) if pooled else self._new_own(n_tasks, n_features)
+        shared = np.zeros(0 if independent else n_features, dtype)
+        own = new_own(n_tasks, 0, dtype) if pooled else self._new_own(n_tasks, n_features)
         return State(shared, own, updates, clock)
 
     def _loops(self) -> tuple[Any, Any]:
@@ -193,7 +193,7 @@ class _Multitask(OwnWeights):
         state, settings = self._fitted("coef_"), self._current()
         n_tasks, d = len(self.tasks_), self.n_features_in_
         if isinstance(state, _interaction.State):
-            return np.ascontiguousarray(state.weights[:d, :n_tasks].T)
+            return np.ascontiguousarray(state.weights[:d, :n_tasks].T, np.float64)
         own, shared = shares(settings, max(n_tasks, 1))
         weights = np.zeros((n_tasks, d))
         if own > 0:
@@ -230,6 +230,8 @@ class MultitaskPerceptron(_Multitask, Classifier):
         Step size. With the Perceptron loss and a constant step it changes no prediction.
     step : {"constant", "sqrt"}
         "sqrt" divides eta by the square root of the number of rounds so far.
+    dtype : {"float64", "float32"}
+        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
 
     Attributes
     ----------
@@ -279,7 +281,9 @@ class MultitaskPerceptron(_Multitask, Classifier):
         loss: str = "perceptron",
         eta: float = 1.0,
         step: str = "constant",
+        dtype: Any = "float64",
     ) -> None:
+        self.dtype = dtype
         self.relation = relation
         self.loss = loss
         self.eta = eta
@@ -303,6 +307,8 @@ class MultitaskRegressor(_Multitask, Regressor):
         Half-width of the zone without loss of "epsilon_insensitive".
     step : {"constant", "sqrt"}
         "sqrt" divides eta by the square root of the number of rounds so far.
+    dtype : {"float64", "float32"}
+        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
 
     Attributes
     ----------
@@ -338,8 +344,9 @@ class MultitaskRegressor(_Multitask, Regressor):
 
     def __init__(
         self, *, relation: Any = "pairwise", loss: str = "squared", eta: float = 0.1, epsilon: float = 0.1,
-        step: str = "constant",
+        step: str = "constant", dtype: Any = "float64",
     ) -> None:  # fmt: skip
+        self.dtype = dtype
         self.relation = relation
         self.loss = loss
         self.eta = eta

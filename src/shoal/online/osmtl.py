@@ -285,6 +285,8 @@ class OSMTL(Classifier):
         that are present and only for their learners; together they keep the mass they had.
         When every round has one row there is nothing to compare, so attention never moves: "stay" is then
         independent learning with step C (alpha + (1 - alpha)/K), "follow" sharing with equal fixed weights.
+    dtype : {"float64", "float32"}
+        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
 
     Attributes
     ----------
@@ -324,8 +326,9 @@ class OSMTL(Classifier):
 
     def __init__(
         self, *, alpha: float | str = 0.5, C: float | str = 1.0, lam: float = 1.0, attention: str = "exponential",
-        trigger: str = "mistake", memory: bool = False, absent: str = "stay",
+        trigger: str = "mistake", memory: bool = False, absent: str = "stay", dtype: Any = "float64",
     ) -> None:  # fmt: skip
+        self.dtype = dtype
         self.alpha = alpha
         self.C = C
         self.lam = lam
@@ -357,7 +360,7 @@ class OSMTL(Classifier):
         )  # fmt: skip
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
-        weights = np.zeros((n_features, padded(n_tasks)))
+        weights = np.zeros((n_features, padded(n_tasks)), self._weights_type())
         return State(weights, np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
 
     def _loops(self) -> tuple[Any, Any]:
@@ -379,7 +382,7 @@ class OSMTL(Classifier):
         auto = self.C == "auto"
         pooled = MultitaskPerceptron(
             relation="pooled", loss="hinge" if self.trigger == "margin" else "perceptron",
-            eta=1.0 if auto else float(self.C), step="sqrt" if auto else "constant",
+            eta=1.0 if auto else float(self.C), step="sqrt" if auto else "constant", dtype=self.dtype,
         )  # fmt: skip
         return {"independent": own, "pooled": pooled}
 
@@ -387,7 +390,7 @@ class OSMTL(Classifier):
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) weights."""
         weights = self._fitted("coef_").weights
-        return np.ascontiguousarray(weights[: self.n_features_in_, : len(self.tasks_)].T)
+        return np.ascontiguousarray(weights[: self.n_features_in_, : len(self.tasks_)].T, np.float64)
 
     @property
     def attention_(self) -> FloatArray:

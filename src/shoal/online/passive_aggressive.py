@@ -105,7 +105,11 @@ class _PassiveAggressive(OwnWeights):
         return Settings(VARIANTS[self.variant], float(self.C), float(epsilon), self.sharing == "pooled")
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
-        own = new_own(1, n_features) if self.sharing == "pooled" else self._new_own(n_tasks, n_features)
+        own = (
+            new_own(1, n_features, self._weights_type())
+            if self.sharing == "pooled"
+            else self._new_own(n_tasks, n_features)
+        )
         return State(own, np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
 
     def _loops(self) -> tuple[Any, Any]:
@@ -136,6 +140,8 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
         Aggressiveness of PA-I and PA-II.
     sharing : {"independent", "pooled"}
         One model per task (PA-ITL, PA-Unique), or one for all tasks (PA-ONE, PA-Global).
+    dtype : {"float64", "float32"}
+        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
 
     Attributes
     ----------
@@ -170,7 +176,10 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
     pooled       error 0.143
     """
 
-    def __init__(self, *, variant: str = "PA-I", C: float = 1.0, sharing: str = "independent") -> None:
+    def __init__(
+        self, *, variant: str = "PA-I", C: float = 1.0, sharing: str = "independent", dtype: Any = "float64"
+    ) -> None:
+        self.dtype = dtype
         self.variant = variant
         self.C = C
         self.sharing = sharing
@@ -192,6 +201,8 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
         Errors up to this cost nothing.
     sharing : {"independent", "pooled"}
         One model per task, or one for all tasks.
+    dtype : {"float64", "float32"}
+        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
 
     Attributes
     ----------
@@ -229,8 +240,10 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
     _zone = 0.0
 
     def __init__(
-        self, *, variant: str = "PA-I", C: float = 1.0, epsilon: float = 0.1, sharing: str = "independent"
-    ) -> None:
+        self, *, variant: str = "PA-I", C: float = 1.0, epsilon: float = 0.1, sharing: str = "independent",
+        dtype: Any = "float64",
+    ) -> None:  # fmt: skip
+        self.dtype = dtype
         self.variant = variant
         self.C = C
         self.epsilon = epsilon

@@ -173,7 +173,7 @@ class SecondOrderPerceptron(Classifier, SupportLearner):
             piece = cut(rounds, first, int(last))
             if loop == 0:
                 self._let_in(piece)
-            call(self._code[loop], piece, settings, self._state, decisions[first:last])
+            call(self._code[loop], piece, settings, self._state, decisions[first:last], self.dtype)
             first = int(last)
         return None
 
