@@ -138,7 +138,8 @@ def _by_128_bits(w: np.uint64, q: int, n: int) -> float:
     """The double nearest to w 10^q, -1 if that cannot be told; w holds the leading ones of n digits."""
     if w == U(0):
         return 0.0
-    value = nearest_double(w, q)
-    if n > MOST_DIGITS and nearest_double(w + U(1), q) != value:
-        return -1.0
-    return value
+    lowest = highest = -1.0
+    for more in range(2 if n > MOST_DIGITS else 1):  # one copy of the compiled code for both
+        highest = nearest_double(w + U(more), q)
+        lowest = highest if more == 0 else lowest
+    return highest if highest == lowest else -1.0

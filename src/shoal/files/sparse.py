@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from shoal.files.ahead import read_ahead
 from shoal.files.bad_rows import BadRows
+from shoal.files.lines import PADDING
 from shoal.files.names import Names
 from shoal.files.sheet import (
     FULL,
@@ -28,7 +29,7 @@ from shoal.files.sheet import (
     Sheet,
     add_row,
     empty_sheet,
-    sort_keys,
+    in_order,
     take_rows,
     with_room,
     with_rows,
@@ -166,10 +167,10 @@ class SparseReader(ABC):
 
     def _read(self) -> Iterator[Chunk]:
         marks = self._sheet.marks
-        for text in self._source.whole_lines():
+        for text in self._source.whole_lines(PADDING):
             data, plain = np.frombuffer(text, np.uint8), is_plain(text)
             marks[POSITION] = 0
-            while marks[POSITION] < len(data):
+            while marks[POSITION] < len(text) - len(PADDING):
                 stop = self._scan(data, plain)
                 if stop == ROOM:
                     self._make_room(int(marks[NEED]), int(marks[NEED_LETTERS]))
@@ -203,10 +204,11 @@ class SparseReader(ABC):
     def _add(self, row: Row) -> None:
         n = len(row.features)
         self._sheet = sheet = with_room(self._sheet, n)
-        sheet.keys[:n] = self._columns(row.features) << 32 | np.arange(n)  # as `pack` does
-        sheet.found[:n] = row.values
-        sort_keys(sheet.keys, n)
-        add_row(sheet, n, row.label, NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0]))
+        first = int(sheet.ends[sheet.marks[ROWS]])
+        sheet.columns[first : first + n] = self._columns(row.features)
+        sheet.values[first : first + n] = row.values
+        task = NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
+        add_row(sheet, in_order(sheet, n), row.label, task)
 
     def _learn_classes(self) -> None:
         """Rows with labels that have been seen need no second look."""
