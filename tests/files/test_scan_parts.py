@@ -14,10 +14,12 @@ from shoal.files import open_stream
 from shoal.files.decimals import FAILED
 from shoal.files.eight import SLACK, before, count, eight, equal, less, times_eight
 from shoal.files.exact import jit_exact
+from shoal.files.lines import PADDING
 from shoal.files.name_table import forget
 from shoal.files.names import Names
 from shoal.files.row_order import FEW, is_ordered, sort_few, sort_keys
 from shoal.files.short_decimals import read_short, read_value
+from shoal.files.sparse import is_plain
 
 BAR = np.uint8(ord("|"))
 
@@ -70,6 +72,13 @@ def test_short_numbers_are_those_of_python(text):
         assert struct.pack("d", short[1]) == struct.pack("d", value[1]) == struct.pack("d", float(token))
     elif value[0] != FAILED:
         assert (value[0], struct.pack("d", value[1])) == (len(token), struct.pack("d", float(token)))
+
+
+def test_spaces_beyond_ascii_are_those_of_python():
+    letters = [chr(code) for code in [*range(128, 0xD800), *range(0xE000, 0x11000)]]
+    found = [letter for letter in letters if not is_plain(letter.encode() + PADDING)]
+    assert found == [letter for letter in letters if letter.isspace()]
+    assert not is_plain(b"\xff" + PADDING)
 
 
 NAMES = st.text("ab^", min_size=1, max_size=20)

@@ -19,13 +19,13 @@ def jit_exact(function: F) -> F:
 def leaf_exact(function: F) -> F:
     """`jit_exact`, inlined, for short functions that allocate nothing: they count no references to their arrays.
 
-    Only compiled code calls them; without the wrapper for Python, they compile in half the time.
+    Only compiled code may call them: they have no wrapper for Python, which would take time to compile.
     """
     return _compile(function, forceinline=True, _nrt=False, **INNER)
 
 
 def leaf_exact_pasted(function: F) -> F:
-    """`leaf_exact` whose source is put into its only caller: it is not compiled for itself, for nothing."""
+    """`leaf_exact` whose source is put into its only caller: a long function is then compiled once and not twice."""
     return _compile(function, inline="always", _nrt=False, **INNER)
 
 

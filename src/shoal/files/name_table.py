@@ -27,7 +27,7 @@ class NameTable(NamedTuple):
     letters: NDArray[np.uint8]  # (room + SLACK,) the names, one behind the other
     ends: NDArray[np.int64]  # (room + 1,) ends[i] is where name i begins, ends[i + 1] where it ends
     hashes: NDArray[np.uint64]  # (room,)
-    slots: NDArray[np.uint64]  # (many, 2) the hash of a name; its length << 32 | its number, or EMPTY
+    slots: NDArray[np.uint64]  # (3 room, 2) the hash of a name; its length << 32 | its number, or EMPTY
     used: NDArray[np.int64]  # (1,) how many there are
 
 

@@ -36,7 +36,7 @@ class Names:
             np.zeros(16 * room + SLACK, np.uint8),
             np.zeros(room + 1, np.int64),
             np.zeros(room, np.uint64),
-            np.full((4 * room, 2), EMPTY),
+            np.full((3 * room, 2), EMPTY),
             np.zeros(1, np.int64),
         )
         self.numbers(texts)
@@ -53,7 +53,7 @@ class Names:
             old = old._replace(letters=_grown(old.letters, max(2 * space, used + letters) + SLACK))
         if n + names > room:
             room = max(2 * room, n + names)
-            slots = np.full((4 * room, 2), EMPTY)
+            slots = np.full((3 * room, 2), EMPTY)
             old = old._replace(ends=_grown(old.ends, room + 1), hashes=_grown(old.hashes, room), slots=slots)
             fill_slots(old)
         self.table = old

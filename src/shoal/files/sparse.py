@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.files.ahead import read_ahead
 from shoal.files.bad_rows import BadRows
-from shoal.files.lines import PADDING
+from shoal.files.lines import PADDING, has_other_space
 from shoal.files.names import Names
 from shoal.files.sheet import (
     FULL,
@@ -37,8 +36,6 @@ from shoal.files.sheet import (
 from shoal.files.source import ByteSource
 from shoal.files.targets import Labels, State
 from shoal.rounds import Chunk
-
-OTHER_SPACES = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")  # beyond ASCII, for str.split
 
 
 class MalformedLine(ValueError):
@@ -80,13 +77,14 @@ def number(token: str, what: str) -> float:
 
 
 def is_plain(text: bytes) -> bool:
-    """Whether bytes beyond ASCII are letters of names, and nothing that Python has to look at."""
+    """Whether bytes beyond ASCII are letters of names, and nothing that Python has to look at; PADDING is behind."""
     if text.isascii():
         return True
     try:
-        return OTHER_SPACES.search(text.decode()) is None
+        text.decode()
     except UnicodeDecodeError:
         return False
+    return not has_other_space(np.frombuffer(text, np.uint8))
 
 
 class SparseReader(ABC):
