@@ -17,7 +17,6 @@ from shoal.files import BadRow, open_stream
 from shoal.files.decimals import FAILED, read_number
 from shoal.files.exact import jit_exact
 from shoal.files.names import Names
-from shoal.files.sheet import sort_keys
 
 TOKENS = {
     "vw": [
@@ -56,6 +55,16 @@ TOKENS = {
         "^",
         "\x00",
         " h:0.30000000000000004",
+        " i:-.5",
+        " i:0.1234567",
+        " i:123456789",
+        " i:1.2.3",
+        " eightlong:5.",
+        " longer_than_eight_bytes",
+        " of_eight_bytes_or_more:1",
+        "|namespace_of_more:1e0 g",
+        " j\x01k",
+        "\x00",
         "|t",
     ],
     "libsvm": [
@@ -91,6 +100,13 @@ TOKENS = {
         " 15:é",
         " qid",
         " 16:0.30000000000000004",
+        " 1234567:-.5",
+        " 12345678:0.1234567",
+        " 0123456789:1",
+        " 17:123456789#",
+        " 18:1.2.3",
+        " 19:1\x01",
+        "\x00",
     ],
 }  # fmt: skip
 GOOD = {"vw": ["1 |t u |f a:2 b", "-1 |f c:0.5|t v"], "libsvm": ["1 qid:u 1:2 3:1", "-1 qid:v 2:0.5 # 9"]}
@@ -284,10 +300,3 @@ def test_names_are_numbered_as_a_dict_would(texts):
     names = Names(texts[:20])
     assert names.numbers(texts).tolist() == expected
     assert names.texts(0, len(names)) == list(known)
-
-
-@given(st.lists(st.integers(0, 2**40), max_size=200))
-def test_keys_are_sorted(keys):
-    array = np.array([*keys, 0], np.int64)
-    sort_keys(array, len(keys))
-    assert array.tolist() == [*sorted(keys), 0]

@@ -138,7 +138,10 @@ def _by_128_bits(w: np.uint64, q: int, n: int) -> float:
     """The double nearest to w 10^q, -1 if that cannot be told; w holds the leading ones of n digits."""
     if w == U(0):
         return 0.0
-    value = nearest_double(w, q)
-    if n > MOST_DIGITS and nearest_double(w + U(1), q) != value:
-        return -1.0
+    value = -1.0
+    for more in range(2 if n > MOST_DIGITS else 1):  # a loop, for two calls would be two copies of the code
+        nearest = nearest_double(w + U(more), q)
+        if more > 0 and nearest != value:
+            return -1.0
+        value = nearest
     return value

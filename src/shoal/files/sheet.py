@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from shoal.files.exact import leaf_exact, leaf_exact_apart
+from shoal.files.exact import leaf_exact, leaf_exact_apart, leaf_exact_entry
+from shoal.files.lines import line_end
+from shoal.files.row_order import FEW, is_ordered, sort_few, sort_keys
 
 NO_TASK = -1
 END, FULL, ODD, ROOM = range(4)  # why a scan stops: no text, no free row, a line for Python, no room
 POSITION, LINE, LINE_END, ROWS, WIDTH, NEED, NEED_LETTERS = range(7)  # places of a sheet's marks
-FEW = 24  # so many numbers are sorted fastest by insertion
 T = TypeVar("T", bound=np.generic)
 
 
@@ -21,79 +22,22 @@ class Sheet(NamedTuple):
     """Rows so far, with room for more, and where in the text the scanner is."""
 
     ends: NDArray[np.int32]  # (room for rows + 1,) offsets of the rows
-    columns: NDArray[np.int32]  # (room,) sorted within a row, none twice
+    columns: NDArray[np.int32]  # (room,) sorted within a row, none twice; those of the next row as they come
     values: NDArray[np.float64]  # (room,)
     labels: NDArray[np.float64]  # (room for rows,)
     tasks: NDArray[np.int64]  # (room for rows,) numbers of the task ids
-    keys: NDArray[np.int64]  # (room for a row,) its columns and where each one's value stands, see `pack`
-    found: NDArray[np.float64]  # (room for a row,) the values in the order of the file
+    keys: NDArray[np.int64]  # (room for a row,) for sorting: its columns and where each one's value stands
+    ordered: NDArray[np.int64]  # (room for a row,) the keys, sorted
+    found_columns: NDArray[np.int32]  # (room for a row,) its columns in the order of the file
+    found: NDArray[np.float64]  # (room for a row,) its values in the order of the file
     classes: NDArray[np.float64]  # the labels a row may have; none: any
     marks: NDArray[np.int64]  # where the scan is, and what it lacks
 
 
 @leaf_exact
-def pack(column: int, position: int) -> int:
-    """Column and position as one number, so that sorting puts equal columns in the order of the file."""
-    return (column << 32) | position
-
-
-@leaf_exact
-def _sift(keys: NDArray[np.int64], root: int, n: int) -> None:
-    """Let the key at `root` sink to where none below it is larger."""
-    key = keys[root]
-    child = 2 * root + 1
-    while child < n:
-        if child + 1 < n and keys[child] < keys[child + 1]:
-            child += 1
-        if keys[child] <= key:
-            break
-        keys[root] = keys[child]
-        root, child = child, 2 * child + 1
-    keys[root] = key
-
-
-@leaf_exact_apart
-def _heap_sort(keys: NDArray[np.int64], n: int) -> None:
-    for root in range(n // 2 - 1, -1, -1):
-        _sift(keys, root, n)
-    for last in range(n - 1, 0, -1):
-        keys[0], keys[last] = keys[last], keys[0]
-        _sift(keys, 0, last)
-
-
-@leaf_exact_apart
-def sort_keys(keys: NDArray[np.int64], n: int) -> None:
-    """Sort the first n, without the memory that NumPy's sort takes."""
-    if n > FEW:
-        ordered = True
-        for i in range(1, n):
-            ordered &= keys[i - 1] < keys[i]
-        if not ordered:
-            _heap_sort(keys, n)
-        return
-    for i in range(1, n):
-        key = keys[i]
-        j = i
-        while j > 0 and keys[j - 1] > key:
-            keys[j] = keys[j - 1]
-            j -= 1
-        keys[j] = key
-
-
-@leaf_exact
-def first_repeat(keys: NDArray[np.int64], n: int) -> int:
-    """Where in sorted keys a column stands for the second time, or -1."""
-    for i in range(1, n):
-        if keys[i] >> 32 == keys[i - 1] >> 32:
-            return i
-    return -1
-
-
-@leaf_exact
-def has_space(sheet: Sheet, n: int) -> bool:
-    """Whether one more row with n features fits."""
-    row = sheet.marks[ROWS]
-    return bool(row < len(sheet.labels) and sheet.ends[row] + n <= len(sheet.columns))
+def room_in(sheet: Sheet) -> int:
+    """How many features the next row may have."""
+    return min(len(sheet.columns) - int(sheet.ends[sheet.marks[ROWS]]), len(sheet.keys))
 
 
 @leaf_exact
@@ -105,56 +49,66 @@ def is_known(sheet: Sheet, label: float) -> bool:
 
 
 @leaf_exact_apart
-def add_row(sheet: Sheet, n: int, label: float, task: int) -> None:
-    """The row whose n keys (sorted) and values are in `sheet`; values of equal columns add up."""
-    row = sheet.marks[ROWS]
-    at = sheet.ends[row]
-    last = np.int64(-1)
+def _sort(sheet: Sheet, first: int, last: int) -> int:
+    """Sort the features first to last by column; values of equal columns add up in the order of the file."""
+    n = last - first
     for i in range(n):
-        column, value = sheet.keys[i] >> 32, sheet.found[sheet.keys[i] & 0xFFFFFFFF]
-        if column == last:
+        sheet.found_columns[i] = sheet.columns[first + i]
+        sheet.found[i] = sheet.values[first + i]
+    if n <= FEW and sort_few(sheet.found_columns, sheet.found, n, sheet.columns, sheet.values, first):
+        return n
+    for i in range(n):
+        sheet.keys[i] = np.int64(sheet.found_columns[i]) << 32 | i
+    sort_keys(sheet.keys, n, sheet.ordered)
+    at, column = first, np.int64(-1)
+    for i in range(n):
+        key = sheet.ordered[i]
+        value = sheet.found[key & 0xFFFFFFFF]
+        if key >> 32 == column:
             sheet.values[at - 1] += value
         else:
+            column = key >> 32
             sheet.columns[at] = column
             sheet.values[at] = value
             at += 1
-            last = column
-    if last >= sheet.marks[WIDTH]:
-        sheet.marks[WIDTH] = last + 1
-    sheet.ends[row + 1] = at
+    return at - first
+
+
+@leaf_exact_entry
+def in_order(sheet: Sheet, n: int) -> int:
+    """Put the n features of the next row in order: how many columns they have."""
+    first = sheet.ends[sheet.marks[ROWS]]
+    if is_ordered(sheet.columns, first, first + n):
+        return n
+    return _sort(sheet, first, first + n)
+
+
+@leaf_exact_entry
+def add_row(sheet: Sheet, n: int, label: float, task: int) -> None:
+    """The row whose n features stand, in order, behind those of the last row."""
+    row = sheet.marks[ROWS]
+    end = sheet.ends[row] + n
+    if n > 0:
+        sheet.marks[WIDTH] = max(sheet.marks[WIDTH], np.int64(sheet.columns[end - 1]) + 1)
+    sheet.ends[row + 1] = end
     sheet.labels[row] = label
     sheet.tasks[row] = task
     sheet.marks[ROWS] = row + 1
 
 
-@leaf_exact
-def line_end(data: NDArray[np.uint8], i: int, plain: bool) -> tuple[int, bool]:
-    """Where the line that starts at i ends, and whether bytes beyond ASCII in it leave it to Python."""
-    high = np.uint8(0)
-    while i < len(data) and data[i] != 10:
-        high |= data[i]
-        i += 1
-    return i, bool(high >= 128 and not plain)
-
-
-@leaf_exact
-def is_space(byte: np.uint8) -> bool:
-    """Whether `str.split` splits there."""
-    return bool(byte <= 32 and (byte == 32 or 9 <= byte <= 13 or byte >= 28))
-
-
-@leaf_exact
-def skip_spaces(data: NDArray[np.uint8], i: int, end: int) -> int:
-    """The first byte from i on that is no space, or end."""
-    while i < end and is_space(data[i]):
-        i += 1
-    return i
+@leaf_exact_entry
+def stopped(data: NDArray[np.uint8], sheet: Sheet, stop: int, letters: np.int64) -> int:
+    """Note what the line at POSITION needs that the scan has left; `letters` of its names were there already."""
+    marks = sheet.marks
+    marks[LINE_END] = line_end(data, marks[POSITION])
+    size = marks[LINE_END] - marks[POSITION]
+    marks[NEED], marks[NEED_LETTERS] = size // 2 + 1, letters + size
+    return stop
 
 
 def next_line(data: NDArray[np.uint8], sheet: Sheet) -> int:
     """A scan that leaves every line to Python."""
-    sheet.marks[LINE_END], _ = line_end(data, sheet.marks[POSITION], True)
-    return ODD
+    return stopped(data, sheet, ODD, np.int64(0))
 
 
 def empty_sheet(rows: int, classes: int) -> Sheet:
@@ -162,8 +116,8 @@ def empty_sheet(rows: int, classes: int) -> Sheet:
     room = 1 << 10
     return Sheet(
         np.zeros(rows + 1, np.int32), np.zeros(room, np.int32), np.zeros(room), np.zeros(rows),
-        np.zeros(rows, np.int64), np.zeros(room, np.int64), np.zeros(room), np.full(classes, np.nan),
-        np.zeros(7, np.int64),
+        np.zeros(rows, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int32),
+        np.zeros(room), np.full(classes, np.nan), np.zeros(7, np.int64),
     )  # fmt: skip
 
 
@@ -174,7 +128,13 @@ def with_room(sheet: Sheet, n: int) -> Sheet:
         room = max(2 * len(sheet.columns), used + n)
         sheet = sheet._replace(columns=_grown(sheet.columns, room), values=_grown(sheet.values, room))
     if n > len(sheet.keys):
-        sheet = sheet._replace(keys=np.zeros(2 * n, np.int64), found=np.zeros(2 * n))
+        room = 2 * n
+        sheet = sheet._replace(
+            keys=np.zeros(room, np.int64),
+            ordered=np.zeros(room, np.int64),
+            found_columns=np.zeros(room, np.int32),
+            found=np.zeros(room),
+        )
     return sheet
 
 

@@ -78,18 +78,18 @@ class ByteSource:
         for text in self.whole_lines():
             yield text.removesuffix(b"\n").split(b"\n")
 
-    def whole_lines(self) -> Iterator[bytes]:
-        """The blocks, cut behind a line end; only the last may lack one."""
+    def whole_lines(self, padding: bytes = b"") -> Iterator[bytes]:
+        """The blocks, cut behind a line end (only the last may lack one), and behind each block the padding."""
         held: list[bytes] = []
         for block in self.blocks():
             end = block.rfind(b"\n") + 1
             if end:
-                yield b"".join([*held, block[:end]])
+                yield b"".join([*held, memoryview(block)[:end], padding])
                 held = []
             if end < len(block):
                 held.append(block[end:])
         if held:
-            yield b"".join(held)
+            yield b"".join([*held, padding])
 
     def close(self) -> None:
         """Close the file; standard input stays open, it is not ours."""

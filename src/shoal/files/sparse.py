@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.files.ahead import read_ahead
 from shoal.files.bad_rows import BadRows
+from shoal.files.lines import PADDING, has_other_space
 from shoal.files.names import Names
 from shoal.files.sheet import (
     FULL,
@@ -28,7 +28,7 @@ from shoal.files.sheet import (
     Sheet,
     add_row,
     empty_sheet,
-    sort_keys,
+    in_order,
     take_rows,
     with_room,
     with_rows,
@@ -36,8 +36,6 @@ from shoal.files.sheet import (
 from shoal.files.source import ByteSource
 from shoal.files.targets import Labels, State
 from shoal.rounds import Chunk
-
-OTHER_SPACES = re.compile("[\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")  # beyond ASCII, for str.split
 
 
 class MalformedLine(ValueError):
@@ -79,13 +77,14 @@ def number(token: str, what: str) -> float:
 
 
 def is_plain(text: bytes) -> bool:
-    """Whether bytes beyond ASCII are letters of names, and nothing that Python has to look at."""
+    """Whether bytes beyond ASCII are letters of names, and nothing that Python has to look at; PADDING is behind."""
     if text.isascii():
         return True
     try:
-        return OTHER_SPACES.search(text.decode()) is None
+        text.decode()
     except UnicodeDecodeError:
         return False
+    return not has_other_space(np.frombuffer(text, np.uint8))
 
 
 class SparseReader(ABC):
@@ -166,10 +165,10 @@ class SparseReader(ABC):
 
     def _read(self) -> Iterator[Chunk]:
         marks = self._sheet.marks
-        for text in self._source.whole_lines():
+        for text in self._source.whole_lines(PADDING):
             data, plain = np.frombuffer(text, np.uint8), is_plain(text)
             marks[POSITION] = 0
-            while marks[POSITION] < len(data):
+            while marks[POSITION] < len(text) - len(PADDING):
                 stop = self._scan(data, plain)
                 if stop == ROOM:
                     self._make_room(int(marks[NEED]), int(marks[NEED_LETTERS]))
@@ -203,10 +202,11 @@ class SparseReader(ABC):
     def _add(self, row: Row) -> None:
         n = len(row.features)
         self._sheet = sheet = with_room(self._sheet, n)
-        sheet.keys[:n] = self._columns(row.features) << 32 | np.arange(n)  # as `pack` does
-        sheet.found[:n] = row.values
-        sort_keys(sheet.keys, n)
-        add_row(sheet, n, row.label, NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0]))
+        first = int(sheet.ends[sheet.marks[ROWS]])
+        sheet.columns[first : first + n] = self._columns(row.features)
+        sheet.values[first : first + n] = row.values
+        task = NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
+        add_row(sheet, in_order(sheet, n), row.label, task)
 
     def _learn_classes(self) -> None:
         """Rows with labels that have been seen need no second look."""

@@ -63,9 +63,8 @@ class VWReader(SparseReader):
 
     def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
         return scan_vw(
-            data, plain, self._task is not None, self._task_space, self._sheet, self._names.table,
-            self._tasks.table, self._tokens, self._hashes,
-        )  # fmt: skip
+            data, plain, self._task is not None, self._task_space, self._sheet, self._names.table, self._tasks.table
+        )
 
     def _columns(self, features: list[Any]) -> NDArray[np.int64]:
         return self._names.numbers(features)
@@ -73,8 +72,6 @@ class VWReader(SparseReader):
     def _make_room(self, features: int, letters: int) -> None:
         super()._make_room(features, letters)
         self._names.make_room(features, letters)
-        self._tokens = np.zeros((len(self._sheet.keys), 4), np.int64)
-        self._hashes = np.zeros(len(self._sheet.keys), np.uint64)
 
     def _parse(self, line: str) -> Row | None:
         head, *namespaces = line.split("|")
