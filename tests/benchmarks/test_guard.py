@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 from benchmarks.guard.__main__ import differences, read
-from benchmarks.guard.workloads import BATCH, EXCLUDED, ONLINE, numbers
+from benchmarks.guard.cost import instructions
+from benchmarks.guard.workloads import BATCH, COUNTED_BY_TESTS, EXCLUDED, ONLINE, numbers
 
 from shoal.cli.catalogue import batch_kinds, learner_kinds
+
+MEANT = 'If this is meant: `python -m benchmarks.guard --cost --update "why"`, and commit numbers.json with the change.'
 
 
 def test_every_public_learner_has_a_workload_or_a_reason() -> None:
@@ -19,9 +24,20 @@ def test_every_public_learner_has_a_workload_or_a_reason() -> None:
 
 @pytest.mark.parametrize("name", [*ONLINE, *BATCH])
 def test_error_and_loss_are_as_they_were(name: str) -> None:
-    """If this change is meant: `python -m benchmarks.guard --cost --update "why"`, and commit numbers.json with it."""
     said = differences(name, numbers(name), read()["learners"][name])
-    assert not said, "\n".join(said)
+    assert not said, "\n".join([*said, MEANT])
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind, which counts instructions, is not installed")
+def test_instructions_are_as_they_were() -> None:
+    """Of the main learners, to 5 %; `make guard` counts those of all."""
+    known = read()["learners"]
+    said = [
+        sentence
+        for name, count in instructions([*COUNTED_BY_TESTS]).items()
+        for sentence in differences(name, {"instructions": count}, known[name])
+    ]
+    assert not said, "\n".join([*said, MEANT])
 
 
 def test_a_difference_is_noticed() -> None:

@@ -59,15 +59,20 @@ class Work(NamedTuple):
 
 @leaf
 def enter(state: State, n_tasks: int) -> None:
-    """A new task gets its fair share 1/K of every attention, the others keep (K-1)/K; its own is uniform."""
-    for new in range(state.clock[TASKS], n_tasks):
-        for k in range(new):
-            for j in range(new):
-                state.log_attention[k, j] += math.log(new / (new + 1.0))
-            state.log_attention[k, new] = -math.log(new + 1.0)
-        for j in range(new + 1):
-            state.log_attention[new, j] = -math.log(new + 1.0)
-    state.clock[TASKS] = max(state.clock[TASKS], n_tasks)
+    """New tasks get their fair share 1/K of every attention, the others keep what is left; their own is uniform."""
+    known = state.clock[TASKS]
+    if n_tasks <= known:
+        return
+    share = -math.log(n_tasks)
+    for k in range(known):
+        for j in range(known):
+            state.log_attention[k, j] += math.log(known / n_tasks)
+        for j in range(known, n_tasks):
+            state.log_attention[k, j] = share
+    for k in range(known, n_tasks):
+        for j in range(n_tasks):
+            state.log_attention[k, j] = share
+    state.clock[TASKS] = n_tasks
 
 
 @leaf
@@ -219,11 +224,11 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
         n, tasks = last - first, rounds.task[first:last]
-        for j in range(n):
-            if tasks[j] >= state.clock[TASKS]:
-                enter(state, tasks[j] + 1)
-        state.clock[ROUNDS] += 1
         n_tasks = state.clock[TASKS]
+        for k in tasks:
+            n_tasks = max(n_tasks, k + 1)
+        enter(state, n_tasks)
+        state.clock[ROUNDS] += 1
         alpha, C = schedule(settings, state.clock[ROUNDS])
         n_fired = answer_own(rounds, first, tasks, settings, state.weights, decisions, work)
         if n_fired == 0:
