@@ -1,19 +1,28 @@
-"""The table of `make bench`: rows a second over chunks, microseconds of one example; ratios to peers in this run."""
+"""The table of `make bench`: rows a second over chunks, microseconds of one example; ratios to peers in this run.
+
+Limits stand beside the peers: what the memory of this machine allows, and what NumPy does that learns nothing.
+"""
 
 from __future__ import annotations
 
+import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from river.linear_model import PAClassifier
 from sklearn.linear_model import SGDClassifier
 from tests.twins import romco as eager_romco
+from vowpalwabbit import Workspace
 
 from benchmarks.data import text_like
+from benchmarks.roofline import bandwidth
+from benchmarks.scores import Stream
 from benchmarks.timing import machine, seconds, seconds_a_call
+from benchmarks.vw import table_bits, write_text
 from shoal import OSMTL, ROMCO, HedgedSharing, MultitaskPerceptron, PassiveAggressive
 from shoal.datasets import load_flights
 
@@ -39,28 +48,74 @@ def sgd_rows_a_second(X: Any, y: Any) -> float:
     return X.shape[0] / seconds(run, lambda: SGDClassifier(**options))
 
 
+def reading_rows_a_second(X: Any) -> float:
+    """What memory allows: the rows read once, at the bytes a second of a loop that copies."""
+    size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    return X.shape[0] * bandwidth() / size
+
+
+def product_rows_a_second(X: Any) -> float:
+    """What NumPy and SciPy allow: the margins of one model that does not learn, all in one call."""
+    w = np.ones(X.shape[1])
+    return X.shape[0] / seconds(lambda _: X @ w)
+
+
+def vw_rows_a_second(stream: Stream, setting: str) -> float:
+    """VW from its own cache of the rows: no text to parse, which is most of its time."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder, "rows.vw")
+        write_text(stream, text)
+        options = f"-d {text} -c -b {table_bits(stream)} --loss_function logistic --quiet {setting}"
+        Workspace(f"{options} -k").finish()  # writes the cache
+        return len(stream.y) / seconds(lambda _: Workspace(options).finish())
+
+
+def river_rows_a_second(X: Any, y: Any, few: int = 2_000) -> float:
+    """river's PA, one model for all rows; the dicts are made before the clock starts."""
+    rows = [dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in X[:few]]
+    labels = (y[:few] > 0).tolist()
+
+    def run(model: Any) -> None:
+        for x, label in zip(rows, labels, strict=True):
+            model.learn_one(x, label)
+
+    return few / seconds(run, PAClassifier)
+
+
 def chunks() -> None:
     """Rows a second."""
     print(f"\nChunks: {N_ROWS:,} text-like rows, 100 non-zeros of 150,000 features")
-    print(f"{'learner':44}{'tasks':>7}{'M rows/s':>10}{'to sklearn':>12}")
+    print(f"{'':44}{'tasks':>7}{'M rows/s':>10}{'to sklearn':>12}")
     learners = {
         "MultitaskPerceptron(relation=1.0)": lambda: MultitaskPerceptron(relation=1.0),
+        "  dtype='float32'": lambda: MultitaskPerceptron(relation=1.0, dtype="float32"),
         "MultitaskPerceptron(relation=1.0, logistic)": lambda: MultitaskPerceptron(relation=1.0, loss="logistic"),
         "PassiveAggressive()": PassiveAggressive,
         "OSMTL()": OSMTL,
+        "HedgedSharing(), nine experts": HedgedSharing,
     }
-    first = {}
+    first: dict[str, float] = {}
     for n_tasks in (15, 1000):
         X, y, task = text_like(N_ROWS, n_tasks)
-        peer = sgd_rows_a_second(X, y)
-        print(f"{'scikit-learn SGDClassifier (one model)':44}{'':>7}{peer / 1e6:>10.2f}{1.0:>12.2f}")
+        stream = Stream("chunks", X, y, task)
+        peers = {
+            "limit: the rows read once from memory": reading_rows_a_second(X),
+            "limit: SciPy X @ w, margins alone": product_rows_a_second(X),
+            "scikit-learn SGDClassifier (one model)": sgd_rows_a_second(X, y),
+            "VW, one model, from its cache": vw_rows_a_second(stream, ""),
+            "VW -q tf, tasks' own weights, from its cache": vw_rows_a_second(stream, "-q tf"),
+            "river PAClassifier (one model)": river_rows_a_second(X, y),
+        }
+        peer = peers["scikit-learn SGDClassifier (one model)"]
+        for name, speed in peers.items():
+            print(f"{name:44}{'':>7}{speed / 1e6:>10.3f}{speed / peer:>12.3f}")
         for name, learner in learners.items():
             if name == "OSMTL()" and n_tasks > 15:
                 continue  # O(nnz K) a row by its definition
             speed = rows_a_second(learner, X, y, task)
             kept = f"   {speed / first[name]:.2f} of its speed at 15 tasks" if name in first else ""
             first.setdefault(name, speed)
-            print(f"{name:44}{n_tasks:>7}{speed / 1e6:>10.2f}{speed / peer:>12.2f}{kept}")
+            print(f"{name:44}{n_tasks:>7}{speed / 1e6:>10.3f}{speed / peer:>12.3f}{kept}", flush=True)
 
 
 def low_rank() -> None:

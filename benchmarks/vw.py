@@ -23,11 +23,11 @@ DEFAULTS = {"VW, default": "-l 0.5", "VW -q, default": "-q tf -l 0.5"}  # 0.5 is
 def run_all(stream: Stream, folder: Path) -> dict[str, Scores]:
     """Scores of every setting: the task as one more feature, or (`-q tf`) crossed with the features."""
     text = folder / f"{stream.name}.vw"
-    _write(stream, text)
+    write_text(stream, text)
     settings = [f"{crossed}{rule}" for crossed in ("", "-q tf ") for rule in _RULES]
     found = {}
     for setting in settings:
-        logits, seconds = timed(lambda setting=setting: _run(text, setting, _bits(stream)))
+        logits, seconds = timed(lambda setting=setting: _run(text, setting, table_bits(stream)))
         found[setting] = score(stream, logits, seconds)
     text.unlink()
     return found
@@ -40,7 +40,7 @@ def _run(text: Path, setting: str, bits: int) -> Any:
     return np.fromstring(answers.read_text(), sep="\n")
 
 
-def _bits(stream: Stream) -> int:
+def table_bits(stream: Stream) -> int:
     """Size of the weight table: at least VW's default, and four places for each weight of the crossed model."""
     X = csr_matrix(stream.X)
     row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
@@ -48,7 +48,7 @@ def _bits(stream: Stream) -> int:
     return max(18, math.ceil(math.log2(4 * pairs)))
 
 
-def _write(stream: Stream, path: Path) -> None:
+def write_text(stream: Stream, path: Path) -> None:
     """A line a row: label, namespace t with the task, namespace f with the features."""
     X = csr_matrix(stream.X)
     columns, values, ends = X.indices.tolist(), X.data.tolist(), X.indptr.tolist()

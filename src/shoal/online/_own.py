@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.learner import Learner
-from shoal.ops import add, dot, leaf, leaf_in_order, lowest_bit, row_bounds
+from shoal.ops import add, dot, dot_two, leaf, leaf_in_order, lowest_bit, row_bounds
 from shoal.pairs import (
     FIRST_ROOM,
     Pairs,
@@ -130,7 +130,7 @@ def dot_two_touched(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray
 
 @leaf
 def _column(row: Row, i: int | np.uint64) -> np.uint32:
-    return np.uint32(i if row.dense else row.columns[i])
+    return np.uint32(i) if row.dense else np.uint32(row.columns[i])  # i or columns[i] would be a float
 
 
 @leaf
@@ -143,18 +143,22 @@ def _hints(row: Row, first: int, last: int, task: int, pairs: Pairs) -> np.uint6
 
 
 @leaf_in_order
-def _dot_pairs(row: Row, task: int, pairs: Pairs) -> float:
-    start, size, total = U(pairs.start[task]), U(pairs.size[task]), 0.0
+def _dot_pairs(row: Row, task: int, pairs: Pairs, w: FloatArray) -> tuple[float, float]:
+    """<v_task, x> and, unless w is empty, <w, x>: one pass over the row for its hints and w, then one over the hits."""
+    start, size, total, other = U(pairs.start[task]), U(pairs.size[task]), 0.0, 0.0
     for first in range(0, len(row.x), WORD):
-        bits = _hints(row, first, min(first + WORD, len(row.x)), task, pairs)
+        bits = U(0)
+        for i in range(U(first), U(min(first + WORD, len(row.x)))):
+            j = _column(row, i)
+            bits |= hint(pairs, start, size, j) << (i - U(first))
+            if len(w) > 0:
+                other += row.x[i] * w[j]
         while bits != U(0):
             i = U(first) + lowest_bit(bits)
             bits &= bits - U(1)
-            slot = find(
-                pairs.keys, start, size, _column(row, i)
-            )  # of a pair that is not there: zero, as all that is free
-            total += row.x[i] * pairs.records[slot, 0]
-    return total
+            slot = find(pairs.keys, start, size, _column(row, i))
+            total += row.x[i] * pairs.records[slot, 0]  # a free slot has zeros
+    return total, other
 
 
 @leaf
@@ -179,9 +183,15 @@ def _add_pairs(row: Row, scale: float, task: int, pairs: Pairs) -> None:
 @leaf
 def _missing(row: Row, task: int, pairs: Pairs) -> int:
     """How many of the pairs do not occur yet."""
-    missing = 0
-    for i in range(U(0), U(len(row.x))):
-        missing += int(find_or_zero(pairs, task, _column(row, i)) == len(pairs.keys))
+    missing = len(row.x)
+    if pairs.size[task] == 0:
+        return missing
+    for first in range(0, len(row.x), WORD):
+        bits = _hints(row, first, min(first + WORD, len(row.x)), task, pairs)
+        while bits != U(0):
+            i = U(first) + lowest_bit(bits)
+            bits &= bits - U(1)
+            missing -= int(find_or_zero(pairs, task, _column(row, i)) != len(pairs.keys))
     return missing
 
 
@@ -193,7 +203,22 @@ def own_dot(rounds: Rounds, row: int, task: int, own: Own) -> float:
     if own.pairs.size[task] == 0:
         return 0.0
     first, last = row_bounds(rounds, row)
-    return _dot_pairs(Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last]), task, own.pairs)
+    x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
+    return _dot_pairs(x, task, own.pairs, own.pairs.records[0, :0])[0]
+
+
+@leaf
+def own_dot_and(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray) -> tuple[float, float]:
+    """<v_task, x> and <w, x>."""
+    if is_wide(own) and own.pairs.size[task] > 0:
+        first, last = row_bounds(rounds, row)
+        x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
+        return _dot_pairs(x, task, own.pairs, w)
+    if rounds.width == 0 and not is_wide(own):
+        if has_bits(task, own):
+            return dot_two_touched(rounds, row, task, own, w)
+        return dot_two(rounds, row, own.dense[task], w)
+    return own_dot(rounds, row, task, own), dot(rounds, row, w)
 
 
 @leaf

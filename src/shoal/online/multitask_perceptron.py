@@ -23,17 +23,15 @@ from shoal.online._own import (
     Own,
     OwnWeights,
     as_matrix,
-    dot_two_touched,
     fits,
-    has_bits,
-    is_wide,
     new_own,
     own_add,
     own_dot,
+    own_dot_and,
     touch,
     touch_all,
 )
-from shoal.ops import ROUNDS, TASKS, add, dot, dot_two, leaf, open_round
+from shoal.ops import ROUNDS, TASKS, add, dot, leaf, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -71,11 +69,8 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
 def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
     f = 0.0
-    if rounds.width == 0 and own > 0.0 and shared > 0.0 and rounds.task[row] >= 0 and not is_wide(state.own):
-        if has_bits(rounds.task[row], state.own):
-            v, s = dot_two_touched(rounds, row, rounds.task[row], state.own, state.shared)
-        else:
-            v, s = dot_two(rounds, row, state.own.dense[rounds.task[row]], state.shared)
+    if own > 0.0 and shared > 0.0 and rounds.task[row] >= 0:
+        v, s = own_dot_and(rounds, row, rounds.task[row], state.own, state.shared)
         return own * v + shared * s
     if own > 0.0 and rounds.task[row] >= 0:
         f += own * own_dot(rounds, row, rounds.task[row], state.own)
