@@ -154,10 +154,10 @@ def _dot_pairs(row: Row, task: int, pairs: Pairs, w: FloatArray) -> tuple[float,
             if len(w) > 0:
                 other += row.x[i] * w[j]
         while bits != U(0):
-            i = U(first) + lowest_bit(bits)
+            hit = U(first) + lowest_bit(bits)
             bits &= bits - U(1)
-            slot = find(pairs.keys, start, size, _column(row, i))
-            total += row.x[i] * pairs.records[slot, 0]  # a free slot has zeros
+            slot = find(pairs.keys, start, size, _column(row, hit))
+            total += row.x[hit] * pairs.records[slot, 0]  # a free slot has zeros
     return total, other
 
 
