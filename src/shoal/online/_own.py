@@ -16,42 +16,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.learner import Learner
-from shoal.ops import add, dot, dot_two, leaf, leaf_in_order, lowest_bit, row_bounds
+from shoal.online._own_pairs import Row, add_pairs, dot_pairs, missing_pairs
+from shoal.ops import add, dot, dot_two, leaf, leaf_in_order, row_bounds
 from shoal.pairs import (
     FIRST_ROOM,
     Pairs,
     add_pair,
     compact,
-    find,
-    find_or_zero,
     for_tasks,
     has_room,
-    hint,
     make_room,
     new_pairs,
-    put,
     roomier,
     size_for,
     task_records,
     too_full,
     without_task,
 )
-from shoal.rounds import FloatArray, IndexArray, IntArray, Rounds
+from shoal.rounds import FloatArray, IntArray, Rounds
 
 DENSE_MOST = 2**28  # weights; 2 GiB
 DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learnt from: caches hold what is read
 MOST_FIRST_ROOM = 2**22  # slots of the first arena, which take no memory before they are used
 FILLED = 8  # pairs that are more than one in so many of all are better dense: they would take as much memory
-WORD = 64  # bits
-U = np.uint64
-
-
-class Row(NamedTuple):
-    """A row of features; if it is dense, its columns are 0, 1, 2, ..."""
-
-    dense: bool
-    columns: IndexArray
-    x: FloatArray
 
 
 class Own(NamedTuple):
@@ -129,73 +116,6 @@ def dot_two_touched(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray
 
 
 @leaf
-def _column(row: Row, i: int | np.uint64) -> np.uint32:
-    return np.uint32(i) if row.dense else np.uint32(row.columns[i])  # i or columns[i] would be a float
-
-
-@leaf
-def _hints(row: Row, first: int, last: int, task: int, pairs: Pairs) -> np.uint64:
-    """Bit i: the pair of entry first + i may occur. Going from bit to bit costs no branch for each entry."""
-    start, size, bits = U(pairs.start[task]), U(pairs.size[task]), U(0)
-    for i in range(U(first), U(last)):
-        bits |= hint(pairs, start, size, _column(row, i)) << (i - U(first))
-    return bits
-
-
-@leaf_in_order
-def _dot_pairs(row: Row, task: int, pairs: Pairs, w: FloatArray) -> tuple[float, float]:
-    """<v_task, x> and, unless w is empty, <w, x>: one pass over the row for its hints and w, then one over the hits."""
-    start, size, total, other = U(pairs.start[task]), U(pairs.size[task]), 0.0, 0.0
-    for first in range(0, len(row.x), WORD):
-        bits = U(0)
-        for i in range(U(first), U(min(first + WORD, len(row.x)))):
-            j = _column(row, i)
-            bits |= hint(pairs, start, size, j) << (i - U(first))
-            if len(w) > 0:
-                other += row.x[i] * w[j]
-        while bits != U(0):
-            hit = U(first) + lowest_bit(bits)
-            bits &= bits - U(1)
-            slot = find(pairs.keys, start, size, _column(row, hit))
-            total += row.x[hit] * pairs.records[slot, 0]  # a free slot has zeros
-    return total, other
-
-
-@leaf
-def _add_pairs(row: Row, scale: float, task: int, pairs: Pairs) -> None:
-    """There is room. A pair without a hint is new, so nothing needs to be compared."""
-    start, size = U(pairs.start[task]), U(pairs.size[task])
-    for first in range(0, len(row.x), WORD):
-        last = min(first + WORD, len(row.x))
-        bits = _hints(row, first, last, task, pairs)
-        others = ~bits & (~U(0) >> U(WORD - last + first))
-        while bits != U(0):
-            i = U(first) + lowest_bit(bits)
-            bits &= bits - U(1)
-            pairs.records[add_pair(pairs, task, _column(row, i)), 0] += scale * row.x[i]
-        while others != U(0):
-            i = U(first) + lowest_bit(others)
-            others &= others - U(1)
-            pairs.records[put(pairs, start, size, _column(row, i)), 0] = scale * row.x[i]
-            pairs.filled[task] += 1
-
-
-@leaf
-def _missing(row: Row, task: int, pairs: Pairs) -> int:
-    """How many of the pairs do not occur yet."""
-    missing = len(row.x)
-    if pairs.size[task] == 0:
-        return missing
-    for first in range(0, len(row.x), WORD):
-        bits = _hints(row, first, min(first + WORD, len(row.x)), task, pairs)
-        while bits != U(0):
-            i = U(first) + lowest_bit(bits)
-            bits &= bits - U(1)
-            missing -= int(find_or_zero(pairs, task, _column(row, i)) != len(pairs.keys))
-    return missing
-
-
-@leaf
 def own_dot(rounds: Rounds, row: int, task: int, own: Own) -> float:
     """<v_task, x>."""
     if not is_wide(own):
@@ -204,7 +124,7 @@ def own_dot(rounds: Rounds, row: int, task: int, own: Own) -> float:
         return 0.0
     first, last = row_bounds(rounds, row)
     x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
-    return _dot_pairs(x, task, own.pairs, own.pairs.records[0, :0])[0]
+    return dot_pairs(x, task, own.pairs, own.pairs.records[0, :0])[0]
 
 
 @leaf
@@ -213,7 +133,7 @@ def own_dot_and(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray) ->
     if is_wide(own) and own.pairs.size[task] > 0:
         first, last = row_bounds(rounds, row)
         x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
-        return _dot_pairs(x, task, own.pairs, w)
+        return dot_pairs(x, task, own.pairs, w)
     if rounds.width == 0 and not is_wide(own):
         if has_bits(task, own):
             return dot_two_touched(rounds, row, task, own, w)
@@ -230,8 +150,8 @@ def own_add(rounds: Rounds, row: int, scale: float, task: int, own: Own) -> None
     first, last = row_bounds(rounds, row)
     x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
     if too_full(own.pairs.filled[task] + last - first, own.pairs.size[task]):
-        make_room(own.pairs, task, _missing(x, task, own.pairs))
-    _add_pairs(x, scale, task, own.pairs)
+        make_room(own.pairs, task, missing_pairs(x, task, own.pairs))
+    add_pairs(x, scale, task, own.pairs)
 
 
 def as_matrix(own: Own, n_tasks: int, n_features: int) -> FloatArray:
