@@ -12,7 +12,7 @@ from sklearn.base import is_classifier
 
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display
-from shoal.cli.starting import announced_compiling, warmed
+from shoal.cli.starting import Helper, announced_compiling, warmed
 from shoal.evaluation import compare, progressive_validate
 from shoal.files import FileStream, open_stream
 from shoal.files.targets import Target
@@ -79,10 +79,11 @@ def run_stream(options: Options) -> None:
     if options.baselines and not options.load:
         contestants |= learner.baselines()
     stream = _open(options, learner, companion)
-    with Display(stream.title, learner, contestants, stream.fraction) as display:
+    display = Display(stream.title, learner, contestants, stream.fraction)
+    with display, Helper(contestants).ready() as helper:
         protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
         evaluations = progressive_validate(
-            contestants, warmed(stream.chunks, contestants, **protocol), **protocol,
+            contestants, warmed(stream.chunks, contestants, helper, **protocol), **protocol,
             on_checkpoint=display.checkpoint, on_rows=display.rows,
         )  # fmt: skip
     verdict = None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import pickle
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -60,15 +63,80 @@ def announced_compiling() -> Iterator[None]:
         yield
 
 
-def warmed(chunks: Iterator[Chunk], learners: Mapping[str, Learner], **options: Any) -> Iterator[Chunk]:
+class Helper:
+    """A second process that compiles the learners' loops for both, once the first has to compile the reader of files.
+
+    Within a process the compiler does one thing at a time; what the helper compiles, the first finds on disk.
+    """
+
+    def __init__(self, learners: Mapping[str, Learner]) -> None:
+        self._learners = learners
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @contextmanager
+    def ready(self) -> Iterator[Helper]:
+        """The helper, to be called when the reader is compiled; it ends with the block."""
+        from numba.core import event
+
+        helper = self
+
+        class Call(event.Listener):
+            def on_start(self, found: event.Event) -> None:
+                if found.data["dispatcher"].py_func.__module__.startswith("shoal.files."):
+                    helper.start()
+
+            def on_end(self, found: event.Event) -> None:
+                pass
+
+        with event.install_listener("numba:compile", Call()):
+            try:
+                yield self
+            finally:
+                if self._process is not None:
+                    self._process.kill()
+                    self._process.wait()
+
+    def start(self) -> None:
+        """Begin, unless it has begun or there is one core only."""
+        if self._process is None and (os.cpu_count() or 1) > 1:
+            code = "from shoal.cli.starting import compile_loops; compile_loops()"
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            assert self._process.stdin is not None
+            with suppress(OSError), self._process.stdin as pipe:  # if it died, this process compiles all itself
+                pickle.dump(list(self._learners.values()), pipe)
+
+    def wait(self) -> None:
+        """Until it is done, or has failed."""
+        if self._process is not None:
+            self._process.wait()
+
+
+def compile_loops() -> None:
+    """The helper's work: new learners, on standard input, learn two rows."""
+    import numpy as np
+
+    for learner in pickle.load(sys.stdin.buffer):
+        with suppress(ValueError):  # such as tasks that a relation does not name: then the first process compiles
+            learner.test_then_train(np.eye(2), np.array([-1.0, 1.0]), np.arange(2))
+
+
+def warmed(
+    chunks: Iterator[Chunk], learners: Mapping[str, Learner], helper: Helper | None = None, **options: Any
+) -> Iterator[Chunk]:
     """The chunks; before the first, clones of the learners meet a few of its rows, so that no clock counts compiling.
 
     Parameters
     ----------
+    helper : who may be compiling the learners' loops already
     options :
         Of `progressive_validate`.
     """
     for first in chunks:
+        if helper is not None:
+            helper.wait()
         warm_up(first, learners, **options)
         yield first
         break

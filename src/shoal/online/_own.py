@@ -1,8 +1,8 @@
 """The weights a task holds for itself: a dense row each, or a table of pairs where few of many ever differ from zero.
 
-Dense rows are faster while caches hold them, or once most weights are in use; tables hold what has occurred, so
-100,000 users times 10^7 hashed features fit, and no memory is fetched for what has not. The sums run in the same
-order, so which of the two it is changes no bit of a model of sparse rows.
+Dense rows are faster while caches hold them, or once a per cent of the weights is in use; tables hold what has
+occurred, so 100,000 users times 10^7 hashed features fit, and no memory is fetched for what has not. The sums run in
+the same order, so which of the two it is changes no bit of a model of sparse rows.
 
 A learner that errs rarely leaves most weights at zero; those of many tasks fill no cache, but a bit a weight does,
 which says where to look at all.
@@ -20,6 +20,7 @@ from shoal.online._own_pairs import Row, add_pairs, dot_pairs, missing_pairs
 from shoal.ops import add, dot, dot_two, leaf, leaf_in_order, row_bounds
 from shoal.pairs import (
     FIRST_ROOM,
+    FREE,
     Pairs,
     add_pair,
     compact,
@@ -38,7 +39,7 @@ from shoal.rounds import FloatArray, IntArray, Rounds
 DENSE_MOST = 2**28  # weights; 2 GiB
 DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learnt from: caches hold what is read
 MOST_FIRST_ROOM = 2**22  # slots of the first arena, which take no memory before they are used
-FILLED = 8  # pairs that are more than one in so many of all are better dense: they would take as much memory
+FILLED = 128  # of so many pairs one occurs: from there on dense rows are faster, because rows find most of their pairs
 
 
 class Own(NamedTuple):
@@ -162,11 +163,15 @@ def as_matrix(own: Own, n_tasks: int, n_features: int) -> FloatArray:
 
 
 def as_dense(own: Own, n_features: int, *, bits: bool) -> Own:
-    """Pairs as dense rows; which of the weights were touched is not known any more."""
-    n_tasks = len(own.pairs.start)
-    dense = new_own(n_tasks, n_features, own.pairs.records.dtype, bits=bits)
-    dense.dense[...] = as_matrix(own, n_tasks, n_features)
-    dense.touched[:, :1] = 1
+    """Pairs as dense rows."""
+    pairs = own.pairs
+    dense = new_own(len(pairs.start), n_features, pairs.records.dtype, bits=bits)
+    for row, touched, start, size in zip(dense.dense, dense.touched, pairs.start, pairs.size, strict=True):
+        keys, records = pairs.keys[start : start + size], pairs.records[start : start + size, 0]
+        columns = keys[keys != FREE] - 1
+        row[columns] = records[keys != FREE]
+        if bits:
+            np.bitwise_or.at(touched, 1 + columns // 64, np.uint64(1) << (columns % 64).astype(np.uint64))
     return dense
 
 
@@ -207,7 +212,7 @@ class OwnWeights(Learner):
         """As the present ones are; at first by their number."""
         own, wanted, dtype = getattr(self._state, "own", None), n_tasks * n_features, self._weights_type()
         if own is None or dtype != own.dense.dtype:
-            room = min(max(wanted // FILLED, FIRST_ROOM), MOST_FIRST_ROOM) if wanted > self._most_dense() else 0
+            room = min(max(2 * wanted // FILLED, FIRST_ROOM), MOST_FIRST_ROOM) if wanted > self._most_dense() else 0
             return new_own(n_tasks, n_features, dtype, room=room, bits=self._with_bits)
         if is_wide(own):
             return Own(np.zeros((n_tasks, 0), dtype), for_tasks(own.pairs, n_tasks), np.zeros((n_tasks, 0), np.uint64))
