@@ -20,7 +20,7 @@ from shoal.ops import jit, leaf
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 CountArray = NDArray[np.int16]
-MOST = 1000  # pulls a feature may owe; at this many the whole model is settled, O(d) once in so many rows
+MOST = 32_000  # pulls a feature may owe; at this many the task's whole model is settled: d/32,000 a row
 
 ROUNDING = 1e-12  # the common model has often just repaired the row: what is left of the loss is then zero but for this
 
