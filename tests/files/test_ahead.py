@@ -7,6 +7,7 @@ import threading
 import time
 
 import numpy as np
+import polars as pl
 import pytest
 
 from shoal.files import BadRow, open_stream
@@ -126,3 +127,32 @@ def test_tables_are_the_same_with_and_without_a_thread(name, table, tmp_path, wh
     assert threads() == []
     monkeypatch.setattr("shoal.files.ahead.THREAD_PAYS", 10**9)
     whole(open_stream(path, **options)).same(ahead)
+
+
+def test_chunks_of_a_table_made_ahead_are_the_same(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {"x": rng.normal(size=9_000), "c": rng.choice(["a", "b", "c"], 9_000), "t": rng.choice(["u", "v"], 9_000)}
+    ).with_columns(y=pl.Series(rng.integers(0, 2, 9_000)))
+    table.write_parquet(tmp_path / "a.parquet")
+    streams = [
+        open_stream(tmp_path / "a.parquet", task="t", label="y", chunk_rows=2_000, ahead=ahead)
+        for ahead in (False, True)
+    ]
+    for one, other in zip(*streams, strict=True):
+        assert (one.X != other.X).nnz == 0
+        np.testing.assert_array_equal(one.y, other.y)
+        np.testing.assert_array_equal(one.task, other.task)
+    assert streams[0].to_dict() == streams[1].to_dict()
+    assert streams[0].notes == streams[1].notes
+
+
+def test_a_bad_row_ahead_comes_after_the_chunks_before_it(tmp_path):
+    lines = [f"{i % 7},{i % 2}" for i in range(5_000)]
+    lines[4_500] = "nonsense,1"
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n" + "\n".join(lines) + "\n")
+    stream = open_stream(path, label="y", chunk_rows=1_000, ahead=True)
+    with pytest.raises(BadRow, match="line 4502"):
+        list(stream)
+    assert stream.n_rows == 4_000

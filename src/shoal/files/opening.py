@@ -27,6 +27,7 @@ def open_stream(
     ignore: Collection[str] = (),
     labels: Sequence[Any] | None = None,
     state: State | None = None,
+    ahead: bool = False,
 ) -> FileStream:
     """Open a file as a stream of chunks; it may be larger than memory.
 
@@ -59,6 +60,9 @@ def open_stream(
         The two labels; by default the first two that appear.
     state : dict, optional
         `to_dict()` of an earlier stream: features, statistics and labels go on from there.
+    ahead : bool
+        Make the chunks of a table in a thread while the last one is used. What the stream says of columns, labels and
+        bad rows is then that of the chunks made, up to three more than those given, until the end.
 
     Returns
     -------
@@ -108,6 +112,7 @@ def open_stream(
     return _open_table(
         path, format, bad, target, features,
         task=task, label=label, text=text, numeric=numeric, ignore=ignore, chunk_rows=chunk_rows,
+        ahead=ahead,
     )  # fmt: skip
 
 
@@ -150,6 +155,7 @@ def _open_table(
     numeric: Collection[str],
     ignore: Collection[str],
     chunk_rows: int,
+    ahead: bool,
 ) -> FileStream:
     from shoal.files.columnar import Columnar
     from shoal.files.delimited import Delimited
@@ -174,6 +180,7 @@ def _open_table(
             table, bad, labels, encoder,
             label=label, task=task, ignore=ignore, named=[*text, *numeric], chunk_rows=chunk_rows,
             every_row_has_every_column=format != "ndjson", live=source is not None and source.is_standard_input,
+            ahead=ahead,
         )  # fmt: skip
     except BaseException:
         if source is not None:

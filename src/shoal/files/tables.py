@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +45,8 @@ class TableReader:
         Not so in NDJSON, where a key of the saved state may well be absent.
     live : bool
         Whether rows come from standard input; those of a file are read ahead of their encoding.
+    ahead : bool
+        Whether chunks are encoded ahead of their use, too.
 
     Raises
     ------
@@ -66,8 +68,9 @@ class TableReader:
         chunk_rows: int,
         every_row_has_every_column: bool,
         live: bool = False,
+        ahead: bool = False,
     ) -> None:
-        self._bad, self._labels, self._encoder, self._live = bad, labels, encoder, live
+        self._bad, self._labels, self._encoder, self._live, self._ahead = bad, labels, encoder, live, ahead
         self._label, self._task, self._chunk_rows = label, task, chunk_rows
         batches = table.batches()
         head = _take(batches, SAMPLE)
@@ -89,7 +92,10 @@ class TableReader:
         return self._encoder.feature_names
 
     def chunks(self) -> Iterator[Chunk]:
-        """All good rows in order; bad ones are reported."""
+        """All good rows in order; bad ones are reported. The batches of a file are read in a thread."""
+        return read_ahead(self._encoded(), self._chunk_rows, live=self._live) if self._ahead else self._encoded()
+
+    def _encoded(self) -> Generator[Chunk]:
         batches = regroup(self._batches, self._chunk_rows)
         for batch in read_ahead(batches, self._chunk_rows, live=self._live):
             yield from self._chunk(batch)
