@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from shoal.learner import Learner, load_with_companion
 from shoal.rounds import Chunk
 
 DATASET = "dataset:"
+SWITCH = 1e-4  # seconds that the thread that reads waits for the one that computes; by default 50 times as long
 DEFAULT_LEARNER = "HedgedSharing"
 
 
@@ -73,6 +75,7 @@ class Stream:
 @announced_compiling()
 def run_stream(options: Options) -> None:
     """The whole command."""
+    sys.setswitchinterval(SWITCH)
     _check_outputs(options)
     learner, companion = _learner(options)
     contestants = {type(learner).__name__: learner}
