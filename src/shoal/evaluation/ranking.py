@@ -20,31 +20,26 @@ BoolArray = NDArray[np.bool_]
 
 
 @jit
-def _count_wins(
-    order: IntArray, code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Twice the wins, positives, negatives: of each task, and last of all rows. `order` sorts the scores."""
+def _count_wins(tagged: NDArray[np.int32], score: FloatArray, n_tasks: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Twice the wins, positives, negatives: of each task, and last of all rows. Rows come by score, tags are 2k + y."""
     wins = np.zeros(n_tasks + 1, np.int64)
     positives = np.zeros(n_tasks + 1, np.int64)
     negatives = np.zeros(n_tasks + 1, np.int64)
     first = 0
-    while first < len(order):
-        last = first  # rows first to last - 1 have the same score
-        while last < len(order) and score[order[last]] == score[order[first]]:
+    while first < len(score):
+        last = first + 1  # rows first to last - 1 have the same score
+        while last < len(score) and score[last] == score[first]:
             last += 1
-        for step in range(3):  # negatives below count before the tied ones are added, and again after: half a win
+        for after in range(2):  # negatives below count before the tied ones are added, and again after: half a win
             for p in range(first, last):
-                k = code[order[p]]
-                if positive[order[p]]:
-                    if step != 1:
-                        wins[k] += negatives[k]
-                        wins[n_tasks] += negatives[n_tasks]
-                    else:
-                        positives[k] += 1
-                        positives[n_tasks] += 1
-                elif step == 1:
-                    negatives[k] += 1
-                    negatives[n_tasks] += 1
+                if tagged[p] % 2 == 1:
+                    wins[tagged[p] // 2] += negatives[tagged[p] // 2]
+                    wins[n_tasks] += negatives[n_tasks]
+            if after == 0:
+                for p in range(first, last):
+                    counts = positives if tagged[p] % 2 == 1 else negatives
+                    counts[tagged[p] // 2] += 1
+                    counts[n_tasks] += 1
         first = last
     return wins, positives, negatives
 
@@ -74,7 +69,9 @@ def aucs(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -
     >>> overall, per_task.tolist()
     (0.875, [1.0, 0.5])
     """
-    wins, positives, negatives = _count_wins(np.argsort(score), code, positive, score, n_tasks)
+    order = np.argsort(score)
+    tagged = np.asarray(2 * code + positive, np.int32)  # gathered once: rows in the order of their scores lie anywhere
+    wins, positives, negatives = _count_wins(tagged[order], score[order], n_tasks)
     with np.errstate(invalid="ignore"):
         values = wins / (2.0 * positives * negatives)
     return float(values[-1]), values[:-1]

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 THREAD_PAYS = 1_000  # rows of a chunk; handing one over takes longer than reading a few rows
-ITEMS = 2  # made and not yet asked for; more would only take memory
+ITEMS = 6  # made and not yet asked for, so that a long pause of who uses them stops nothing; more would take memory
 PATIENCE = 0.01  # seconds between two looks whether the thread has noticed that it shall stop
 
 
