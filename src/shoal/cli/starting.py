@@ -101,7 +101,7 @@ class Helper:
         if self._process is None and (os.cpu_count() or 1) > 1:
             code = "from shoal.cli.starting import compile_loops; compile_loops()"
             self._process = subprocess.Popen(
-                [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                [sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )  # fmt: skip
             assert self._process.stdin is not None
