@@ -98,6 +98,8 @@ class Helper:
 
     def start(self) -> None:
         """Begin, unless it has begun or there is one core only."""
+        from sklearn.base import clone
+
         if self._process is None and (os.cpu_count() or 1) > 1:
             code = "from shoal.cli.starting import compile_loops; compile_loops()"
             self._process = subprocess.Popen(
@@ -105,8 +107,9 @@ class Helper:
                 stderr=subprocess.DEVNULL,
             )  # fmt: skip
             assert self._process.stdin is not None
+            new = [clone(learner) for learner in self._learners.values()]  # what a loaded model knows may be large
             with suppress(OSError), self._process.stdin as pipe:  # if it died, this process compiles all itself
-                pickle.dump(list(self._learners.values()), pipe)
+                pickle.dump(new, pipe)
 
     def wait(self) -> None:
         """Until it is done, or has failed."""
