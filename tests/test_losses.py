@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from tests.compiled import from_python
 
-from shoal.losses import CLASSIFICATION, REGRESSION, derivative, is_mistake
+from shoal import losses
+from shoal.losses import CLASSIFICATION, REGRESSION, is_mistake
 
 EPSILON = 0.3
 LOSSES = {
@@ -17,6 +19,7 @@ LOSSES = {
     "squared": lambda f, y: (f - y) ** 2 / 2,
     "epsilon_insensitive": lambda f, y: max(0.0, abs(f - y) - EPSILON),
 }
+derivative = from_python(losses.derivative)
 CODES = CLASSIFICATION | REGRESSION
 
 

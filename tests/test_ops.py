@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.compiled import called_without_wrapper, from_python
 from tests.streams import assert_close, draw
 
+import shoal
 from shoal import Rounds, ops
 from shoal.features import read_table
 
+dot, dot_two, dot_all = map(from_python, (ops.dot, ops.dot_two, ops.dot_all))
+add, add_to_all, squared_norm = map(from_python, (ops.add, ops.add_to_all, ops.squared_norm))
 NO_INTEGERS = np.zeros(0, np.int64)
 
 
@@ -31,20 +39,20 @@ def test_against_numpy(seed: int, d: int, K: int, sparse: bool) -> None:
     W = np.zeros((d, ops.padded(K)))
     W[:, :K] = rng.normal(size=(d, K))
     atol = 1e-13 * np.abs(W).sum()
-    np.testing.assert_allclose(ops.dot(rounds, row, w), x @ w, rtol=1e-12, atol=atol)
-    np.testing.assert_allclose(ops.squared_norm(rounds, row), x @ x, rtol=1e-12)
+    np.testing.assert_allclose(dot(rounds, row, w), x @ w, rtol=1e-12, atol=atol)
+    np.testing.assert_allclose(squared_norm(rounds, row), x @ x, rtol=1e-12)
     if sparse:
-        np.testing.assert_allclose(ops.dot_two(rounds, row, w, w[::-1].copy()), (x @ w, x @ w[::-1]), atol=atol)
+        np.testing.assert_allclose(dot_two(rounds, row, w, w[::-1].copy()), (x @ w, x @ w[::-1]), atol=atol)
     out = np.full(W.shape[1], np.nan)
-    ops.dot_all(rounds, row, W, out)
+    dot_all(rounds, row, W, out)
     np.testing.assert_allclose(out, x @ W, rtol=1e-12, atol=atol)
     moved = w.copy()
-    ops.add(rounds, row, 0.7, moved)
+    add(rounds, row, 0.7, moved)
     assert_close(moved, w + 0.7 * x)
     scales = np.where(rng.random(W.shape[1]) < 0.5, rng.normal(size=W.shape[1]), 0.0)
     scales[K:] = 0.0
     expected = W + np.outer(x, scales)
-    ops.add_to_all(rounds, row, scales, W)
+    add_to_all(rounds, row, scales, W)
     assert_close(W, expected)
 
 
@@ -73,3 +81,23 @@ def test_call_gives_what_the_function_gives() -> None:
         run(pa.learn, rounds, settings, state, decisions, "float64")
         results.append((decisions.tobytes(), state.own.dense.tobytes()))
     assert results[0] == results[1]
+
+
+def test_python_calls_nothing_that_has_no_wrapper() -> None:
+    """The process would end without a word."""
+    names = [found.name for found in pkgutil.walk_packages(shoal.__path__, "shoal.") if "__main__" not in found.name]
+    ours = [importlib.import_module(name) for name in names]
+    tests = [module for name, module in sys.modules.items() if name.startswith(("tests.", "benchmarks."))]
+    assert set().union(*map(called_without_wrapper, [*ours, *tests])) == set()
+
+
+def test_such_a_call_is_noticed() -> None:
+    import tests.compiled as here
+
+    vars(here)["lowest"] = vars(ops)["lowest_bit"]  # by name, or this function would be found too
+    try:
+        exec("def wrong(bits):\n    return lowest(bits)", vars(here))
+        here.wrong.__module__ = here.__name__  # type: ignore[attr-defined]
+        assert called_without_wrapper(here) == {"tests.compiled.wrong calls lowest"}
+    finally:
+        del here.lowest, here.wrong  # type: ignore[attr-defined]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.compiled import from_python
 
+from shoal import pairs as tables
 from shoal.pairs import (
-    add_pair,
     compact,
-    find_or_zero,
-    has_room,
-    make_room,
     new_pairs,
     roomier,
     task_records,
@@ -19,6 +17,9 @@ from shoal.pairs import (
 )
 from shoal.rounds import Rounds
 
+has_room, make_room, add_pair, find_or_zero = map(
+    from_python, (tables.has_room, tables.make_room, tables.add_pair, tables.find_or_zero)
+)
 FEATURES = st.one_of(st.integers(0, 40), st.integers(0, 50).map(lambda j: 8 * j), st.integers(0, 2**31 - 2))
 
 

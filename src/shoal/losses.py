@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
-from shoal.ops import largest, leaf, leaf_apart
+from shoal.ops import largest, leaf, leaf_apart, leaf_entry
 
 if TYPE_CHECKING:
     from shoal.rounds import Rounds
@@ -31,7 +31,7 @@ REGRESSION: Final = {"squared": SQUARED, "epsilon_insensitive": EPSILON_INSENSIT
 LARGEST_STEP = 1e140  # of a weight; after 1e9 such steps, the product with a row of 1e150 is a number still
 
 
-@leaf
+@leaf_entry
 def is_mistake(f: float, y: float) -> bool:
     """The predicted label differs from y; a margin of 0 predicts +1."""
     return (f >= 0.0) != (y > 0.0)

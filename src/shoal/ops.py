@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 REORDERED = {"reassoc", "nsz", "contract"}  # sums may be reordered for SIMD; NaN and inf keep their meaning
 
 
@@ -36,33 +37,52 @@ def jit_in_order(function: F) -> F:
 
 
 def jit_apart(function: F) -> F:
-    """`jit` that is called, not inlined: for rare or long work, whose copies in all callers take minutes to compile."""
-    return _compile(function, REORDERED, counting=True, inlined=False)
+    """`jit` that compiled code calls: for rare or long work, whose copies in all callers take minutes to compile."""
+    return _compile(function, REORDERED, counting=True, inlined=False, **INNER)
 
 
 def leaf(function: F) -> F:
-    """`jit` for functions that allocate nothing: they count no references, which would cost 6 ns an array and call."""
-    return _compile(function, REORDERED, counting=False)
+    """`jit` for functions that allocate nothing: they count no references, which would cost 6 ns an array and call.
+
+    Only compiled code may call them, and all that follow: they have no wrapper for Python, whose compiling would take
+    a third of the time.
+    """
+    return _compile(function, REORDERED, counting=False, **INNER)
 
 
 def leaf_in_order(function: F) -> F:
     """`leaf` whose sums stay in order."""
-    return _compile(function, {"contract"}, counting=False)
+    return _compile(function, {"contract"}, counting=False, **INNER)
 
 
 def leaf_apart(function: F) -> F:
     """`leaf` that is called, not inlined."""
-    return _compile(function, REORDERED, counting=False, inlined=False)
+    return _compile(function, REORDERED, counting=False, inlined=False, **INNER)
 
 
 def leaf_disjoint(function: F) -> F:
     """`leaf` none of whose arrays overlap: without that promise, loops over more than three are not vectorised."""
-    return _compile(function, REORDERED, counting=False, pipeline_class=_Disjoint)
+    return _compile(function, REORDERED, counting=False, pipeline_class=_Disjoint, **INNER)
 
 
 def leaf_disjoint_in_order(function: F) -> F:
     """Both: for loops over records, which gathers would slow down."""
-    return _compile(function, {"contract"}, counting=False, pipeline_class=_Disjoint)
+    return _compile(function, {"contract"}, counting=False, pipeline_class=_Disjoint, **INNER)
+
+
+def leaf_entry(function: F) -> F:
+    """`leaf` that Python calls too."""
+    return _compile(function, REORDERED, counting=False)
+
+
+def leaf_entry_apart(function: F) -> F:
+    """`leaf_apart` that Python calls too."""
+    return _compile(function, REORDERED, counting=False, inlined=False)
+
+
+def jit_entry_apart(function: F) -> F:
+    """`jit_apart` that Python calls too."""
+    return _compile(function, REORDERED, counting=True, inlined=False)
 
 
 class _Disjoint(Compiler):
@@ -200,7 +220,7 @@ def open_round(rounds: Rounds, r: int, clock: NDArray[np.int64]) -> tuple[int, i
 LANES = 16  # tasks are padded to what one turn of the compiler's AVX loop takes, so that none is left over
 
 
-@leaf
+@leaf_entry
 def padded(n: int) -> int:
     """A number, as of tasks, rounded up to whole turns."""
     return (n + 16 - 1) // 16 * 16

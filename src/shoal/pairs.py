@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.ops import leaf, leaf_apart
+from shoal.ops import leaf, leaf_apart, leaf_entry
 from shoal.rounds import FloatArray, IndexArray, IntArray, Rounds
 
 FREE = 0
@@ -106,7 +106,7 @@ def too_full(n: int, size: int) -> bool:
     return 4 * n > 3 * size
 
 
-@leaf
+@leaf_entry
 def size_for(n: int) -> int:
     """Slots of the smallest table for n pairs."""
     size = FIRST_SIZE
@@ -191,7 +191,7 @@ def make_room(pairs: Pairs, task: int, n: int) -> None:
     pairs.start[task], pairs.size[task] = start, size
 
 
-@leaf
+@leaf_entry
 def _copy(old: Pairs, new: Pairs, n_tasks: int) -> None:
     for task in range(n_tasks):
         if old.filled[task] > 0:
@@ -218,7 +218,7 @@ def compact(pairs: Pairs, n_tasks: int) -> Pairs:
     return new
 
 
-@leaf
+@leaf_entry
 def _forget(pairs: Pairs, task: int) -> None:
     if pairs.size[task] > 0:
         _give_back(pairs, pairs.start[task], pairs.size[task])

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.compiled import from_python
 
 from shoal.batch import _cholesky as cholesky
 from shoal.batch._cholesky import JITTER
 
+factorise, rank_one = map(from_python, (cholesky.factorise, cholesky.rank_one))
+solve_transposed, solve_upper = map(from_python, (cholesky.solve_transposed, cholesky.solve_upper))
 N = 12
 
 
@@ -20,7 +23,7 @@ def draw(seed: int, size: int, rank: int | None = None) -> np.ndarray:
 
 def factor(P: np.ndarray) -> np.ndarray:
     R = np.zeros((N + 3, N + 3))
-    cholesky.factorise(np.ascontiguousarray(P), len(P), R, np.zeros(N + 3))
+    factorise(np.ascontiguousarray(P), len(P), R, np.zeros(N + 3))
     return R
 
 
@@ -40,7 +43,7 @@ def test_rank_one_changes_equal_the_factor_computed_anew(seed: int, size: int, n
     stays = rng.random(n) < 0.5
     for sign, rows in ((1.0, added), (-1.0, added[~stays])):
         for w in rows:
-            assert cholesky.rank_one(R, size, w.copy(), sign)
+            assert rank_one(R, size, w.copy(), sign)
     expected = P + added[stays].T @ added[stays]
     np.testing.assert_allclose(R.T @ R, np.pad(expected, (0, N + 3 - size)), rtol=0, atol=1e-9 * expected.max())
     assert (np.diag(R)[:size] > 0).all()
@@ -50,9 +53,9 @@ def test_rank_one_changes_equal_the_factor_computed_anew(seed: int, size: int, n
 def test_solving_is_solving(seed: int, size: int) -> None:
     P, b = draw(seed, size), np.random.default_rng(seed + 1).normal(size=N + 3)
     R, x = factor(P), b.copy()
-    cholesky.solve_transposed(R, size, x)
+    solve_transposed(R, size, x)
     np.testing.assert_allclose(R[:size, :size].T @ x[:size], b[:size], rtol=1e-6, atol=1e-8)
-    cholesky.solve_upper(R, size, x)
+    solve_upper(R, size, x)
     np.testing.assert_allclose(P @ x[:size], b[:size], rtol=1e-3, atol=1e-4)
     np.testing.assert_array_equal(x[size:], b[size:])
 
@@ -60,7 +63,7 @@ def test_solving_is_solving(seed: int, size: int) -> None:
 def test_a_lost_rank_is_told() -> None:
     P = draw(0, 3)
     R = factor(P)
-    assert not cholesky.rank_one(R, 3, 1.5 * np.sqrt(P[0, 0]) * np.eye(3)[0], -1.0)
+    assert not rank_one(R, 3, 1.5 * np.sqrt(P[0, 0]) * np.eye(3)[0], -1.0)
 
 
 @pytest.mark.parametrize("rank", [1, 4])

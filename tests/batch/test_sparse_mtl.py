@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.compiled import from_python
 from tests.streams import Stream, assert_close, draw
 from tests.twins import sparse_mtl as twin
 
@@ -17,6 +18,7 @@ from shoal.batch._base import Rows
 from shoal.batch._basis_selection import Limits, Selection, distinct_rows
 from shoal.datasets import load_school, make_conjoint
 
+refactor = from_python(basis_sets.refactor)
 ROWS, REAL = draw(0, n_rows=60), draw(0, n_rows=60, regression=True)
 KINDS = {"hinge": (SparseMTL, ROWS), "squares": (SparseMTLRegressor, REAL)}
 SETTINGS: dict[str, Any] = {
@@ -196,7 +198,7 @@ def test_a_spoilt_factor_is_computed_anew() -> None:
     grown.grow(False, 0, 8)
     sets, before = grown.common, grown.common.R.copy()
     sets.R[:] = -1.0
-    basis_sets.refactor(sets, 0, np.zeros(50))
+    refactor(sets, 0, np.zeros(50))
     size = sets.size[0]
     np.testing.assert_allclose(sets.R[0, :size, :size], before[0, :size, :size], rtol=1e-5, atol=1e-7)
 

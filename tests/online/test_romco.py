@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.compiled import from_python
 from tests.streams import Stream, assert_close, draw
 from tests.twins import romco as twin
 
 from shoal import ROMCO, MultitaskPerceptron
+from shoal.online import _shrinkage
 from shoal.online._lazy_rows import EPOCHS, TOUCHED, UPDATES
-from shoal.online._shrinkage import logdet_factor
 
+logdet_factor = from_python(_shrinkage.logdet_factor)
 OPTIONS = [
     {"penalty": penalty, "trigger": trigger, "step": step}
     for penalty, trigger, step in product(["nuclear", "logdet"], ["margin", "mistake"], ["constant", "sqrt"])

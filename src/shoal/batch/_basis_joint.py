@@ -15,7 +15,7 @@ import numpy as np
 
 from shoal.batch._basis_sets import Family, Fit, follow, gradient, in_loss, line_search, objective, products
 from shoal.batch._cholesky import factorise, solve_transposed, solve_upper
-from shoal.ops import leaf_apart
+from shoal.ops import leaf_apart, leaf_entry
 from shoal.rounds import FloatArray
 
 
@@ -93,7 +93,7 @@ def joint_direction(common: Family, own: Family, fit: Fit, joint: Cross) -> floa
     return promise
 
 
-@leaf_apart
+@leaf_entry
 def joint_newton(
     common: Family, own: Family, fit: Fit, joint: Cross, inner_tol: float, max_iter: int
 ) -> tuple[float, int, bool]:

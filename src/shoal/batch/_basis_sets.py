@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.batch._cholesky import append, rank_one, solve_transposed, solve_upper
-from shoal.ops import leaf, leaf_apart
+from shoal.ops import leaf, leaf_apart, leaf_entry, leaf_entry_apart
 from shoal.rounds import FloatArray, IntArray
 
 MOST_STEPS = 50  # of a Newton iteration; each step reaches the minimum along its direction, so few are needed
@@ -75,7 +75,7 @@ def in_loss(hinge: bool, y: float, o: float) -> bool:
     return not hinge or y * o < 1.0
 
 
-@leaf_apart
+@leaf_entry
 def add_vector(sets: Family, k: int, column: FloatArray, row: int, w: FloatArray) -> None:
     """Give set k the row `row` as a vector, its coefficient 0; `column` is its kernel values with the set's rows."""
     first, last, size = sets.starts[k], sets.starts[k + 1], sets.size[k]
@@ -233,13 +233,13 @@ def newton(sets: Family, k: int, fit: Fit, small: float) -> bool:
     return moved
 
 
-@leaf
+@leaf_entry
 def objective_of(sets: Family, k: int) -> float:
     """(reg/2) aᵀGa."""
     return 0.5 * products(sets, k, sets.coef[k], sets.coef[k])
 
 
-@leaf
+@leaf_entry
 def losses(fit: Fit, first: int, last: int) -> float:
     """½ Σ_{i in I} e_i²."""
     total = 0.0
@@ -249,7 +249,7 @@ def losses(fit: Fit, first: int, last: int) -> float:
     return 0.5 * total
 
 
-@leaf_apart
+@leaf_entry_apart
 def objective(common: Family, own: Family, fit: Fit) -> float:
     """Eq. 2, or eq. 5 for least squares."""
     total = losses(fit, 0, len(fit.y)) + objective_of(common, 0)
@@ -258,7 +258,7 @@ def objective(common: Family, own: Family, fit: Fit) -> float:
     return total
 
 
-@leaf_apart
+@leaf_entry
 def alternate(common: Family, own: Family, fit: Fit, inner_tol: float, max_iter: int) -> tuple[float, int, bool]:
     """Algorithm 1: the common coefficients, then each task's, until a sweep's relative decrease is small.
 

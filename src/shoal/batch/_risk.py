@@ -10,7 +10,7 @@ import numpy as np
 from shoal import losses
 from shoal.batch._accelerated import Path
 from shoal.batch._base import LinearBatchLearner, Rows
-from shoal.ops import add, dot, leaf
+from shoal.ops import add, dot, leaf, leaf_entry
 from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, Rounds
 
 ONE_ROUND = np.zeros(0, np.int64)  # rounds mean nothing to a batch learner
@@ -26,7 +26,7 @@ def loss_value(loss: int, f: float, y: float) -> float:
     return 0.5 * (f - y) ** 2
 
 
-@leaf
+@leaf_entry
 def risk(rounds: Rounds, loss: int, weight: FloatArray, W: FloatArray, G: FloatArray) -> float:
     """sum_k weight_k sum_i loss(y_i, <w_k, x_i>) over the rows of task k; G becomes its gradient in W (tasks, d)."""
     G[:] = 0.0

@@ -6,9 +6,7 @@ from typing import Any, cast
 
 import numba
 
-from shoal.ops import F
-
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+from shoal.ops import INNER, F
 
 
 def jit_exact(function: F) -> F:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from shoal.ops import jit_apart, leaf
+from shoal.ops import jit_apart, jit_entry_apart, leaf
 from shoal.rounds import FloatArray
 
 P: Final = 0  # positions in `form`
@@ -70,7 +70,7 @@ def multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
                 out[i, k] += A[i, j] * B[j, k]
 
 
-@jit_apart
+@jit_entry_apart
 def refresh(gram: Gram, K: int, p: float) -> None:
     """(G/scale)^(p-1) anew: by products for whole p, by eigenvalues else."""
     gram.form[P], gram.form[STEPS] = p, 0.0

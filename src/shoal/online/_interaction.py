@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal import losses
-from shoal.ops import ROUNDS, add_to_all, dot, jit, leaf, open_round
+from shoal.ops import ROUNDS, add_to_all, dot, jit, leaf, leaf_entry, open_round
 from shoal.relations import Factors, rates_column
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -47,7 +47,7 @@ def margin(rounds: Rounds, row: int, state: State) -> float:
     return float(total / n_tasks)
 
 
-@leaf
+@leaf_entry
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, state)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.ops import LANES, jit_apart, leaf, leaf_in_order
+from shoal.ops import LANES, jit_apart, jit_entry_apart, leaf, leaf_entry, leaf_in_order
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 COMMON, PERSONAL = 0, 1  # positions in the weights' second axis
@@ -52,7 +52,7 @@ def allocate(n_tasks: int, n_features: int) -> Rows:
     )  # fmt: skip
 
 
-@leaf
+@leaf_entry
 def side_of(K: int) -> int:
     """Tasks padded to whole turns of SIMD loops; doubled when it grows, as products are laid out by it."""
     side = LANES
@@ -61,7 +61,7 @@ def side_of(K: int) -> int:
     return side
 
 
-@leaf
+@leaf_entry
 def updates_until_all_wake(n_touched: int, K: int) -> int:
     """How many updates rows may sleep."""
     return max(2, n_touched // (4 * side_of(K)))
@@ -188,7 +188,7 @@ def add(rows: Rows, table: Rounds, row: int, k: int, K: int, common: float, pers
         weights[PERSONAL, k] += own * x
 
 
-@jit_apart
+@jit_entry_apart
 def write_out(rows: Rows, weights: FloatArray, K: int) -> None:
     """Turn all rows of `weights`, these or a copy, into what they stand for: u = z A, and v times its scales."""
     spare = np.empty(weights.shape[2])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.learner import Learner
 from shoal.online._own_pairs import Row, add_pairs, dot_pairs, missing_pairs
-from shoal.ops import add, dot, dot_two, leaf, leaf_in_order, row_bounds
+from shoal.ops import add, dot, dot_two, leaf, leaf_entry, leaf_in_order, row_bounds
 from shoal.pairs import (
     FIRST_ROOM,
     FREE,
@@ -60,7 +60,7 @@ def new_own(n_tasks: int, n_features: int, dtype: Any, *, room: int = 0, bits: b
     )  # fmt: skip
 
 
-@leaf
+@leaf_entry
 def is_wide(own: Own) -> bool:
     """Are they in pairs?"""
     return len(own.pairs.keys) > 0
@@ -182,7 +182,7 @@ def pairs_pay(dense: FloatArray, wanted: int) -> bool:
     return bool(wanted > DENSE_MOST or FILLED * np.count_nonzero(dense) < wanted)
 
 
-@leaf
+@leaf_entry
 def _fill(dense: FloatArray, counts: IntArray, pairs: Pairs) -> None:
     for task in range(len(dense)):
         make_room(pairs, task, counts[task])

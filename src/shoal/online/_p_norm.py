@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.ops import TASKS, leaf, leaf_in_order
+from shoal.ops import TASKS, leaf, leaf_entry, leaf_in_order
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 BLOCK = 64
@@ -101,7 +101,7 @@ def largest(state: State) -> float:
     return top if top > 0.0 else 1.0
 
 
-@leaf
+@leaf_entry
 def rebuild(state: State, p: float, own: float, shared: float) -> None:
     """Everything anew in O(K d): p, the shares or the scale changed."""
     state.link[P], state.link[OWN], state.link[SHARED] = p, own, shared

@@ -130,7 +130,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 state.updates[rounds.task[row]] += 1
 
 
-@jit_apart
+@jit
 def tighten(state: State, n_models: int, roots: FloatArray) -> None:
     """J <- J + (roots^T roots) (x) I: a row of rotations for each root and feature."""
     d = state.weights.shape[1]

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.ops import jit_apart, leaf
+from shoal.ops import jit_apart, jit_entry_apart, leaf, leaf_entry
 from shoal.rounds import FloatArray, IntArray
 
 L2: Final = 0  # any other number is the r of r-max
@@ -54,7 +54,7 @@ def euclidean(losses: FloatArray) -> float:
     return top * math.sqrt(total)
 
 
-@jit_apart
+@jit_entry_apart
 def shared_loss(losses: FloatArray, norm: int) -> float:
     """||l||."""
     if norm == L2:
@@ -65,13 +65,13 @@ def shared_loss(losses: FloatArray, norm: int) -> float:
     return total
 
 
-@leaf
+@leaf_entry
 def spread(n: int, norm: int) -> float:
     """rho^2 = max (||tau||_2 / ||tau||_*)^2 for n tasks."""
     return 1.0 if norm == L2 else float(min(norm, n))
 
 
-@jit_apart
+@jit_entry_apart
 def finite_steps(losses: FloatArray, norm: int, C: float, tau: FloatArray) -> None:
     """tau <- argmax {sum tau_k l_k: ||tau||_* <= C}; the first of equal losses where not all can move."""
     n = len(losses)

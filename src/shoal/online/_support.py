@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from shoal import kernels
 from shoal.kernels import FUNCTION, Kernel, of_product
 from shoal.online._rates import UNSEEN, Related
-from shoal.ops import call, leaf, leaf_apart, leaf_in_order, squared_norm
+from shoal.ops import call, leaf, leaf_apart, leaf_entry, leaf_entry_apart, leaf_in_order, squared_norm
 from shoal.rounds import FloatArray, IndexArray, IntArray, Rounds
 
 STORED, ROWS = 0, 1  # positions in a support's extent
@@ -135,7 +135,7 @@ def append(rounds: Rounds, row: int, kernel: Kernel, support: Support) -> None:
         kernel.slots[n] = _slot(rounds, row, kernel)
 
 
-@leaf_apart
+@leaf_entry_apart
 def keep(support: Support, slots: IntArray, first: int, unwanted: int) -> None:
     """Keep the rows from `first` on whose task is not `unwanted`, in order."""
     n, kept, value, index = support.extent[STORED], 0, 0, 0
@@ -167,7 +167,7 @@ def drop_oldest(kernel: Kernel, support: Support) -> None:
     keep(support, kernel.slots, 1, NO_TASK)
 
 
-@leaf_apart
+@leaf_entry
 def lay_out(support: Support, out: FloatArray) -> None:
     """out[s] <- x_s."""
     for s in range(len(out)):
@@ -177,7 +177,7 @@ def lay_out(support: Support, out: FloatArray) -> None:
             out[s, p if dense else np.uint32(support.indices[index + p])] = support.values[value + p]
 
 
-@leaf_apart
+@leaf_entry
 def gram(kernel: Kernel, support: Support, out: FloatArray) -> None:
     """out[s, r] <- k(x_s, x_r) for r <= s."""
     x = kernel.scratch

@@ -31,7 +31,7 @@ from shoal.online._own import (
     touch,
     touch_all,
 )
-from shoal.ops import ROUNDS, TASKS, add, dot, leaf, open_round
+from shoal.ops import ROUNDS, TASKS, add, dot, leaf, leaf_entry, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -55,7 +55,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@leaf
+@leaf_entry
 def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
     """The weights of v_i and of s in w_i: B as printed, or B / max_i B_ii for gradient steps."""
     a = 1.0 / (1.0 + (n_tasks if settings.b_is_n_tasks else settings.b))
@@ -79,14 +79,14 @@ def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) ->
     return f
 
 
-@leaf
+@leaf_entry
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     own, shared = shares(settings, max(state.clock[TASKS], 1))
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, own, shared, state)
 
 
-@leaf
+@leaf_entry
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     n_tasks = 0
     own, shared = 0.0, 0.0

@@ -22,7 +22,7 @@ from shoal.learner import Classifier, Learner
 from shoal.losses import is_mistake
 from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import ROUNDS, TASKS, add_to_all, dot, dot_all, jit, jit_apart, padded, squared_norm
+from shoal.ops import ROUNDS, TASKS, add_to_all, dot, dot_all, jit, jit_apart, jit_entry_apart, padded, squared_norm
 from shoal.rounds import FloatArray, IntArray, Rounds
 from shoal.tasks import TaskIndex
 
@@ -52,7 +52,7 @@ class State(NamedTuple):
     clock: IntArray  # (3,) tasks, rounds, features used
 
 
-@jit_apart
+@jit_entry_apart
 def enter(state: State, n_tasks: int, literal: bool) -> None:
     """New tasks are related to none: B = I, or in the literal rule A = I/K, the old part of A keeping its share."""
     old = state.clock[TASKS]

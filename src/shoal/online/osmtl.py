@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from shoal.learner import Classifier, Learner
 from shoal.losses import is_mistake
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, jit, leaf, padded
+from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, jit, leaf, leaf_entry, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -57,7 +57,7 @@ class Work(NamedTuple):
     places: IntArray  # 0, 1, 2, ...
 
 
-@leaf
+@leaf_entry
 def enter(state: State, n_tasks: int) -> None:
     """New tasks get their fair share 1/K of every attention, the others keep what is left; their own is uniform."""
     known = state.clock[TASKS]
@@ -75,7 +75,7 @@ def enter(state: State, n_tasks: int) -> None:
     state.clock[TASKS] = n_tasks
 
 
-@leaf
+@leaf_entry
 def schedule(settings: Settings, t: int) -> tuple[float, float]:
     """alpha and C; "auto" is corollary 2 with the doubling trick: T = 2^m in rounds 2^m to 2^(m+1) - 1."""
     root = math.sqrt(2.0 ** math.floor(math.log2(t)))
@@ -84,7 +84,7 @@ def schedule(settings: Settings, t: int) -> tuple[float, float]:
     return alpha, C
 
 
-@leaf
+@leaf_entry
 def log_sum_exp(log_p: FloatArray, tasks: IntArray) -> float:
     """log sum of exp over some entries; -inf if all are."""
     top = -np.inf

@@ -19,7 +19,7 @@ from shoal.learner import Classifier
 from shoal.online import _p_norm
 from shoal.online._p_norm import FACTOR, OWN, SHARED, P, State
 from shoal.online._rates import Rates, Related, shares
-from shoal.ops import TASKS, jit, leaf, open_round
+from shoal.ops import TASKS, jit, leaf, leaf_entry, open_round
 from shoal.relations import rates_column
 from shoal.rounds import FloatArray, Rounds
 
@@ -34,7 +34,7 @@ class Settings(NamedTuple):
     rates: Rates  # of a given relation already those of the variant
 
 
-@leaf
+@leaf_entry
 def prepare(settings: Settings, state: State) -> None:
     """Follow what depends on the numbers of tasks and features: auto p and the shares of a constant relation."""
     K = max(state.clock[TASKS], 1)

@@ -15,7 +15,7 @@ import numpy as np
 
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online._own import Own, OwnWeights, as_matrix, fits, new_own, own_add, own_dot
-from shoal.ops import leaf, open_round, squared_norm
+from shoal.ops import leaf, leaf_entry, open_round, squared_norm
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}
@@ -60,13 +60,13 @@ def step(f: float, y: float, norm: float, settings: Settings) -> float:
     return direction * (min(settings.C, tau) if settings.variant == 1 else tau)
 
 
-@leaf
+@leaf_entry
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, settings, state)
 
 
-@leaf
+@leaf_entry
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     for r in range(len(rounds.starts) - 1):
         if not fits(rounds, rounds.starts[r], rounds.starts[r + 1], state.own):

@@ -23,7 +23,7 @@ from shoal.online import _lazy_rows as lazy
 from shoal.online._lazy_rows import Rows
 from shoal.online._shrinkage import logdet_factor, nuclear_factor
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import ROUNDS, TASKS, jit, jit_apart, leaf, squared_norm
+from shoal.ops import ROUNDS, TASKS, jit, jit_apart, jit_entry_apart, leaf, squared_norm
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -50,7 +50,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit_apart
+@jit_entry_apart
 def awaken_all(state: State) -> None:
     """Let every row feel all transforms; U^T U and ||v_k||^2 anew, so that rounding errors do not add up."""
     lazy.awaken_all(state.rows, state.clock[TASKS])
@@ -74,7 +74,7 @@ def measure(state: State) -> None:
                 state.personal[i] += v[i] * v[i]
 
 
-@jit_apart
+@jit_entry_apart
 def enter(state: State, n_tasks: int) -> None:
     """New tasks have u = v = 0; what rows remember is laid out for `side_of` tasks."""
     if lazy.side_of(n_tasks) > lazy.side_of(state.clock[TASKS]):
