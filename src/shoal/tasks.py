@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Hashable, Iterable
 from typing import Any
 
@@ -78,6 +79,17 @@ def _refuse_missing(task: Hashable, row: int) -> None:
         raise ValueError(f"row {row}: its task id is missing ({task}); expected any hashable id but None or NaN")
 
 
+def _addresses(objects: NDArray[np.object_]) -> NDArray[np.uint32]:
+    """(n, 2) halves of the addresses: where few objects stand for many rows, each is looked up once."""
+    objects = np.ascontiguousarray(objects)
+    memory = (ctypes.c_uint32 * (2 * len(objects))).from_address(objects.ctypes.data)
+    return np.ctypeslib.as_array(memory).reshape(-1, 2).copy()
+
+
+def _is_id(task: Any) -> bool:
+    return task is not None and _is_hashable(task) and task == task
+
+
 def _is_hashable(task: Any) -> bool:
     try:
         hash(task)
@@ -123,6 +135,11 @@ class TaskIndex:
             letters = np.require(task, None, ["C", "W"]).view(np.uint32).reshape(n_rows, -1)
             rows, firsts = _text_codes(letters)
             ids = task[firsts].tolist()
+        elif isinstance(task, np.ndarray) and task.dtype.kind == "O" and task.shape == (n_rows,) and n_rows > 32:
+            rows, firsts = _text_codes(_addresses(task))
+            ids = task[firsts].tolist()
+            if not all(map(_is_id, ids)):
+                return self._encode_list(task.tolist())  # which names the row
         else:
             return self._encode_list(_as_list(task, n_rows))
         columns, fresh = self._encode_list(ids, check=task is not None)

@@ -10,7 +10,7 @@ import pytest
 from sklearn import metrics as sk
 
 from shoal.evaluation.metrics import METRICS, choose
-from shoal.evaluation.ranking import Ranking, aucs
+from shoal.evaluation.ranking import Ranking, _joined, aucs
 from shoal.evaluation.scoreboard import Scoreboard
 from shoal.evaluation.sums import Confusion, Residuals
 
@@ -124,6 +124,18 @@ class TestSample:
         assert metric.values(1)["auc"].overall == pytest.approx(exact, abs=0.03)
         assert metric.notes() == ["AUC is that of a uniform sample of 5,000 of 20,000 rows"]
 
+    @pytest.mark.parametrize("looks", [[], [900], [1, 2, 10_000, 10_700, 19_999]])
+    def test_looking_at_it_on_the_way_changes_nothing(self, looks):
+        _, truth, score = self.rows()
+        code, score = np.arange(len(truth)) % 7, score.round(1)  # with ties
+        metric = Ranking()
+        for first, last in pairwise([0, *looks, len(code)]):
+            metric.update(code[first:last], truth[first:last], score[first:last], 7)
+            found = metric.values(7)["auc"]
+            overall, per_task = aucs(code[:last], truth[:last] > 0, score[:last], 7)
+            assert np.array_equal(found.overall, overall, equal_nan=True)
+            assert np.array_equal(found.per_task, per_task, equal_nan=True)
+
     def test_up_to_the_limit_nothing_is_said(self):
         metric = Ranking(max_scores=20_000)
         metric.update(*self.rows(), 1)
@@ -139,7 +151,7 @@ class TestSample:
             for first in range(0, n, size):
                 piece = position[first : first + size]
                 metric.update(np.zeros(len(piece), np.int64), piece, piece, 1)
-            samples.append(metric._joined()[2].copy())
+            samples.append(_joined([metric._sorted, *metric._pieces]).score.copy())
         assert np.array_equal(samples[0], samples[1])
         assert np.array_equal(samples[0], samples[2])
         assert len(np.unique(samples[0])) == kept

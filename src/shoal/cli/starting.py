@@ -64,13 +64,19 @@ def announced_compiling() -> Iterator[None]:
 
 
 class Helper:
-    """A second process that compiles the learners' loops for both, once the first has to compile the reader of files.
+    """A second process that compiles the main learner's loops for both, once the first has to compile the reader.
 
     Within a process the compiler does one thing at a time; what the helper compiles, the first finds on disk.
+
+    Attributes
+    ----------
+    others : dict
+        Learners of another kind, with other loops: baselines, for the first process to compile meanwhile.
     """
 
     def __init__(self, learners: Mapping[str, Learner]) -> None:
-        self._learners = learners
+        self._learner = next(iter(learners.values()))
+        self.others = {name: other for name, other in learners.items() if type(other) is not type(self._learner)}
         self._process: subprocess.Popen[bytes] | None = None
 
     @contextmanager
@@ -96,6 +102,11 @@ class Helper:
                     self._process.kill()
                     self._process.wait()
 
+    @property
+    def started(self) -> bool:
+        """Was there something to compile?"""
+        return self._process is not None
+
     def start(self) -> None:
         """Begin, unless it has begun or there is one core only."""
         from sklearn.base import clone
@@ -107,7 +118,7 @@ class Helper:
                 stderr=subprocess.DEVNULL,
             )  # fmt: skip
             assert self._process.stdin is not None
-            new = [clone(learner) for learner in self._learners.values()]  # what a loaded model knows may be large
+            new = clone(self._learner)  # what a loaded model knows may be large
             with suppress(OSError), self._process.stdin as pipe:  # if it died, this process compiles all itself
                 pickle.dump(new, pipe)
 
@@ -118,12 +129,11 @@ class Helper:
 
 
 def compile_loops() -> None:
-    """The helper's work: new learners, on standard input, learn two rows."""
+    """The helper's work: a new learner, on standard input, learns two rows."""
     import numpy as np
 
-    for learner in pickle.load(sys.stdin.buffer):
-        with suppress(ValueError):  # such as tasks that a relation does not name: then the first process compiles
-            learner.test_then_train(np.eye(2), np.array([-1.0, 1.0]), np.arange(2))
+    with suppress(ValueError):  # such as tasks that a relation does not name: then the first process compiles
+        pickle.load(sys.stdin.buffer).test_then_train(np.eye(2), np.array([-1.0, 1.0]), np.arange(2))
 
 
 def warmed(
@@ -138,7 +148,9 @@ def warmed(
         Of `progressive_validate`.
     """
     for first in chunks:
-        if helper is not None:
+        if helper is not None and helper.started:
+            if helper.others:
+                warm_up(first, helper.others, **options)
             helper.wait()
         warm_up(first, learners, **options)
         yield first

@@ -6,6 +6,8 @@ of pairs won. One sort by score and one pass over it serve all tasks.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +19,16 @@ MAX_SCORES = 20_000_000
 SEED = 20_20
 
 BoolArray = NDArray[np.bool_]
+
+
+class Kept(NamedTuple):
+    """Rows as the AUC needs them."""
+
+    tag: NDArray[np.int32]  # (n,) twice the task's number, and one more if the label is the larger one
+    score: FloatArray  # (n,)
+
+
+NONE = Kept(np.zeros(0, np.int32), np.zeros(0))
 
 
 @jit
@@ -69,12 +81,40 @@ def aucs(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -
     >>> overall, per_task.tolist()
     (0.875, [1.0, 0.5])
     """
-    order = np.argsort(score)
-    tagged = np.asarray(2 * code + positive, np.int32)  # gathered once: rows in the order of their scores lie anywhere
-    wins, positives, negatives = _count_wins(tagged[order], score[order], n_tasks)
+    return _aucs(_by_score(Kept(np.asarray(2 * code + positive, np.int32), score)), n_tasks)
+
+
+def _aucs(rows: Kept, n_tasks: int) -> tuple[float, FloatArray]:
+    wins, positives, negatives = _count_wins(rows.tag, rows.score, n_tasks)
     with np.errstate(invalid="ignore"):
         values = wins / (2.0 * positives * negatives)
     return float(values[-1]), values[:-1]
+
+
+def _joined(runs: list[Kept]) -> Kept:
+    runs = [run for run in runs if len(run.tag)]
+    return runs[0] if len(runs) == 1 else Kept(*map(np.concatenate, zip(*runs, strict=True)))
+
+
+def _by_score(rows: Kept) -> Kept:
+    order = np.argsort(rows.score)
+    return Kept(rows.tag[order], rows.score[order])
+
+
+@jit
+def _merge(a: Kept, b: Kept) -> Kept:
+    """Two runs in the order of their scores as one."""
+    n = len(a.tag) + len(b.tag)
+    tag, score = np.empty(n, np.int32), np.empty(n)
+    i = j = 0
+    for p in range(n):
+        if j == len(b.tag) or (i < len(a.tag) and a.score[i] <= b.score[j]):
+            tag[p], score[p] = a.tag[i], a.score[i]
+            i += 1
+        else:
+            tag[p], score[p] = b.tag[j], b.score[j]
+            j += 1
+    return Kept(tag, score)
 
 
 class Ranking:
@@ -85,41 +125,40 @@ class Ranking:
     def __init__(self, max_scores: int = MAX_SCORES) -> None:
         self.max_scores = max_scores
         self.seen = 0
-        self._pieces: list[tuple[IntArray, BoolArray, FloatArray]] = []
+        self._sorted = NONE
+        self._pieces: list[Kept] = []  # what came since
         self._kept = 0
         self._random = np.random.default_rng(SEED)
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Keep the rows: task code, label, score."""
+        rows = Kept(np.asarray(2 * code + (truth > 0), np.int32), score)
         room = self.max_scores - self._kept
         if room > 0:
-            self._pieces.append((code[:room].astype(np.int32), truth[:room] > 0, score[:room]))
+            self._pieces.append(Kept(rows.tag[:room], score[:room].copy()))
             self._kept += len(score[:room])
             self.seen += len(score[:room])
-            code, truth, score = code[room:], truth[room:], score[room:]
-        if len(score):
-            self._replace(code, truth > 0, score)
+        if len(score) > room:
+            self._replace(Kept(rows.tag[room:], score[room:]))
 
-    def _replace(self, code: IntArray, positive: BoolArray, score: FloatArray) -> None:
+    def _replace(self, rows: Kept) -> None:
         """Algorithm R, a piece at a time: row t takes the place of a kept row with chance max_scores / t."""
-        t = self.seen + np.arange(1, len(score) + 1)
-        place = (self._random.random(len(score)) * t).astype(np.int64)
+        t = self.seen + np.arange(1, len(rows.tag) + 1)
+        place = (self._random.random(len(rows.tag)) * t).astype(np.int64)
         taken = np.flatnonzero(place < self.max_scores)
-        for kept, new in zip(self._joined(), (code, positive, score), strict=True):
-            kept[place[taken]] = new[taken]  # of two rows for one place the later stays
-        self.seen += len(score)
-
-    def _joined(self) -> tuple[IntArray, BoolArray, FloatArray]:
-        if len(self._pieces) != 1:
-            joined = tuple(np.concatenate(column) for column in zip(*self._pieces, strict=True))
-            self._pieces = [joined]  # type: ignore[list-item]
-        return self._pieces[0]
+        kept = _joined([self._sorted, *self._pieces])
+        kept.tag[place[taken]] = rows.tag[taken]  # of two rows for one place the later stays
+        kept.score[place[taken]] = rows.score[taken]
+        self._sorted, self._pieces = NONE, [kept]
+        self.seen += len(rows.tag)
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """AUC over the rows kept."""
-        if not self._pieces:
+        if not self._kept:
             return {"auc": Values(float("nan"), np.full(n_tasks, np.nan))}
-        return {"auc": Values(*aucs(*self._joined(), n_tasks))}
+        if self._pieces:
+            self._sorted, self._pieces = _merge(self._sorted, _by_score(_joined(self._pieces))), []
+        return {"auc": Values(*_aucs(self._sorted, n_tasks))}
 
     def notes(self) -> list[str]:
         """What the reader must know: whether the AUC is that of a sample."""

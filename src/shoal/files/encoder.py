@@ -18,8 +18,8 @@ from scipy.sparse import csr_matrix
 from shoal.files import columns
 from shoal.files.batches import Problem
 from shoal.files.columns import Kind, Values
-from shoal.files.features import BUCKETS, LIMIT, Part, assemble
-from shoal.files.running import Column
+from shoal.files.features import BUCKETS, LIMIT, Cells, assemble
+from shoal.files.running import Column, standardise
 
 State = dict[str, Any]  # what JSON can hold
 CONSTANT = "constant"
@@ -97,12 +97,21 @@ class TableEncoder:
 
     def encode(self, values: dict[str, Values], n_rows: int) -> csr_matrix:
         """(n_rows, len(feature_names)) features; what is remembered of the columns moves on."""
-        parts: list[Part] = []
-        for name, column in self._columns.items():
-            if column is not None and name in values:
-                parts += column.encode(values[name])
-        self._place(parts)
-        return assemble(parts, n_rows, len(self.feature_names))
+        there = {column: column.begin(values[column.name]) for column in self._known() if column.name in values}
+        columns = [column for column, first in there.items() if first < n_rows]
+        laid_out = sorted(columns, key=lambda column: column.kind != "numeric")  # those to be scaled side by side
+        parts = [part for column in laid_out for part in column.parts]
+        cells = Cells(np.empty((n_rows, len(parts)), np.int32), np.empty((n_rows, len(parts))))
+        place: dict[Column, range] = {}
+        for column in laid_out:
+            first = sum(map(len, place.values()))
+            place[column] = range(first, first + len(column.parts))
+            column.encode(values[column.name], cells.of(first, first + len(column.parts)))
+        numeric = [column for column in laid_out if column.kind == "numeric"]
+        _scale(numeric, cells.of(0, len(numeric)))
+        for column in columns:
+            cells.local[: there[column], place[column]] = -1
+        return assemble(parts, cells, [part for column in columns for part in place[column]], self.feature_names)
 
     def notes(self) -> list[str]:
         """What was done with each column, a sentence each."""
@@ -153,12 +162,13 @@ class TableEncoder:
         present = columns.read(series, "text", strings=self.strings)[0].present
         return columns.decide(series.slice(int(np.argmax(present)), 1), strings=self.strings)
 
-    def _place(self, parts: list[Part]) -> None:
-        """Give the features that appear for the first time their columns of X, in order of appearance."""
-        new: list[tuple[int, int, int]] = []
-        for position, part in enumerate(parts):
-            new += [(row, position, slot) for slot, row in part.slots.appearing(part.local)]
-        for _, position, slot in sorted(new):
-            slots = parts[position].slots
-            slots.index[slot] = len(self.feature_names)
-            self.feature_names.append(slots.names[slot])
+    def _known(self) -> list[Column]:
+        return [column for column in self._columns.values() if column is not None]
+
+
+def _scale(numeric: list[Column], cells: Cells) -> None:
+    """Standardise the numbers of these columns."""
+    moments = np.array([column.moments for column in numeric]).reshape(-1, 3).T.copy()
+    standardise(moments, cells.local, cells.values)
+    for column, found in zip(numeric, moments.T, strict=True):
+        column.moments = found.copy()

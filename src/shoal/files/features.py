@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from shoal.ops import jit
+from shoal.files.exact import jit_exact
 
 LIMIT = 1_000
 BUCKETS = 1_024
@@ -24,12 +24,6 @@ class Slots:
         self.names = names
         self.index = np.full(len(names), -1, np.int32)  # column of X, -1 until the feature appears
 
-    def appearing(self, local: NDArray[np.int32]) -> list[tuple[int, int]]:
-        """(slot, first row) of the features that have no column of X yet."""
-        rows = np.flatnonzero((local >= 0) & (self.index[local] < 0)) if (self.index < 0).any() else local[:0]
-        slots, first = np.unique(local[rows], return_index=True)
-        return list(zip(slots.tolist(), np.asarray(rows)[first].tolist(), strict=True))
-
     def to_dict(self) -> State:
         return {"names": list(self.names), "index": self.index.tolist()}
 
@@ -38,12 +32,15 @@ class Slots:
         self.index = np.array(state["index"], np.int32)
 
 
-class Part(NamedTuple):
-    """What one column gives each row: at most one feature."""
+class Cells(NamedTuple):
+    """What the parts (a column, or one of a date's) give each row: at most one feature each."""
 
-    slots: Slots
-    local: NDArray[np.int32]  # (n,) which of the slots, -1 for none
-    values: NDArray[np.float64] | None  # (n,), None for all ones
+    local: NDArray[np.int32]  # (n, parts) which of the part's slots, -1 for none
+    values: NDArray[np.float64]  # (n, parts)
+
+    def of(self, first: int, last: int) -> Cells:
+        """Those of some parts."""
+        return Cells(self.local[:, first:last], self.values[:, first:last])
 
 
 class Categories(Slots):
@@ -116,48 +113,66 @@ class Categories(Slots):
             self._known = pl.Enum(list(self._values))
 
 
-@jit
+@jit_exact
 def fill_rows(
-    columns: NDArray[np.int32],
-    values: NDArray[np.float64],
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: NDArray[np.float64],
-) -> None:
-    """Rows from (parts, n) columns and values: the constant feature 0, then sorted by column, no zeros."""
-    end = 0
-    for row in range(columns.shape[1]):
+    cells: Cells, order: NDArray[np.int64], starts: NDArray[np.int64], index: NDArray[np.int32], width: int,
+    matrix: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]],
+) -> NDArray[np.int64]:  # fmt: skip
+    """Rows of a CSR matrix: the constant feature 0, then sorted by column, no zeros.
+
+    The slots of part p are those from starts[p] on. One that appears for the first time gets the next column, `width`
+    at first, in the order of the rows and then of `order`; those are returned.
+    """
+    indptr, indices, data = matrix
+    appeared = np.empty(np.count_nonzero(index < 0), np.int64)
+    n_appeared = end = 0
+    for row in range(len(cells.local)):
         first = end
-        indices[end] = 0
-        data[end] = 1.0
+        indices[end], data[end] = 0, 1.0
         end += 1
-        for part in range(columns.shape[0]):
-            column, value = columns[part, row], values[part, row]
-            if column < 0 or value == 0.0:
+        for part in order:
+            if cells.local[row, part] < 0:
+                continue
+            slot = starts[part] + cells.local[row, part]
+            if index[slot] < 0:
+                index[slot] = width + n_appeared
+                appeared[n_appeared] = slot
+                n_appeared += 1
+            column, value = index[slot], cells.values[row, part]
+            if value == 0.0:
                 continue
             p = end
             while p > first and indices[p - 1] > column:  # insertion: a row is short and nearly sorted
-                indices[p] = indices[p - 1]
-                data[p] = data[p - 1]
+                indices[p], data[p] = indices[p - 1], data[p - 1]
                 p -= 1
-            indices[p] = column
-            data[p] = value
+            indices[p], data[p] = column, value
             end += 1
         indptr[row + 1] = end
+    return appeared[:n_appeared]
 
 
-def assemble(parts: list[Part], n_rows: int, width: int) -> csr_matrix:
-    """(n_rows, width) CSR matrix of the parts and the constant feature, in canonical form."""
-    columns = np.full((len(parts), n_rows), -1, np.int32)
-    values = np.ones((len(parts), n_rows))
-    for i, part in enumerate(parts):
-        columns[i] = np.append(part.slots.index, np.int32(-1))[part.local]
-        if part.values is not None:
-            values[i] = part.values
+def assemble(parts: list[Slots], cells: Cells, order: list[int], names: list[str]) -> csr_matrix:
+    """(n, features) CSR matrix of the cells and the constant feature, in canonical form.
+
+    Parameters
+    ----------
+    order : permutation of the parts
+        In which features get their columns if they first appear in the same row.
+    names : list of str
+        Of the columns so far; grows by those of the features that appear.
+    """
+    n_rows = len(cells.local)
+    starts = np.cumsum([0, *(len(part.index) for part in parts)])
+    index = np.concatenate([np.zeros(0, np.int32), *(part.index for part in parts)])
     room = n_rows * (len(parts) + 1)
     indptr, indices, data = np.zeros(n_rows + 1, np.int32), np.empty(room, np.int32), np.empty(room)
-    fill_rows(columns, values, indptr, indices, data)
+    appeared = fill_rows(cells, np.array(order, np.int64), starts, index, len(names), (indptr, indices, data))
+    for slot in appeared.tolist():
+        at = int(np.searchsorted(starts, slot, "right")) - 1
+        names.append(parts[at].names[slot - starts[at]])
+    for part, first in zip(parts, starts[:-1].tolist(), strict=True):
+        part.index = index[first : first + len(part.index)]
     end = indptr[-1]
-    matrix = csr_matrix((data[:end].copy(), indices[:end].copy(), indptr), shape=(n_rows, width))
+    matrix = csr_matrix((data[:end], indices[:end], indptr), shape=(n_rows, len(names)))
     matrix.has_sorted_indices = matrix.has_canonical_format = True
     return matrix

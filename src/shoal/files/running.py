@@ -15,27 +15,34 @@ from numpy.typing import NDArray
 
 from shoal.files.columns import Kind, Values
 from shoal.files.exact import jit_exact
-from shoal.files.features import Categories, Part, Slots
+from shoal.files.features import Categories, Cells, Slots
 
 State = dict[str, Any]  # what JSON can hold
 
 
 @jit_exact
-def standardise(values: NDArray[np.float64], moments: NDArray[np.float64]) -> NDArray[np.float64]:
-    """z of each value, 0 where it is nan or has not varied yet; moments (n, mean, m2) move on."""
-    n, mean, m2 = moments[0], moments[1], moments[2]
-    scaled = np.zeros(len(values))
-    for i in range(len(values)):
-        if np.isnan(values[i]):
-            continue
-        n += 1.0
-        delta = values[i] - mean
-        mean += delta / n
-        m2 += delta * (values[i] - mean)
-        if m2 > 0.0:
-            scaled[i] = (values[i] - mean) / np.sqrt(m2 / n)
-    moments[0], moments[1], moments[2] = n, mean, m2
-    return scaled
+def standardise(moments: NDArray[np.float64], local: NDArray[np.int32], values: NDArray[np.float64]) -> None:
+    """z of each of (n, columns) values, 0 where it has not varied yet; where it is nan, 1 and slot 1 instead of 0.
+
+    The (3, columns) moments n, mean and m2 move on. All columns of a row at once, without a branch: so the compiler
+    takes several in each instruction.
+    """
+    count, mean, m2 = moments[0], moments[1], moments[2]
+    for row in range(len(values)):
+        x, slot = values[row], local[row]
+        for c in range(len(x)):
+            there = x[c] == x[c]
+            n = count[c] + 1.0
+            delta = x[c] - mean[c]
+            centre = mean[c] + delta / n
+            scatter = m2[c] + delta * (x[c] - centre)
+            z = (x[c] - centre) / np.sqrt(scatter / n)
+            count[c] = n if there else count[c]
+            mean[c] = centre if there else mean[c]
+            m2[c] = scatter if there else m2[c]
+            z = z if scatter > 0.0 else 0.0
+            x[c] = z if there else 1.0
+            slot[c] = 0 if there else 1
 
 
 class Column:
@@ -56,24 +63,26 @@ class Column:
             self.categories = [Categories(f"{name}.weekday", missing, limit, buckets)]
             self.categories += [Categories(f"{name}.{part}", None, limit, buckets) for part in ("month", "hour")]
 
-    def encode(self, values: Values) -> list[Part]:
-        """The features of one batch of the column."""
-        first = 0
-        if not self.born:
-            if not values.present.any():
-                return []
-            self.born, first = True, int(np.argmax(values.present))
+    @property
+    def parts(self) -> list[Slots]:
+        """What gives a row a feature each."""
+        return [self.slots] if self.kind == "numeric" else [*self.categories]
+
+    def begin(self, values: Values) -> int:
+        """The first row of the batch that has the column: none before its first value, if the sample had none."""
+        first = 0 if self.born else int(np.argmax(values.present)) if values.present.any() else len(values.present)
+        self.born = self.born or first < len(values.present)
         self.n_missing += int(np.count_nonzero(~values.present[first:]))
+        return first
+
+    def encode(self, values: Values, cells: Cells) -> None:
+        """The features of one batch of the column; numbers as they are, for `standardise`."""
         if self.kind == "numeric":
-            scaled = standardise(values.numbers, self.moments)
-            scaled[~values.present] = 1.0  # the indicator's value
-            parts = [Part(self.slots, np.where(values.present, 0, 1).astype(np.int32), scaled)]
-        else:
-            pairs = zip(self.categories, values.texts, strict=True)
-            parts = [Part(categories, categories.encode(text), None) for categories, text in pairs]
-        for part in parts:
-            part.local[:first] = -1
-        return parts
+            cells.values[:, 0] = values.numbers
+            return
+        for part, (categories, text) in enumerate(zip(self.categories, values.texts, strict=True)):
+            cells.local[:, part] = categories.encode(text)
+        cells.values[:] = 1.0
 
     def note(self) -> str:
         """What was done with the column, for people."""

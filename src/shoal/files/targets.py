@@ -66,6 +66,8 @@ class Labels:
         if self.numeric:
             numbers = values.numbers
             usable = usable & (np.abs(numbers) <= columns.LARGEST)
+            if usable.all() and self._all_known(numbers):
+                return numbers, []
             found = pl.Series(numbers)
         else:
             found = values.texts[0]
@@ -78,6 +80,11 @@ class Labels:
         if self.numeric:
             return values.numbers, problems
         return found.fill_null("").to_numpy().astype(np.str_), problems
+
+    def _all_known(self, numbers: NDArray[np.float64]) -> bool:
+        if self.kind == "regression":
+            return True
+        return len(self.classes) == 2 and bool(np.isin(numbers, self.classes).all())
 
     def refuse(self, found: Sequence[Any]) -> list[Any]:
         """Those of the labels, given in order of appearance, that would be a third."""
@@ -122,12 +129,11 @@ def read_tasks(column: pl.Series) -> tuple[NDArray[np.object_], list[Problem]]:
 
     if column.dtype.is_float():
         column = column.fill_nan(None)
-    text = column.cast(pl.String)
-    missing = (text.is_null() | (text == "")).fill_null(True)
-    text = text.fill_null("")
+    text = column.cast(pl.String).fill_null("")
+    missing = np.flatnonzero((text == "").to_numpy())  # polars starts its threads for the same
     ids = text.unique(maintain_order=True)
     # One string object a task and not one a row: dictionaries find the same object faster than an equal one.
     codes = text.cast(pl.Enum(ids)).to_physical().to_numpy()
     tasks = np.array([*ids.to_list(), None], dtype=np.object_)[codes]
     where = f"no task in column {column.name!r}, expected a task id"
-    return tasks, [(int(row), where) for row in missing.arg_true()]
+    return tasks, [(int(row), where) for row in missing]
