@@ -70,7 +70,7 @@ def read(column: pl.Series, kind: Kind, *, strings: bool) -> tuple[Values, list[
     if kind == "numeric":
         values, bad = numbers(column)
         expected = f"a finite number (text=[{column.name!r}] reads the column as text)"
-        return Values(values, (), ~np.isnan(values)), _problems(column, bad, expected)
+        return Values(values, (), values == values), _problems(column, bad, expected)
     if kind == "date":
         parts, bad = dates(column)
         return Values(NO_NUMBERS, parts, parts[0].is_not_null().to_numpy()), _problems(
@@ -90,15 +90,17 @@ def numbers(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
         column = column.cast(pl.String)
     cast = column.cast(pl.Float64, strict=False)
-    values = cast.to_numpy(writable=True)  # null becomes nan
-    bad = np.zeros(len(values), np.bool_)
+    values = cast.to_numpy()  # null becomes nan
+    bad = np.abs(values) > LARGEST
     if cast.null_count() > column.null_count():
+        values = values.copy()
         odd = (cast.is_null() & column.is_not_null()).arg_true().to_numpy()
         text = column.gather(odd).str.strip_chars().str.to_lowercase()
         other = text.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
         values[odd] = other.to_numpy()
         bad[odd] = (other.is_null() & ~text.is_in([token.lower() for token in MISSING])).to_numpy()
-    return values, np.flatnonzero(bad | (np.abs(values) > LARGEST))
+        bad |= np.abs(values) > LARGEST
+    return values, np.flatnonzero(bad)
 
 
 def dates(column: pl.Series) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:

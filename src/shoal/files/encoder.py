@@ -106,11 +106,17 @@ class TableEncoder:
         for column in laid_out:
             first = sum(map(len, place.values()))
             place[column] = range(first, first + len(column.parts))
-            column.encode(values[column.name], cells.of(first, first + len(column.parts)))
+            if column.kind != "numeric":
+                column.encode(values[column.name], cells.of(first, first + len(column.parts)))
         numeric = [column for column in laid_out if column.kind == "numeric"]
-        _scale(numeric, cells.of(0, len(numeric)))
+        if numeric:
+            moments = np.stack([column.moments for column in numeric], axis=1)
+            standardise(np.stack([values[column.name].numbers for column in numeric]), moments, cells)
+            for column, found in zip(numeric, moments.T, strict=True):
+                column.moments = found.copy()
         for column in columns:
-            cells.local[: there[column], place[column]] = -1
+            if there[column] > 0:
+                cells.local[: there[column], place[column]] = -1
         return assemble(parts, cells, [part for column in columns for part in place[column]], self.feature_names)
 
     def notes(self) -> list[str]:
@@ -164,11 +170,3 @@ class TableEncoder:
 
     def _known(self) -> list[Column]:
         return [column for column in self._columns.values() if column is not None]
-
-
-def _scale(numeric: list[Column], cells: Cells) -> None:
-    """Standardise the numbers of these columns."""
-    moments = np.array([column.moments for column in numeric]).reshape(-1, 3).T.copy()
-    standardise(moments, cells.local, cells.values)
-    for column, found in zip(numeric, moments.T, strict=True):
-        column.moments = found.copy()

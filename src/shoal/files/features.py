@@ -125,28 +125,31 @@ def fill_rows(
     """
     indptr, indices, data = matrix
     appeared = np.empty(np.count_nonzero(index < 0), np.int64)
-    n_appeared = end = 0
+    n_appeared, end, one = 0, np.uint64(0), np.uint64(1)  # unsigned positions cannot wrap around: no test for it
     for row in range(len(cells.local)):
-        first = end
+        first, last = end, np.int32(0)
         indices[end], data[end] = 0, 1.0
-        end += 1
-        for part in order:
-            if cells.local[row, part] < 0:
+        end += one
+        local, values = cells.local[row], cells.values[row]
+        for i in range(len(order)):
+            part = np.uint64(order[i])
+            if local[part] < 0:
                 continue
-            slot = starts[part] + cells.local[row, part]
+            slot, value = np.uint64(starts[part] + local[part]), values[part]
             if index[slot] < 0:
                 index[slot] = width + n_appeared
                 appeared[n_appeared] = slot
                 n_appeared += 1
-            column, value = index[slot], cells.values[row, part]
             if value == 0.0:
                 continue
-            p = end
-            while p > first and indices[p - 1] > column:  # insertion: a row is short and nearly sorted
-                indices[p], data[p] = indices[p - 1], data[p - 1]
-                p -= 1
+            column, p = index[slot], end
+            if column < last:
+                while p > first and indices[p - one] > column:  # insertion: a row is short and nearly sorted
+                    indices[p], data[p] = indices[p - one], data[p - one]
+                    p -= one
             indices[p], data[p] = column, value
-            end += 1
+            last = max(last, column)
+            end += one
         indptr[row + 1] = end
     return appeared[:n_appeared]
 

@@ -21,16 +21,18 @@ State = dict[str, Any]  # what JSON can hold
 
 
 @jit_exact
-def standardise(moments: NDArray[np.float64], local: NDArray[np.int32], values: NDArray[np.float64]) -> None:
-    """z of each of (n, columns) values, 0 where it has not varied yet; where it is nan, 1 and slot 1 instead of 0.
+def standardise(numbers: NDArray[np.float64], moments: NDArray[np.float64], cells: Cells) -> None:
+    """The first cells of each row: z of its (columns, n) numbers, 0 of one that has not varied; 1, in slot 1, of nan.
 
     The (3, columns) moments n, mean and m2 move on. All columns of a row at once, without a branch: so the compiler
     takes several in each instruction.
     """
     count, mean, m2 = moments[0], moments[1], moments[2]
-    for row in range(len(values)):
-        x, slot = values[row], local[row]
-        for c in range(len(x)):
+    for row in range(numbers.shape[1]):
+        x, slot = cells.values[row], cells.local[row]
+        for c in range(len(numbers)):
+            x[c] = numbers[c, row]
+        for c in range(len(numbers)):
             there = x[c] == x[c]
             n = count[c] + 1.0
             delta = x[c] - mean[c]
@@ -76,10 +78,7 @@ class Column:
         return first
 
     def encode(self, values: Values, cells: Cells) -> None:
-        """The features of one batch of the column; numbers as they are, for `standardise`."""
-        if self.kind == "numeric":
-            cells.values[:, 0] = values.numbers
-            return
+        """The features of one batch of a column of text or dates."""
         for part, (categories, text) in enumerate(zip(self.categories, values.texts, strict=True)):
             cells.local[:, part] = categories.encode(text)
         cells.values[:] = 1.0

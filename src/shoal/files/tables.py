@@ -16,7 +16,7 @@ from shoal.files.batches import Batch, Problem, join, regroup, split
 from shoal.files.columns import Values
 from shoal.files.encoder import TableEncoder
 from shoal.files.suggest import unknown_name
-from shoal.files.targets import Labels, State, read_tasks
+from shoal.files.targets import Labels, State, Tasks
 from shoal.rounds import Chunk
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
@@ -72,6 +72,7 @@ class TableReader:
     ) -> None:
         self._bad, self._labels, self._encoder, self._live, self._ahead = bad, labels, encoder, live, ahead
         self._label, self._task, self._chunk_rows = label, task, chunk_rows
+        self._tasks = Tasks()
         batches = table.batches()
         head = _take(batches, SAMPLE)
         self._batches = itertools.chain([head], batches)
@@ -109,7 +110,7 @@ class TableReader:
         return self._encoder.to_dict()
 
     def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return frame.select(name for name in frame.columns if name not in self._not_features)
+        return pl.DataFrame([column for column in frame.get_columns() if column.name not in self._not_features])
 
     def _chunk(self, batch: Batch) -> Iterator[Chunk]:
         """The chunk of a batch, or nothing if no row is good. Nothing is learnt from bad rows."""
@@ -117,20 +118,22 @@ class TableReader:
         values, problems = self._encoder.read(self._features(frame))
         tasks: NDArray[Any] | None = None
         if self._task is not None:
-            tasks, found = read_tasks(frame[self._task])
+            tasks, found = self._tasks.read(frame[self._task])
             problems += found
         good = _without(np.arange(frame.height), problems)
+        label = frame[self._label]
         # Labels last: a row that is bad anyway must not choose one of the two classes.
-        y, found = self._labels.read(frame[self._label].gather(good), strings=self._encoder.strings)
+        y, found = self._labels.read(label.gather(good) if problems else label, strings=self._encoder.strings)
         kept = _without(np.arange(len(good)), found)
         problems += [(int(good[row]), problem) for row, problem in found]
         self._report(batch, problems)
         if len(kept) == 0:
             return
-        rows = good[kept]
-        if len(rows) < frame.height:
-            values = _keep(values, rows, frame.height)
-        yield Chunk(self._encoder.encode(values, len(rows)), y[kept], None if tasks is None else tasks[rows])
+        if problems:
+            rows = good[kept]
+            values, y = _keep(values, rows, frame.height), y[kept]
+            tasks = None if tasks is None else tasks[rows]
+        yield Chunk(self._encoder.encode(values, len(kept)), y, tasks)
 
     def _report(self, batch: Batch, problems: list[Problem]) -> None:
         """Report each bad line once, in file order."""

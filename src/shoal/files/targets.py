@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # polars takes long to import; sparse text has no need of it
 
 Target = Literal["binary", "regression"]
 State = dict[str, Any]  # what JSON can hold
+KNOWN_MOST = 10_000  # task ids that are kept for the next chunk
 
 
 class Labels:
@@ -119,21 +120,44 @@ class Labels:
         return "a finite number" if self.numeric else "a label"
 
 
-def read_tasks(column: pl.Series) -> tuple[NDArray[np.object_], list[Problem]]:
-    """(n,) task ids as strings, and the problems of the rows without one.
+class Tasks:
+    """The task ids of a stream, one string object each: dictionaries find the same object faster than an equal one.
 
     Ids are strings whatever the format, so that a model that learnt from CSV can go on with Parquet. Only an
     empty field is a missing task: "NA" is a country.
     """
-    import polars as pl
 
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-    text = column.cast(pl.String).fill_null("")
-    missing = np.flatnonzero((text == "").to_numpy())  # polars starts its threads for the same
-    ids = text.unique(maintain_order=True)
-    # One string object a task and not one a row: dictionaries find the same object faster than an equal one.
-    codes = text.cast(pl.Enum(ids)).to_physical().to_numpy()
-    tasks = np.array([*ids.to_list(), None], dtype=np.object_)[codes]
-    where = f"no task in column {column.name!r}, expected a task id"
-    return tasks, [(int(row), where) for row in missing]
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+        self._known: Any = None  # the ids as a polars type, unless they are too many
+        self._objects = np.zeros(0, np.object_)
+
+    def read(self, column: pl.Series) -> tuple[NDArray[np.object_], list[Problem]]:
+        """(n,) task ids, and the problems of the rows without one."""
+        import polars as pl
+
+        if column.dtype.is_float():
+            column = column.fill_nan(None)
+        text = column.cast(pl.String)
+        if self._known is not None:
+            codes = text.cast(self._known, strict=False).to_physical()
+            if codes.null_count() == 0:
+                return self._objects[codes.to_numpy()], []
+        text = text.fill_null("")
+        missing = np.flatnonzero((text == "").to_numpy())
+        where = f"no task in column {column.name!r}, expected a task id"
+        return self._new(text), [(int(row), where) for row in missing]
+
+    def _new(self, text: pl.Series) -> NDArray[np.object_]:
+        """The ids of a column of which some are not known."""
+        import polars as pl
+
+        ids = text.unique(maintain_order=True)
+        objects = [self._ids.setdefault(task, task) for task in ids.to_list()]
+        self._known = None
+        if len(self._ids) <= KNOWN_MOST:
+            self._objects = np.array([*filter(None, self._ids)], np.object_)
+            self._known = pl.Enum(self._objects.tolist())
+        codes = text.cast(pl.Enum(ids)).to_physical().to_numpy()
+        found: NDArray[np.object_] = np.array([*objects, None], np.object_)[codes]
+        return found
