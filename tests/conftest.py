@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
+from benchmarks.guard.processor import SOURCE, compile_for_it, remove_stale_code
 from hypothesis import HealthCheck, settings
 
-SOURCE = Path(__file__).parents[1] / "src" / "shoal"
-
+compile_for_it()
 # A worker a core: threads of the linear algebra library on top would wait for each other, up to 60 times as long.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -23,26 +22,21 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Delete numba's disk cache if any source is newer: it does not see changes in functions that are called.
-
-    Under xdist only the controller does, before the workers start.
-    """
-    if hasattr(config, "workerinput"):
-        return
-    kernels = [*SOURCE.rglob("*.nbi")]
-    newest = max(path.stat().st_mtime for path in SOURCE.rglob("*.py"))
-    if kernels and newest > min(path.stat().st_mtime for path in kernels):
-        for path in [*kernels, *SOURCE.rglob("*.nbc")]:
-            path.unlink(missing_ok=True)
+    """Under xdist only the controller removes what is stale, before the workers start."""
+    if not hasattr(config, "workerinput"):
+        remove_stale_code(SOURCE)
 
 
 LEARNERS = [path.stem.replace("_", "") for room in ("online", "batch") for path in (SOURCE / room).glob("[a-z]*.py")]
+SAME_LOOPS = {"multitaskregressor": "multitaskperceptron"}  # as the learner whose name does not begin like its own
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of a learner go to one worker (`--dist loadgroup`), those of files too: two would compile twice."""
     for item in items:
         name = item.nodeid.lower().replace("_", "").replace("-", "")
+        for other, learner in SAME_LOOPS.items():
+            name = name.replace(other, learner)
         # What stands last, in brackets, is what others are put around; of names that end alike, the longer.
         found = [(name.rfind(learner) + len(learner), learner) for learner in LEARNERS if learner in name]
         if found:

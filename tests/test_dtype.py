@@ -17,11 +17,13 @@ from shoal.online import _own, multitask_perceptron
 GRAPH = [(a, b) for a in range(4) for b in range(a)]
 LEARNERS: dict[str, Any] = {
     "MultitaskPerceptron": shoal.MultitaskPerceptron,
-    "logistic": lambda **options: shoal.MultitaskPerceptron(relation=1.0, loss="logistic", eta=0.3, **options),
-    "graph": lambda **options: shoal.MultitaskPerceptron(relation=GRAPH, **options),
+    "MultitaskPerceptron-logistic": lambda **options: shoal.MultitaskPerceptron(
+        relation=1.0, loss="logistic", eta=0.3, **options
+    ),
+    "MultitaskPerceptron-graph": lambda **options: shoal.MultitaskPerceptron(relation=GRAPH, **options),
     "MultitaskRegressor": lambda **options: shoal.MultitaskRegressor(eta=0.02, **options),
     "PassiveAggressive": shoal.PassiveAggressive,
-    "pooled": lambda **options: shoal.PassiveAggressive(sharing="pooled", **options),
+    "PassiveAggressive-pooled": lambda **options: shoal.PassiveAggressive(sharing="pooled", **options),
     "PassiveAggressiveRegressor": shoal.PassiveAggressiveRegressor,
     "OSMTL": shoal.OSMTL,
     "HedgedSharing": shoal.HedgedSharing,

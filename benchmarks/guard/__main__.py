@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.guard.workloads import BATCH, ONLINE, numbers
+from benchmarks.guard.processor import SOURCE, compile_for_it, remove_stale_code
 
 KNOWN = Path(__file__).with_name("numbers.json")
 EXACT, COST = 1e-6, 0.05
@@ -45,14 +45,17 @@ def main() -> int:
     parser.add_argument("--cost", action="store_true", help="count instructions too, under valgrind")
     parser.add_argument("--update", metavar="REASON", help="write the numbers, and why they changed")
     options = parser.parse_args()
+    compile_for_it()
+    from benchmarks.guard.cost import instructions
+    from benchmarks.guard.workloads import BATCH, ONLINE, numbers
+
+    remove_stale_code(SOURCE)
     names = options.names or [*ONLINE, *BATCH]
     if unknown := set(names) - {*ONLINE, *BATCH}:
         parser.error(f"there is no workload {unknown.pop()!r}")
     found = {name: numbers(name) for name in names}
     if options.cost:
-        from benchmarks.guard.cost import instructions
-
-        for name, count in instructions([name for name in names if name in ONLINE]).items():
+        for name, count in instructions(names).items():
             found[name]["instructions"] = count
     known = read()
     said = [sentence for name in names for sentence in differences(name, found[name], known["learners"].get(name, {}))]

@@ -1,7 +1,7 @@
 """Instructions a row, counted by valgrind's callgrind: the same whatever else the machine is doing.
 
-The code is compiled for one processor all of whose instructions valgrind knows (an old one: valgrind 3.19 lacks AVX-512
-and some of AVX), in a cache of its own, so that counts do not depend on the machine either. Counting starts after a
+The code is compiled for a fixed processor, so that counts do not depend on the machine either: that of the tests, or,
+for learners whose code then holds an instruction that valgrind 3.19 lacks, an older one. Counting starts after a
 learner has seen its first rows: no compiling, no imports; and no garbage collection, which comes when it likes.
 """
 
@@ -12,25 +12,25 @@ import gc
 import mmap
 import os
 import re
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import is_classifier
 
-from benchmarks.guard.workloads import COUNTED_BY_TESTS, N_TASKS, ONLINE, rows
+from benchmarks.guard.processor import HASWELL, NEHALEM, remove_stale_code
 
 PROJECT = Path(__file__).parents[2]
 CACHE = PROJECT / "build" / "guard"
-FIXED = {
-    "NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "+sse4.2,+popcnt", "NUMBA_CACHE_DIR": str(CACHE / "numba"),
-    "OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0",
-}  # fmt: skip
+FIXED = {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+WITHOUT_AVX = {"KernelPerceptron", "SchattenPerceptron", "SecondOrderPerceptron"}  # vmovq between registers
 WARM_UP, TIMES = 120, 4  # rows; how often the others are learnt, so that they outweigh the call
+FITTED = 64  # rows of a batch learner, which goes over them again and again
 # What valgrind takes for a request on x86-64: rotations of rdi by 128 bits in all, then an exchange of rbx with itself.
 REQUEST = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3")
 ZERO, DUMP, START, STOP = 0x43540001, 0x43540003, 0x43540004, 0x43540005  # callgrind's, "CT" in the upper half
@@ -54,57 +54,80 @@ class Callgrind:
 
 def work(names: Iterable[str]) -> None:
     """Learn every workload, each between two requests."""
-    from sklearn.base import is_classifier
+    from benchmarks.guard.workloads import ONLINE
 
     callgrind = Callgrind()
     gc.disable()
     for name in ("PassiveAggressive", *names):  # one more to begin with: counting itself has to get going
-        learner: Any = ONLINE[name]()
-        X, y, task = rows(regression=not is_classifier(learner))
-        for round_ in np.split(np.arange(WARM_UP), WARM_UP // N_TASKS):  # Python, too, gets faster over the first calls
-            learner.partial_fit(X[round_], y[round_], task[round_])
-        X, y, task = (
-            sp.vstack([X[WARM_UP:]] * TIMES, "csr"),
-            np.tile(y[WARM_UP:], TIMES),
-            np.tile(task[WARM_UP:], TIMES),
-        )
+        learn = online_work(name) if name in ONLINE else batch_work(name)
         callgrind.request(START)
         callgrind.request(ZERO)
-        learner.partial_fit(X, y, task)
+        learn()
         callgrind.request(DUMP, name.encode())
         callgrind.request(STOP)  # counting is slow: nothing else is counted
 
 
-def without_stale_code() -> None:
-    """Empty the cache if any source is newer: numba does not see changes in functions that are called."""
-    compiled = [path.stat().st_mtime for path in CACHE.rglob("*.nbi")]
-    if compiled and min(compiled) < max(path.stat().st_mtime for path in (PROJECT / "src").rglob("*.py")):
-        shutil.rmtree(CACHE)
-    CACHE.mkdir(parents=True, exist_ok=True)
+def online_work(name: str) -> Callable[[], object]:
+    """Learning the later rows several times, after the first."""
+    from benchmarks.guard.workloads import N_TASKS, ONLINE, rows
+
+    learner: Any = ONLINE[name]()
+    X, y, task = rows(regression=not is_classifier(learner))
+    for round_ in np.split(np.arange(WARM_UP), WARM_UP // N_TASKS):  # Python, too, gets faster over the first calls
+        learner.partial_fit(X[round_], y[round_], task[round_])
+    X, y, task = sp.vstack([X[WARM_UP:]] * TIMES, "csr"), np.tile(y[WARM_UP:], TIMES), np.tile(task[WARM_UP:], TIMES)
+    return lambda: learner.partial_fit(X, y, task)
+
+
+def batch_work(name: str) -> Callable[[], object]:
+    """Fitting the first rows, after some of them."""
+    from benchmarks.guard.workloads import BATCH, rows
+
+    learner: Any = BATCH[name]()
+    X, y, task = (part[:FITTED] for part in rows(regression=not is_classifier(learner)))
+    learner.fit(*(part[: FITTED // 2] for part in (X, y, task)))
+    return lambda: learner.fit(X, y, task)
 
 
 def instructions(names: list[str]) -> dict[str, float]:
-    """Instructions a row of each learner's `partial_fit`."""
-    without_stale_code()
+    """Instructions a row of each learner's `partial_fit`, or of its `fit`."""
+    from benchmarks.guard.workloads import N_ROWS, ONLINE
+
+    CACHE.mkdir(parents=True, exist_ok=True)
+    remove_stale_code(CACHE)
     for old in CACHE.glob("callgrind.*"):
         old.unlink()
-    # Always in this order: some counts move by 5 % with the learners before.
-    order = [name for name in COUNTED_BY_TESTS if name in names] + [n for n in names if n not in COUNTED_BY_TESTS]
-    command = [sys.executable, "-m", "benchmarks.guard.cost", *order]
+    command = [sys.executable, "-m", "benchmarks.guard.cost", *names]
     environment = {**os.environ, **FIXED}
     subprocess.run(command, cwd=PROJECT, env=environment, check=True)  # compiles what is not in the cache
     out = f"--callgrind-out-file={CACHE / 'callgrind.%p'}"
     valgrind = ["valgrind", "-q", "--tool=callgrind", "--instr-atstart=no", out]
     subprocess.run([*valgrind, *command], cwd=PROJECT, env=environment, check=True)
-    n_rows = TIMES * (len(rows(regression=False).y) - WARM_UP)
     counts = {}
-    for path in sorted(CACHE.glob("callgrind.*"), key=lambda path: int(path.suffix[1:])):
+    for path in sorted(CACHE.glob("callgrind.*"), key=lambda path: int(path.suffix[1:])):  # the first was to get going
         text = path.read_text(encoding="utf-8", errors="replace")
         trigger, total = re.search(r"Client Request: (\w+)", text), re.search(r"^totals: (\d+)", text, re.MULTILINE)
         if trigger and total:
+            n_rows = TIMES * (N_ROWS - WARM_UP) if trigger[1] in ONLINE else FITTED
             counts[trigger[1]] = round(int(total[1]) / n_rows, 1)
-    return {name: counts[name] for name in names}  # without the one that only got counting going
+    return {name: counts[name] for name in names}
+
+
+def main(names: list[str]) -> None:
+    """A process for each processor; what takes longest under valgrind, importing, is done once for both."""
+    for processor, chosen in (
+        (HASWELL, [name for name in names if name not in WITHOUT_AVX]),
+        (NEHALEM | {"NUMBA_CACHE_DIR": str(CACHE / "numba")}, [name for name in names if name in WITHOUT_AVX]),
+    ):
+        child = os.fork() if chosen else None
+        if child == 0:
+            os.environ.update(processor)
+            numba.core.config.reload_config()
+            work(chosen)
+            os._exit(0)
+        if child is not None and os.waitpid(child, 0)[1] != 0:
+            sys.exit(f"could not count {', '.join(chosen)}")
 
 
 if __name__ == "__main__":
-    work(sys.argv[1:])
+    main(sys.argv[1:])

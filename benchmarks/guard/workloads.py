@@ -53,12 +53,6 @@ BATCH: dict[str, Callable[[], BatchLearner]] = {
     "SparseMTLRegressor": lambda: shoal.SparseMTLRegressor(sigma=8.0, gamma=0.1, random_state=0),
     "TraceNorm": shoal.TraceNorm,
 }
-# Whose instructions the tests count as well: these share loops, and compile for the old processor in half a minute. All
-# others take another minute and a half: `make guard`.
-COUNTED_BY_TESTS = (
-    "MultitaskPerceptron", "MultitaskRegressor", "PassiveAggressive", "PassiveAggressiveRegressor", "MultiClass",
-    "OSMTL", "HedgedSharing", "HedgedSharingRegressor",
-)  # fmt: skip
 EXCLUDED: dict[str, str] = {}  # public learner -> why it has no workload
 
 

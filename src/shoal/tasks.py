@@ -86,10 +86,6 @@ def _addresses(objects: NDArray[np.object_]) -> NDArray[np.uint32]:
     return np.ctypeslib.as_array(memory).reshape(-1, 2).copy()
 
 
-def _is_id(task: Any) -> bool:
-    return task is not None and _is_hashable(task) and task == task
-
-
 def _is_hashable(task: Any) -> bool:
     try:
         hash(task)
@@ -137,9 +133,11 @@ class TaskIndex:
             ids = task[firsts].tolist()
         elif isinstance(task, np.ndarray) and task.dtype.kind == "O" and task.shape == (n_rows,) and n_rows > 32:
             rows, firsts = _text_codes(_addresses(task))
-            ids = task[firsts].tolist()
-            if not all(map(_is_id, ids)):
+            try:
+                columns, fresh = self._encode_list(task[firsts].tolist())
+            except ValueError:
                 return self._encode_list(task.tolist())  # which names the row
+            return columns[rows], fresh
         else:
             return self._encode_list(_as_list(task, n_rows))
         columns, fresh = self._encode_list(ids, check=task is not None)

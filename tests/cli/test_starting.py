@@ -38,13 +38,13 @@ finally:
 def test_the_second_run_compiles_nothing_and_loads_little(tmp_path):
     path = tmp_path / "a.vw"
     path.write_text("".join(f"{y} |t u{i % 3} |f a:{i} b\n" for i, y in enumerate([1, -1] * 60)))
-    options = ["run", path, "--task", "t", "--learner", "MultitaskPerceptron", "--no-baselines"]
+    options = ["run", path, "--task", "t", "--learner", "PassiveAggressive", "--no-baselines"]
     first = program(*options, cache=tmp_path / "cache")
     assert first.stderr.splitlines() == [COMPILING]
     second = program(*options, cache=tmp_path / "cache")
     assert second.stderr == ""
     assert second.stdout.splitlines()[-1] == "loaded:"
-    scores = [run.stdout.split("MultitaskPerceptron")[-1].split("\n")[0].split() for run in (first, second)]
+    scores = [run.stdout.split("PassiveAggressive")[-1].split("\n")[0].split() for run in (first, second)]
     assert scores[0][:-1] == scores[1][:-1]  # all but the seconds
 
 

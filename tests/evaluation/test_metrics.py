@@ -10,7 +10,7 @@ import pytest
 from sklearn import metrics as sk
 
 from shoal.evaluation.metrics import METRICS, choose
-from shoal.evaluation.ranking import Ranking, _joined, aucs
+from shoal.evaluation.ranking import Ranking, aucs
 from shoal.evaluation.scoreboard import Scoreboard
 from shoal.evaluation.sums import Confusion, Residuals
 
@@ -151,7 +151,7 @@ class TestSample:
             for first in range(0, n, size):
                 piece = position[first : first + size]
                 metric.update(np.zeros(len(piece), np.int64), piece, piece, 1)
-            samples.append(_joined([metric._sorted, *metric._pieces]).score.copy())
+            samples.append(metric._joined().score.copy())
         assert np.array_equal(samples[0], samples[1])
         assert np.array_equal(samples[0], samples[2])
         assert len(np.unique(samples[0])) == kept

@@ -1,7 +1,8 @@
 """The area under the ROC curve, of all rows and of every task at once.
 
 A positive row wins over each negative row of lower score, half over one of equal score; the AUC is the share
-of pairs won. One sort by score and one pass over it serve all tasks.
+of pairs won. Scores are sorted apart from their rows, ten times as fast as an order of rows is found: those of all
+positive and of all negative rows, and those of each task.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.evaluation.protocol import Values
-from shoal.ops import jit
+from shoal.ops import jit, leaf
 from shoal.rounds import FloatArray, IntArray
 
 MAX_SCORES = 20_000_000
 SEED = 20_20
+FEW = 32  # scores that are sorted by insertion: a call of NumPy's sort would take longer
 
 BoolArray = NDArray[np.bool_]
 
@@ -28,32 +30,60 @@ class Kept(NamedTuple):
     score: FloatArray  # (n,)
 
 
-NONE = Kept(np.zeros(0, np.int32), np.zeros(0))
+@jit
+def _grouped(rows: Kept, n_tags: int) -> tuple[FloatArray, IntArray]:
+    """The scores by tag, those of few rows sorted, and where each tag's scores start."""
+    starts = np.zeros(n_tags + 1, np.int64)
+    for tag in rows.tag:
+        starts[np.uint32(tag) + 1] += 1
+    for tag in range(n_tags):
+        starts[tag + 1] += starts[tag]
+    place, scores = starts.copy(), np.empty(len(rows.tag))
+    for row in range(len(rows.tag)):
+        tag = np.uint32(rows.tag[row])
+        scores[np.uint64(place[tag])] = rows.score[row]
+        place[tag] += 1
+    for tag in range(n_tags):
+        if starts[tag + 1] - starts[tag] <= FEW:
+            _insertion_sort(scores[starts[tag] : starts[tag + 1]])
+    return scores, starts
+
+
+@leaf
+def _insertion_sort(scores: FloatArray) -> None:
+    for i in range(1, len(scores)):
+        score, p = scores[i], i
+        while p > 0 and scores[p - 1] > score:
+            scores[p] = scores[p - 1]
+            p -= 1
+        scores[p] = score
+
+
+@leaf
+def _share_won(negative: FloatArray, positive: FloatArray) -> float:
+    """Of the pairs, from sorted scores; NaN if there are none."""
+    wins = lower = not_higher = 0  # wins count twice, negative rows those below and up to the score
+    for score in positive:
+        while lower < len(negative) and negative[lower] < score:
+            lower += 1
+        not_higher = max(lower, not_higher)
+        while not_higher < len(negative) and negative[not_higher] <= score:
+            not_higher += 1
+        wins += lower + not_higher
+    pairs = float(len(negative)) * len(positive)
+    return 0.5 * wins / pairs if pairs > 0.0 else np.nan
 
 
 @jit
-def _count_wins(tagged: NDArray[np.int32], score: FloatArray, n_tasks: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Twice the wins, positives, negatives: of each task, and last of all rows. Rows come by score, tags are 2k + y."""
-    wins = np.zeros(n_tasks + 1, np.int64)
-    positives = np.zeros(n_tasks + 1, np.int64)
-    negatives = np.zeros(n_tasks + 1, np.int64)
-    first = 0
-    while first < len(score):
-        last = first + 1  # rows first to last - 1 have the same score
-        while last < len(score) and score[last] == score[first]:
-            last += 1
-        for after in range(2):  # negatives below count before the tied ones are added, and again after: half a win
-            for p in range(first, last):
-                if tagged[p] % 2 == 1:
-                    wins[tagged[p] // 2] += negatives[tagged[p] // 2]
-                    wins[n_tasks] += negatives[n_tasks]
-            if after == 0:
-                for p in range(first, last):
-                    counts = positives if tagged[p] % 2 == 1 else negatives
-                    counts[tagged[p] // 2] += 1
-                    counts[n_tasks] += 1
-        first = last
-    return wins, positives, negatives
+def _shares_won(scores: FloatArray, starts: IntArray, ranked: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Of each task, and last of all rows, whose negative and positive scores are `ranked`."""
+    n_tasks = len(starts) // 2
+    shares = np.empty(n_tasks + 1)
+    for task in range(n_tasks):
+        a, b, c = starts[2 * task], starts[2 * task + 1], starts[2 * task + 2]
+        shares[task] = _share_won(scores[a:b], scores[b:c])
+    shares[n_tasks] = _share_won(*ranked)
+    return shares
 
 
 def aucs(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -> tuple[float, FloatArray]:
@@ -81,40 +111,17 @@ def aucs(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -
     >>> overall, per_task.tolist()
     (0.875, [1.0, 0.5])
     """
-    return _aucs(_by_score(Kept(np.asarray(2 * code + positive, np.int32), score)), n_tasks)
+    return _aucs(Kept(np.asarray(2 * code + positive, np.int32), np.asarray(score, np.float64)), n_tasks)
 
 
 def _aucs(rows: Kept, n_tasks: int) -> tuple[float, FloatArray]:
-    wins, positives, negatives = _count_wins(rows.tag, rows.score, n_tasks)
-    with np.errstate(invalid="ignore"):
-        values = wins / (2.0 * positives * negatives)
-    return float(values[-1]), values[:-1]
-
-
-def _joined(runs: list[Kept]) -> Kept:
-    runs = [run for run in runs if len(run.tag)]
-    return runs[0] if len(runs) == 1 else Kept(*map(np.concatenate, zip(*runs, strict=True)))
-
-
-def _by_score(rows: Kept) -> Kept:
-    order = np.argsort(rows.score)
-    return Kept(rows.tag[order], rows.score[order])
-
-
-@jit
-def _merge(a: Kept, b: Kept) -> Kept:
-    """Two runs in the order of their scores as one."""
-    n = len(a.tag) + len(b.tag)
-    tag, score = np.empty(n, np.int32), np.empty(n)
-    i = j = 0
-    for p in range(n):
-        if j == len(b.tag) or (i < len(a.tag) and a.score[i] <= b.score[j]):
-            tag[p], score[p] = a.tag[i], a.score[i]
-            i += 1
-        else:
-            tag[p], score[p] = b.tag[j], b.score[j]
-            j += 1
-    return Kept(tag, score)
+    positive = rows.tag % 2 == 1
+    ranked = np.sort(rows.score[~positive]), np.sort(rows.score[positive])
+    scores, starts = _grouped(rows, 2 * n_tasks)
+    for tag in np.flatnonzero(np.diff(starts) > FEW):
+        scores[starts[tag] : starts[tag + 1]].sort()
+    shares = _shares_won(scores, starts, ranked)
+    return float(shares[-1]), shares[:-1]
 
 
 class Ranking:
@@ -125,8 +132,7 @@ class Ranking:
     def __init__(self, max_scores: int = MAX_SCORES) -> None:
         self.max_scores = max_scores
         self.seen = 0
-        self._sorted = NONE
-        self._pieces: list[Kept] = []  # what came since
+        self._pieces: list[Kept] = []
         self._kept = 0
         self._random = np.random.default_rng(SEED)
 
@@ -146,19 +152,21 @@ class Ranking:
         t = self.seen + np.arange(1, len(rows.tag) + 1)
         place = (self._random.random(len(rows.tag)) * t).astype(np.int64)
         taken = np.flatnonzero(place < self.max_scores)
-        kept = _joined([self._sorted, *self._pieces])
+        kept = self._joined()
         kept.tag[place[taken]] = rows.tag[taken]  # of two rows for one place the later stays
         kept.score[place[taken]] = rows.score[taken]
-        self._sorted, self._pieces = NONE, [kept]
         self.seen += len(rows.tag)
+
+    def _joined(self) -> Kept:
+        if len(self._pieces) > 1:
+            self._pieces = [Kept(*map(np.concatenate, zip(*self._pieces, strict=True)))]
+        return self._pieces[0]
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """AUC over the rows kept."""
-        if not self._kept:
+        if not self._pieces:
             return {"auc": Values(float("nan"), np.full(n_tasks, np.nan))}
-        if self._pieces:
-            self._sorted, self._pieces = _merge(self._sorted, _by_score(_joined(self._pieces))), []
-        return {"auc": Values(*_aucs(self._sorted, n_tasks))}
+        return {"auc": Values(*_aucs(self._joined(), n_tasks))}
 
     def notes(self) -> list[str]:
         """What the reader must know: whether the AUC is that of a sample."""

@@ -72,14 +72,19 @@ def multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
 
 @jit_entry_apart
 def refresh(gram: Gram, K: int, p: float) -> None:
-    """(G/scale)^(p-1) anew: by products for whole p, by eigenvalues else."""
+    """(G/scale)^(p-1) anew: by products for whole p, by eigenvalues else.
+
+    Of the tasks that have learnt only: v_k = 0 makes w_k = 0, not a rounding error whose sign would predict.
+    """
     gram.form[P], gram.form[STEPS] = p, 0.0
-    G, power, room = np.empty((K, K)), np.zeros((K, K)), np.empty((K, K))
-    for j in range(K):
-        power[j, j] = 1.0  # G^0
-        for k in range(K):
-            G[j, k] = gram.products[j, k]
-    if p != math.floor(p):
+    learnt = np.array([k for k in range(K) if gram.products[k, k] > 0.0], np.int64)  # the others' products are zeros
+    n = len(learnt)
+    G, power, room = np.empty((n, n)), np.zeros((n, n)), np.empty((n, n))
+    for a in range(n):
+        power[a, a] = 1.0  # G^0
+        for b in range(n):
+            G[a, b] = gram.products[learnt[a], learnt[b]]
+    if n > 0 and p != math.floor(p):
         fractional_power(G, p - 1.0, power)
     else:
         for _ in range(int(p) - 1):
@@ -87,7 +92,10 @@ def refresh(gram: Gram, K: int, p: float) -> None:
             power, room = room, power
     for j in range(K):
         for k in range(K):
-            gram.power[j, k] = power[j, k]
+            gram.power[j, k] = 1.0 if p == 1.0 and j == k else 0.0
+    for a in range(n):
+        for b in range(n):
+            gram.power[learnt[a], learnt[b]] = power[a, b]
     settle(gram, K)
 
 
@@ -99,8 +107,7 @@ def fractional_power(G: FloatArray, exponent: float, out: FloatArray) -> None:
     for j in range(K):
         for k in range(K):
             out[j, k] = 0.0
-            # v_k = 0 makes w_k = 0, not a rounding error whose sign would predict
-            for i in range(K if G[j, j] > 0.0 and G[k, k] > 0.0 else 0):
+            for i in range(K):
                 out[j, k] += vectors[j, i] * max(0.0, values[i]) ** exponent * vectors[k, i]
 
 

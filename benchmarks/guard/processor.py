@@ -1,0 +1,41 @@
+"""The processor that tests and the guard compile for, so that numbers are the same on all newer ones, and fresh code.
+
+What is compiled for the tests is what the guard counts: nothing is compiled twice.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "shoal"
+NEEDED = {"avx2", "fma", "bmi1", "bmi2", "abm"}
+HASWELL = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+sse4.2,+popcnt,+avx,+avx2,+fma,+bmi,+bmi2,+lzcnt"}
+NEHALEM = {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": "+sse4.2,+popcnt"}
+
+
+def has_haswell() -> bool:
+    """Does this machine know all instructions of that processor (2013)?"""
+    try:
+        words = Path("/proc/cpuinfo").read_text(encoding="utf-8").split()
+    except OSError:
+        return False
+    return set(words) >= NEEDED
+
+
+def compile_for_it() -> None:
+    """From now on, where that is possible; numba must not have been imported."""
+    if has_haswell():
+        os.environ.update(HASWELL)
+
+
+def remove_stale_code(cache: Path) -> None:
+    """Empty a cache if any source is newer: numba does not see changes in functions that are called."""
+    compiled = [*cache.rglob("*.nbi")]
+    if compiled and min(map(_age, compiled)) < max(map(_age, SOURCE.rglob("*.py"))):
+        for path in [*compiled, *cache.rglob("*.nbc")]:
+            path.unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    return path.stat().st_mtime
