@@ -38,6 +38,7 @@ LEARNERS = [path.stem.replace("_", "") for room in ("online", "batch") for path 
 SAME_LOOPS = {"multitaskregressor": "multitaskperceptron"}  # as the learner whose name does not begin like its own
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of a learner go to one worker (`--dist loadgroup`), those of files too: two would compile twice.
 
