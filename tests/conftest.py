@@ -42,9 +42,10 @@ SAME_LOOPS = {"multitaskregressor": "multitaskperceptron"}  # as the learner who
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of a learner go to one worker (`--dist loadgroup`), those of files too: two would compile twice.
 
-    The guard, which counts what they compiled, comes after most of them.
+    Groups come first, the largest before the others. Of the other tests the guard's is the first: it counts what the
+    groups compiled, and takes the longest.
     """
-    items.sort(key=lambda item: 2 * ("/papers/" in item.nodeid) + ("/benchmarks/" in item.nodeid))
+    items.sort(key=lambda item: "/benchmarks/" not in item.nodeid)
     for item in items:
         name = item.nodeid.lower().replace("_", "").replace("-", "")
         for other, learner in SAME_LOOPS.items():
