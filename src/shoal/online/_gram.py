@@ -5,8 +5,8 @@ A step v_k <- v_k + c x changes G by e_k u^T + u e_k^T with u = c V^T x + (c^2/2
     G'^m - G^m = sum_{i < m}  (G'^i e_k) (G^(m-1-i) u)^T + (G'^i u) (G^(m-1-i) e_k)^T,
 
 which takes O(K^2 p) instead of the O(K^3) of a product. The power is multiplied anew after K steps, or when the trace
-has moved far, so that rounding does not add up. What is kept is G / scale, scale a power of two near the trace: the
-gradient tr(G^p)^(1/p-1) V G^(p-1) does not depend on it, and powers neither over- nor underflow.
+has moved far or the power shrunk, so that rounding does not add up. What is kept is G / scale, scale a power of two
+near the trace: the gradient tr(G^p)^(1/p-1) V G^(p-1) does not depend on it, and powers neither over- nor underflow.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ P: Final = 0  # positions in `form`
 SCALE: Final = 1
 FACTOR: Final = 2
 STEPS: Final = 3
+PEAK: Final = 4
 DRIFT: Final = 4.0  # how far the trace may be from the scale
+SHRUNK: Final = 1e-3  # beside its peak, of which the last digits remain in a power that steps have made
+ROUNDING: Final = 1.0 + 1e-9  # v = x makes |<v, x>| = ||v|| ||x||, but for the last digits
 
 
 class Gram(NamedTuple):
@@ -31,12 +34,12 @@ class Gram(NamedTuple):
 
     products: FloatArray  # (tasks, tasks) G/scale
     power: FloatArray  # (tasks, tasks) (G/scale)^(p-1)
-    form: FloatArray  # (4,) p, scale, the factor tr((G/scale)^p)^(1/p-1), steps since the power was fresh
+    form: FloatArray  # (5,) p, scale, factor tr((G/scale)^p)^(1/p-1), and of the power: steps since fresh, its peak
 
 
 def empty(n_tasks: int) -> Gram:
     """That of V = 0."""
-    return Gram(np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)), np.array([0.0, 1.0, 0.0, 0.0]))
+    return Gram(np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)), np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
 
 
 @leaf
@@ -46,6 +49,15 @@ def trace(gram: Gram, K: int) -> float:
     for k in range(K):
         total += gram.products[k, k]
     return total
+
+
+@leaf
+def height(gram: Gram, K: int) -> float:
+    """The largest entry of the power, which is semidefinite: one on the diagonal."""
+    largest = 0.0
+    for k in range(K):
+        largest = max(largest, gram.power[k, k])
+    return largest
 
 
 @leaf
@@ -96,6 +108,7 @@ def refresh(gram: Gram, K: int, p: float) -> None:
     for a in range(n):
         for b in range(n):
             gram.power[learnt[a], learnt[b]] = power[a, b]
+    gram.form[PEAK] = height(gram, K)
     settle(gram, K)
 
 
@@ -115,14 +128,17 @@ def fractional_power(G: FloatArray, exponent: float, out: FloatArray) -> None:
 def settle(gram: Gram, K: int) -> None:
     """The factor tr(G^p)^(1/p-1) of grad (1/2)||V||_{S_2p}^2 = tr(G^p)^(1/p-1) V G^(p-1), for G/scale.
 
-    tr(G^p) >= K (tr G / K)^p for any semidefinite G, so what rounding makes of it must not be less.
+    tr(G^p) >= K (tr G / K)^p and tr(G^p)^(1-1/p) >= |G^(p-1)[j, k]| for any semidefinite G, so what rounding makes of
+    it must not be less.
     """
-    total, size, p = 0.0, trace(gram, K), gram.form[P]
+    total, size, p, largest = 0.0, trace(gram, K), gram.form[P], 0.0
     for j in range(K):
         for k in range(K):
             total += gram.power[j, k] * gram.products[j, k]
+            largest = max(largest, abs(gram.power[j, k]))
     total = max(total, K * (max(size, 0.0) / K) ** p)
-    gram.form[FACTOR] = 1.0 if p == 1.0 else total ** (1.0 / p - 1.0) if size > 0.0 else 0.0
+    factor = total ** (1.0 / p - 1.0) if size > 0.0 else 0.0
+    gram.form[FACTOR] = 1.0 if p == 1.0 else min(factor, 1.0 / largest) if largest > 0.0 else factor
 
 
 @leaf
@@ -136,10 +152,19 @@ def rescale(gram: Gram, K: int, size: float) -> None:
     gram.form[STEPS] = K  # the power is multiplied anew when the round is done
 
 
+@leaf
+def bound(gram: Gram, K: int, norm: float, z: FloatArray) -> None:
+    """|z_j| <= ||v_j|| ||x||: what G lost of v_j beside far larger rows must not come back through V^T x alone."""
+    for j in range(K):
+        largest = ROUNDING * math.sqrt(gram.products[j, j]) * math.sqrt(gram.form[SCALE]) * math.sqrt(norm)
+        z[j] = min(max(z[j], -largest), largest)
+
+
 @jit_apart
 def step(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) -> None:
     """After v_k <- v_k + c x, with z = V^T x before and norm = ||x||^2; a round of steps ends with `finish`."""
     form, G, p = gram.form, gram.products, gram.form[P]
+    bound(gram, K, norm, z)
     largest = 2.0 * (trace(gram, K) * form[SCALE] + c * c * norm)  # ||V + M||^2 <= 2 ||V||^2 + 2 ||M||^2
     if largest > 0.0 and not form[SCALE] / DRIFT <= largest <= form[SCALE] * DRIFT:
         rescale(gram, K, largest)
@@ -182,6 +207,7 @@ def grow_power(gram: Gram, K: int, e: FloatArray, u: FloatArray, room: FloatArra
                 gram.power[a, b] += new_e[a] * old_u[b] + new_u[a] * old_e[b]
         apply(gram, K, new_e, room[then])
         apply(gram, K, new_u, room[then + 1])
+    gram.form[PEAK] = max(gram.form[PEAK], height(gram, K))
 
 
 @leaf
@@ -190,7 +216,8 @@ def finish(gram: Gram, K: int) -> None:
     size = trace(gram, K)
     if 0.0 < size < 1.0 / DRIFT:
         rescale(gram, K, size * gram.form[SCALE])
-    if gram.form[P] > 1.0 and gram.form[STEPS] >= K:
+    stale = gram.form[STEPS] >= K or height(gram, K) < SHRUNK * gram.form[PEAK]
+    if gram.form[P] > 1.0 and stale:
         refresh(gram, K, gram.form[P])
     else:
         settle(gram, K)
