@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,3 +68,29 @@ def test_no_ids_are_one_task() -> None:
 def test_missing_ids(rows) -> None:
     with pytest.raises(ValueError, match="row 1: its task id is missing"):
         TaskIndex().encode(rows, 2)
+
+
+@given(
+    rows=st.lists(ids, min_size=33, max_size=80), known=st.lists(ids, unique=True),
+    copies=st.lists(st.booleans(), min_size=80, max_size=80),
+)  # fmt: skip
+def test_the_fast_way_for_objects_is_the_slow_way(rows: list, known: list, copies: list[bool]) -> None:
+    """Equal ids are one task, be they one object or many."""
+    array = np.empty(len(rows), object)
+    for row, (task, copied) in enumerate(zip(rows, copies, strict=False)):
+        array[row] = pickle.loads(pickle.dumps(task)) if copied else task
+    for part in (array, array[::-1], array[::2]):
+        fast, slow = TaskIndex(known).encode(part, len(part)), TaskIndex(known).encode(list(part), len(part))
+        np.testing.assert_array_equal(fast[0], slow[0])
+        assert fast[1] == slow[1]
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"), [(None, "its task id is missing"), (float("nan"), "its task id is missing"), ([1], "hashable")]
+)
+def test_a_bad_object_is_named_by_its_row(bad, said: str) -> None:
+    array = np.empty(60, object)
+    array[:] = ["a", "b"] * 30
+    array[41], array[50] = bad, bad
+    with pytest.raises(ValueError, match=f"row 41: .*{said}"):
+        TaskIndex(["a"]).encode(array, 60)

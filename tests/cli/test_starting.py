@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 import shoal
 from shoal import HedgedSharing, MultitaskPerceptron
-from shoal.cli.starting import COMPILING, FEW_ROWS, warmed
+from shoal.cli.starting import COMPILING, FEW_ROWS, Helper, warmed
 from shoal.rounds import Chunk
 
 HEAVY = ["altair", "pandas.core", "polars", "pyarrow", "scipy.stats._stats_py", "sklearn.linear_model", "shoal.batch"]
@@ -55,9 +55,15 @@ def test_warming_up_teaches_nothing_and_loses_no_row(labels):
     chunks = [Chunk(X[i : i + 100], rng.choice(labels, 100), rng.integers(0, 3, 100)) for i in (0, 100)]
     learners = {"a": MultitaskPerceptron(), "b": HedgedSharing()}
     options = {"window": 10, "delay": 0, "classes": None}
-    seen = list(warmed(iter(chunks), learners, **options))
-    assert all(one is other for one, other in zip(seen, chunks, strict=True))
-    assert not any(hasattr(learner, "n_features_in_") for learner in learners.values())
+    helper = Helper(learners)
+    assert list(helper.others) == ["b"]  # which this process compiles while the helper compiles the first
+    for _ in range(2):
+        seen = list(warmed(iter(chunks), learners, helper, **options))
+        assert all(one is other for one, other in zip(seen, chunks, strict=True))
+        assert not any(hasattr(learner, "n_features_in_") for learner in learners.values())
+        helper.start()  # for the second time round
+    helper.wait()
+    assert helper.started
     assert FEW_ROWS < 100
 
 
