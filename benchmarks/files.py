@@ -9,6 +9,7 @@ Python, on default settings but for the loss and a table large enough. Medians o
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import subprocess
 import sys
@@ -62,10 +63,10 @@ def write_files(folder: Path, n_rows: int) -> None:
     table.write_parquet(folder / "data.parquet")
 
 
-def run_shoal(path: Path, options: list[str]) -> None:
-    """`shoal run`, without baselines."""
-    program = [sys.executable, "-c", "from shoal.cli import main; main()", "run", str(path), "--no-baselines"]
-    subprocess.run([*program, *options], check=True, stdout=subprocess.DEVNULL)
+def run_shoal(path: Path, options: list[str], **environment: str) -> None:
+    """`shoal run`; what it says of compiling is not shown."""
+    program = [sys.executable, "-c", "from shoal.cli import main; main()", "run", str(path)]
+    subprocess.run([*program, *options], check=True, env={**os.environ, **environment}, capture_output=True)
 
 
 def run_vw(path: Path) -> None:
@@ -95,7 +96,7 @@ def main() -> None:
         startup = {}
         for learner, chosen in LEARNERS.items():
             for ending, options in FILES.items():
-                both = [*chosen, *options]
+                both = [*chosen, *options, "--no-baselines"]
                 for _ in range(2):  # the first compiles
                     startup[learner, ending] = seconds(
                         lambda ending=ending, both=both: run_shoal(small / f"data.{ending}", both)

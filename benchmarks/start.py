@@ -5,27 +5,15 @@
 
 from __future__ import annotations
 
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
-from benchmarks.files import FILES, write_files
+from benchmarks.files import FILES, run_shoal, seconds, write_files
 from benchmarks.timing import machine
 
 REPEATS = 3
-PROGRAM = [sys.executable, "-c", "from shoal.cli import main; main()", "run"]
-
-
-def seconds(path: Path, options: list[str], cache: Path) -> float:
-    """From the start of the process to its end."""
-    start = time.perf_counter()
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
-    subprocess.run([*PROGRAM, str(path), *options], check=True, env=environment, capture_output=True)
-    return time.perf_counter() - start
 
 
 def main() -> None:
@@ -40,8 +28,9 @@ def main() -> None:
                 chosen = options if baselines == "yes" else [*options, "--no-baselines"]
                 times = []
                 for repeat in range(REPEATS):
-                    cache = folder / f"{ending}-{baselines}-{repeat}"
-                    times.append([seconds(folder / f"data.{ending}", chosen, cache) for _ in range(2)])
+                    cache = str(folder / f"{ending}-{baselines}-{repeat}")
+                    run = partial(run_shoal, folder / f"data.{ending}", chosen, NUMBA_CACHE_DIR=cache)
+                    times.append([seconds(run) for _ in range(2)])
                 first, second = map(statistics.median, zip(*times, strict=True))
                 print(f"{ending:9}{baselines:>11}{first:>8.1f}{second:>8.1f}", flush=True)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 import pytest
-from benchmarks.guard.processor import SOURCE, compile_for_it, remove_stale_code
+from benchmarks.guard.processor import SOURCE, compile_for_haswell, remove_stale_code
 from hypothesis import HealthCheck, settings
 
-compile_for_it()
+compile_for_haswell()
 # A worker a core: threads of the linear algebra library on top would wait for each other, up to 60 times as long.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
@@ -35,7 +35,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 LEARNERS = [path.stem.replace("_", "") for room in ("online", "batch") for path in (SOURCE / room).glob("[a-z]*.py")]
-SAME_LOOPS = {"multitaskregressor": "multitaskperceptron"}  # as the learner whose name does not begin like its own
+SAME_LOOPS = {"multitaskregressor": "multitaskperceptron"}  # two learners of one file whose names begin differently
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups

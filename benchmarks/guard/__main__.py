@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.guard.processor import SOURCE, compile_for_it, remove_stale_code
+from benchmarks.guard.processor import SOURCE, compile_for_haswell, remove_stale_code
 
 KNOWN = Path(__file__).with_name("numbers.json")
 EXACT, COST = 1e-6, 0.05
@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("--cost", action="store_true", help="count instructions too, under valgrind")
     parser.add_argument("--update", metavar="REASON", help="write the numbers, and why they changed")
     options = parser.parse_args()
-    compile_for_it()
+    compile_for_haswell()
     from benchmarks.guard.cost import instructions
     from benchmarks.guard.workloads import BATCH, ONLINE, numbers
 

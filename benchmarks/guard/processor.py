@@ -23,8 +23,8 @@ def has_haswell() -> bool:
     return set(words) >= NEEDED
 
 
-def compile_for_it() -> None:
-    """From now on, where that is possible; numba must not have been imported."""
+def compile_for_haswell() -> None:
+    """From now on, where that is possible: else for whatever processor this is. Numba must not have been imported."""
     if has_haswell():
         os.environ.update(HASWELL)
 

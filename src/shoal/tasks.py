@@ -82,8 +82,8 @@ def _refuse_missing(task: Hashable, row: int) -> None:
 def _addresses(objects: NDArray[np.object_]) -> NDArray[np.uint32]:
     """(n, 2) halves of the addresses: where few objects stand for many rows, each is looked up once."""
     objects = np.ascontiguousarray(objects)
-    memory = (ctypes.c_uint32 * (2 * len(objects))).from_address(objects.ctypes.data)
-    return np.ctypeslib.as_array(memory).reshape(-1, 2).copy()
+    memory = (ctypes.c_uint32 * (objects.nbytes // 4)).from_address(objects.ctypes.data)
+    return np.ctypeslib.as_array(memory).reshape(len(objects), -1).copy()
 
 
 def _is_hashable(task: Any) -> bool:

@@ -1,8 +1,8 @@
 """The area under the ROC curve, of all rows and of every task at once.
 
 A positive row wins over each negative row of lower score, half over one of equal score; the AUC is the share
-of pairs won. Scores are sorted apart from their rows, ten times as fast as an order of rows is found: those of all
-positive and of all negative rows, and those of each task.
+of pairs won. Scores are sorted apart from their rows, which is much faster than to find an order of the rows: those
+of all positive and of all negative rows, and those of each task.
 """
 
 from __future__ import annotations
@@ -141,7 +141,8 @@ class Ranking:
         rows = Kept(np.asarray(2 * code + (truth > 0), np.int32), score)
         room = self.max_scores - self._kept
         if room > 0:
-            self._pieces.append(Kept(rows.tag[:room], score[:room].copy()))
+            copied = score[:room].copy()  # kept scores are replaced in place, the caller's must not be
+            self._pieces.append(Kept(rows.tag[:room], copied))
             self._kept += len(score[:room])
             self.seen += len(score[:room])
         if len(score) > room:

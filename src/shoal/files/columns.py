@@ -70,7 +70,7 @@ def read(column: pl.Series, kind: Kind, *, strings: bool) -> tuple[Values, list[
     if kind == "numeric":
         values, bad = numbers(column)
         expected = f"a finite number (text=[{column.name!r}] reads the column as text)"
-        return Values(values, (), values == values), _problems(column, bad, expected)
+        return Values(values, (), ~np.isnan(values)), _problems(column, bad, expected)
     if kind == "date":
         parts, bad = dates(column)
         return Values(NO_NUMBERS, parts, parts[0].is_not_null().to_numpy()), _problems(
