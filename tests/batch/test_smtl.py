@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.batch.test_hinge import residual
 from tests.streams import assert_close, draw
@@ -67,6 +67,7 @@ def test_no_perturbation_of_either_is_better(converged: SMTL, seed: int, size: f
 
 @settings(max_examples=8)
 @given(alpha=st.floats(0, 1), lam=st.floats(0.05, 5), seed=st.integers(0, 5))
+@example(alpha=0.61328125, lam=2.0, seed=2)  # where uncorrected predictor steps of the interior point go in circles
 def test_the_objective_never_rises(alpha: float, lam: float, seed: int) -> None:
     rows = draw(seed, n_rows=40, K=4)
     learner = SMTL(alpha=alpha, lam=lam, mu=0.05, tol=1e-8, max_iter=100).fit(rows.X, rows.y, rows.task)

@@ -175,6 +175,25 @@ def test_what_rounding_leaves_of_a_task_stays_finite(p) -> None:
     assert np.isfinite(learner.coef_).all()
 
 
+def test_a_small_row_after_a_large_sum_is_gone() -> None:
+    """v = -3 is left of 1e9, and G = 0: the small row alone must not set the scale of <v, x>."""
+    X = np.resize([[1e-150], [1.0], [-1e9]], (12, 1))
+    learner = SchattenPerceptron(p=64, shared_loss="l1")
+    assert np.isfinite(learner.test_then_train(X, [-1] * 8 + [1] + [-1] * 3, np.zeros(12))).all()
+
+
+def test_a_power_that_shrinks_is_multiplied_anew() -> None:
+    """||v||^2 falls by half and ||v||^126 by 19 orders: more than the digits that it had."""
+    X = np.zeros((12, 2))
+    X[3], X[5:7, 1], X[7, 1], X[11] = 1.2, 1e-159, 1.2, 1.2
+    y = np.where(np.isin(np.arange(12), [4, 7]), 1, -1)
+    learner = SchattenPerceptron(p=64)
+    decisions = learner.test_then_train(X, y, np.arange(12) % 4)
+    expected, W, _ = twin.learn(X, y, np.arange(12) % 4, np.split(np.arange(12), 3), p=64)
+    assert_close(decisions, expected, 1e-9)
+    assert_close(learner.coef_, W.T, 1e-9)
+
+
 def test_500_tasks_and_equal_labels() -> None:
     rng = np.random.default_rng(0)
     X, task = rng.normal(size=(1500, 6)), np.tile(np.arange(500), 3)

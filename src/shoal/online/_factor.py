@@ -21,20 +21,21 @@ def _dot(u: FloatArray, v: FloatArray) -> float:
 
 
 @leaf_apart
-def solve_transposed(U: FloatArray, first: int, n: int, b: FloatArray) -> None:
-    """b <- U^-T b, where b is zero before `first`."""
+def solve_transposed(U: FloatArray, first: int, n: int, limit: float, b: FloatArray) -> None:
+    """b <- U^-T b, where b is zero before `first`; no number beyond +-`limit`, whatever rounding made of U."""
     for k in range(first, n):
-        b[k] /= U[k, k]
+        b[k] = min(max(b[k] / U[k, k], -limit), limit)
         scale, row, rest = b[k], U[k, k + 1 : n], b[k + 1 : n]
         for j in range(len(row)):
             rest[j] -= scale * row[j]
 
 
 @leaf_apart
-def solve(U: FloatArray, n: int, w: FloatArray, out: FloatArray) -> None:
-    """out <- U^-1 w."""
+def solve(U: FloatArray, n: int, w: FloatArray, limit: float, out: FloatArray) -> None:
+    """out <- U^-1 w; no number beyond +-`limit`, whatever rounding made of U."""
     for k in range(n - 1, -1, -1):
-        out[k] = (w[k] - _dot(U[k, k + 1 : n], out[k + 1 : n])) / U[k, k]
+        value = (w[k] - _dot(U[k, k + 1 : n], out[k + 1 : n])) / U[k, k]
+        out[k] = min(max(value, -limit), limit)
 
 
 @leaf

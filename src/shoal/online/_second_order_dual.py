@@ -6,12 +6,14 @@ With G[r, s] = B[i_r, i_s] k(x_r, x_s) over the rows kept and k_s = B[i_s, i] k(
 
 (delta > 0, so the sign is that of beta.k). The inverse is kept as its triangular factor U, U^T U = a I + G: an
 update costs the same O(s^2), and to drop a row is to add what it held, where an inverse would have to subtract.
+Where rows are so large that a is lost beside them, what rounding leaves is held to what is true of the exact inverse:
+||U^-T k||^2 <= k(x, x), ||U^-T y||^2 <= s/a and ||beta|| <= s^½/a.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,8 @@ from shoal.online._rates import Rates, rates_with
 from shoal.online._support import ROWS, STORED, Support, append, compare, drop_oldest
 from shoal.ops import TASKS, jit, jit_apart, leaf, leaf_apart, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
+
+ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
 
 
 class Settings(NamedTuple):
@@ -71,7 +75,7 @@ def delta(a: float, own: float, n: int, v: FloatArray) -> float:
 def scaled(total: float, own: float, settings: Settings, state: State, k: FloatArray) -> float:
     """f = a beta.k / delta (eq. 11); uses up k."""
     n = state.support.extent[STORED]
-    solve_transposed(state.factor, 0, n, k)
+    solve_transposed(state.factor, 0, n, ROUNDING * math.sqrt(own), k)
     return settings.a * (total / delta(settings.a, own, n, k))
 
 
@@ -79,14 +83,21 @@ def scaled(total: float, own: float, settings: Settings, state: State, k: FloatA
 def border(state: State, n: int, a: float, own: float, y: float, v: FloatArray) -> None:
     """Give U the row and column of one more row, v = k on entry."""
     U = state.factor
-    solve_transposed(U, 0, n, v)
+    solve_transposed(U, 0, n, ROUNDING * math.sqrt(own), v)
     root = math.sqrt(delta(a, own, n, v))
     total = 0.0
     for s in range(n):
         U[s, n] = v[s]
         total += v[s] * state.whitened[s]
     U[n, n] = root
-    state.whitened[n] = (y - total) / root
+    limit = ROUNDING * math.sqrt((n + 1) / a)
+    state.whitened[n] = min(max((y - total) / root, -limit), limit)
+
+
+@leaf_apart
+def solve_dual(state: State, n: int, a: float) -> None:
+    """beta = U^-1 (U^-T y), eq. 11."""
+    solve(state.factor, n, state.whitened, ROUNDING * math.sqrt(n) / a, state.dual)
 
 
 @jit
@@ -122,7 +133,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                         k[s] = k[s + 1]
                 border(state, n, settings.a, own, rounds.y[row], k)
                 append(rounds, row, settings.kernel, support)
-                solve(state.factor, n + 1, state.whitened, state.dual)
+                solve_dual(state, n + 1, settings.a)
                 state.updates[rounds.task[row]] += 1
             support.extent[ROWS] += 1
 
@@ -137,4 +148,4 @@ def factorise(settings: Settings, state: State, n_tasks: int, gram: FloatArray) 
         for s in range(n):
             v[s] *= gram[n, s]
         border(state, n, settings.a, own * gram[n, n], support.y[n], v)
-    solve(state.factor, len(gram), state.whitened, state.dual)
+    solve_dual(state, len(gram), settings.a)

@@ -11,6 +11,7 @@ pooled are one model with A = K.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -95,7 +96,7 @@ def scaled(total: float, rounds: Rounds, row: int, settings: Settings, state: St
     """f = (J^-1 g).phi / (1 + q)."""
     n = n_models(settings, state) * state.weights.shape[1]
     first, beside = spread(rounds, row, settings, state, phi[:n])
-    solve_transposed(square(state), first, n, phi)
+    solve_transposed(square(state), first, n, math.inf, phi)
     return total / (1.0 + beside + squared_length(phi, first, n))
 
 
@@ -126,7 +127,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             if losses.is_mistake(look(rounds, row, settings, state), rounds.y[row]):
                 start, _ = spread(rounds, row, settings, state, phi[:n])
                 rotate_in(square(state), state.whitened.reshape(-1), start, n, phi, rounds.y[row])
-                solve(square(state), n, state.whitened.reshape(-1), state.weights.reshape(-1))
+                solve(square(state), n, state.whitened.reshape(-1), math.inf, state.weights.reshape(-1))
                 state.updates[rounds.task[row]] += 1
 
 
@@ -142,7 +143,7 @@ def tighten(state: State, n_models: int, roots: FloatArray) -> None:
             for k in range(n_models):
                 row[k * d + j] = roots[root, k]
             rotate_in(square(state), state.whitened.reshape(-1), 0, n, row, 0.0)
-    solve(square(state), n, state.whitened.reshape(-1), state.weights.reshape(-1))
+    solve(square(state), n, state.whitened.reshape(-1), math.inf, state.weights.reshape(-1))
 
 
 def allocate(pooled: bool, n_tasks: int, n_features: int, before: State | None) -> State:
