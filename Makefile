@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test lint bench guard clean
+.PHONY: setup demo test search lint bench guard clean
 
 setup: .venv/.dev
 
@@ -29,6 +29,10 @@ demo: .venv/.demo
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+# The properties alone, ten times as long as `make test` looks for a counterexample.
+search: .venv/.dev
+	SEARCH=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m hypothesis --timeout 1200
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

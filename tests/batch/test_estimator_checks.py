@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sklearn.utils.estimator_checks import parametrize_with_checks
+import pytest
 from tests.batch.cases import BATCH
+from tests.test_estimator_checks import assert_passes_scikit_learns_checks
 
 
-@parametrize_with_checks([make() for make in BATCH.values()])
-def test_scikit_learn_check(estimator: Any, check: Any) -> None:
-    check(estimator)
+@pytest.mark.parametrize("name", BATCH)
+def test_scikit_learns_checks(name: str) -> None:
+    assert_passes_scikit_learns_checks(BATCH[name]())

@@ -36,9 +36,9 @@ finally:
 
 
 def test_the_second_run_compiles_nothing_and_loads_little(tmp_path):
-    path = tmp_path / "a.vw"
-    path.write_text("".join(f"{y} |t u{i % 3} |f a:{i} b\n" for i, y in enumerate([1, -1] * 60)))
-    options = ["run", path, "--task", "t", "--learner", "PassiveAggressive", "--no-baselines"]
+    path = tmp_path / "a.libsvm"
+    path.write_text("".join(f"{y} qid:{i % 3} 1:{i} 2:1\n" for i, y in enumerate([1, -1] * 60)))
+    options = ["run", path, "--learner", "PassiveAggressive", "--no-baselines"]
     first = program(*options, cache=tmp_path / "cache")
     assert first.stderr.splitlines() == [COMPILING]
     second = program(*options, cache=tmp_path / "cache")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tests.streams import Stream, assert_close, draw
+from tests.test_estimator_checks import assert_passes_scikit_learns_checks
 
 from shoal import MTFL, IndependentTasks, PooledTasks, RegMTLRegressor, SparseMTL, TraceNorm
 from shoal.evaluation import Periodic, progressive_validate
@@ -236,8 +236,8 @@ def test_columns_that_appear_later_wait_for_the_next_training() -> None:
     np.testing.assert_allclose(values(learner, ROWS.X, ROWS.task), values(expected, ROWS.X, ROWS.task), rtol=1e-9)
 
 
-@parametrize_with_checks(
-    [Periodic(IndependentTasks(), every=20), Periodic(RegMTLRegressor(loss="squared"), window=500)]
+@pytest.mark.parametrize(
+    "learner", [Periodic(IndependentTasks(), every=20), Periodic(RegMTLRegressor(loss="squared"), window=500)]
 )
-def test_scikit_learn_check(estimator: Any, check: Any) -> None:
-    check(estimator)
+def test_scikit_learns_checks(learner: Periodic) -> None:
+    assert_passes_scikit_learns_checks(learner)
