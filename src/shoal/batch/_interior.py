@@ -19,7 +19,7 @@ from scipy.linalg.lapack import dtrtrs  # what solve_triangular calls, which tak
 from shoal.rounds import FloatArray
 
 NEARLY = 0.995  # of the way to the boundary
-CENTRE = 0.5  # what a step leaves of the complementarity, at least, when it goes towards the central path
+CENTRE = 0.5  # what a step towards the central path aims to leave of the complementarity
 ROUGH, PATIENCE = 1e-3, 10  # from this gap on, so many steps without a smaller one mean that rounding errors rule
 
 
@@ -101,7 +101,7 @@ def _step(at: Point, Z: FloatArray, mu: float) -> Point:
         at.a * at.low + guess.a * guess.low - target, at.room * at.high + guess.room * guess.high - target
     )
     then = at.moved(by, NEARLY * at.longest_step(by))
-    if then.complementarity() > CENTRE * tau:  # with what was to correct the guess, steps may go round in circles
+    if then.complementarity() >= tau:  # with what was to correct the guess, steps may go round in circles
         target = CENTRE * tau
         by = newton.direction(at.a * at.low - target, at.room * at.high - target)
         then = at.moved(by, NEARLY * at.longest_step(by))
