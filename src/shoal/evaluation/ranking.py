@@ -31,22 +31,27 @@ class Kept(NamedTuple):
 
 
 @jit
-def _grouped(rows: Kept, n_tags: int) -> tuple[FloatArray, IntArray]:
-    """The scores by tag, those of few rows sorted, and where each tag's scores start."""
+def _grouped(rows: Kept, n_tags: int) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
+    """The scores by tag, those of few rows sorted, and where each tag begins; and all negative, all positive scores."""
     starts = np.zeros(n_tags + 1, np.int64)
     for tag in rows.tag:
         starts[np.uint32(tag) + 1] += 1
+    n_positive = 0
     for tag in range(n_tags):
+        n_positive += starts[tag + 1] * (tag % 2)
         starts[tag + 1] += starts[tag]
     place, scores = starts.copy(), np.empty(len(rows.tag))
+    by_label = np.empty(len(rows.tag))
+    next_of = np.array([0, len(rows.tag) - n_positive])
     for row in range(len(rows.tag)):
-        tag = np.uint32(rows.tag[row])
-        scores[np.uint64(place[tag])] = rows.score[row]
+        tag, score = np.uint32(rows.tag[row]), rows.score[row]
+        scores[np.uint64(place[tag])] = by_label[np.uint64(next_of[tag & np.uint32(1)])] = score
         place[tag] += 1
+        next_of[tag & np.uint32(1)] += 1
     for tag in range(n_tags):
         if starts[tag + 1] - starts[tag] <= FEW:
             _insertion_sort(scores[starts[tag] : starts[tag + 1]])
-    return scores, starts
+    return scores, starts, by_label[: len(rows.tag) - n_positive], by_label[len(rows.tag) - n_positive :]
 
 
 @leaf
@@ -75,14 +80,14 @@ def _share_won(negative: FloatArray, positive: FloatArray) -> float:
 
 
 @jit
-def _shares_won(scores: FloatArray, starts: IntArray, ranked: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Of each task, and last of all rows, whose negative and positive scores are `ranked`."""
+def _shares_won(scores: FloatArray, starts: IntArray, negative: FloatArray, positive: FloatArray) -> FloatArray:
+    """Of each task, and last of all rows; all scores are sorted."""
     n_tasks = len(starts) // 2
     shares = np.empty(n_tasks + 1)
     for task in range(n_tasks):
         a, b, c = starts[2 * task], starts[2 * task + 1], starts[2 * task + 2]
         shares[task] = _share_won(scores[a:b], scores[b:c])
-    shares[n_tasks] = _share_won(*ranked)
+    shares[n_tasks] = _share_won(negative, positive)
     return shares
 
 
@@ -115,12 +120,12 @@ def aucs(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -
 
 
 def _aucs(rows: Kept, n_tasks: int) -> tuple[float, FloatArray]:
-    positive = rows.tag % 2 == 1
-    ranked = np.sort(rows.score[~positive]), np.sort(rows.score[positive])
-    scores, starts = _grouped(rows, 2 * n_tasks)
+    scores, starts, *by_label = _grouped(rows, 2 * n_tasks)
+    for part in by_label:
+        part.sort()
     for tag in np.flatnonzero(np.diff(starts) > FEW):
         scores[starts[tag] : starts[tag + 1]].sort()
-    shares = _shares_won(scores, starts, ranked)
+    shares = _shares_won(scores, starts, *by_label)
     return float(shares[-1]), shares[:-1]
 
 
