@@ -15,10 +15,10 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 # The first example compiles numba code, so neither deadlines nor "too slow" say anything here.
 settings.register_profile(
-    "local", max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "local", max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, database=None)
-settings.register_profile("search", settings.get_profile("local"), max_examples=150)
+settings.register_profile("search", settings.get_profile("local"), max_examples=300)
 settings.load_profile("search" if "SEARCH" in os.environ else "ci" if os.environ.get("CI") else "local")
 
 
