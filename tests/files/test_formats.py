@@ -51,6 +51,13 @@ def test_chunks_change_no_value(format, chunk_rows, table, tmp_path, whole, monk
     found.same(expected)
 
 
+@pytest.mark.parametrize(("n_features", "sizes"), [(5, [30_000, 500]), (99, [6_000] * 5 + [500])])
+def test_the_wider_a_table_the_fewer_rows_a_chunk(n_features, sizes, tmp_path, whole):
+    table = pl.DataFrame(np.zeros((30_500, 1 + n_features)), schema=["y", *(f"x{j}" for j in range(n_features))])
+    for path in (tmp_path / "a.parquet", tmp_path / "a.csv"):
+        assert whole(open_stream(write(table, path), label="y", kind="regression")).sizes == sizes
+
+
 @pytest.mark.parametrize("format", ["csv", "tsv", "ndjson"])
 def test_gzip_and_standard_input_give_the_same(format, table, tmp_path, whole, monkeypatch):
     path = write(table, tmp_path / f"a.{format}")

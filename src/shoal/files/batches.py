@@ -10,6 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 Problem = tuple[int, str]  # the number of a line (or of a row of a frame), and what is wrong there
+FIELDS = 600_000  # of a batch: Python takes little time for it, and a dozen of them wait in memory
+FEWEST, MOST = 1_000, 30_000  # rows
+
+
+def rows_a_batch(n_columns: int) -> int:
+    """How many rows of a table are best handled at once."""
+    return min(max(FIELDS // max(n_columns, 1), FEWEST), MOST)
 
 
 class Batch(NamedTuple):

@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from shoal.files.batches import Batch
+from shoal.files.batches import Batch, rows_a_batch
 from shoal.files.source import check_exists
 
-ROWS = 10_000
 WITHOUT_MEANING = (pl.Binary, pl.Object, pl.Time, pl.Duration)
 NAMES = {"parquet": "a Parquet", "arrow": "an Arrow IPC (Feather)"}
 
@@ -43,10 +42,10 @@ class Columnar:
 
     def batches(self) -> Iterator[Batch]:
         """All rows in order."""
-        first = 1
-        yield Batch(pl.DataFrame(schema=self._table.collect_schema()), np.zeros(0, np.int64), [])
+        first, schema = 1, self._table.collect_schema()
+        yield Batch(pl.DataFrame(schema=schema), np.zeros(0, np.int64), [])
         try:
-            for frame in self._table.collect_batches(chunk_size=ROWS, maintain_order=True):
+            for frame in self._table.collect_batches(chunk_size=rows_a_batch(len(schema)), maintain_order=True):
                 yield Batch(frame, np.arange(first, first + frame.height), [])
                 first += frame.height
         except (pl.exceptions.PolarsError, OSError) as error:

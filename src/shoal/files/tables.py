@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.files.ahead import read_ahead
 from shoal.files.bad_rows import BadRows
-from shoal.files.batches import Batch, Problem, join, regroup, split
+from shoal.files.batches import Batch, Problem, join, regroup, rows_a_batch, split
 from shoal.files.columns import Values
 from shoal.files.encoder import TableEncoder
 from shoal.files.suggest import unknown_name
@@ -43,6 +43,8 @@ class TableReader:
         Columns that are no features.
     every_row_has_every_column : bool
         Not so in NDJSON, where a key of the saved state may well be absent.
+    chunk_rows : int or None
+        Rows of a chunk; None: by the number of columns.
     live : bool
         Whether rows come from standard input; those of a file are read ahead of their encoding.
     ahead : bool
@@ -65,16 +67,17 @@ class TableReader:
         task: str | None,
         ignore: Collection[str],
         named: Collection[str],
-        chunk_rows: int,
+        chunk_rows: int | None,
         every_row_has_every_column: bool,
         live: bool = False,
         ahead: bool = False,
     ) -> None:
         self._bad, self._labels, self._encoder, self._live, self._ahead = bad, labels, encoder, live, ahead
-        self._label, self._task, self._chunk_rows = label, task, chunk_rows
+        self._label, self._task = label, task
         self._tasks = Tasks()
         batches = table.batches()
         head = _take(batches, SAMPLE)
+        self._chunk_rows = chunk_rows or rows_a_batch(head.frame.width)
         self._batches = itertools.chain([head], batches)
         sample = split(head, SAMPLE)[0].frame
         known = encoder.column_names if every_row_has_every_column else []
