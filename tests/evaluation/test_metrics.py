@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
+from shoal.evaluation.auc import aucs
 from shoal.evaluation.metrics import METRICS, choose
-from shoal.evaluation.ranking import Ranking, aucs
+from shoal.evaluation.ranking import Ranking
 from shoal.evaluation.scoreboard import Scoreboard
 from shoal.evaluation.sums import Confusion, Residuals
 
@@ -28,10 +29,21 @@ def rows(request):
     return code, truth, score
 
 
-def fed(metric, code, truth, score, cuts=(0, 1, 17, 900, 2_000)):
+def fed(make, code, truth, score, cuts=(0, 1, 17, 900, 2_000)):
+    metric = make()
     for first, last in pairwise(cuts):
         metric.update(code[first:last], truth[first:last], score[first:last], N_TASKS)
     return metric.values(N_TASKS)
+
+
+def absorbed(make, code, truth, score, cuts=(0, 0, 1, 17, 900, 900, 2_000)):
+    """The same, each part counted by a metric of its own, as tasks appear."""
+    total, n_tasks = make(), 0
+    for first, last in pairwise(cuts):
+        part, n_tasks = make(), max(n_tasks, 0, *(code[:last] + 1))
+        part.update(code[first:last], truth[first:last], score[first:last], n_tasks)
+        total.absorb(part, n_tasks)
+    return total.values(N_TASKS)
 
 
 def assert_equals(values, reference, code, truth, score):
@@ -60,6 +72,7 @@ def error_of(truth, score):
     return 1 - sk.accuracy_score(truth, np.where(score >= 0, 1.0, -1.0))
 
 
+@pytest.mark.parametrize("way", [fed, absorbed])
 @pytest.mark.parametrize(
     ("metric", "name", "reference"),
     [
@@ -69,9 +82,9 @@ def error_of(truth, score):
         (Confusion, "f1_negative", f1_of(-1.0)),
     ],
 )
-def test_binary_metrics_equal_scikit_learns(rows, metric, name, reference):
+def test_binary_metrics_equal_scikit_learns(rows, metric, name, reference, way):
     assert (rows[2] == 0).any(), "margin 0 must occur: it predicts +1"
-    assert_equals(fed(metric(), *rows)[name], reference, *rows)
+    assert_equals(way(metric, *rows)[name], reference, *rows)
 
 
 def explained(truth, prediction):
@@ -87,11 +100,12 @@ def explained(truth, prediction):
     ],
 )
 @pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_regression_metrics_equal_scikit_learns(rows, name, reference, offset):
+@pytest.mark.parametrize("way", [fed, absorbed])
+def test_regression_metrics_equal_scikit_learns(rows, name, reference, offset, way):
     code, _, score = rows
     truth = offset + 2.0 * score + np.random.default_rng(0).normal(size=len(score)) + code
     truth[code == 5] = offset  # constant targets: explained variance is undefined
-    assert_equals(fed(Residuals(), code, truth, score + offset)[name], reference, code, truth, score + offset)
+    assert_equals(way(Residuals, code, truth, score + offset)[name], reference, code, truth, score + offset)
 
 
 def test_explained_variance_of_constant_targets_is_undefined_and_not_hugely_negative():
@@ -151,12 +165,43 @@ class TestSample:
             for first in range(0, n, size):
                 piece = position[first : first + size]
                 metric.update(np.zeros(len(piece), np.int64), piece, piece, 1)
-            samples.append(metric._joined().score.copy())
+            samples.append(metric._rows().score.copy())
         assert np.array_equal(samples[0], samples[1])
         assert np.array_equal(samples[0], samples[2])
         assert len(np.unique(samples[0])) == kept
         spread = n / np.sqrt(12 * kept)
         assert abs(samples[0].mean() - n / 2) < 4 * spread
+
+    @pytest.mark.parametrize("parts", [(3_000,), (1_500, 3_500), (12_000,), (5_000, 5_100)])
+    @pytest.mark.parametrize("look", [True, False])
+    def test_every_row_of_every_part_has_the_same_chance(self, parts, look):
+        """Parts that were seen apart, some of them samples themselves: of each third of the rows, its share is kept."""
+        n, kept = 20_000, 2_000
+        position = np.arange(n, dtype=float)
+        total = Ranking(max_scores=kept)
+        for first, last in pairwise((0, *parts, n)):
+            part = Ranking(max_scores=kept)
+            for a in range(first, last, 700):
+                piece = position[a : min(a + 700, last)]
+                part.update(np.zeros(len(piece), np.int64), piece, piece, 1)
+            if look:
+                part.values(1)
+            total.absorb(part, 1)
+        total.absorb(Ranking(max_scores=kept), 1)  # which has seen nothing
+        sample = total._rows().score
+        assert len(np.unique(sample)) == kept
+        assert total.notes() == ["AUC is that of a uniform sample of 2,000 of 20,000 rows"]
+        counts = np.histogram(sample, bins=[0, n / 3, 2 * n / 3, n])[0]
+        assert np.abs(counts - kept / 3).max() < 4 * np.sqrt(kept * 2 / 9)
+
+    def test_samples_are_drawn_from_more_rows_than_an_urn_of_numpys_holds(self):
+        total, part = Ranking(max_scores=300), Ranking(max_scores=300)
+        for metric, score in ((total, 0.0), (part, 1.0)):
+            metric.update(np.zeros(300, np.int64), np.ones(300), np.full(300, score), 1)
+        total.seen, part.seen = 10**10, 2 * 10**10
+        total.absorb(part, 1)
+        assert total.seen == 3 * 10**10
+        assert 150 < total._rows().score.sum() < 250  # two thirds of them
 
 
 class TestScoreboard:
@@ -169,18 +214,21 @@ class TestScoreboard:
     @pytest.mark.parametrize("cuts", [(0, 2_000), (0, 100, 1_750, 2_000), tuple(range(0, 2_001, 50))])
     def test_the_window_holds_exactly_the_last_rows(self, rows, cuts):
         code, truth, score = (column[-300:] for column in rows)
-        windowed = self.board(rows, cuts).windowed(N_TASKS)
+        windowed = self.board(rows, cuts).checkpoint(N_TASKS).windowed
         assert windowed.overall["auc"] == pytest.approx(sk.roc_auc_score(truth, score))
         assert windowed.overall["error"] == pytest.approx(error_of(truth, score))
         assert windowed.rows.tolist() == np.bincount(code, minlength=N_TASKS).tolist()
 
     def test_since_last_starts_anew_and_the_total_goes_on(self, rows):
         board = self.board([column[:1_000] for column in rows], (0, 1_000))
-        assert board.since_last(N_TASKS).overall == board.total(N_TASKS).overall
+        first = board.checkpoint(N_TASKS)
+        assert first.since_last.overall == first.total.overall
         code, truth, score = (column[1_000:] for column in rows)
         board.update(code, truth, score, N_TASKS)
-        assert board.since_last(N_TASKS).overall["auc"] == pytest.approx(sk.roc_auc_score(truth, score))
-        assert board.total(N_TASKS).overall["auc"] == pytest.approx(sk.roc_auc_score(rows[1], rows[2]))
+        second = board.checkpoint(N_TASKS)
+        assert second.since_last.overall["auc"] == pytest.approx(sk.roc_auc_score(truth, score))
+        assert second.total.overall["auc"] == pytest.approx(sk.roc_auc_score(rows[1], rows[2]))
+        assert second.total.rows.tolist() == np.bincount(rows[0], minlength=N_TASKS).tolist()
 
     def test_macro_is_the_mean_over_tasks_where_it_is_defined(self, rows):
         code, truth, score = rows
@@ -188,14 +236,14 @@ class TestScoreboard:
             warnings.simplefilter("ignore")
             per_task = [auc_or_nan(truth[code == k], score[code == k]) for k in range(N_TASKS)]
         assert np.isnan(per_task).any()
-        total = self.board(rows, (0, 2_000)).total(N_TASKS)
+        total = self.board(rows, (0, 2_000)).checkpoint(N_TASKS).total
         assert total.macro["auc"] == pytest.approx(np.nanmean(per_task))
 
     def test_tasks_may_appear_at_any_time(self):
         board = Scoreboard(*choose(["error"], "binary"), 10)
         for k in range(100):
             board.update(np.array([k]), np.array([1.0]), np.array([1.0 if k % 2 else -1.0]), k + 1)
-        assert board.total(100).per_task["error"].tolist() == [1.0, 0.0] * 50
+        assert board.checkpoint(100).total.per_task["error"].tolist() == [1.0, 0.0] * 50
 
 
 class TestChoice:

@@ -1,9 +1,9 @@
+from .auc import aucs as aucs
 from .metrics import METRICS as METRICS
 from .periodic import Periodic as Periodic
 from .progressive import progressive_validate as progressive_validate
 from .protocol import Metric as Metric
 from .protocol import Values as Values
-from .ranking import aucs as aucs
 from .result import Checkpoint as Checkpoint
 from .result import Evaluation as Evaluation
 from .trials import SearchResult as SearchResult

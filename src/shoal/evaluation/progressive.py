@@ -178,7 +178,7 @@ class Race:
         """Record the scores of all learners."""
         n = len(self.tasks)
         for name, board in self.boards.items():
-            total, windowed, since_last = board.total(n), board.windowed(n), board.since_last(n)
+            total, since_last, windowed = board.checkpoint(n)
             point = Checkpoint(
                 self.rows, n, total.overall, total.macro, since_last.overall, windowed.overall,
                 self.runners[name].wall_seconds,

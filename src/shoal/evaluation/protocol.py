@@ -6,7 +6,7 @@ or prediction given before learning).
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 from shoal.rounds import FloatArray, IntArray
 
@@ -27,6 +27,9 @@ class Metric(Protocol):
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Take in a piece of the stream."""
+
+    def absorb(self, later: Self, n_tasks: int) -> None:
+        """Go on with the rows that another of its kind has seen after it, and which is given up."""
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """The values so far, by name."""

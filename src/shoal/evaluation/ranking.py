@@ -1,132 +1,20 @@
-"""The area under the ROC curve, of all rows and of every task at once.
+"""The AUC of a stream: its scores are kept, sorted when someone asks; beyond a limit a sample of them stands for all.
 
-A positive row wins over each negative row of lower score, half over one of equal score; the AUC is the share
-of pairs won. Scores are sorted apart from their rows, which is much faster than to find an order of the rows: those
-of all positive and of all negative rows, and those of each task.
+The sample is uniform: it is kept by Algorithm R (Vitter 1985), and of two parts of a stream, each takes the share of
+the sample that it would have got.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.evaluation.auc import Kept, Sorted, aucs_of, for_tasks, in_any_order, in_order, merged
 from shoal.evaluation.protocol import Values
-from shoal.ops import jit, leaf
 from shoal.rounds import FloatArray, IntArray
 
 MAX_SCORES = 20_000_000
 SEED = 20_20
-FEW = 32  # scores that are sorted by insertion: a call of NumPy's sort would take longer
-
-BoolArray = NDArray[np.bool_]
-
-
-class Kept(NamedTuple):
-    """Rows as the AUC needs them."""
-
-    tag: NDArray[np.int32]  # (n,) twice the task's number, and one more if the label is the larger one
-    score: FloatArray  # (n,)
-
-
-@jit
-def _grouped(rows: Kept, n_tags: int) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
-    """The scores by tag, those of few rows sorted, and where each tag begins; and all negative, all positive scores."""
-    starts = np.zeros(n_tags + 1, np.int64)
-    for tag in rows.tag:
-        starts[np.uint32(tag) + 1] += 1
-    n_positive = 0
-    for tag in range(n_tags):
-        n_positive += starts[tag + 1] * (tag % 2)
-        starts[tag + 1] += starts[tag]
-    place, scores = starts.copy(), np.empty(len(rows.tag))
-    by_label = np.empty(len(rows.tag))
-    next_of = np.array([0, len(rows.tag) - n_positive])
-    for row in range(len(rows.tag)):
-        tag, score = np.uint32(rows.tag[row]), rows.score[row]
-        scores[np.uint64(place[tag])] = by_label[np.uint64(next_of[tag & np.uint32(1)])] = score
-        place[tag] += 1
-        next_of[tag & np.uint32(1)] += 1
-    for tag in range(n_tags):
-        if starts[tag + 1] - starts[tag] <= FEW:
-            _insertion_sort(scores[starts[tag] : starts[tag + 1]])
-    return scores, starts, by_label[: len(rows.tag) - n_positive], by_label[len(rows.tag) - n_positive :]
-
-
-@leaf
-def _insertion_sort(scores: FloatArray) -> None:
-    for i in range(1, len(scores)):
-        score, p = scores[i], i
-        while p > 0 and scores[p - 1] > score:
-            scores[p] = scores[p - 1]
-            p -= 1
-        scores[p] = score
-
-
-@leaf
-def _share_won(negative: FloatArray, positive: FloatArray) -> float:
-    """Of the pairs, from sorted scores; NaN if there are none."""
-    wins = lower = not_higher = 0  # wins count twice, negative rows those below and up to the score
-    for score in positive:
-        while lower < len(negative) and negative[lower] < score:
-            lower += 1
-        not_higher = max(lower, not_higher)
-        while not_higher < len(negative) and negative[not_higher] <= score:
-            not_higher += 1
-        wins += lower + not_higher
-    pairs = float(len(negative)) * len(positive)
-    return 0.5 * wins / pairs if pairs > 0.0 else np.nan
-
-
-@jit
-def _shares_won(scores: FloatArray, starts: IntArray, negative: FloatArray, positive: FloatArray) -> FloatArray:
-    """Of each task, and last of all rows; all scores are sorted."""
-    n_tasks = len(starts) // 2
-    shares = np.empty(n_tasks + 1)
-    for task in range(n_tasks):
-        a, b, c = starts[2 * task], starts[2 * task + 1], starts[2 * task + 2]
-        shares[task] = _share_won(scores[a:b], scores[b:c])
-    shares[n_tasks] = _share_won(negative, positive)
-    return shares
-
-
-def aucs(code: IntArray, positive: BoolArray, score: FloatArray, n_tasks: int) -> tuple[float, FloatArray]:
-    """AUC over all rows, and of each task.
-
-    Parameters
-    ----------
-    code : (n,) integers
-        The row's task, from 0 to `n_tasks` - 1.
-    positive : (n,) bool
-        Whether the label is the larger one.
-    score : (n,) float64
-        Decision values; ties count half.
-
-    Returns
-    -------
-    overall : float
-    per_task : (n_tasks,) float64
-        NaN where a task lacks one of the labels.
-
-    Examples
-    --------
-    >>> overall, per_task = aucs(np.array([0, 0, 1, 1]), np.array([True, False, True, False]),
-    ...                          np.array([0.5, 0.1, 0.2, 0.2]), 2)
-    >>> overall, per_task.tolist()
-    (0.875, [1.0, 0.5])
-    """
-    return _aucs(Kept(np.asarray(2 * code + positive, np.int32), np.asarray(score, np.float64)), n_tasks)
-
-
-def _aucs(rows: Kept, n_tasks: int) -> tuple[float, FloatArray]:
-    scores, starts, *by_label = _grouped(rows, 2 * n_tasks)
-    for part in by_label:
-        part.sort()
-    for tag in np.flatnonzero(np.diff(starts) > FEW):
-        scores[starts[tag] : starts[tag + 1]].sort()
-    shares = _shares_won(scores, starts, *by_label)
-    return float(shares[-1]), shares[:-1]
+LARGEST_URN = 10**9  # NumPy's hypergeometric draws take no more
 
 
 class Ranking:
@@ -137,19 +25,23 @@ class Ranking:
     def __init__(self, max_scores: int = MAX_SCORES) -> None:
         self.max_scores = max_scores
         self.seen = 0
-        self._pieces: list[Kept] = []
-        self._kept = 0
+        self._pieces: list[Kept] = []  # rows as they came
+        self._sorted: Sorted | None = None  # the others
         self._random = np.random.default_rng(SEED)
+
+    @property
+    def n_kept(self) -> int:
+        """Rows kept: all, or those of the sample."""
+        return min(self.seen, self.max_scores)
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Keep the rows: task code, label, score."""
         rows = Kept(np.asarray(2 * code + (truth > 0), np.int32), score)
-        room = self.max_scores - self._kept
+        room = self.max_scores - self.n_kept
         if room > 0:
             copied = score[:room].copy()  # kept scores are replaced in place, the caller's must not be
             self._pieces.append(Kept(rows.tag[:room], copied))
-            self._kept += len(score[:room])
-            self.seen += len(score[:room])
+            self.seen += len(copied)
         if len(score) > room:
             self._replace(Kept(rows.tag[room:], score[room:]))
 
@@ -158,21 +50,55 @@ class Ranking:
         t = self.seen + np.arange(1, len(rows.tag) + 1)
         place = (self._random.random(len(rows.tag)) * t).astype(np.int64)
         taken = np.flatnonzero(place < self.max_scores)
-        kept = self._joined()
+        kept = self._rows()
         kept.tag[place[taken]] = rows.tag[taken]  # of two rows for one place the later stays
         kept.score[place[taken]] = rows.score[taken]
         self.seen += len(rows.tag)
 
-    def _joined(self) -> Kept:
+    def _rows(self) -> Kept:
+        """All rows kept in one piece, none sorted."""
+        if self._sorted is not None:
+            self._pieces.insert(0, in_any_order(self._sorted))
+            self._sorted = None
         if len(self._pieces) > 1:
             self._pieces = [Kept(*map(np.concatenate, zip(*self._pieces, strict=True)))]
         return self._pieces[0]
 
+    def absorb(self, later: Ranking, n_tasks: int) -> None:
+        """Go on with the rows that `later` has seen, which is given up."""
+        if self.seen == 0:
+            self._pieces, self._sorted = later._pieces, later._sorted
+        elif 0 < later.seen <= self.max_scores - self.seen:
+            self._sorted = merged(self._in_order(n_tasks), later._in_order(n_tasks))
+        elif later.seen > 0:
+            self._pieces, self._sorted = [self._sample_of_both(later)], None
+        self.seen += later.seen
+
+    def _sample_of_both(self, later: Ranking) -> Kept:
+        """A uniform sample of two parts of a stream from one of each: an urn says how many rows are whose."""
+        scale = max(1.0, (self.seen + later.seen) / LARGEST_URN)
+        urn = (int(later.seen / scale), int(self.seen / scale))
+        n_theirs = int(self._random.hypergeometric(*urn, self.max_scores))
+        picked = []
+        for rows, n in ((self._rows(), self.max_scores - n_theirs), (later._rows(), n_theirs)):
+            which = self._random.choice(len(rows.tag), n, replace=False, shuffle=False)
+            picked.append(Kept(rows.tag[which], rows.score[which]))
+        return Kept(*map(np.concatenate, zip(*picked, strict=True)))
+
+    def _in_order(self, n_tasks: int) -> Sorted:
+        """All rows kept, of which there are some, sorted."""
+        if self._pieces:
+            pieces, self._pieces = self._pieces, []
+            rows = in_order(Kept(*map(np.concatenate, zip(*pieces, strict=True))), n_tasks)
+            self._sorted = rows if self._sorted is None else merged(for_tasks(self._sorted, n_tasks), rows)
+        assert self._sorted is not None
+        return for_tasks(self._sorted, n_tasks)
+
     def values(self, n_tasks: int) -> dict[str, Values]:
         """AUC over the rows kept."""
-        if not self._pieces:
+        if self.seen == 0:
             return {"auc": Values(float("nan"), np.full(n_tasks, np.nan))}
-        return {"auc": Values(*_aucs(self._joined(), n_tasks))}
+        return {"auc": Values(*aucs_of(self._in_order(n_tasks)))}
 
     def notes(self) -> list[str]:
         """What the reader must know: whether the AUC is that of a sample."""

@@ -42,6 +42,13 @@ class Tally:
         for metric in self.metrics:
             metric.update(code, truth, score, n_tasks)
 
+    def absorb(self, later: Tally, n_tasks: int) -> None:
+        """Go on with the rows of another, which is given up."""
+        self._rows = grown(self._rows, n_tasks)
+        self._rows[:n_tasks] += grown(later._rows, n_tasks)[:n_tasks]
+        for metric, other in zip(self.metrics, later.metrics, strict=True):
+            metric.absorb(other, n_tasks)
+
     def scores(self, n_tasks: int) -> Scores:
         """The values so far."""
         values: dict[str, Values] = {}
@@ -55,8 +62,16 @@ class Tally:
         )
 
 
+class Standing(NamedTuple):
+    """A learner's scores at a checkpoint."""
+
+    total: Scores  # over all rows so far
+    since_last: Scores  # over the rows since the last checkpoint
+    windowed: Scores  # over the last `window` rows
+
+
 class Scoreboard:
-    """The metrics of one learner.
+    """The metrics of one learner. Rows are counted, and their scores sorted, once: from checkpoint to checkpoint.
 
     Parameters
     ----------
@@ -67,40 +82,34 @@ class Scoreboard:
 
     def __init__(self, makers: Sequence[Callable[[], Metric]], names: Sequence[str], window: int) -> None:
         self.makers, self.names, self.window = makers, names, window
-        self._total = Tally(makers, names)
-        self._recent = Tally(makers, names)
+        self._total, self._recent = self._tally(), self._tally()
         self._tail: deque[tuple[IntArray, FloatArray, FloatArray]] = deque()
         self._tail_rows = 0
 
-    def _fresh(self) -> list[Metric]:
-        return [maker() for maker in self.makers]
+    def _tally(self) -> Tally:
+        return Tally(self.makers, self.names)
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Take in a piece of the stream."""
-        self._total.update(code, truth, score, n_tasks)
         self._recent.update(code, truth, score, n_tasks)
         self._tail.append((code, truth, score))
         self._tail_rows += len(code)
         while self._tail_rows - len(self._tail[0][0]) >= self.window:
             self._tail_rows -= len(self._tail.popleft()[0])
 
-    def total(self, n_tasks: int) -> Scores:
-        """Scores over all rows so far."""
-        return self._total.scores(n_tasks)
+    def checkpoint(self, n_tasks: int) -> Standing:
+        """The scores at the end of the last piece."""
+        since_last = self._recent.scores(n_tasks)
+        self._total.absorb(self._recent, n_tasks)
+        self._recent = self._tally()
+        return Standing(self._total.scores(n_tasks), since_last, self._windowed(n_tasks))
 
-    def since_last(self, n_tasks: int) -> Scores:
-        """Scores over the rows since the last call."""
-        scores = self._recent.scores(n_tasks)
-        self._recent = Tally(self.makers, self.names)
-        return scores
-
-    def windowed(self, n_tasks: int) -> Scores:
-        """Scores over the last `window` rows."""
+    def _windowed(self, n_tasks: int) -> Scores:
         code, truth, score = (np.concatenate(column)[-self.window :] for column in zip(*self._tail, strict=True))
-        tally = Tally(self.makers, self.names)
+        tally = self._tally()
         tally.update(code, truth, score, n_tasks)
         return tally.scores(n_tasks)
 
     def notes(self) -> list[str]:
-        """What a reader of the scores must know."""
+        """What a reader of the scores of all rows must know."""
         return [note for metric in self._total.metrics for note in metric.notes()]

@@ -43,6 +43,11 @@ class Confusion:
         cell = 4 * code + (2 * (truth > 0) + (score >= 0))
         np.add.at(self._counts.reshape(-1), cell, 1)
 
+    def absorb(self, later: Confusion, n_tasks: int) -> None:
+        """Add the counts."""
+        self._counts = grown(self._counts, n_tasks)
+        self._counts[:n_tasks] += grown(later._counts, n_tasks)[:n_tasks]
+
     def values(self, n_tasks: int) -> dict[str, Values]:
         """F1 is undefined where a class neither occurs nor is predicted."""
         per_task = self._from_counts(self._counts[:n_tasks].T)
@@ -86,6 +91,17 @@ class Residuals:
         terms = (np.ones(len(code)), np.abs(error), error, error**2, target, target**2)
         for j, term in enumerate(terms):
             np.add.at(self._sums[:, j], code, term)
+
+    def absorb(self, later: Residuals, n_tasks: int) -> None:
+        """Add the sums; sum(y - a) = sum(y - b) + n (b - a) and sum((y - a)^2) likewise change the origin."""
+        self._sums, self._origin = grown(self._sums, n_tasks), grown(self._origin, n_tasks)
+        sums, origin = grown(later._sums, n_tasks)[:n_tasks].copy(), grown(later._origin, n_tasks)[:n_tasks]
+        self._origin[:n_tasks] = np.where(self._sums[:n_tasks, 0] > 0, self._origin[:n_tasks], origin)
+        rows, target = sums[:, 0], sums[:, 4]
+        moved = np.where(rows > 0, origin - self._origin[:n_tasks], 0.0)
+        sums[:, 5] += moved * (2 * target + rows * moved)
+        sums[:, 4] += rows * moved
+        self._sums[:n_tasks] += sums
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """Explained variance is undefined where the targets do not vary."""

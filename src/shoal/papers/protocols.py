@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from shoal.datasets.dataset import Dataset
-from shoal.evaluation.ranking import aucs
+from shoal.evaluation.auc import aucs
 from shoal.rounds import FloatArray, IntArray
 
 CURVE_POINTS = 40
