@@ -25,7 +25,7 @@ settings.load_profile("search" if "SEARCH" in os.environ else "ci" if os.environ
 def pytest_configure(config: pytest.Config) -> None:
     """Under xdist only the controller removes what is stale, before the workers start."""
     if not hasattr(config, "workerinput"):
-        remove_stale_code(SOURCE)
+        remove_stale_code()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.guard.processor import SOURCE, compile_for_haswell, remove_stale_code
+from benchmarks.guard.processor import compile_for_haswell, remove_stale_code
 
 KNOWN = Path(__file__).with_name("numbers.json")
 EXACT, COST = 1e-6, 0.05
@@ -49,7 +49,7 @@ def main() -> int:
     from benchmarks.guard.cost import instructions
     from benchmarks.guard.workloads import BATCH, ONLINE, numbers
 
-    remove_stale_code(SOURCE)
+    remove_stale_code()
     names = options.names or [*ONLINE, *BATCH]
     if unknown := set(names) - {*ONLINE, *BATCH}:
         parser.error(f"there is no workload {unknown.pop()!r}")

@@ -1,8 +1,8 @@
 """Instructions a row, counted by valgrind's callgrind: the same whatever else the machine is doing.
 
-The code is compiled for a fixed processor, so that counts do not depend on the machine either: that of the tests, or,
-for learners whose code then holds an instruction that valgrind 3.19 lacks, an older one. Counting starts after a
-learner has seen its first rows: no compiling, no imports; and no garbage collection, which comes when it likes.
+The code is compiled for a fixed processor, so that counts do not depend on the machine either: that of the tests.
+Counting starts after a learner has seen its first rows: no compiling, no imports; and no garbage collection, which
+comes when it likes.
 """
 
 from __future__ import annotations
@@ -18,17 +18,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 
-from benchmarks.guard.processor import HASWELL, NEHALEM, remove_stale_code
+from benchmarks.guard.processor import compile_for_haswell
 
 PROJECT = Path(__file__).parents[2]
 CACHE = PROJECT / "build" / "guard"
 FIXED = {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-WITHOUT_AVX = {"KernelPerceptron", "SchattenPerceptron", "SecondOrderPerceptron"}  # vmovq between registers
 WARM_UP, TIMES = 120, 4  # rows; how often the others are learnt, so that they outweigh the call
 FITTED = 32  # rows of a batch learner, which goes over them again and again
 # What valgrind takes for a request on x86-64: rotations of rdi by 128 bits in all, then an exchange of rbx with itself.
@@ -94,7 +92,6 @@ def instructions(names: list[str]) -> dict[str, float]:
     from benchmarks.guard.workloads import N_ROWS, ONLINE
 
     CACHE.mkdir(parents=True, exist_ok=True)
-    remove_stale_code(CACHE)
     for old in CACHE.glob("callgrind.*"):
         old.unlink()
     command = [sys.executable, "-m", "benchmarks.guard.cost", *names]
@@ -113,21 +110,6 @@ def instructions(names: list[str]) -> dict[str, float]:
     return {name: counts[name] for name in names}
 
 
-def main(names: list[str]) -> None:
-    """A process for each processor; what takes longest under valgrind, importing, is done once for both."""
-    for processor, chosen in (
-        (HASWELL, [name for name in names if name not in WITHOUT_AVX]),
-        (NEHALEM | {"NUMBA_CACHE_DIR": str(CACHE / "numba")}, [name for name in names if name in WITHOUT_AVX]),
-    ):
-        child = os.fork() if chosen else None
-        if child == 0:
-            os.environ.update(processor)
-            numba.core.config.reload_config()
-            work(chosen)
-            os._exit(0)
-        if child is not None and os.waitpid(child, 0)[1] != 0:
-            sys.exit(f"could not count {', '.join(chosen)}")
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    compile_for_haswell()
+    work(sys.argv[1:])

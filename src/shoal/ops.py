@@ -199,6 +199,13 @@ def squared_norm(rounds: Rounds, row: int) -> float:
 
 
 @leaf
+def copy_to(target: NDArray[np.float64], source: NDArray[np.float64]) -> None:
+    """target <- source, of one length. Numba compiles `target[:] = source` for seconds: its error has text to make."""
+    for i in range(len(target)):
+        target[i] = source[i]
+
+
+@leaf
 def lowest_bit(bits: np.uint64) -> np.uint64:
     """Which is the lowest bit that is set; one must be."""
     return np.uint64(trailing_zeros(bits))  # type: ignore[call-arg]  # mypy sees the function before it is decorated

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.online._random import POINTS, uniform
-from shoal.ops import dot_all, jit, squared_norm
+from shoal.ops import copy_to, dot_all, jit, squared_norm
 from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IntArray, Rounds
 
 LINEAR: Final = 0
@@ -140,8 +140,8 @@ def nystrom(
         if uniform(random, POINTS) < residual / (residual + ridge):  # the row's ridge leverage score
             enter(rounds, first + i, norm, state)
             phi[n] = math.sqrt(1.0 - explained)
-            state.cholesky[n, : n + 1] = phi[: n + 1]
-            state.ridge_cholesky[n, :n] = c[:n]
+            copy_to(state.cholesky[n, : n + 1], phi)
+            copy_to(state.ridge_cholesky[n, :n], c)
             state.ridge_cholesky[n, n] = math.sqrt(residual + ridge)
 
 

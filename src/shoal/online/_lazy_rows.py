@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.ops import LANES, jit_apart, jit_entry_apart, leaf, leaf_entry, leaf_in_order
+from shoal.ops import LANES, copy_to, jit_apart, jit_entry_apart, leaf, leaf_entry, leaf_in_order
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 COMMON, PERSONAL = 0, 1  # positions in the weights' second axis
@@ -240,7 +240,7 @@ def close_epoch(rows: Rows, K: int) -> None:
         left, right = n - 2 * size, n - size
         before = rows.products[left * area : right * area].reshape((size * side, side))
         whole_right = rows.products[right * area : (right + 1) * area].reshape((side, side))
-        before[:] = np.dot(before, whole_right)
+        copy_to(before.reshape(-1), np.dot(before, whole_right).reshape(-1))
         for i in range(left * side, right * side):
             rows.fades[i] *= rows.fades[right * side + i % side]
         size *= 2

@@ -22,7 +22,7 @@ from shoal.kernels import Kernel
 from shoal.online._factor import remove_first, solve, solve_transposed, squared_length
 from shoal.online._rates import Rates, rates_with
 from shoal.online._support import ROWS, STORED, Support, append, compare, drop_oldest
-from shoal.ops import TASKS, jit, jit_apart, leaf, leaf_apart, open_round
+from shoal.ops import TASKS, copy_to, jit, jit_apart, leaf, leaf_apart, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
@@ -121,7 +121,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         for row in range(first, last):
             total, own = compare_all(rounds, row, settings, state, k)
             if len(decisions) > 0 and last - first == 1:
-                v[:] = k
+                copy_to(v, k)
                 decisions[row] = scaled(total, own, settings, state, v)
             if losses.is_mistake(total, rounds.y[row]):
                 n = support.extent[STORED]

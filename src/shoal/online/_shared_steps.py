@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.ops import jit_apart, jit_entry_apart, leaf, leaf_entry
+from shoal.ops import copy_to, jit_apart, jit_entry_apart, leaf, leaf_entry
 from shoal.rounds import FloatArray, IntArray
 
 L2: Final = 0  # any other number is the r of r-max
@@ -39,7 +39,7 @@ def norm_code(norm: Any, r: Any = 1, name: str = "norm") -> int:
 
 @jit_apart
 def largest_first(losses: FloatArray) -> IntArray:
-    """Tasks by their losses, in order where these are equal."""
+    """Tasks by their losses, in order where these are equal. The only sort here: each more takes seconds to compile."""
     return np.argsort(-losses, kind="mergesort")
 
 
@@ -141,12 +141,14 @@ def _implicit_rmax(losses: FloatArray, norms: FloatArray, mass: float, C: float,
     neighbours of all sorted ends, where tau is linear. Ends that round to one number stay two places in the order.
     """
     K = len(losses)
-    ends = np.concatenate((losses - C * norms, losses))
-    order = np.argsort(ends, kind="mergesort")
-    place = np.empty(2 * K, np.int64)
-    place[order] = np.arange(2 * K)
-    # sum tau > mass at theta = 0, and 0 at the last end
-    below, above = int(np.searchsorted(ends[order], 0.0)), 2 * K - 1
+    ends = np.empty(2 * K)
+    for k in range(K):
+        ends[k], ends[K + k] = losses[k] - C * norms[k], losses[k]
+    order, place = largest_first(-ends), np.empty(2 * K, np.int64)
+    below, above = 0, 2 * K - 1  # sum tau > mass at theta = 0, and 0 at the last end
+    for i in range(2 * K):
+        place[order[i]] = i
+        below += int(ends[i] < 0.0)
     left, right = tau.copy(), np.zeros(K)
     while below <= above:
         middle = (below + above) // 2
@@ -160,10 +162,10 @@ def _implicit_rmax(losses: FloatArray, norms: FloatArray, mass: float, C: float,
                 right[k] = min(C, (losses[k] - theta) / norms[k]) if norms[k] > 0.0 else C
             total += right[k]
         if total > mass:
-            left[:] = right
+            copy_to(left, right)
             below = middle + 1
         else:
-            tau[:] = right
+            copy_to(tau, right)
             above = middle - 1
     excess, lack = left.sum() - mass, mass - tau.sum()
     share = lack / (excess + lack)

@@ -19,7 +19,7 @@ from shoal.learner import Classifier
 from shoal.online import _p_norm
 from shoal.online._p_norm import FACTOR, OWN, SHARED, P, State
 from shoal.online._rates import Rates, Related, shares
-from shoal.ops import TASKS, jit, leaf, leaf_entry, open_round
+from shoal.ops import TASKS, copy_to, jit, leaf, leaf_entry, open_round
 from shoal.relations import rates_column
 from shoal.rounds import FloatArray, Rounds
 
@@ -79,7 +79,7 @@ def load_column(settings: Settings, k: int, column: FloatArray) -> None:
     if k >= 0:
         rates_column(settings.rates.factors, k, column)
     else:
-        column[:] = settings.rates.mean
+        copy_to(column, settings.rates.mean)
 
 
 @leaf
