@@ -65,7 +65,7 @@ def open_stream(
         `to_dict()` of an earlier stream: features, statistics and labels go on from there.
     ahead : bool
         Make the chunks of a table in a thread while the last one is used. What the stream says of columns, labels and
-        bad rows is then that of the chunks made, up to three more than those given, until the end.
+        bad rows is then that of the chunks made, a few more than those given, until the end.
 
     Returns
     -------
