@@ -1,7 +1,7 @@
 """The processor that tests and the guard compile for, so that numbers are the same on all newer ones, and fresh code.
 
 What is compiled for the tests is what the guard counts: nothing is compiled twice. It lacks the narrower loops that
-LLVM puts behind vectorised ones for the rest of the rows: they begin with an instruction that valgrind 3.19 does not
+LLVM puts behind vectorised ones for the turns left over: they begin with an instruction that valgrind 3.19 does not
 know (vmovq between registers).
 """
 
