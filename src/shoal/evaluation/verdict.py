@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation, label
+from shoal.evaluation.signed_rank import signed_rank_p
 
 
 @dataclass(frozen=True)
@@ -118,12 +119,7 @@ def _clear_sign(gains: NDArray[np.float64]) -> int:
     Ranks, as Demsar (JMLR 7, 2006) recommends over tasks: the AUC of a task with ten rows is mostly noise, and a
     t test would weigh it by how far it is out.
     """
-    from scipy.stats import wilcoxon
-
-    if not gains.any():
-        return 0
-    ranks = wilcoxon(gains, alternative="greater")
-    side = 1 if ranks.pvalue < 0.025 else -1 if ranks.pvalue > 0.975 else 0
+    side = 1 if signed_rank_p(gains) < 0.025 else -1 if signed_rank_p(-gains) < 0.025 else 0
     return side if side * gains.mean() > 0 else 0
 
 
