@@ -44,10 +44,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of a learner go to one worker (`--dist loadgroup`), those of files too: two would compile twice.
 
     Groups come first, the largest before the others. Of the other tests the guard's is the first: it counts what the
-    groups compiled, and takes the longest.
+    groups compiled, and takes the longest. The papers' experiments are in no group: each runs several learners, which
+    the groups have compiled by then.
     """
     items.sort(key=lambda item: "/benchmarks/" not in item.nodeid)
     for item in items:
+        if "/papers/" in item.nodeid:
+            continue
         name = item.nodeid.lower().replace("_", "").replace("-", "")
         for other, learner in SAME_LOOPS.items():
             name = name.replace(other, learner)

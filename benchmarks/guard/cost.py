@@ -51,18 +51,22 @@ class Callgrind:
 
 
 def work(names: Iterable[str]) -> None:
-    """Learn every workload, each between two requests."""
+    """Learn every workload, each between two requests.
+
+    Counting begins once, when all is ready: valgrind translates all code anew when it begins and when it ends.
+    """
     from benchmarks.guard.workloads import ONLINE
 
     callgrind = Callgrind()
     gc.disable()
-    for name in ("PassiveAggressive", *names):  # one more to begin with: counting itself has to get going
-        learn = online_work(name) if name in ONLINE else batch_work(name)
-        callgrind.request(START)
+    names = ["PassiveAggressive", *names]  # one more to begin with: counting itself has to get going
+    learning = [online_work(name) if name in ONLINE else batch_work(name) for name in names]
+    callgrind.request(START)
+    for name, learn in zip(names, learning, strict=True):
         callgrind.request(ZERO)
         learn()
         callgrind.request(DUMP, name.encode())
-        callgrind.request(STOP)  # counting is slow: nothing else is counted
+    callgrind.request(STOP)  # counting is slow: nothing else is counted
 
 
 def online_work(name: str) -> Callable[[], object]:
