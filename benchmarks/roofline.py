@@ -7,18 +7,23 @@ operations are the multiplications and additions of the formulas. Both are count
 measured in the same run: a loop that copies an array ten times the size of the last cache, and NumPy's product of two
 matrices. Weights of 15 tasks fit in the last cache, so more than the whole
 bandwidth of memory can be seen; a learner that comes near to neither limit waits for single cache lines or divisions.
+
+The second table says where the time goes: checking the input, answering, and learning; and how long answering and
+learning take for rows of 256 words, whose weights all lie in the caches next to the core: the rest is waiting for them.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from benchmarks.data import NNZ, text_like
-from benchmarks.timing import machine, seconds
+from benchmarks.timing import REPEATS, machine, seconds
 from shoal import OSMTL, HedgedSharing, MultitaskPerceptron, PassiveAggressive
 from shoal.ops import jit
 from shoal.rounds import FloatArray
@@ -26,6 +31,7 @@ from shoal.rounds import FloatArray
 N_ROWS, N_TASKS = 60_000, 15
 COPIED = 2**26  # numbers, half a GiB
 SIZE = 1_500
+FEW = 256  # words; 15 tasks' weights of them take 30 KB
 
 
 class Case(NamedTuple):
@@ -79,8 +85,45 @@ def arithmetic() -> float:
         return 2 * SIZE**3 / seconds(lambda _: A @ A)
 
 
+def few_words(rng: np.random.Generator) -> tuple[sp.csr_matrix, FloatArray]:
+    """Rows of 100 of 256 words, and the labels of a linear score."""
+    words = np.sort(rng.permuted(np.tile(np.arange(FEW), (N_ROWS, 1)), axis=1)[:, :NNZ], axis=1)
+    values = np.full(words.size, NNZ**-0.5)
+    X = sp.csr_matrix((values, words.ravel().astype(np.int32), np.arange(0, words.size + 1, NNZ)), shape=(N_ROWS, FEW))
+    return X, np.where(X @ rng.normal(size=FEW) >= 0, 1.0, -1.0)
+
+
+def parts(make: Callable[[], Any], X: Any, y: FloatArray, task: Any) -> tuple[float, float, float]:
+    """Nanoseconds a row: of the checks, of answering, and of learning on top; medians."""
+
+    def ready() -> Any:
+        model = make().add_tasks(range(N_TASKS)).widen(X.shape[1])
+        run, model.compiled = model._call, 0.0
+
+        def timed(*arguments: Any) -> Any:
+            start = time.perf_counter()
+            answer = run(*arguments)
+            model.compiled += time.perf_counter() - start
+            return answer
+
+        model._call = timed
+        return model
+
+    found = []
+    for _ in range(REPEATS + 1):
+        model = ready()
+        start = time.perf_counter()
+        model.partial_fit(X, y, task)
+        total, learning = time.perf_counter() - start, model.compiled
+        model.decision_function(X, task)
+        answering = model.compiled - learning
+        found.append((total - learning, answering, learning - answering))
+    checks, answering, learning = np.median(found[1:], axis=0) * 1e9 / N_ROWS
+    return float(checks), float(answering), float(learning)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     memory, peak = bandwidth(), arithmetic()
     print(f"Medians of 5. {machine()}")
     print(f"Copying: {memory / 1e9:.1f} GB/s. One core multiplies and adds {peak / 1e9:.1f} billion times a second.\n")
@@ -99,6 +142,13 @@ def main() -> None:
             f"{name:32}{speed / 1e6:>9.2f}{share:>8.0%}{size:>8,.0f}{size * speed / memory:>15.0%}"
             f"{flops:>8,.0f}{flops * speed / peak:>13.0%}"
         )
+    print(f"\n{'ns a row':32}{'checks':>9}{'answering':>11}{'learning':>10}{'both, of 256 words':>21}{'learnt':>8}")
+    near, labels = few_words(np.random.default_rng(0))
+    for name, case in CASES.items():
+        checks, answering, learning = parts(case.make, X, y, task)
+        _, *cached = parts(case.make, near, labels, task)
+        share = case.make().partial_fit(near, labels, task).n_updates_ / N_ROWS
+        print(f"{name:32}{checks:>9,.0f}{answering:>11,.0f}{learning:>10,.0f}{sum(cached):>21,.0f}{share:>8.0%}")
 
 
 if __name__ == "__main__":

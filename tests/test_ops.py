@@ -63,6 +63,18 @@ def test_padding_is_to_whole_turns(n_tasks: int) -> None:
     assert n_tasks <= room < n_tasks + ops.LANES
 
 
+@pytest.mark.parametrize("shape", [(0, 8), (1, 3), (5, 8), (1000, 16)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_zeros_begin_with_a_cache_line(shape: tuple[int, ...], dtype: type) -> None:
+    for _ in range(5):
+        zeros = ops.in_lines(shape, dtype)
+        assert zeros.ctypes.data % 64 == 0 or zeros.size == 0
+        assert zeros.shape == shape
+        assert zeros.dtype == dtype
+        assert not zeros.any()
+        assert zeros.flags.c_contiguous
+
+
 def test_call_gives_what_the_function_gives() -> None:
     """`call` skips numba's dispatch; the machine code is the same."""
     from shoal.online import passive_aggressive as pa

@@ -17,8 +17,8 @@ from shoal.pairs import (
 )
 from shoal.rounds import Rounds
 
-has_room, make_room, add_pair, find_or_zero = map(
-    from_python, (tables.has_room, tables.make_room, tables.add_pair, tables.find_or_zero)
+has_room, make_room, add_pair, find_or_zero, bring = map(
+    from_python, (tables.has_room, tables.make_room, tables.add_pair, tables.find_or_zero, tables.bring)
 )
 FEATURES = st.one_of(st.integers(0, 40), st.integers(0, 50).map(lambda j: 8 * j), st.integers(0, 2**31 - 2))
 
@@ -69,10 +69,22 @@ def test_a_pair_that_is_not_there_has_zeros():
 
 
 def test_the_arena_stays_in_proportion():
-    """Gaps left by tables that moved are given back when the arena grows."""
+    """Tables that move take the pieces that others have left."""
     pairs = new_pairs(1, 50)
     for features in range(0, 1000, 10):
         for task in range(50):
             pairs = put(pairs, task, list(range(features, features + 10)), 1.0)
     assert pairs.filled.sum() == 50_000
-    assert len(pairs.keys) <= 8 * 50_000
+    assert pairs.used[0] <= 2 * pairs.size.sum()
+    assert len(pairs.keys) < 4 * pairs.used[0]
+
+
+def test_what_is_brought_from_memory_changes_nothing():
+    pairs, features = new_pairs(8, 2), np.arange(0, 60_000, 3)
+    bring(pairs, 0, features)
+    pairs = put(pairs, 0, features.tolist(), 1.0)
+    assert pairs.used[0] > tables.CACHED
+    before = pairs.records.copy()
+    for task in (-1, 0, 1):
+        bring(pairs, task, features + 1)
+    np.testing.assert_array_equal(pairs.records, before)

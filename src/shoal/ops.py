@@ -6,22 +6,27 @@ for an index.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 import numpy as np
+from llvmlite import ir
+from numba.core import types
 from numba.core.compiler import Compiler
 from numba.cpython.unsafe.numbers import trailing_zeros
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from shoal.rounds import IndexArray, Rounds
+    from shoal.rounds import FloatArray, IndexArray, Rounds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+LINE = 64  # bytes that come from memory together
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 REORDERED = {"reassoc", "nsz", "contract"}  # sums may be reordered for SIMD; NaN and inf keep their meaning
 
@@ -116,6 +121,28 @@ def call(
         types = tuple(map(numba.typeof, (rounds, settings, state, decisions)))
         found["entry"] = function.compile(types)
     return found["entry"](rounds, settings, state, decisions)
+
+
+@intrinsic
+def _prefetch(typing: Any, array: Any, i: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address, flag = (
+            builder.bitcast(builder.gep(numbers, [arguments[1]]), ir.IntType(8).as_pointer()),
+            ir.IntType(32),
+        )
+        kind = ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
+        builder.call(function, [address, flag(0), flag(3), flag(1)])  # to read; into all caches; data
+        return context.get_dummy_value()
+
+    return types.void(array, i), emit
+
+
+@leaf
+def prefetch(array: NDArray[Any], i: int | np.uint64) -> None:
+    """Have the cache line of the i-th number of an array brought from memory, and do not wait for it."""
+    _prefetch(array, i)  # type: ignore[call-arg]  # numba gives the first argument
 
 
 @leaf
@@ -225,6 +252,15 @@ def open_round(rounds: Rounds, r: int, clock: NDArray[np.int64]) -> tuple[int, i
 
 
 LANES = 16  # tasks are padded to what one turn of the compiler's AVX loop takes, so that none is left over
+
+
+def in_lines(shape: tuple[int, ...], dtype: Any = np.float64) -> FloatArray:
+    """Zeros that begin with a cache line, so that no record of a line lies in two: np.zeros may begin anywhere."""
+    dtype = np.dtype(dtype)
+    n, spare = math.prod(shape), LINE // dtype.itemsize
+    numbers = np.zeros(n + spare, dtype)
+    first = -numbers.ctypes.data % LINE // dtype.itemsize
+    return numbers[first : first + n].reshape(shape)
 
 
 @leaf_entry

@@ -3,7 +3,7 @@
 Every task has a hash table of its own, all in one arena, so that what a row touches lies close together. Open
 addressing over a power of two of slots, at most three quarters of them taken. A table that gets too full moves into
 a piece twice its size; the old one is used again. When the arena is used up, a loop stops before the round that
-might not fit, and its caller doubles the arena.
+might not fit, and its caller makes the arena four times as large: what is not written yet takes no memory.
 
 Most pairs that are asked for do not occur. A bit for each of eight features in a byte for each slot tells so without
 a look at the table, wrongly only where two blocks of features share a home.
@@ -16,11 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.ops import leaf, leaf_apart, leaf_entry
+from shoal.ops import in_lines, leaf, leaf_apart, leaf_entry, prefetch
 from shoal.rounds import FloatArray, IndexArray, IntArray, Rounds
 
 FREE = 0
 FIRST_ROOM, FIRST_SIZE = 256, 8
+CACHED = 2**14  # slots of records of eight numbers: a MiB, which a core's own cache holds
 BLOCK = 3  # features whose numbers differ in the last 3 bits lie side by side: in text, frequent words do
 U = np.uint64  # unsigned positions cannot wrap around, so there is no test for it
 
@@ -41,7 +42,7 @@ class Pairs(NamedTuple):
 def new_pairs(n_numbers: int, n_tasks: int, room: int = FIRST_ROOM, dtype: Any = np.float64) -> Pairs:
     """Empty tables."""
     start, size, filled = np.zeros((3, n_tasks), np.int64)
-    keys, records, hints = np.zeros(room, np.int32), np.zeros((room + 1, n_numbers), dtype), np.zeros(room, np.uint8)
+    keys, records, hints = np.zeros(room, np.int32), in_lines((room + 1, n_numbers), dtype), np.zeros(room, np.uint8)
     return Pairs(keys, records, hints, start, size, filled, np.zeros(1, np.int64), np.zeros(32, np.int64))
 
 
@@ -89,6 +90,21 @@ def put(pairs: Pairs, start: np.uint64, size: np.uint64, feature: np.uint32) -> 
     pairs.keys[start + slot] = np.int32(feature) + np.int32(1)
     pairs.hints[start + block_home(size, feature)] |= np.uint8(1) << np.uint8(feature & np.uint32(7))
     return start + slot
+
+
+@leaf
+def bring(pairs: Pairs, task: int, features: IntArray) -> None:
+    """Have what is at the homes of a row's pairs brought from memory, if caches do not hold it.
+
+    A search ends in a branch, which is often foreseen wrongly, and each wrong one would wait for memory by itself.
+    """
+    if task < 0 or pairs.size[task] == 0 or pairs.used[0] < CACHED:
+        return
+    start, size = U(pairs.start[task]), U(pairs.size[task])
+    for i in range(len(features)):
+        slot = start + home(size, np.uint32(features[i]))
+        prefetch(pairs.keys, slot)
+        prefetch(pairs.records, slot * U(pairs.records.shape[1]))
 
 
 @leaf
@@ -204,10 +220,12 @@ def _copy(old: Pairs, new: Pairs, n_tasks: int) -> None:
 
 
 def roomier(pairs: Pairs) -> Pairs:
-    """The same pairs in an arena twice as large."""
-    new = new_pairs(pairs.records.shape[1], len(pairs.start), 2 * len(pairs.keys), pairs.records.dtype)
-    _copy(pairs, new, len(pairs.start))
-    return new
+    """The same tables, where they are, in an arena four times as large."""
+    new = new_pairs(pairs.records.shape[1], len(pairs.start), 4 * len(pairs.keys), pairs.records.dtype)
+    used = int(pairs.used[0])
+    for name in ("keys", "records", "hints"):
+        getattr(new, name)[:used] = getattr(pairs, name)[:used]
+    return new._replace(start=pairs.start, size=pairs.size, filled=pairs.filled, used=pairs.used, spare=pairs.spare)
 
 
 def compact(pairs: Pairs, n_tasks: int) -> Pairs:

@@ -20,7 +20,7 @@ import numpy as np
 from shoal.online._mixing import TURN
 from shoal.online._scaling import ScaledRow
 from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded
-from shoal.pairs import Pairs, add_pair, find_or_zero, make_room
+from shoal.pairs import Pairs, add_pair, bring, find_or_zero, make_room
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 EXPERTS = [
@@ -79,6 +79,7 @@ def workspace(rounds: Rounds) -> Work:
 def look_up(task: int, n: int, own: Pairs, work: Work) -> int:
     """The slots of the row's pairs in `own`; how many do not occur yet (theirs is the zero record)."""
     missing = 0
+    bring(own, task, work.row.feature[:n])
     for i in range(n):
         work.slot[i] = find_or_zero(own, task, work.row.feature[i])
         missing += int(work.slot[i] == len(own.keys))
@@ -88,9 +89,12 @@ def look_up(task: int, n: int, own: Pairs, work: Work) -> int:
 @leaf
 def take_in(task: int, n: int, missing: int, own: Pairs, work: Work) -> None:
     """Give the missing pairs records."""
+    before = own.start[task]
     make_room(own, task, missing)
+    moved = own.start[task] != before
     for i in range(n):
-        work.slot[i] = add_pair(own, task, work.row.feature[i])
+        if moved or work.slot[i] == len(own.keys):
+            work.slot[i] = add_pair(own, task, work.row.feature[i])
 
 
 @leaf_in_order

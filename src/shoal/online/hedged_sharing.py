@@ -44,7 +44,7 @@ from shoal.online._mixing import (
 )  # fmt: skip
 from shoal.online._scaling import L1, ROWS, Scale, learn_scale, new_scale, scaled_row
 from shoal.online.multitask_perceptron import MultitaskPerceptron, MultitaskRegressor
-from shoal.ops import jit, leaf, open_round
+from shoal.ops import in_lines, jit, leaf, open_round
 from shoal.pairs import Pairs, compact, for_tasks, has_room, new_pairs, roomier, task_records, without_task
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -232,7 +232,7 @@ class _Hedged(Learner):
         start = np.zeros(TURN)
         start[9] = 1.0  # the regression begins as the task's mixture
         return State(
-            np.zeros((1 + n_features, NUMBERS), dtype), pairs, new_scale(n_features), np.zeros(5),
+            in_lines((1 + n_features, NUMBERS), dtype), pairs, new_scale(n_features), np.zeros(5),
             np.zeros(n_tasks, np.int64), np.full((n_tasks, 9), 1.0 / 9.0), np.full(9, 1.0 / 9.0),
             start, np.eye(N_INPUTS, TURN).ravel(), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
         )  # fmt: skip

@@ -22,7 +22,19 @@ from shoal.learner import Classifier, Learner
 from shoal.losses import is_mistake
 from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import ROUNDS, TASKS, add_to_all, dot, dot_all, jit, jit_apart, jit_entry_apart, padded, squared_norm
+from shoal.ops import (
+    ROUNDS,
+    TASKS,
+    add_to_all,
+    dot,
+    dot_all,
+    in_lines,
+    jit,
+    jit_apart,
+    jit_entry_apart,
+    padded,
+    squared_norm,
+)
 from shoal.rounds import FloatArray, IntArray, Rounds
 from shoal.tasks import TaskIndex
 
@@ -256,7 +268,7 @@ class OMTRL(Classifier):
         covariance = divergence == COVARIANCE
         n_log = n_tasks if divergence == VON_NEUMANN else 0
         return State(
-            np.zeros((n_features, padded(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
+            in_lines((n_features, padded(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
             np.zeros((n_log, n_log)), np.zeros(n_tasks if covariance else 0),
             np.zeros(n_features if covariance else 0, np.bool_), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
         )  # fmt: skip

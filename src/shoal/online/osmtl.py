@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from shoal.learner import Classifier, Learner
 from shoal.losses import is_mistake
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, jit, leaf, leaf_entry, padded
+from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, in_lines, jit, leaf, leaf_entry, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -365,7 +365,7 @@ class OSMTL(Classifier):
         )  # fmt: skip
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
-        weights = np.zeros((n_features, padded(n_tasks)), self._weights_type())
+        weights = in_lines((n_features, padded(n_tasks)), self._weights_type())
         return State(weights, np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
 
     def _loops(self) -> tuple[Any, Any]:

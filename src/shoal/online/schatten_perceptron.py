@@ -23,7 +23,7 @@ from shoal.online._gram import FACTOR, Gram, P
 from shoal.online._shared_steps import finite_steps, norm_code
 from shoal.online._support import ROWS, STORED, Support, SupportLearner, append, compare
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import TASKS, add, dot_all, jit, leaf, leaf_in_order, open_round, padded
+from shoal.ops import TASKS, add, dot_all, in_lines, jit, leaf, leaf_in_order, open_round, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 AUTO = 0.0
@@ -254,7 +254,7 @@ class SchattenPerceptron(Classifier, SupportLearner):
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
         return State(
-            np.zeros((n_features if self._is_linear() else 0, padded(n_tasks))), _support.empty(self._room),
+            in_lines((n_features if self._is_linear() else 0, padded(n_tasks))), _support.empty(self._room),
             _gram.empty(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int64),
         )  # fmt: skip
 
