@@ -17,8 +17,8 @@ from shoal.pairs import (
 )
 from shoal.rounds import Rounds
 
-has_room, make_room, add_pair, find_or_zero, bring = map(
-    from_python, (tables.has_room, tables.make_room, tables.add_pair, tables.find_or_zero, tables.bring)
+has_room, make_room, add_pair, place_of, bring = map(
+    from_python, (tables.has_room, tables.make_room, tables.add_pair, tables.place_of, tables.bring)
 )
 FEATURES = st.one_of(st.integers(0, 40), st.integers(0, 50).map(lambda j: 8 * j), st.integers(0, 2**31 - 2))
 
@@ -33,7 +33,7 @@ def put(pairs, task, features, value):
     """As a learner does: ask for room, let the table grow, add."""
     while not has_room(row_of(task, features), 0, 1, pairs):
         pairs = roomier(pairs)
-    make_room(pairs, task, sum(find_or_zero(pairs, task, j) == len(pairs.keys) for j in features))
+    make_room(pairs, task, sum(place_of(pairs, task, j) == tables.NOWHERE for j in features))
     for j in features:
         pairs.records[add_pair(pairs, task, j)] = value
     return pairs
@@ -41,10 +41,10 @@ def put(pairs, task, features, value):
 
 def assert_holds(pairs, known):
     for (task, feature), value in known.items():
-        assert pairs.records[find_or_zero(pairs, task, feature), 0] == value
+        assert pairs.records[place_of(pairs, task, feature), 0] == value
     assert pairs.filled.sum() == len(known)
     assert (4 * pairs.filled <= 3 * pairs.size).all()
-    assert not pairs.records[-1].any()
+    assert not pairs.records[tables.NOWHERE].any()
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sets(FEATURES, min_size=1, max_size=30)), max_size=25))
@@ -56,15 +56,15 @@ def test_it_holds_what_was_put_in(steps):
     assert_holds(pairs, known)
     assert_holds(compact(pairs, 4), known)
     without_task(pairs, 1)
-    assert find_or_zero(pairs, 1, 0) == len(pairs.keys)
+    assert place_of(pairs, 1, 0) == tables.NOWHERE
     assert_holds(roomier(pairs), {pair: value for pair, value in known.items() if pair[0] != 1})
 
 
 def test_a_pair_that_is_not_there_has_zeros():
     pairs = put(new_pairs(1, 2), 0, [5], 3.0)
-    assert pairs.records[find_or_zero(pairs, 0, 6), 0] == 0.0
-    assert pairs.records[find_or_zero(pairs, 1, 5), 0] == 0.0
-    assert pairs.records[find_or_zero(pairs, -1, 5), 0] == 0.0
+    assert pairs.records[place_of(pairs, 0, 6), 0] == 0.0
+    assert pairs.records[place_of(pairs, 1, 5), 0] == 0.0
+    assert pairs.records[place_of(pairs, -1, 5), 0] == 0.0
     np.testing.assert_array_equal(task_records(pairs, 0, 8)[:, 0], [0, 0, 0, 0, 0, 3, 0, 0])
 
 
@@ -75,15 +75,16 @@ def test_the_arena_stays_in_proportion():
         for task in range(50):
             pairs = put(pairs, task, list(range(features, features + 10)), 1.0)
     assert pairs.filled.sum() == 50_000
-    assert pairs.used[0] <= 2 * pairs.size.sum()
-    assert len(pairs.keys) < 4 * pairs.used[0]
+    assert pairs.used[tables.SLOTS] <= 2 * pairs.size.sum()
+    assert pairs.used[tables.RECORDS] == 1 + 50_000
+    assert len(pairs.slots) < 4 * pairs.used[tables.SLOTS]
 
 
 def test_what_is_brought_from_memory_changes_nothing():
     pairs, features = new_pairs(8, 2), np.arange(0, 60_000, 3)
     bring(pairs, 0, features)
     pairs = put(pairs, 0, features.tolist(), 1.0)
-    assert pairs.used[0] > tables.CACHED
+    assert pairs.used[tables.SLOTS] > tables.CACHED
     before = pairs.records.copy()
     for task in (-1, 0, 1):
         bring(pairs, task, features + 1)

@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from shoal.rounds import FloatArray, IndexArray, Rounds
+    from shoal.rounds import IndexArray, Rounds
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -254,7 +254,7 @@ def open_round(rounds: Rounds, r: int, clock: NDArray[np.int64]) -> tuple[int, i
 LANES = 16  # tasks are padded to what one turn of the compiler's AVX loop takes, so that none is left over
 
 
-def in_lines(shape: tuple[int, ...], dtype: Any = np.float64) -> FloatArray:
+def in_lines(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     """Zeros that begin with a cache line, so that no record of a line lies in two: np.zeros may begin anywhere."""
     dtype = np.dtype(dtype)
     n, spare = math.prod(shape), LINE // dtype.itemsize

@@ -19,8 +19,8 @@ import numpy as np
 
 from shoal.online._mixing import TURN
 from shoal.online._scaling import ScaledRow
-from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded
-from shoal.pairs import Pairs, add_pair, bring, find_or_zero, make_room
+from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded, prefetch
+from shoal.pairs import NOWHERE, Pairs, add_pair, bring, make_room, place_of
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 EXPERTS = [
@@ -48,8 +48,8 @@ class Settings(NamedTuple):
 class Work(NamedTuple):
     """Scratch of one call."""
 
-    row: ScaledRow  # (longest row + 1, padded) each; its features are slots in `shared`
-    slot: IntArray  # (same) slots in `own`
+    row: ScaledRow  # (longest row + 1, padded) each; its features are places in `shared`
+    place: IntArray  # (same) of records in `own`
     sums: FloatArray  # (4, same) H of s and v, G of s and v
     steps: FloatArray  # (6, same) of N: pooled, together (s, v), own; of A: s, v
     logits: FloatArray  # (16,) of the nine experts, and of the three own ones leaning on the pooled while young
@@ -77,24 +77,23 @@ def workspace(rounds: Rounds) -> Work:
 
 @leaf
 def look_up(task: int, n: int, own: Pairs, work: Work) -> int:
-    """The slots of the row's pairs in `own`; how many do not occur yet (theirs is the zero record)."""
+    """The places of the row's pairs in `own`; how many do not occur yet (theirs is the zero record)."""
     missing = 0
     bring(own, task, work.row.feature[:n])
     for i in range(n):
-        work.slot[i] = find_or_zero(own, task, work.row.feature[i])
-        missing += int(work.slot[i] == len(own.keys))
+        work.place[i] = place_of(own, task, work.row.feature[i])
+        prefetch(own.records, work.place[i] * NUMBERS)
+        missing += int(work.place[i] == NOWHERE)
     return missing
 
 
 @leaf
 def take_in(task: int, n: int, missing: int, own: Pairs, work: Work) -> None:
     """Give the missing pairs records."""
-    before = own.start[task]
     make_room(own, task, missing)
-    moved = own.start[task] != before
     for i in range(n):
-        if moved or work.slot[i] == len(own.keys):
-            work.slot[i] = add_pair(own, task, work.row.feature[i])
+        if work.place[i] == NOWHERE:
+            work.place[i] = add_pair(own, task, work.row.feature[i])
 
 
 @leaf_in_order
@@ -120,7 +119,7 @@ def margins(n: int, shared: FloatArray, own: FloatArray, work: Work) -> None:
     """The nine margins, and H and G of the row's features for `step_experts`."""
     x, sums, out = work.row.x, work.sums, work.logits
     n0, n1, a0, a1, c0, c1 = _products(n, x, work.row.feature, shared, sums[0], sums[2])
-    m0, m1, b0, b1, d0, d1 = _products(n, x, work.slot, own, sums[1], sums[3])
+    m0, m1, b0, b1, d0, d1 = _products(n, x, work.place, own, sums[1], sums[3])
     out[0], out[1], out[2] = n0, n1 + m0, m1  # pooled, together, own
     out[3], out[4], out[5] = a0, a1 + b0, b1
     out[6], out[7], out[8] = c0, c1 + d0, d1
@@ -188,7 +187,7 @@ def step_experts(
     c1 = slope(p[7], y, 2.0 * settings.step_both * squares, regression) * settings.step_both
     c2 = slope(p[8], y, settings.step_own * squares, regression) * settings.step_own
     _move(n, work.row.feature, x, (n0, n1, a0, a1, c0, c1), steps[0], steps[1], steps[4], sums[0], sums[2], shared)
-    _move(n, work.slot, x, (n1, n2, a1, a2, c1, c2), steps[2], steps[3], steps[5], sums[1], sums[3], own)
+    _move(n, work.place, x, (n1, n2, a1, a2, c1, c2), steps[2], steps[3], steps[5], sums[1], sums[3], own)
 
 
 @leaf_disjoint_in_order

@@ -20,7 +20,6 @@ from shoal.online._own_pairs import Row, add_pairs, dot_pairs, missing_pairs
 from shoal.ops import add, dot, dot_two, leaf, leaf_entry, leaf_in_order, row_bounds
 from shoal.pairs import (
     FIRST_ROOM,
-    FREE,
     Pairs,
     add_pair,
     compact,
@@ -28,6 +27,7 @@ from shoal.pairs import (
     has_room,
     make_room,
     new_pairs,
+    of_task,
     roomier,
     size_for,
     task_records,
@@ -63,7 +63,7 @@ def new_own(n_tasks: int, n_features: int, dtype: Any, *, room: int = 0, bits: b
 @leaf_entry
 def is_wide(own: Own) -> bool:
     """Are they in pairs?"""
-    return len(own.pairs.keys) > 0
+    return len(own.pairs.slots) > 0
 
 
 @leaf
@@ -166,10 +166,9 @@ def as_dense(own: Own, n_features: int, *, bits: bool) -> Own:
     """Pairs as dense rows."""
     pairs = own.pairs
     dense = new_own(len(pairs.start), n_features, pairs.records.dtype, bits=bits)
-    for row, touched, start, size in zip(dense.dense, dense.touched, pairs.start, pairs.size, strict=True):
-        keys, records = pairs.keys[start : start + size], pairs.records[start : start + size, 0]
-        columns = keys[keys != FREE] - 1
-        row[columns] = records[keys != FREE]
+    for task, (row, touched) in enumerate(zip(dense.dense, dense.touched, strict=True)):
+        columns, places = of_task(pairs, task)
+        row[columns] = pairs.records[places, 0]
         if bits:
             np.bitwise_or.at(touched, 1 + columns // 64, np.uint64(1) << (columns % 64).astype(np.uint64))
     return dense

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.ops import leaf, leaf_in_order, lowest_bit
-from shoal.pairs import Pairs, add_pair, find, find_or_zero, hint, put
+from shoal.pairs import NOWHERE, PLACE, Pairs, add_pair, find, hint, new_pair, place_of
 from shoal.rounds import FloatArray, IndexArray
 
 WORD = 64  # bits
@@ -53,15 +53,14 @@ def dot_pairs(row: Row, task: int, pairs: Pairs, w: FloatArray) -> tuple[float, 
         while bits != U(0):
             hit = U(first) + lowest_bit(bits)
             bits &= bits - U(1)
-            slot = find(pairs.keys, start, size, _column(row, hit))
-            total += row.x[hit] * pairs.records[slot, 0]  # a free slot has zeros
+            place = np.uint32(pairs.slots[find(pairs.slots, start, size, _column(row, hit)), PLACE])
+            total += row.x[hit] * pairs.records[place, 0]  # of a free slot: zero
     return total, other
 
 
 @leaf
 def add_pairs(row: Row, scale: float, task: int, pairs: Pairs) -> None:
     """There is room. A pair without a hint is new, so nothing needs to be compared."""
-    start, size = U(pairs.start[task]), U(pairs.size[task])
     for first in range(0, len(row.x), WORD):
         last = min(first + WORD, len(row.x))
         bits = _hints(row, first, last, task, pairs)
@@ -73,8 +72,7 @@ def add_pairs(row: Row, scale: float, task: int, pairs: Pairs) -> None:
         while others != U(0):
             i = U(first) + lowest_bit(others)
             others &= others - U(1)
-            pairs.records[put(pairs, start, size, _column(row, i)), 0] = scale * row.x[i]
-            pairs.filled[task] += 1
+            pairs.records[new_pair(pairs, task, _column(row, i)), 0] = scale * row.x[i]
 
 
 @leaf
@@ -88,5 +86,5 @@ def missing_pairs(row: Row, task: int, pairs: Pairs) -> int:
         while bits != U(0):
             i = U(first) + lowest_bit(bits)
             bits &= bits - U(1)
-            missing -= int(find_or_zero(pairs, task, _column(row, i)) != len(pairs.keys))
+            missing -= int(place_of(pairs, task, _column(row, i)) != NOWHERE)
     return missing
