@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.compiled import from_python
@@ -78,6 +79,15 @@ def test_the_arena_stays_in_proportion():
     assert pairs.used[tables.SLOTS] <= 2 * pairs.size.sum()
     assert pairs.used[tables.RECORDS] == 1 + 50_000
     assert len(pairs.slots) < 4 * pairs.used[tables.SLOTS]
+
+
+def test_an_arena_has_its_limit(monkeypatch):
+    monkeypatch.setattr(tables, "MOST_ROOM", 512)
+    pairs = roomier(put(new_pairs(1, 2), 0, [5], 3.0))
+    assert len(pairs.slots) == 512
+    with pytest.raises(OverflowError, match="all 512 slots"):
+        roomier(pairs)
+    assert_holds(pairs, {(0, 5): 3.0})
 
 
 def test_what_is_brought_from_memory_changes_nothing():

@@ -127,10 +127,8 @@ def call(
 def _prefetch(typing: Any, array: Any, i: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         numbers = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address, flag = (
-            builder.bitcast(builder.gep(numbers, [arguments[1]]), ir.IntType(8).as_pointer()),
-            ir.IntType(32),
-        )
+        flag = ir.IntType(32)
+        address = builder.bitcast(builder.gep(numbers, [arguments[1]]), ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
         function = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
         builder.call(function, [address, flag(0), flag(3), flag(1)])  # to read; into all caches; data

@@ -23,11 +23,10 @@ from shoal.rounds import FloatArray, IntArray, Rounds
 
 FREE = 0
 FIRST_ROOM, FIRST_SIZE = 256, 8
+MOST_ROOM = 2**31  # slots; places are int32
 CACHED = 2**14  # slots; with records of eight numbers about a MiB, which a core's own cache holds
 BLOCK = 3  # features whose numbers differ in the last 3 bits lie side by side: in text, frequent words do
 U = np.uint64  # unsigned positions cannot wrap around, so there is no test for it
-
-
 KEY, PLACE = 0, 1  # positions in a slot
 SLOTS, RECORDS = 0, 1  # positions in `used`
 NOWHERE = 0  # the place of the zero record
@@ -227,7 +226,10 @@ def _copy(old: Pairs, new: Pairs, n_tasks: int) -> None:
 
 def roomier(pairs: Pairs) -> Pairs:
     """The same tables, where they are, in an arena four times as large."""
-    new = new_pairs(pairs.records.shape[1], len(pairs.start), 4 * len(pairs.slots), pairs.records.dtype)
+    if len(pairs.slots) >= MOST_ROOM:
+        raise OverflowError(f"no room for more (task, feature) pairs: all {MOST_ROOM:,} slots of the tables are used")
+    room = min(4 * len(pairs.slots), MOST_ROOM)
+    new = new_pairs(pairs.records.shape[1], len(pairs.start), room, pairs.records.dtype)
     n_slots, n_records = map(int, pairs.used)
     new.slots[:n_slots], new.hints[:n_slots] = pairs.slots[:n_slots], pairs.hints[:n_slots]
     new.records[:n_records] = pairs.records[:n_records]
