@@ -137,10 +137,8 @@ def _prefetch(typing: Any, array: Any, i: Any) -> Any:
     return types.void(array, i), emit
 
 
-@leaf
-def prefetch(array: NDArray[Any], i: int | np.uint64) -> None:
-    """Have the cache line of the i-th number of an array brought from memory, and do not wait for it."""
-    _prefetch(array, i)  # type: ignore[call-arg]  # numba gives the first argument
+# Has the cache line of the i-th number of an array brought from memory, and does not wait for it.
+prefetch = cast("Callable[[NDArray[Any], int | np.uint64], None]", _prefetch)
 
 
 @leaf

@@ -189,7 +189,7 @@ def _piece(pairs: Pairs, size: int) -> int:
 def _give_back(pairs: Pairs, start: int, size: int) -> None:
     """Blank the slots of a table, for the next that is so large."""
     for slot in range(U(start), U(start + size)):
-        pairs.slots[slot, KEY] = pairs.slots[slot, PLACE] = FREE
+        pairs.slots[slot, KEY], pairs.slots[slot, PLACE] = FREE, NOWHERE
         pairs.hints[slot] = 0
     i = _power(size)
     pairs.slots[start, KEY] = pairs.spare[i]
