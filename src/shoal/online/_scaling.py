@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.ops import leaf, leaf_in_order, padded, row_bounds
+from shoal.ops import in_lines, leaf, leaf_in_order, padded, row_bounds
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 CONSTANT = 0.3
@@ -22,8 +22,7 @@ SQUARES, ENTRIES, NORMS, L1, ROWS = range(5)  # positions in `sums`
 class Scale(NamedTuple):
     """Running sums over the rows so far."""
 
-    squares: FloatArray  # (features,) of the feature's non-zero values
-    counts: FloatArray  # (features,) how many those are
+    features: FloatArray  # (features, 2) sum of squares of the feature's non-zero values, and how many: one cache line
     sums: FloatArray  # (5,) squares, entries, norms and 1-norms of scaled rows, rows
 
 
@@ -39,7 +38,7 @@ class ScaledRow(NamedTuple):
 
 def new_scale(n_features: int) -> Scale:
     """Nothing seen."""
-    return Scale(np.zeros(n_features), np.zeros(n_features), np.zeros(5))
+    return Scale(in_lines((n_features, 2), np.float64), np.zeros(5))
 
 
 @leaf
@@ -68,13 +67,12 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     """Fill `out`; return how many entries it has. Rows longer than usual are shortened, or only all measured alike."""
     first, last = row_bounds(rounds, row)
     x, feature, squares, counts = out.x, out.feature, out.squares, out.counts
-    of_squares, of_counts = scale.squares, scale.counts
     x[0], feature[0], counts[0] = 0.0, 0, 1.0
     entry, total = np.uint32(1), 0.0  # unsigned: no wrap-around to test for
     for p in range(first, last):
         value, j = rounds.values[p], np.uint32(p - first if rounds.width > 0 else rounds.indices[p])
         x[entry], feature[entry] = value, np.int64(j) + 1
-        squares[entry], counts[entry] = of_squares[j] + value * value, of_counts[j] + 1.0
+        squares[entry], counts[entry] = scale.features[j, 0] + value * value, scale.features[j, 1] + 1.0
         total += value * value
         entry += np.uint32(value != 0.0)  # a zero is written over
     n = int(entry)
@@ -105,8 +103,8 @@ def learn_scale(scale: Scale, row: ScaledRow, n: int) -> None:
     for i in range(padded(n)):
         l1 += abs(row.x[i])
     for i in range(1, n):
-        j = row.feature[i] - 1
-        scale.squares[j], scale.counts[j] = row.squares[i], row.counts[i]
+        j = np.uint32(row.feature[i] - 1)
+        scale.features[j, 0], scale.features[j, 1] = row.squares[i], row.counts[i]
     scale.sums[SQUARES] += row.measures[0]
     scale.sums[ENTRIES] += n - 1
     scale.sums[NORMS] += row.measures[1]
