@@ -18,8 +18,9 @@ from shoal.pairs import (
 )
 from shoal.rounds import Rounds
 
-has_room, make_room, add_pair, place_of, bring = map(
-    from_python, (tables.has_room, tables.make_room, tables.add_pair, tables.place_of, tables.bring)
+has_room, make_room, add_pair, place_of, find_all, add_all = map(
+    from_python,
+    (tables.has_room, tables.make_room, tables.add_pair, tables.place_of, tables.find_all, tables.add_all),
 )
 FEATURES = st.one_of(st.integers(0, 40), st.integers(0, 50).map(lambda j: 8 * j), st.integers(0, 2**31 - 2))
 
@@ -90,12 +91,37 @@ def test_an_arena_has_its_limit(monkeypatch):
     assert_holds(pairs, {(0, 5): 3.0})
 
 
-def test_what_is_brought_from_memory_changes_nothing():
-    pairs, features = new_pairs(8, 2), np.arange(0, 60_000, 3)
-    bring(pairs, 0, features)
-    pairs = put(pairs, 0, features.tolist(), 1.0)
-    assert pairs.used[tables.SLOTS] > tables.CACHED
-    before = pairs.records.copy()
-    for task in (-1, 0, 1):
-        bring(pairs, task, features + 1)
-    np.testing.assert_array_equal(pairs.records, before)
+def found_for(features):
+    return tables.Found(*np.full((3, len(features)), -1))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sets(FEATURES, min_size=1, max_size=30)), max_size=25),
+    st.booleans(),
+    st.booleans(),
+)
+def test_whole_rows_are_found_and_added(steps, hints, many):
+    pairs, known = new_pairs(2, 4, hints=hints), {}
+    if many:
+        for task in range(2):
+            pairs = put(pairs, task, range(0, 24_000, 3), 7.0)
+            known |= {(task, j): 7.0 for j in range(0, 24_000, 3)}
+        assert pairs.used[tables.SLOTS] >= tables.CACHED
+    for value, (task, row) in enumerate(steps):
+        features = np.array(sorted(row))
+        while not has_room(row_of(task, features), 0, 1, pairs):
+            pairs = roomier(pairs)
+        found, new = found_for(features), [(task, j) not in known for j in features.tolist()]
+        missing = find_all(pairs, task, features, found)
+        assert missing == sum(new)
+        np.testing.assert_array_equal(found.place == tables.NOWHERE, new)
+        np.testing.assert_array_equal(found.entry[:missing], np.flatnonzero(new))
+        if missing > 0:
+            add_all(pairs, task, features, missing, found)
+        np.testing.assert_array_equal(found.place, [place_of(pairs, task, j) for j in features])
+        pairs.records[found.place] = value
+        known |= {(task, j): value for j in features.tolist()}
+    assert_holds(pairs, known)
+    assert_holds(compact(pairs, 4), known)
+    assert len(compact(pairs, 4).hints) == (len(compact(pairs, 4).slots) if hints else 0)
+    assert find_all(pairs, -1, np.arange(5), found_for(range(5))) == 5

@@ -7,8 +7,8 @@ might not fit, and its caller makes the arena four times as large: what is not w
 numbers themselves lie in records in the order in which their pairs came, without gaps, and never move: a slot tells
 where.
 
-Most pairs that are asked for do not occur. A bit for each of eight features in a byte for each slot tells so without
-a look at the table, wrongly only where two blocks of features share a home.
+Where learners err rarely, most pairs that are asked for do not occur. For them a bit for each of eight features in a
+byte for each slot tells so without a look at the table, wrongly only where two blocks of features share a home.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Pairs(NamedTuple):
 
     slots: IntArray  # (room, 2) int32: FREE, or a feature + 1; the place of its record
     records: FloatArray  # (1 + most pairs, numbers a pair); the first is zero: what a pair that is not there has
-    hints: NDArray[np.uint8]  # (room,) bit j & 7 at the home of feature j's block: j may occur
+    hints: NDArray[np.uint8]  # (room,) bit j & 7 at the home of feature j's block: j may occur; or none
     start: IntArray  # (tasks,)
     size: IntArray  # (tasks,) a power of two, or 0
     filled: IntArray  # (tasks,) pairs of the task
@@ -45,12 +45,15 @@ class Pairs(NamedTuple):
     spare: IntArray  # (32,) 1 + where a blank piece of 2^i slots starts, whose first key is that of the next; or 0
 
 
-def new_pairs(n_numbers: int, n_tasks: int, room: int = FIRST_ROOM, dtype: Any = np.float64) -> Pairs:
+def new_pairs(
+    n_numbers: int, n_tasks: int, room: int = FIRST_ROOM, dtype: Any = np.float64, *, hints: bool = True
+) -> Pairs:
     """Empty tables."""
     start, size, filled = np.zeros((3, n_tasks), np.int64)
-    slots, hints = in_lines((room, 2), np.int32), np.zeros(room, np.uint8)
+    slots = in_lines((room, 2), np.int32)
     records = in_lines((1 + 3 * room // 4, n_numbers), dtype)  # tables are never fuller
-    return Pairs(slots, records, hints, start, size, filled, np.array([0, 1]), np.zeros(32, np.int64))
+    may_occur, used = np.zeros(room if hints else 0, np.uint8), np.array([0, 1])
+    return Pairs(slots, records, may_occur, start, size, filled, used, np.zeros(32, np.int64))
 
 
 def for_tasks(pairs: Pairs, n_tasks: int) -> Pairs:
@@ -72,6 +75,12 @@ def home(size: np.uint64, feature: np.uint32) -> np.uint64:
 
 
 @leaf
+def next_slot(size: np.uint64, slot: np.uint64) -> np.uint64:
+    """Where to look if another pair is there: in the next block; odd, so that every slot's turn comes."""
+    return (slot + U(9)) & (size - U(1))
+
+
+@leaf
 def hint(pairs: Pairs, start: np.uint64, size: np.uint64, feature: np.uint32) -> np.uint64:
     """1 if the pair may occur, 0 if it does not."""
     return U(pairs.hints[start + block_home(size, feature)] >> np.uint8(feature & np.uint32(7))) & U(1)
@@ -84,31 +93,97 @@ def find(slots: IntArray, start: np.uint64, size: np.uint64, feature: np.uint32)
     while slots[start + slot, KEY] != key:
         if slots[start + slot, KEY] == FREE:
             break
-        slot = (slot + U(9)) & (size - U(1))  # the next block; odd, so that every slot's turn comes
+        slot = next_slot(size, slot)
     return start + slot
+
+
+@leaf
+def put_from(pairs: Pairs, start: np.uint64, size: np.uint64, slot: np.uint64, feature: np.uint32, place: int) -> None:
+    """`put` that goes from a slot on."""
+    while pairs.slots[start + slot, KEY] != FREE:
+        slot = next_slot(size, slot)
+    pairs.slots[start + slot, KEY], pairs.slots[start + slot, PLACE] = np.int32(feature) + np.int32(1), place
+    if len(pairs.hints) > 0:
+        pairs.hints[start + block_home(size, feature)] |= np.uint8(1) << np.uint8(feature & np.uint32(7))
 
 
 @leaf
 def put(pairs: Pairs, start: np.uint64, size: np.uint64, feature: np.uint32, place: int) -> None:
     """Let a slot say where the record of a pair lies that is not in the table yet."""
-    slot = home(size, feature)
-    while pairs.slots[start + slot, KEY] != FREE:
-        slot = (slot + U(9)) & (size - U(1))
-    pairs.slots[start + slot, KEY], pairs.slots[start + slot, PLACE] = np.int32(feature) + np.int32(1), place
-    pairs.hints[start + block_home(size, feature)] |= np.uint8(1) << np.uint8(feature & np.uint32(7))
+    put_from(pairs, start, size, home(size, feature), feature, place)
+
+
+class Found(NamedTuple):
+    """Where the pairs of a row are; room for the longest row each."""
+
+    slot: IntArray  # the pair's, or the free one where it would go
+    place: IntArray  # of its record, or NOWHERE
+    entry: IntArray  # first the entries of the row whose pairs do not occur
 
 
 @leaf
-def bring(pairs: Pairs, task: int, features: IntArray) -> None:
-    """Have the homes of a row's pairs brought from memory, if caches do not hold them.
-
-    A search ends in a branch, which is often foreseen wrongly, and each wrong one would wait for memory by itself.
-    """
-    if task < 0 or pairs.size[task] == 0 or pairs.used[SLOTS] < CACHED:
-        return
+def find_all(pairs: Pairs, task: int, features: IntArray, found: Found) -> int:
+    """Look for a row's pairs, have their records brought from memory, and say how many do not occur yet."""
+    slot, place, entry, missing = found.slot, found.place, found.entry, 0
+    if task < 0 or pairs.size[task] == 0:
+        for i in range(len(features)):
+            place[i], entry[i] = NOWHERE, i
+        return len(features)
     start, size = U(pairs.start[task]), U(pairs.size[task])
+    if pairs.used[SLOTS] < CACHED:
+        for i in range(len(features)):
+            slot[i] = find(pairs.slots, start, size, np.uint32(features[i]))
+            place[i] = pairs.slots[U(slot[i]), PLACE]
+    else:
+        _find_together(pairs.slots, start, size, features, found)
     for i in range(len(features)):
-        prefetch(pairs.slots, U(2) * (start + home(size, np.uint32(features[i]))))
+        prefetch(pairs.records, U(place[i]) * U(pairs.records.shape[1]))
+        entry[missing] = i
+        missing += int(place[i] == NOWHERE)
+    return missing
+
+
+@leaf
+def _find_together(slots: IntArray, start: np.uint64, size: np.uint64, features: IntArray, found: Found) -> None:
+    """All that are not found yet go one slot further at a time, without a branch for each.
+
+    A branch that is foreseen wrongly would wait for memory by itself.
+    """
+    slot, entry, left = found.slot, found.entry, len(features)
+    for i in range(left):
+        slot[i], entry[i] = start + home(size, np.uint32(features[i])), i
+        prefetch(slots, U(2) * U(slot[i]))
+    while left > 0:
+        left = _look_once(left, start, size, slots, features, found)
+
+
+@leaf
+def _look_once(n: int, start: np.uint64, size: np.uint64, slots: IntArray, features: IntArray, found: Found) -> int:
+    """Look at a slot for each of the first entries; those that found another pair there come first."""
+    slot, place, entry, left = found.slot, found.place, found.entry, 0
+    for k in range(n):
+        i = np.uint32(entry[k])
+        here = U(slot[i])
+        key = slots[here, KEY]
+        another = (key != FREE) & (key != np.int32(features[i]) + np.int32(1))
+        place[i], entry[left] = slots[here, PLACE], i
+        slot[i] = start + next_slot(size, here - start) if another else here
+        left += int(another)
+    return left
+
+
+@leaf
+def add_all(pairs: Pairs, task: int, features: IntArray, missing: int, found: Found) -> None:
+    """Give those pairs of a row that `find_all` missed their records, which are zero."""
+    if make_room(pairs, task, missing):
+        find_all(pairs, task, features, found)
+    start, size = U(pairs.start[task]), U(pairs.size[task])
+    for k in range(missing):
+        i, place = np.uint32(found.entry[k]), int(pairs.used[RECORDS]) + k
+        put_from(pairs, start, size, U(found.slot[i]) - start, np.uint32(features[i]), place)
+        found.place[i] = place
+    pairs.used[RECORDS] += missing
+    pairs.filled[task] += missing
 
 
 @leaf
@@ -190,17 +265,18 @@ def _give_back(pairs: Pairs, start: int, size: int) -> None:
     """Blank the slots of a table, for the next that is so large."""
     for slot in range(U(start), U(start + size)):
         pairs.slots[slot, KEY], pairs.slots[slot, PLACE] = FREE, NOWHERE
-        pairs.hints[slot] = 0
+        if len(pairs.hints) > 0:
+            pairs.hints[slot] = 0
     i = _power(size)
     pairs.slots[start, KEY] = pairs.spare[i]
     pairs.spare[i] = start + 1
 
 
 @leaf_apart
-def make_room(pairs: Pairs, task: int, n: int) -> None:
-    """Let the task's table take n more pairs; it may move."""
+def make_room(pairs: Pairs, task: int, n: int) -> bool:
+    """Let the task's table take n more pairs; did it move?"""
     if not too_full(pairs.filled[task] + n, pairs.size[task]):
-        return
+        return False
     old, old_size = pairs.start[task], pairs.size[task]
     size = size_for(pairs.filled[task] + n)
     start = _piece(pairs, size)
@@ -210,6 +286,7 @@ def make_room(pairs: Pairs, task: int, n: int) -> None:
     if old_size > 0:
         _give_back(pairs, old, old_size)
     pairs.start[task], pairs.size[task] = start, size
+    return True
 
 
 @leaf_entry
@@ -229,9 +306,9 @@ def roomier(pairs: Pairs) -> Pairs:
     if len(pairs.slots) >= MOST_ROOM:
         raise OverflowError(f"no room for more (task, feature) pairs: all {MOST_ROOM:,} slots of the tables are used")
     room = min(4 * len(pairs.slots), MOST_ROOM)
-    new = new_pairs(pairs.records.shape[1], len(pairs.start), room, pairs.records.dtype)
+    new = new_pairs(pairs.records.shape[1], len(pairs.start), room, pairs.records.dtype, hints=len(pairs.hints) > 0)
     n_slots, n_records = map(int, pairs.used)
-    new.slots[:n_slots], new.hints[:n_slots] = pairs.slots[:n_slots], pairs.hints[:n_slots]
+    new.slots[:n_slots], new.hints[:n_slots] = pairs.slots[:n_slots], pairs.hints[:n_slots]  # if any
     new.records[:n_records] = pairs.records[:n_records]
     return pairs._replace(slots=new.slots, records=new.records, hints=new.hints)
 
@@ -239,7 +316,8 @@ def roomier(pairs: Pairs) -> Pairs:
 def compact(pairs: Pairs, n_tasks: int) -> Pairs:
     """The same pairs of the first tasks in no more room than they need."""
     room = sum(size_for(int(n)) for n in pairs.filled[:n_tasks] if n > 0)
-    new = new_pairs(pairs.records.shape[1], n_tasks, max(room, FIRST_ROOM), pairs.records.dtype)
+    room, hints = max(room, FIRST_ROOM), len(pairs.hints) > 0
+    new = new_pairs(pairs.records.shape[1], n_tasks, room, pairs.records.dtype, hints=hints)
     _copy(pairs, new, n_tasks)
     return new
 

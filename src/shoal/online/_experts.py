@@ -19,8 +19,8 @@ import numpy as np
 
 from shoal.online._mixing import TURN
 from shoal.online._scaling import ScaledRow
-from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded, prefetch
-from shoal.pairs import NOWHERE, Pairs, add_pair, bring, make_room, place_of
+from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded
+from shoal.pairs import Found
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 EXPERTS = [
@@ -49,7 +49,7 @@ class Work(NamedTuple):
     """Scratch of one call."""
 
     row: ScaledRow  # (longest row + 1, padded) each; its features are places in `shared`
-    place: IntArray  # (same) of records in `own`
+    found: Found  # (same) each; of the row's pairs in `own`
     sums: FloatArray  # (4, same) H of s and v, G of s and v
     steps: FloatArray  # (6, same) of N: pooled, together (s, v), own; of A: s, v
     logits: FloatArray  # (16,) of the nine experts, and of the three own ones leaning on the pooled while young
@@ -68,32 +68,12 @@ def workspace(rounds: Rounds) -> Work:
         longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
     n = padded(longest + 1)
     scaled = ScaledRow(np.zeros(n), np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(2))
+    found = Found(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64))
     return Work(
-        scaled, np.zeros(n, np.int64), np.zeros((4, n)), np.zeros((6, n)),
+        scaled, found, np.zeros((4, n)), np.zeros((6, n)),
         np.zeros(16), np.zeros(16), np.zeros(9), np.zeros(TURN), np.zeros(TURN),
         np.zeros(2), np.full(9, 1.0 / 9.0),
     )  # fmt: skip
-
-
-@leaf
-def look_up(task: int, n: int, own: Pairs, work: Work) -> int:
-    """The places of the row's pairs in `own`; how many do not occur yet (theirs is the zero record)."""
-    missing = 0
-    bring(own, task, work.row.feature[:n])
-    for i in range(n):
-        work.place[i] = place_of(own, task, work.row.feature[i])
-        prefetch(own.records, work.place[i] * NUMBERS)
-        missing += int(work.place[i] == NOWHERE)
-    return missing
-
-
-@leaf
-def take_in(task: int, n: int, missing: int, own: Pairs, work: Work) -> None:
-    """Give the missing pairs records."""
-    make_room(own, task, missing)
-    for i in range(n):
-        if work.place[i] == NOWHERE:
-            work.place[i] = add_pair(own, task, work.row.feature[i])
 
 
 @leaf_in_order
@@ -119,7 +99,7 @@ def margins(n: int, shared: FloatArray, own: FloatArray, work: Work) -> None:
     """The nine margins, and H and G of the row's features for `step_experts`."""
     x, sums, out = work.row.x, work.sums, work.logits
     n0, n1, a0, a1, c0, c1 = _products(n, x, work.row.feature, shared, sums[0], sums[2])
-    m0, m1, b0, b1, d0, d1 = _products(n, x, work.place, own, sums[1], sums[3])
+    m0, m1, b0, b1, d0, d1 = _products(n, x, work.found.place, own, sums[1], sums[3])
     out[0], out[1], out[2] = n0, n1 + m0, m1  # pooled, together, own
     out[3], out[4], out[5] = a0, a1 + b0, b1
     out[6], out[7], out[8] = c0, c1 + d0, d1
@@ -187,7 +167,7 @@ def step_experts(
     c1 = slope(p[7], y, 2.0 * settings.step_both * squares, regression) * settings.step_both
     c2 = slope(p[8], y, settings.step_own * squares, regression) * settings.step_own
     _move(n, work.row.feature, x, (n0, n1, a0, a1, c0, c1), steps[0], steps[1], steps[4], sums[0], sums[2], shared)
-    _move(n, work.place, x, (n1, n2, a1, a2, c1, c2), steps[2], steps[3], steps[5], sums[1], sums[3], own)
+    _move(n, work.found.place, x, (n1, n2, a1, a2, c1, c2), steps[2], steps[3], steps[5], sums[1], sums[3], own)
 
 
 @leaf_disjoint_in_order

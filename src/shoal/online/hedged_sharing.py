@@ -21,10 +21,8 @@ from shoal.online._experts import (
     TINY,
     Settings,
     Work,
-    look_up,
     margins,
     step_experts,
-    take_in,
     workspace,
 )  # fmt: skip
 from shoal.online._mixing import (
@@ -45,7 +43,18 @@ from shoal.online._mixing import (
 from shoal.online._scaling import L1, ROWS, Scale, learn_scale, new_scale, scaled_row
 from shoal.online.multitask_perceptron import MultitaskPerceptron, MultitaskRegressor
 from shoal.ops import in_lines, jit, leaf, open_round
-from shoal.pairs import Pairs, compact, for_tasks, has_room, new_pairs, roomier, task_records, without_task
+from shoal.pairs import (
+    Pairs,
+    add_all,
+    compact,
+    find_all,
+    for_tasks,
+    has_room,
+    new_pairs,
+    roomier,
+    task_records,
+    without_task,
+)
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 COUNT, MEAN, SCATTER, LARGEST, ERRORS = range(5)  # positions in `targets`
@@ -162,7 +171,7 @@ def learn_real(task: int, n: int, y: float, f: float, mean_l1: float, s: Setting
 @leaf
 def answer(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> float:
     n = scaled_row(rounds, row, state.scale, not settings.regression, work.row)
-    look_up(rounds.task[row], n, state.own, work)
+    find_all(state.own, rounds.task[row], work.row.feature[:n], work.found)
     return float(state.targets[MEAN] + forecast(rounds.task[row], n, settings, state, work))
 
 
@@ -171,10 +180,10 @@ def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, work: 
     """Answer the row, then learn it."""
     task, mean = rounds.task[row], state.targets[MEAN]
     n = scaled_row(rounds, row, state.scale, not settings.regression, work.row)
-    missing = look_up(task, n, state.own, work)
+    missing = find_all(state.own, task, work.row.feature[:n], work.found)
     f = forecast(task, n, settings, state, work)
     if missing > 0:
-        take_in(task, n, missing, state.own, work)
+        add_all(state.own, task, work.row.feature[:n], missing, work.found)
     learn_scale(state.scale, work.row, n)
     mean_l1 = state.scale.sums[L1] / state.scale.sums[ROWS]
     if settings.regression:
@@ -228,7 +237,7 @@ class _Hedged(Learner):
         if own is not None and own.records.dtype == dtype:
             pairs = for_tasks(own, n_tasks)
         else:
-            pairs = new_pairs(NUMBERS, n_tasks, dtype=dtype)
+            pairs = new_pairs(NUMBERS, n_tasks, dtype=dtype, hints=False)
         start = np.zeros(TURN)
         start[9] = 1.0  # the regression begins as the task's mixture
         return State(
