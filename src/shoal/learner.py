@@ -374,12 +374,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
         """Learn (0) or decide (1); a loop that may have to stop and ask for room returns how many rounds it did."""
         settings = self._current()
-        done = call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)
+        done = self._run(loop, rounds, settings, decisions)
         while loop == 0 and done is not None and 0 <= done < len(rounds.starts) - 1:
             self._more_room()
             rounds = rounds._replace(starts=rounds.starts[done:])
-            done = call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)
+            done = self._run(loop, rounds, settings, decisions)
         return done
+
+    def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:
+        return call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)
 
     def _keep(self, settings: Any) -> None:
         self._settings_read, self._settings_from, self._code = (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +13,9 @@ from tests.twins import hedged_sharing as twin
 
 from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
 from shoal.datasets import make_related_tasks
+from shoal.learner import leaves
+from shoal.online import _ahead, hedged_sharing
+from shoal.rounds import NO_INDICES, NO_INDPTR, Rounds
 
 
 @pytest.mark.parametrize("density", [1.0, 0.3])
@@ -172,3 +178,48 @@ def test_a_forgotten_task_leaves_the_others_as_they_were():
     learner.forget_task(1)
     assert learner.tasks_ == [0, 2, 3]
     assert_close(learner.decision_function(stream.X[:20], np.full(20, 3)), before)
+
+
+@pytest.mark.parametrize("width", [70, 5])
+@pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, width):
+    """Answers and model, whatever the blocks, and though the tables get too full on the way."""
+    rng = np.random.default_rng(3)
+    X = sp.random(900, width, 0.6, "csr", random_state=rng) if is_sparse else rng.normal(size=(900, width))
+    y, task = np.sign(rng.normal(size=900)), rng.integers(30, size=900)
+    in_threads = []
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    for entries in (2**30, 64, 300, 1000):
+        monkeypatch.setattr(_ahead, "ENTRIES", entries)
+        learner = kind()
+        with patch.object(hedged_sharing, "learn_in_blocks", wraps=_ahead.learn_in_blocks) as spy:
+            answers = learner.test_then_train(X, y, task)
+            learner.partial_fit(X, -y, task)
+        in_threads.append((spy.call_count, answers, leaves(learner._trimmed())))
+    (none, answers, state), *others = in_threads
+    assert none == 0
+    for count, found, arrays in others:
+        assert count > (2 if width == 70 else 1)  # a call each, and one more after each enlargement
+        np.testing.assert_array_equal(found, answers)
+        for one, other in zip(state, arrays, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch):
+    """Few rows, rounds of several rows, one core."""
+    monkeypatch.setattr(_ahead, "ENTRIES", 512)
+    rng = np.random.default_rng(3)
+    wide, y = rng.normal(size=(40, 60)), np.ones(40)
+
+    def blocks_of(X: np.ndarray, n_rounds: int) -> object:
+        starts = np.linspace(0, len(X), n_rounds + 1).astype(int)
+        task = np.zeros(len(X), int)
+        return _ahead.blocks(Rounds(X.shape[1], NO_INDPTR, NO_INDICES, X.ravel(), task, y[: len(X)], starts))
+
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert blocks_of(wide, 40) is not None
+    assert blocks_of(wide, 20) is None
+    assert blocks_of(wide[:4], 4) is None
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    assert blocks_of(wide, 40) is None

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.online._ahead import Block
 from shoal.online._mixing import TURN
 from shoal.online._scaling import ScaledRow
 from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded
@@ -62,9 +63,9 @@ class Work(NamedTuple):
 
 
 @jit
-def workspace(rounds: Rounds) -> Work:
+def workspace(rounds: Rounds, first: int, last: int) -> Work:
     longest = rounds.width
-    for row in range(len(rounds.indptr) - 1):
+    for row in range(first, min(last, len(rounds.indptr) - 1)):
         longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
     n = padded(longest + 1)
     scaled = ScaledRow(np.zeros(n), np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(2))
@@ -74,6 +75,13 @@ def workspace(rounds: Rounds) -> Work:
         np.zeros(16), np.zeros(16), np.zeros(9), np.zeros(TURN), np.zeros(TURN),
         np.zeros(2), np.full(9, 1.0 / 9.0),
     )  # fmt: skip
+
+
+@leaf
+def waiting_row(block: Block, first: int, work: Work) -> Work:
+    """The scratch for a row of a block whose entries begin there."""
+    row = ScaledRow(block.x[first:], block.feature[first:], *work.row[2:])
+    return Work(row, Found(work.found.slot, block.place[first:], work.found.entry), *work[2:])
 
 
 @leaf_in_order

@@ -9,11 +9,13 @@ measured in their running deviation; the likelihood of an expert is Gaussian wit
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shoal.learner import Classifier, Learner, Regressor
+from shoal.online._ahead import WHOLE, Block, Part, blocks, learn_in_blocks, next_entry
 from shoal.online._experts import (
     EXPERTS,
     NUMBERS,
@@ -23,6 +25,7 @@ from shoal.online._experts import (
     Work,
     margins,
     step_experts,
+    waiting_row,
     workspace,
 )  # fmt: skip
 from shoal.online._mixing import (
@@ -42,7 +45,7 @@ from shoal.online._mixing import (
 )  # fmt: skip
 from shoal.online._scaling import L1, ROWS, Scale, learn_scale, new_scale, scaled_row
 from shoal.online.multitask_perceptron import MultitaskPerceptron, MultitaskRegressor
-from shoal.ops import in_lines, jit, leaf, open_round
+from shoal.ops import call, in_lines, jit, leaf, open_round
 from shoal.pairs import (
     Pairs,
     add_all,
@@ -59,6 +62,7 @@ from shoal.rounds import FloatArray, IntArray, Rounds
 
 COUNT, MEAN, SCATTER, LARGEST, ERRORS = range(5)  # positions in `targets`
 TASKS, EVERYBODY = 0, 1  # positions in `Work.forecast`
+LEARN = 0  # of the loops
 
 
 class State(NamedTuple):
@@ -176,16 +180,21 @@ def answer(rounds: Rounds, row: int, settings: Settings, state: State, work: Wor
 
 
 @leaf
-def learn_row(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> float:
+def prepare_row(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> int:
+    """Scale the row, find or make its pairs; return how many entries it has. Needs no label and no weight."""
+    n = scaled_row(rounds, row, state.scale, not settings.regression, work.row)
+    missing = find_all(state.own, rounds.task[row], work.row.feature[:n], work.found)
+    if missing > 0:
+        add_all(state.own, rounds.task[row], work.row.feature[:n], missing, work.found)
+    learn_scale(state.scale, work.row, n)
+    return n
+
+
+@leaf
+def learn_row(rounds: Rounds, row: int, n: int, mean_l1: float, settings: Settings, state: State, work: Work) -> float:
     """Answer the row, then learn it."""
     task, mean = rounds.task[row], state.targets[MEAN]
-    n = scaled_row(rounds, row, state.scale, not settings.regression, work.row)
-    missing = find_all(state.own, task, work.row.feature[:n], work.found)
     f = forecast(task, n, settings, state, work)
-    if missing > 0:
-        add_all(state.own, task, work.row.feature[:n], missing, work.found)
-    learn_scale(state.scale, work.row, n)
-    mean_l1 = state.scale.sums[L1] / state.scale.sums[ROWS]
     if settings.regression:
         learn_real(task, n, rounds.y[row], f, mean_l1, settings, state, work)
     else:
@@ -202,31 +211,47 @@ def decide_rows(rounds: Rounds, settings: Settings, state: State, decisions: Flo
 
 
 @leaf
-def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, work: Work) -> int:
-    """Learn rounds until all are done or `own` might get too full; return how many were learnt."""
-    for r in range(len(rounds.starts) - 1):
+def learn_rounds(
+    rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part, end: int, block: Block,
+    work: Work,
+) -> int:  # fmt: skip
+    """Do a part of the rounds, or of learning them, until `own` might get too full; return how far it got."""
+    at = 0
+    for r in range(part.first, end):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        if not has_room(rounds, first, last, state.own):
+        if part.prepares and not has_room(rounds, first, last, state.own):
             return r
-        open_round(rounds, r, state.clock)
+        if part.learns:
+            open_round(rounds, r, state.clock)
         if len(decisions) > 0 and last - first > 1:
             for row in range(first, last):
                 decisions[row] = answer(rounds, row, settings, state, work)
         for row in range(first, last):
-            logit = learn_row(rounds, row, settings, state, work)
-            if len(decisions) > 0 and last - first == 1:
-                decisions[row] = logit
-    return len(rounds.starts) - 1
+            i, waiting = r - part.first if len(part.block.n) > 0 else 0, waiting_row(block, at, work)
+            if part.prepares:
+                block.n[i] = prepare_row(rounds, row, settings, state, waiting)
+                block.mean_l1[i] = state.scale.sums[L1] / state.scale.sums[ROWS]
+            n = block.n[i]
+            if part.learns:
+                decision = learn_row(rounds, row, n, block.mean_l1[i], settings, state, waiting)
+                if len(decisions) > 0 and last - first == 1:
+                    decisions[row] = decision
+            at = next_entry(part, at, n)
+    return end
 
 
 @jit
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    decide_rows(rounds, settings, state, decisions, workspace(rounds))
+    decide_rows(rounds, settings, state, decisions, workspace(rounds, 0, len(decisions)))
 
 
 @jit
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
-    return learn_rounds(rounds, settings, state, decisions, workspace(rounds))
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part) -> int:
+    end = part.last if part.last >= 0 else len(rounds.starts) - 1
+    work, block = workspace(rounds, rounds.starts[part.first], rounds.starts[end]), part.block
+    if len(block.n) == 0:
+        block = Block(work.row.x, work.row.feature, work.found.place, np.zeros(1, np.int64), np.zeros(1))
+    return learn_rounds(rounds, settings, state, decisions, part, end, block, work)
 
 
 class _Hedged(Learner):
@@ -248,6 +273,14 @@ class _Hedged(Learner):
 
     def _loops(self) -> tuple[Any, Any]:
         return learn, decide
+
+    def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:
+        if loop != LEARN:
+            return super()._run(loop, rounds, settings, decisions)
+        in_blocks = blocks(rounds)
+        if in_blocks is None:
+            return call(learn, rounds, settings, self._state, decisions, self.dtype, WHOLE)
+        return learn_in_blocks(partial(call, learn, rounds, settings, self._state, decisions, self.dtype), *in_blocks)
 
     def _more_room(self) -> None:
         self._state = self._state._replace(own=roomier(self._state.own))

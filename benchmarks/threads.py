@@ -1,8 +1,10 @@
-"""Why the nine experts of HedgedSharing share a thread: what it costs to hand a row to another one and back.
+"""What a second core gives HedgedSharing, and why its nine experts share one.
 
-`python -m benchmarks.handover`: two threads of compiled code take turns, each waiting in a loop for the other, which
-is the fastest way there is; alone on the machine, and beside as many busy threads as cores, as in a run where files
-are read and baselines learn. The mixture needs all experts' answers before any of them learns: two meetings a row.
+`python -m benchmarks.threads`: nanoseconds a row of a first pass, in one thread, and in two, of which one makes rows
+ready ahead of the other; and what it would cost to hand every row to other experts. There, two threads of compiled
+code take turns, each waiting in a loop for the other, which is the fastest way there is; alone on the machine, and
+beside as many busy threads as cores, as in a run where files are read and baselines learn. The mixture needs all
+experts' answers before any of them learns: two meetings a row.
 """
 
 from __future__ import annotations
@@ -10,13 +12,17 @@ from __future__ import annotations
 import os
 from threading import Thread
 from typing import Any
+from unittest.mock import patch
 
 import numba
 import numpy as np
 from numba.core import types
 from numba.extending import intrinsic
 
+from benchmarks.data import text_like
 from benchmarks.timing import machine, seconds
+from shoal import HedgedSharing
+from shoal.datasets import load_flights
 from shoal.rounds import IntArray
 
 TURNS = 1_000_000
@@ -83,13 +89,29 @@ def round_trip(n_busy: int, n: int = TURNS) -> float:
             thread.join()
 
 
+def first_pass(X: Any, y: Any, task: Any) -> list[float]:
+    """Nanoseconds a row in one thread, and in two; medians."""
+    times = []
+    for n_cores in (1, 2):
+        with patch.object(os, "cpu_count", return_value=n_cores):
+            times.append(seconds(lambda learner: learner.partial_fit(X, y, task), HedgedSharing) / len(y) * 1e9)
+    return times
+
+
 def main() -> None:
-    """Print both times."""
+    """Print both tables."""
+    print(f"Medians of 5. {machine()}\n")
+    print(f"{'HedgedSharing, ns a row':28}{'one thread':>12}{'two threads':>13}")
+    flights = load_flights()
+    streams = {"flights": (flights.X, flights.y, flights.task)}
+    streams |= {f"text-like, {n_tasks:,} tasks": text_like(60_000, n_tasks) for n_tasks in (15, 1_000)}
+    for name, stream in streams.items():
+        one, two = first_pass(*stream)
+        print(f"{name:28}{one:>12,.0f}{two:>13,.0f}")
     n_cores = len(os.sched_getaffinity(0))
-    print(f"Medians of 5. {machine()}")
     round_trip(1, 1)  # compiles both loops
-    print(f"there and back, nothing else running:  {round_trip(0):>9,.0f} ns")
-    print(f"there and back, {n_cores} busy threads beside: {round_trip(n_cores):>9,.0f} ns")
+    print(f"\nfrom thread to thread and back, nothing else running:  {round_trip(0):>9,.0f} ns")
+    print(f"from thread to thread and back, {n_cores} busy threads beside: {round_trip(n_cores):>9,.0f} ns")
 
 
 if __name__ == "__main__":
