@@ -123,7 +123,7 @@ class Found(NamedTuple):
 
 @leaf
 def find_all(pairs: Pairs, task: int, features: IntArray, found: Found) -> int:
-    """Look for a row's pairs, have their records brought from memory, and say how many do not occur yet."""
+    """Look for a row's pairs, and say how many do not occur yet."""
     slot, place, entry, missing = found.slot, found.place, found.entry, 0
     if task < 0 or pairs.size[task] == 0:
         for i in range(len(features)):
@@ -137,7 +137,6 @@ def find_all(pairs: Pairs, task: int, features: IntArray, found: Found) -> int:
     else:
         _find_together(pairs.slots, start, size, features, found)
     for i in range(len(features)):
-        prefetch(pairs.records, U(place[i]) * U(pairs.records.shape[1]))
         entry[missing] = i
         missing += int(place[i] == NOWHERE)
     return missing

@@ -16,7 +16,7 @@ import numpy as np
 from shoal.ops import leaf, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
-ENTRIES = 2**15  # of a block of rows
+ENTRIES = 2**16  # of a block of rows
 
 
 class Block(NamedTuple):

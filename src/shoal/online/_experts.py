@@ -20,7 +20,7 @@ import numpy as np
 from shoal.online._ahead import Block
 from shoal.online._mixing import TURN
 from shoal.online._scaling import ScaledRow
-from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded
+from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded, prefetch
 from shoal.pairs import Found
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -106,6 +106,8 @@ def _products(
 def margins(n: int, shared: FloatArray, own: FloatArray, work: Work) -> None:
     """The nine margins, and H and G of the row's features for `step_experts`."""
     x, sums, out = work.row.x, work.sums, work.logits
+    for i in range(n):  # comes while the shared ones are multiplied
+        prefetch(own, np.uint64(work.found.place[i]) * np.uint64(NUMBERS))
     n0, n1, a0, a1, c0, c1 = _products(n, x, work.row.feature, shared, sums[0], sums[2])
     m0, m1, b0, b1, d0, d1 = _products(n, x, work.found.place, own, sums[1], sums[3])
     out[0], out[1], out[2] = n0, n1 + m0, m1  # pooled, together, own
