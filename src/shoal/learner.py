@@ -53,6 +53,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     _capacity: tuple[int, int] = (0, 0)
     _settings_read: Any = None
     _settings_from: tuple[Any, ...] = ()
+    _seconds_beside: float = 0.0  # of processors in threads that learnt for this learner
     _code: tuple[Any, ...]  # the jitted loops of these settings
     _one: tuple[IntArray, FloatArray, FloatArray]  # task, target and decision of the one-example verbs
 

@@ -268,7 +268,7 @@ def in_lines(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
 @leaf_entry
 def padded(n: int) -> int:
     """A number, as of tasks, rounded up to whole turns."""
-    return (n + 16 - 1) // 16 * 16
+    return (n + LANES - 1) // LANES * LANES
 
 
 @leaf_in_order

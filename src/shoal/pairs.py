@@ -7,8 +7,8 @@ might not fit, and its caller makes the arena four times as large: what is not w
 numbers themselves lie in records in the order in which their pairs came, without gaps, and never move: a slot tells
 where.
 
-Where learners err rarely, most pairs that are asked for do not occur. For them a bit for each of eight features in a
-byte for each slot tells so without a look at the table, wrongly only where two blocks of features share a home.
+Learners that err rarely ask for pairs most of which do not occur. For these learners a bit for each of eight features
+in a byte for each slot tells so without a look at the table, wrongly only where two blocks of features share a home.
 """
 
 from __future__ import annotations

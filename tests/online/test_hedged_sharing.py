@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import os
+import time
 from unittest.mock import patch
 
 import numpy as np
@@ -13,6 +15,7 @@ from tests.twins import hedged_sharing as twin
 
 from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
 from shoal.datasets import make_related_tasks
+from shoal.evaluation import progressive_validate
 from shoal.learner import leaves
 from shoal.online import _ahead, hedged_sharing
 from shoal.rounds import NO_INDICES, NO_INDPTR, Rounds
@@ -187,7 +190,8 @@ def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, wi
     """Answers and model, whatever the blocks, and though the tables get too full on the way."""
     rng = np.random.default_rng(3)
     X = sp.random(900, width, 0.6, "csr", random_state=rng) if is_sparse else rng.normal(size=(900, width))
-    y, task = np.sign(rng.normal(size=900)), rng.integers(30, size=900)
+    y, task = rng.normal(size=900), rng.integers(30, size=900)
+    y = np.sign(y) if kind is HedgedSharing else y
     in_threads = []
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     for entries in (2**30, 64, 300, 1000):
@@ -200,7 +204,7 @@ def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, wi
     (none, answers, state), *others = in_threads
     assert none == 0
     for count, found, arrays in others:
-        assert count > (2 if width == 70 else 1)  # a call each, and one more after each enlargement
+        assert count > (2 if width == 70 else 1)  # the wide rows' tables get too full
         np.testing.assert_array_equal(found, answers)
         for one, other in zip(state, arrays, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -221,5 +225,33 @@ def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch):
     assert blocks_of(wide, 40) is not None
     assert blocks_of(wide, 20) is None
     assert blocks_of(wide[:4], 4) is None
+    assert blocks_of(rng.normal(size=(1, 2000)), 1) is None
     monkeypatch.setattr(os, "cpu_count", lambda: 1)
     assert blocks_of(wide, 40) is None
+
+
+def test_an_interrupt_waits_until_all_is_learnt():
+    """What was made ready is learnt: the model is that of whole rows."""
+    done = []
+
+    def run(part: _ahead.Part) -> int:
+        if part.learns and part.first == 0:
+            _thread.interrupt_main()
+        time.sleep(0.05)
+        done.append((part.first, part.last, part.learns))
+        return part.last
+
+    block = _ahead.new_block(0, 0)
+    with pytest.raises(KeyboardInterrupt):
+        _ahead.learn_in_blocks(run, np.array([0, 3, 6, 8]), block, block)
+    assert sorted(done) == [(a, b, learns) for a, b in ((0, 3), (3, 6), (6, 8)) for learns in (False, True)]
+
+
+def test_the_time_of_both_threads_counts(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(_ahead, "ENTRIES", 512)
+    rng = np.random.default_rng(3)
+    X, y, task = rng.normal(size=(3000, 60)), np.sign(rng.normal(size=3000)), rng.integers(5, size=3000)
+    learner = HedgedSharing()
+    result = progressive_validate(learner, [(X, y, task)])
+    assert 0.0 < learner._seconds_beside <= result.cpu_seconds

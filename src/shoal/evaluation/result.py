@@ -63,7 +63,7 @@ class Evaluation:
     n_updates: int = 0
     n_queries: int | None = None  # labels asked for, by learners that choose; the scores are over all rows
     wall_seconds: float = 0.0  # spent in this learner, compiling or loading compiled code included
-    cpu_seconds: float = 0.0  # of the thread that it ran in
+    cpu_seconds: float = 0.0  # of the thread that it ran in and of those it started
     learner: Any = None
     notes: list[str] = field(default_factory=list)
 

@@ -43,21 +43,24 @@ class Runner:
 
     def run(self, piece: Piece) -> FloatArray:
         """Answers (n,) to a piece, each given before its row is learnt."""
-        wall, cpu = time.perf_counter(), time.thread_time()
+        wall, cpu = time.perf_counter(), self._cpu()
         answers = self._round_by_round(piece) if self.delay else self._test_then_train(piece)
         self._clock(wall, cpu)
         return answers
 
     def finish(self) -> None:
         """Learn what is still waiting: late labels arrive too."""
-        wall, cpu = time.perf_counter(), time.thread_time()
+        wall, cpu = time.perf_counter(), self._cpu()
         while self._waiting:
             self._learn(self._waiting.popleft()[1])
         self._clock(wall, cpu)
 
     def _clock(self, wall: float, cpu: float) -> None:
         self.wall_seconds += time.perf_counter() - wall
-        self.cpu_seconds += time.thread_time() - cpu
+        self.cpu_seconds += self._cpu() - cpu
+
+    def _cpu(self) -> float:
+        return time.thread_time() + float(getattr(self.learner, "_seconds_beside", 0.0))
 
     def _is_fitted(self) -> bool:
         return hasattr(self.learner, "n_features_in_")

@@ -7,13 +7,14 @@ loop is one compiled function that does the first part, the second, or both row 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.ops import leaf, padded
+from shoal.ops import LANES, leaf, padded
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 ENTRIES = 2**16  # of a block of rows
@@ -58,7 +59,7 @@ def _ends(rounds: Rounds) -> IntArray:
     """(rows,) where each row of the rounds would end if all were in one block."""
     first, last = rounds.starts[0], rounds.starts[-1]
     n = np.full(last - first, rounds.width) if rounds.width > 0 else np.diff(rounds.indptr[first : last + 1])
-    return np.cumsum((n + 16) // 16 * 16)  # with the constant, `padded`
+    return np.cumsum((n + LANES) // LANES * LANES)  # with the constant, `padded`
 
 
 def blocks(rounds: Rounds) -> tuple[IntArray, Block, Block] | None:
@@ -69,15 +70,25 @@ def blocks(rounds: Rounds) -> tuple[IntArray, Block, Block] | None:
     if ends[-1] < 2 * ENTRIES or len(rounds.starts) - 1 < len(ends):  # rounds of several rows
         return None
     edges = np.unique(np.append(np.searchsorted(ends, np.arange(0, ends[-1], ENTRIES)), [0, len(ends)]))
+    if len(edges) == 2:  # one long row
+        return None
     size = int(np.diff(np.append(0, ends)[edges]).max()), int(np.diff(edges).max())
     return edges, new_block(*size), new_block(*size)
 
 
-def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Block, those: Block) -> int:
-    """Learn rounds in blocks by `run`; returns how many were learnt if one did not have room, like the loop itself."""
+def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Block, those: Block) -> tuple[int, float]:
+    """Learn rounds in blocks by `run`; how many were learnt if one did not have room, and the seconds of both threads.
+
+    Both are other threads than the caller's: an interrupt, which comes to that one, waits until all is learnt.
+    """
+    with ThreadPoolExecutor(1) as learner:
+        return learner.submit(_alternate, run, edges, these, those).result()
+
+
+def _alternate(run: Callable[[Part], int], edges: IntArray, these: Block, those: Block) -> tuple[int, float]:
     starts, ends = edges[:-1].tolist(), edges[1:].tolist()
     with ThreadPoolExecutor(1) as other:
-        ready = run(Part(starts[0], ends[0], True, False, these))
+        ready = other.submit(run, Part(starts[0], ends[0], True, False, these)).result()
         for k, first in enumerate(starts):
             ahead: Any = None
             if ready == ends[k] and k + 1 < len(starts):
@@ -86,4 +97,4 @@ def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Block, t
             if ahead is None:
                 break
             ready, these, those = ahead.result(), those, these
-    return ready
+        return ready, time.thread_time() + other.submit(time.thread_time).result()

@@ -280,7 +280,10 @@ class _Hedged(Learner):
         in_blocks = blocks(rounds)
         if in_blocks is None:
             return call(learn, rounds, settings, self._state, decisions, self.dtype, WHOLE)
-        return learn_in_blocks(partial(call, learn, rounds, settings, self._state, decisions, self.dtype), *in_blocks)
+        run = partial(call, learn, rounds, settings, self._state, decisions, self.dtype)
+        done, seconds = learn_in_blocks(run, *in_blocks)
+        self._seconds_beside += seconds
+        return done
 
     def _more_room(self) -> None:
         self._state = self._state._replace(own=roomier(self._state.own))
