@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import signal
 import time
 from unittest.mock import patch
 
@@ -242,8 +243,12 @@ def test_an_interrupt_waits_until_all_is_learnt():
         return part.last
 
     block = _ahead.new_block(0, 0)
-    with pytest.raises(KeyboardInterrupt):
-        _ahead.learn_in_blocks(run, np.array([0, 3, 6, 8]), block, block)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _ahead.learn_in_blocks(run, np.array([0, 3, 6, 8]), block, block)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert sorted(done) == [(a, b, learns) for a, b in ((0, 3), (3, 6), (6, 8)) for learns in (False, True)]
 
 
