@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.ops import LANES, leaf, padded
+from shoal.ops import LANES
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 ENTRIES = 2**16  # of a block of rows
@@ -47,12 +47,6 @@ def new_block(n_entries: int, n_rows: int) -> Block:
 
 
 WHOLE = Part(0, -1, True, True, new_block(0, 0))  # row by row
-
-
-@leaf
-def next_entry(part: Part, at: int, n: int) -> int:
-    """Where the row after one of n entries goes; the same room serves all if none has to wait."""
-    return 0 if part.prepares and part.learns else at + padded(n)
 
 
 def _ends(rounds: Rounds) -> IntArray:

@@ -22,7 +22,9 @@ SQUARES, ENTRIES, NORMS, L1, ROWS = range(5)  # positions in `sums`
 class Scale(NamedTuple):
     """Running sums over the rows so far."""
 
-    features: FloatArray  # (features, 2) sum of squares of the feature's non-zero values, and how many: one cache line
+    features: (
+        FloatArray  # (features, 2) sum of squares of the feature's non-zero values, and how many, in one cache line
+    )
     sums: FloatArray  # (5,) squares, entries, norms and 1-norms of scaled rows, rows
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.online._ahead import WHOLE, Block, Part, blocks, learn_in_blocks, next_entry
+from shoal.online._ahead import WHOLE, Block, Part, blocks, learn_in_blocks
 from shoal.online._experts import (
     EXPERTS,
     NUMBERS,
@@ -45,7 +45,7 @@ from shoal.online._mixing import (
 )  # fmt: skip
 from shoal.online._scaling import L1, ROWS, Scale, learn_scale, new_scale, scaled_row
 from shoal.online.multitask_perceptron import MultitaskPerceptron, MultitaskRegressor
-from shoal.ops import call, in_lines, jit, leaf, open_round
+from shoal.ops import call, in_lines, jit, leaf, open_round, padded
 from shoal.pairs import (
     Pairs,
     add_all,
@@ -216,7 +216,7 @@ def learn_rounds(
     work: Work,
 ) -> int:  # fmt: skip
     """Do a part of the rounds, or of learning them, until `own` might get too full; return how far it got."""
-    at = 0
+    at, waits = 0, len(part.block.n) > 0
     for r in range(part.first, end):
         first, last = rounds.starts[r], rounds.starts[r + 1]
         if part.prepares and not has_room(rounds, first, last, state.own):
@@ -227,7 +227,7 @@ def learn_rounds(
             for row in range(first, last):
                 decisions[row] = answer(rounds, row, settings, state, work)
         for row in range(first, last):
-            i, waiting = r - part.first if len(part.block.n) > 0 else 0, waiting_row(block, at, work)
+            i, waiting = r - part.first if waits else 0, waiting_row(block, at, work)
             if part.prepares:
                 block.n[i] = prepare_row(rounds, row, settings, state, waiting)
                 block.mean_l1[i] = state.scale.sums[L1] / state.scale.sums[ROWS]
@@ -236,7 +236,7 @@ def learn_rounds(
                 decision = learn_row(rounds, row, n, block.mean_l1[i], settings, state, waiting)
                 if len(decisions) > 0 and last - first == 1:
                     decisions[row] = decision
-            at = next_entry(part, at, n)
+            at += padded(n) if waits else 0  # else the same room serves all rows
     return end
 
 
@@ -277,10 +277,10 @@ class _Hedged(Learner):
     def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:
         if loop != LEARN:
             return super()._run(loop, rounds, settings, decisions)
+        run = partial(call, self._code[LEARN], rounds, settings, self._state, decisions, self.dtype)
         in_blocks = blocks(rounds)
         if in_blocks is None:
-            return call(learn, rounds, settings, self._state, decisions, self.dtype, WHOLE)
-        run = partial(call, learn, rounds, settings, self._state, decisions, self.dtype)
+            return run(WHOLE)
         done, seconds = learn_in_blocks(run, *in_blocks)
         self._seconds_beside += seconds
         return done
