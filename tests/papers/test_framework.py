@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from joblib.parallel import ThreadingBackend
+from scipy.sparse import csr_matrix, issparse
 from sklearn.linear_model import Ridge
 
 from shoal import PassiveAggressive
 from shoal.datasets import Dataset, make_related_tasks
-from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, reproduce, state, write_page
+from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, reproduce, state, store, write_page
 from shoal.papers.jobs import Job
 from shoal.papers.learners import Spec, build, modules
 from shoal.papers.outcome import Outcome
@@ -137,6 +138,29 @@ def test_a_change_of_the_code_is_a_change(ran: list[Job], monkeypatch: pytest.Mo
     monkeypatch.setattr("shoal.papers.jobs.version_of", lambda modules: "changed")
     reproduce(EXPERIMENT, quick=True)
     assert len(ran) == 2 * before
+
+
+def sparse_and_named() -> Dataset:
+    data = related(3)
+    return replace(data, X=csr_matrix(np.where(data.X > 0, data.X, 0)), task=np.array(["a", "Öre", "ccc"])[data.task])
+
+
+@pytest.mark.parametrize("loader", [related, sparse_and_named])
+def test_prepared_data_come_back_as_they_were(loader: Any) -> None:
+    data = Data("data", loader, {"n_tasks": 3} if loader is related else {})
+    new, kept = store.prepare(data, quick=False), store.prepare(data, quick=False)
+    assert new == kept
+    loaded, asked = store.load(kept), data.load(**data.options)
+    assert type(loaded.X) is type(asked.X)
+    np.testing.assert_array_equal(_dense(loaded.X), _dense(asked.X))
+    for one, other in ((loaded.y, asked.y), (loaded.task, asked.task)):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+    assert (loaded.name, loaded.kind) == ("data", asked.kind)
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if issparse(X) else X
 
 
 def test_processes_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors import safe_open
+from safetensors.numpy import save_file
 from scipy.sparse import csr_matrix, issparse
 
 from shoal.datasets._files import cache_folder
@@ -77,8 +80,8 @@ def known(data: Data, quick: bool) -> Prepared | None:
     path = _data_path(data, quick)
     if not path.is_file():
         return None
-    with np.load(path) as arrays:
-        return Prepared(str(path), str(arrays["fingerprint"]))
+    with safe_open(path, "numpy") as file:
+        return Prepared(str(path), file.metadata()["fingerprint"])
 
 
 def prepare(data: Data, quick: bool) -> Prepared:
@@ -100,8 +103,9 @@ def prepare(data: Data, quick: bool) -> Prepared:
     for name, array in arrays.items():
         content.update(f"{name} {array.dtype.str} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
     path, fingerprint = _data_path(data, quick), content.hexdigest()
-    meta = {"fingerprint": np.array(fingerprint), "kind": np.array(loaded.kind), "name": np.array(data.name)}
-    _whole(path, lambda file: _savez(file, {**arrays, **meta}))
+    meta = {"fingerprint": fingerprint, "kind": loaded.kind, "name": data.name, "ids": loaded.task.dtype.str}
+    arrays["task"] = _storable(loaded.task)
+    _whole(path, lambda file: save_file(arrays, file, meta))
     return Prepared(str(path), fingerprint)
 
 
@@ -109,22 +113,23 @@ def _load_options(data: Data, quick: bool) -> dict[str, Any]:
     return {**data.options, **(data.quick if quick else {})}
 
 
-def _savez(path: Path, arrays: dict[str, Any]) -> None:
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
+def _storable(ids: NDArray[Any]) -> NDArray[Any]:
+    """Text as its code points: safetensors holds numbers only."""
+    return ids.view(np.uint32) if ids.dtype.kind == "U" else ids
 
 
 @lru_cache(maxsize=3)  # jobs of one data set come one after another
 def load(prepared: Prepared) -> Dataset:
-    """The data set, from disk."""
-    with np.load(prepared.path) as a:
-        if "indptr" in a:
-            X: Any = csr_matrix((a["data"], a["indices"], a["indptr"]), shape=tuple(a["shape"]))
-        else:
-            X = a["X"]
-        names = tuple(map(str, range(X.shape[1])))
-        kind: Any = str(a["kind"])
-        return Dataset(str(a["name"]), X, a["y"], a["task"], names, "", kind)
+    """The data set, from disk.
+
+    Not by `numpy.load`, which parses an array's header as Python: in several threads at once Python 3.11 may then
+    stop with "AST constructor recursion depth mismatch" (github.com/python/cpython/issues/106905).
+    """
+    with safe_open(prepared.path, "numpy") as file:
+        a, meta = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118 (no mapping)
+    X = csr_matrix((a["data"], a["indices"], a["indptr"]), shape=tuple(a["shape"])) if "indptr" in a else a["X"]
+    names = tuple(map(str, range(X.shape[1])))
+    return Dataset(meta["name"], X, a["y"], a["task"].view(meta["ids"]), names, "", meta["kind"])
 
 
 def _arrays(data: Dataset) -> dict[str, Any]:
@@ -141,7 +146,7 @@ def _data_path(data: Data, quick: bool) -> Path:
     """Named by all that the content depends on: loader, options, and the files as they lie there."""
     rows = data.quick_rows if quick else None
     recipe = [version_of_function(data.load), _load_options(data, quick), rows, _files(data.folder)]
-    return folder() / "data" / f"{data.load.__name__}-{digest(recipe)[:32]}.npz"
+    return folder() / "data" / f"{data.load.__name__}-{digest(recipe)[:32]}.safetensors"
 
 
 def _files(name: str) -> list[Any]:
