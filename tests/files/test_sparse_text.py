@@ -50,6 +50,21 @@ def test_both_formats_hold_the_same(chunk_rows, tmp_path, whole, monkeypatch):
     np.testing.assert_array_equal(two.X.toarray(), dense[:, [0, 3, 1, 4]])
 
 
+@pytest.mark.parametrize("format", ["libsvm", "vw"])
+def test_a_chunk_ends_where_another_row_might_have_too_many_features(format, tmp_path, whole, monkeypatch):
+    rows = [(1, f"u{i}", {j + 1: 1.0 for j in range(i % 7, 2 * (i % 7))}) for i in range(3_000)]
+    rows[2_900] = (-1, "long", {j + 1: 2.0 for j in range(5_000)})  # after it, there is room for more
+    path = tmp_path / f"a.{format}"
+    path.write_text((libsvm if format == "libsvm" else vw)(rows))
+    options = {"task": "qid" if format == "libsvm" else "user"}
+    expected = whole(open_stream(path, chunk_rows=7, **options))
+    monkeypatch.setattr("shoal.files.sparse.FEATURES_A_CHUNK", 2_048)
+    chunks = list(open_stream(path, **options))
+    assert all(1_900 < chunk.X.nnz <= 2_048 for chunk in chunks[:3])
+    assert len(chunks) == 6  # the fifth ends before the long row
+    whole(open_stream(path, **options)).same(expected)
+
+
 def test_gzip_and_standard_input(tmp_path, whole, monkeypatch):
     expected = libsvm(ROWS).encode()
     (tmp_path / "a.libsvm").write_bytes(expected)

@@ -34,7 +34,7 @@ class LibsvmReader(SparseReader):
         labels: Labels,
         *,
         task: str | None,
-        chunk_rows: int,
+        chunk_rows: int | None,
         width: int = 0,
     ) -> None:
         if task is not None and task != "qid" and not (task.isdecimal() and int(task) > 0):

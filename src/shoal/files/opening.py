@@ -12,7 +12,7 @@ from shoal.files.source import STDIN, ByteSource
 from shoal.files.stream import FileStream
 from shoal.files.targets import Labels, State, Target
 
-ROWS = 10_000  # of a chunk whose size in memory is not known beforehand
+ROWS = 10_000  # of a chunk from standard input, which may come slowly
 
 
 def open_stream(
@@ -53,8 +53,8 @@ def open_stream(
     format : str, optional
         One of `FORMATS`; by default the ending of the file name says it.
     chunk_rows : int, optional
-        Rows of a chunk; by default 10,000, and of a table in a file as many as have 600,000 fields, from 1,000 rows to
-        30,000.
+        Rows of a chunk; by default 10,000 of standard input, and of a file at most 30,000: as many as have 600,000
+        fields (and 1,000 at least), or, in LIBSVM and VW text, about 500,000 features.
     skip_bad : bool
         Count bad rows (`skipped`, `bad_rows`) instead of raising `BadRow` at the first.
     text, numeric, ignore : collections of str
@@ -109,7 +109,7 @@ def open_stream(
     if format in SPARSE:
         if label or text or numeric or ignore:
             raise ValueError(f"{bad.name} is {format} text without columns: leave out label, text, numeric and ignore")
-        return _open_sparse(path, format, bad, target, features, task=task, chunk_rows=chunk_rows or ROWS)
+        return _open_sparse(path, format, bad, target, features, task=task, chunk_rows=chunk_rows)
     if label is None:
         raise ValueError(f"{bad.name} is a table: label is missing, expected the column of the labels")
     return _open_table(
@@ -127,7 +127,7 @@ def _open_sparse(
     features: State | None,
     *,
     task: str | None,
-    chunk_rows: int,
+    chunk_rows: int | None,
 ) -> FileStream:
     from shoal.files.libsvm import LibsvmReader
     from shoal.files.vw import VWReader
@@ -138,7 +138,8 @@ def _open_sparse(
     source = ByteSource(path)
     try:
         make = LibsvmReader if format == "libsvm" else VWReader
-        reader = make(source, bad, labels, task=task, chunk_rows=chunk_rows, **(features or {}))
+        rows = chunk_rows or (ROWS if source.is_standard_input else None)
+        reader = make(source, bad, labels, task=task, chunk_rows=rows, **(features or {}))
     except BaseException:
         source.close()
         raise

@@ -37,6 +37,8 @@ from shoal.files.source import ByteSource
 from shoal.files.targets import Labels, State
 from shoal.rounds import Chunk
 
+ROWS_A_CHUNK, FEATURES_A_CHUNK = 30_000, 2**19  # whichever is reached first, unless a number of rows is given
+
 
 class MalformedLine(ValueError):
     """What was found in a line and what was expected; the line's number is added by who reads the file."""
@@ -90,14 +92,15 @@ def is_plain(text: bytes) -> bool:
 class SparseReader(ABC):
     """Chunks from sparse text. What is said about a line, and all about unusual lines, is the parser's."""
 
-    def __init__(self, source: ByteSource, bad: BadRows, labels: Labels, *, chunk_rows: int) -> None:
-        self._source, self._chunk_rows = source, chunk_rows
+    def __init__(self, source: ByteSource, bad: BadRows, labels: Labels, *, chunk_rows: int | None) -> None:
+        self._source, self._chunk_rows = source, chunk_rows or ROWS_A_CHUNK
+        self._chunk_features = FEATURES_A_CHUNK if chunk_rows is None else math.inf
         # What users see belongs to the chunks that they have been given; the reader, with its own, is ahead of it.
         self._seen_labels, self._seen_bad, self._seen_width = labels, bad, 0
         self._labels, self._bad = Labels.from_dict(labels.to_dict()), BadRows(bad.name, bad.unit, skip=bad.skip)
         self._tasks = Names()
         self._task_ids = np.zeros(0, np.object_)
-        self._sheet: Sheet = empty_sheet(min(chunk_rows, 1_024), 2 if labels.kind == "binary" else 0)
+        self._sheet: Sheet = empty_sheet(min(self._chunk_rows, 1_024), 2 if labels.kind == "binary" else 0)
         self._learn_classes()
 
     @abstractmethod
@@ -170,7 +173,9 @@ class SparseReader(ABC):
             marks[POSITION] = 0
             while marks[POSITION] < len(text) - len(PADDING):
                 stop = self._scan(data, plain)
-                if stop == ROOM:
+                if stop == ROOM and self._holds_enough():
+                    yield self._take()
+                elif stop == ROOM:
                     self._make_room(int(marks[NEED]), int(marks[NEED_LETTERS]))
                 elif stop == ODD:
                     self._judge(text[marks[POSITION] : marks[LINE_END]], int(marks[LINE]) + 1)
@@ -182,6 +187,11 @@ class SparseReader(ABC):
                     self._sheet = with_rows(self._sheet, self._chunk_rows)
         if marks[ROWS]:
             yield self._take()
+
+    def _holds_enough(self) -> bool:
+        """Is the chunk full that would not hold another row?"""
+        rows = int(self._sheet.marks[ROWS])
+        return rows > 0 and int(self._sheet.ends[rows] + self._sheet.marks[NEED]) > self._chunk_features
 
     def _judge(self, line: bytes, number: int) -> None:
         """What to do with a line that the scan left: add its row, report it, or nothing if it is blank."""

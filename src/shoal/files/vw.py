@@ -37,7 +37,7 @@ class VWReader(SparseReader):
         labels: Labels,
         *,
         task: str | None,
-        chunk_rows: int,
+        chunk_rows: int | None,
         names: list[str] | None = None,
     ) -> None:
         super().__init__(source, bad, labels, chunk_rows=chunk_rows)
