@@ -6,13 +6,15 @@ g = sum y_s phi_s:
     q = phi^T J^-1 phi,   f = (J^-1 g).phi / (1 + q);   on a mistake  J <- J + phi phi^T,  g <- g + y phi
 
 J is kept as its triangular factor U, U^T U = J, and g as U^-T g: a mistake is one row of rotations. Tasks that are
-pooled are one model with A = K.
+pooled are one model with A = K. Where rows are so large that a A is lost beside them, what rounding leaves is held to
+what is true of the exact J: with l the least eigenvalue of a A, ||U^-T phi|| <= ||phi||/l^½ and
+||J^-1 g|| <= ||U^-T g||/l^½.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from shoal.ops import TASKS, add, dot, jit, jit_apart, leaf, leaf_apart, open_ro
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 LARGEST = 10_000  # rows of U, 800 MB
+ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
 
 
 class Settings(NamedTuple):
@@ -40,6 +43,7 @@ class State(NamedTuple):
     whitened: FloatArray  # (models, features) U^-T g
     weights: FloatArray  # (models, features) J^-1 g
     prior: FloatArray  # (models, models) a A
+    least: FloatArray  # (1,) its least eigenvalue
     updates: IntArray  # (tasks,)
     clock: IntArray  # (2,) tasks, rounds
 
@@ -96,7 +100,8 @@ def scaled(total: float, rounds: Rounds, row: int, settings: Settings, state: St
     """f = (J^-1 g).phi / (1 + q)."""
     n = n_models(settings, state) * state.weights.shape[1]
     first, beside = spread(rounds, row, settings, state, phi[:n])
-    solve_transposed(square(state), first, n, math.inf, phi)
+    limit = ROUNDING * math.sqrt(squared_length(phi, first, n) / state.least[0])
+    solve_transposed(square(state), first, n, limit, phi)
     return total / (1.0 + beside + squared_length(phi, first, n))
 
 
@@ -105,6 +110,14 @@ def square(state: State) -> FloatArray:
     """U as a matrix."""
     n = state.weights.size
     return state.factor.reshape((n, n))
+
+
+@jit
+def solve_weights(state: State, n: int) -> None:
+    """J^-1 g = U^-1 (U^-T g)."""
+    whitened = state.whitened.reshape(-1)
+    limit = ROUNDING * math.sqrt(squared_length(whitened, 0, n) / state.least[0])
+    solve(square(state), n, whitened, limit, state.weights.reshape(-1))
 
 
 @jit
@@ -127,7 +140,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             if losses.is_mistake(look(rounds, row, settings, state), rounds.y[row]):
                 start, _ = spread(rounds, row, settings, state, phi[:n])
                 rotate_in(square(state), state.whitened.reshape(-1), start, n, phi, rounds.y[row])
-                solve(square(state), n, state.whitened.reshape(-1), math.inf, state.weights.reshape(-1))
+                solve_weights(state, n)
                 state.updates[rounds.task[row]] += 1
 
 
@@ -143,7 +156,7 @@ def tighten(state: State, n_models: int, roots: FloatArray) -> None:
             for k in range(n_models):
                 row[k * d + j] = roots[root, k]
             rotate_in(square(state), state.whitened.reshape(-1), 0, n, row, 0.0)
-    solve(square(state), n, state.whitened.reshape(-1), math.inf, state.weights.reshape(-1))
+    solve_weights(state, n)
 
 
 def allocate(pooled: bool, n_tasks: int, n_features: int, before: State | None) -> State:
@@ -157,7 +170,7 @@ def allocate(pooled: bool, n_tasks: int, n_features: int, before: State | None) 
     shape = (models, n_features)
     state = State(
         np.zeros(shape + shape), np.zeros(shape), np.zeros(shape), np.zeros((models, models)),
-        np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
+        np.zeros(1), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
     )  # fmt: skip
     if before is not None:
         live = min(models, len(before.prior) if pooled else int(before.clock[TASKS]))
@@ -180,6 +193,7 @@ def enter(settings: Settings, state: State, relation: Any, n_tasks: int) -> None
     added = values > 1e-12 * np.abs(values).max(initial=0.0)
     roots = np.sqrt(values[added])[:, None] * vectors[:, added].T
     state.prior[:new, :new] += roots.T @ roots
+    state.least[0] = np.linalg.eigvalsh(state.prior[:new, :new])[0]
     tighten(state, new, np.ascontiguousarray(roots))
 
 
