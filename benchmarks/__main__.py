@@ -9,6 +9,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,7 @@ def single_rows() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=20)
     named = {f"feature {j}": float(value) for j, value in enumerate(x)}
+    turns = cycle((named, dict(reversed(named.items()))))  # names that are those of the last row are not looked up
     ours, ours_named, peer = MultitaskPerceptron(), MultitaskPerceptron(), PAClassifier()
     sklearn = SGDClassifier(loss="perceptron").partial_fit(x[None], [1], classes=[-1, 1])
     for y, task in ((1, "a"), (-1, "b")):
@@ -166,6 +168,7 @@ def single_rows() -> None:
     calls = {
         "learn_one, array of 20": (lambda: ours.learn_one(x, 1, "a"), 6),
         "learn_one, dict of 20": (lambda: ours_named.learn_one(named, 1, "a"), 15),
+        "learn_one, dict of 20, other names than last": (lambda: ours_named.learn_one(next(turns), 1, "a"), 15),
         "decision_one, array of 20": (lambda: ours.decision_one(x, "a"), None),
         "partial_fit, one row of 20": (lambda: ours.partial_fit(X, Y, T), 30),
         "river PAClassifier.learn_one, dict of 20": (lambda: peer.learn_one(named, True), None),

@@ -91,3 +91,19 @@ def test_dicts_grow_the_columns_and_keep_their_order() -> None:
     np.testing.assert_array_equal(as_dense(later), [[0, 0, 0, 1]])
     unknown = columns.row({"z": 9.0, "b": 5.0})
     assert (unknown.indices.tolist(), unknown.values.tolist()) == ([1], [5.0])
+
+
+@given(rows=st.lists(st.lists(st.sampled_from("abcdef?"), unique=True), min_size=1, max_size=8))
+def test_places_of_a_row_do_not_depend_on_the_rows_before(rows: list[list[str]]) -> None:
+    names = {name: j for j, name in enumerate("fedcba")}
+    columns = Columns(6, names, is_open=True)
+    for row in rows:
+        x = dict.fromkeys(row, 1.0)
+        if "?" in row:
+            with pytest.raises(KeyError):
+                columns.places(x)
+            continue
+        indptr, indices = columns.places(x)
+        assert indptr.tolist() == [0, len(row)]
+        assert indices.tolist() == [names[name] for name in row]
+        assert indices.dtype == np.int32

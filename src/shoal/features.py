@@ -189,6 +189,19 @@ class Columns:
         self.count = count
         self.names = names
         self.is_open = is_open
+        self._latest: tuple[list[str], IntArray, IndexArray] = ([], np.array([0, 0]), np.zeros(0, np.int32))
+
+    def places(self, x: Mapping[str, float]) -> tuple[IntArray, IndexArray]:
+        """indptr and columns of a dict row whose names all have columns, else KeyError; mostly those of the last row.
+
+        Comparing names takes a quarter of the time of looking them up.
+        """
+        names = [*x]
+        if names != self._latest[0]:
+            known = self.names or {}
+            columns = np.fromiter([known[name] for name in names], np.int32, len(names))
+            self._latest = names, np.array([0, len(names)]), columns
+        return self._latest[1], self._latest[2]
 
     def admit(self, table: Table, estimator: str) -> Columns:
         """The columns after `table`; raises if the table does not fit."""

@@ -204,15 +204,14 @@ class Learner(BaseEstimator):  # type: ignore[misc]
                 return None
             indptr, indices, values = NO_INDPTR, NO_INDICES, x
         else:
-            width, names = 0, self._columns.names
-            if names is None:
+            width = 0
+            if self._columns.names is None:
                 return None
             try:
-                indices = np.fromiter([names[name] for name in x], np.int32, len(x))
+                indptr, indices = self._columns.places(x)
                 values = np.fromiter(x.values(), np.float64, len(x))
             except (KeyError, TypeError, ValueError, AttributeError):
                 return None
-            indptr = np.array([0, len(x)])
         if first_not_finite(values) >= 0:
             return None
         task_column, y_sign, _ = self._one
