@@ -9,7 +9,6 @@ experts' answers before any of them learns: two meetings a row.
 
 from __future__ import annotations
 
-import os
 from threading import Thread
 from typing import Any
 from unittest.mock import patch
@@ -22,7 +21,9 @@ from numba.extending import intrinsic
 from benchmarks.data import text_like
 from benchmarks.timing import machine, seconds
 from shoal import HedgedSharing
+from shoal.cores import n_cores
 from shoal.datasets import load_flights
+from shoal.online import _ahead
 from shoal.rounds import IntArray
 
 TURNS = 1_000_000
@@ -92,8 +93,8 @@ def round_trip(n_busy: int, n: int = TURNS) -> float:
 def first_pass(X: Any, y: Any, task: Any) -> list[float]:
     """Nanoseconds a row in one thread, and in two; medians."""
     times = []
-    for n_cores in (1, 2):
-        with patch.object(os, "cpu_count", return_value=n_cores):
+    for cores in (1, 2):
+        with patch.object(_ahead, "n_cores", return_value=cores):
             times.append(seconds(lambda learner: learner.partial_fit(X, y, task), HedgedSharing) / len(y) * 1e9)
     return times
 
@@ -108,10 +109,10 @@ def main() -> None:
     for name, stream in streams.items():
         one, two = first_pass(*stream)
         print(f"{name:28}{one:>12,.0f}{two:>13,.0f}")
-    n_cores = len(os.sched_getaffinity(0))
+    busy = n_cores()
     round_trip(1, 1)  # compiles both loops
     print(f"\nfrom thread to thread and back, nothing else running:  {round_trip(0):>9,.0f} ns")
-    print(f"from thread to thread and back, {n_cores} busy threads beside: {round_trip(n_cores):>9,.0f} ns")
+    print(f"from thread to thread and back, {busy} busy threads beside: {round_trip(busy):>9,.0f} ns")
 
 
 if __name__ == "__main__":

@@ -340,7 +340,7 @@ def test_learners_side_by_side_change_nothing(data, monkeypatch):
     found = []
     for rows in (1, 10**9):
         monkeypatch.setattr(progressive, "THREADS_PAY", rows)
-        monkeypatch.setattr(progressive.os, "cpu_count", lambda: 3)
+        monkeypatch.setattr(progressive, "n_cores", lambda: 3)
         learners = {
             "hedged": HedgedSharing(),
             "asks": LabelQuery(MultitaskPerceptron(loss="hinge"), rule="fixed", budget=0.3, random_state=1),
@@ -353,7 +353,7 @@ def test_learners_side_by_side_change_nothing(data, monkeypatch):
 
 def test_all_learners_finish_their_rows_before_one_s_error_is_raised(data, monkeypatch):
     monkeypatch.setattr(progressive, "THREADS_PAY", 1)
-    monkeypatch.setattr(progressive.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(progressive, "n_cores", lambda: 2)
     narrow, other = MultitaskPerceptron().fit(np.ones((2, 1)), [-1, 1]), MultitaskPerceptron()
     narrow.widen = None  # breaks when columns are to be added
     X, y, task = data

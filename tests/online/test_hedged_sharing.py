@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import os
 import signal
 import time
 from unittest.mock import patch
@@ -194,7 +193,7 @@ def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, wi
     y, task = rng.normal(size=900), rng.integers(30, size=900)
     y = np.sign(y) if kind is HedgedSharing else y
     in_threads = []
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(_ahead, "n_cores", lambda: 2)
     for entries in (2**30, 64, 300, 1000):
         monkeypatch.setattr(_ahead, "ENTRIES", entries)
         learner = kind()
@@ -222,12 +221,12 @@ def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch):
         task = np.zeros(len(X), int)
         return _ahead.blocks(Rounds(X.shape[1], NO_INDPTR, NO_INDICES, X.ravel(), task, y[: len(X)], starts))
 
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(_ahead, "n_cores", lambda: 2)
     assert blocks_of(wide, 40) is not None
     assert blocks_of(wide, 20) is None
     assert blocks_of(wide[:4], 4) is None
     assert blocks_of(rng.normal(size=(1, 2000)), 1) is None
-    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(_ahead, "n_cores", lambda: 1)
     assert blocks_of(wide, 40) is None
 
 
@@ -253,7 +252,7 @@ def test_an_interrupt_waits_until_all_is_learnt():
 
 
 def test_the_time_of_both_threads_counts(monkeypatch):
-    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(_ahead, "n_cores", lambda: 2)
     monkeypatch.setattr(_ahead, "ENTRIES", 512)
     rng = np.random.default_rng(3)
     X, y, task = rng.normal(size=(3000, 60)), np.sign(rng.normal(size=3000)), rng.integers(5, size=3000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import pickle
 import subprocess
 import sys
@@ -111,7 +110,9 @@ class Helper:
         """Begin, unless it has begun or there is one core only."""
         from sklearn.base import clone
 
-        if self._process is None and (os.cpu_count() or 1) > 1:
+        from shoal.cores import n_cores
+
+        if self._process is None and n_cores() > 1:
             code = "from shoal.cli.starting import compile_loops; compile_loops()"
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,

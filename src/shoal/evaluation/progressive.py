@@ -5,12 +5,12 @@ One loop serves any number of learners, so that all see the same rows in the sam
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Any, overload
 
+from shoal.cores import n_cores
 from shoal.evaluation.metrics import choose
 from shoal.evaluation.protocol import Metric
 from shoal.evaluation.result import Checkpoint, Evaluation
@@ -146,7 +146,7 @@ class Race:
         self.rows = self.last_checkpoint = 0
         self._labels: Labels | None = None
         self._classes = classes
-        n_threads = min(len(learners), os.cpu_count() or 1)
+        n_threads = min(len(learners), n_cores())
         self._threads = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def run(self, piece: Piece) -> None:

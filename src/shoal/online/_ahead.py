@@ -6,7 +6,6 @@ loop is one compiled function that does the first part, the second, or both row 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.cores import n_cores
 from shoal.ops import LANES
 from shoal.rounds import FloatArray, IntArray, Rounds
 
@@ -58,7 +58,7 @@ def _ends(rounds: Rounds) -> IntArray:
 
 def blocks(rounds: Rounds) -> tuple[IntArray, Block, Block] | None:
     """The blocks' first rounds and the end of the last, and two blocks; None if another thread would not pay."""
-    if len(rounds.values) < 2 * ENTRIES or (os.cpu_count() or 1) < 2:
+    if len(rounds.values) < 2 * ENTRIES or n_cores() < 2:
         return None
     ends = _ends(rounds)
     if ends[-1] < 2 * ENTRIES or len(rounds.starts) - 1 < len(ends):  # rounds of several rows
