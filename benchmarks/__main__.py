@@ -168,7 +168,7 @@ def single_rows() -> None:
     calls = {
         "learn_one, array of 20": (lambda: ours.learn_one(x, 1, "a"), 6),
         "learn_one, dict of 20": (lambda: ours_named.learn_one(named, 1, "a"), 15),
-        "learn_one, dict of 20, other names than last": (lambda: ours_named.learn_one(next(turns), 1, "a"), 15),
+        "learn_one, dict of 20, in another order": (lambda: ours_named.learn_one(next(turns), 1, "a"), 15),
         "decision_one, array of 20": (lambda: ours.decision_one(x, "a"), None),
         "partial_fit, one row of 20": (lambda: ours.partial_fit(X, Y, T), 30),
         "river PAClassifier.learn_one, dict of 20": (lambda: peer.learn_one(named, True), None),

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, issparse
 
 from shoal.datasets._files import cache_folder
@@ -80,8 +80,13 @@ def known(data: Data, quick: bool) -> Prepared | None:
     path = _data_path(data, quick)
     if not path.is_file():
         return None
+    return Prepared(str(path), _said_of(path)["fingerprint"])
+
+
+def _said_of(path: str | Path) -> dict[str, Any]:
+    """What stands beside the arrays in a prepared data set's file."""
     with safe_open(path, "numpy") as file:
-        return Prepared(str(path), file.metadata()["fingerprint"])
+        return dict(file.metadata())
 
 
 def prepare(data: Data, quick: bool) -> Prepared:
@@ -125,9 +130,8 @@ def load(prepared: Prepared) -> Dataset:
     Not by `numpy.load`, which parses an array's header as Python: in several threads at once Python 3.11 may then
     stop with "AST constructor recursion depth mismatch" (github.com/python/cpython/issues/106905).
     """
-    with safe_open(prepared.path, "numpy") as file:
-        a, meta = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118 (no mapping)
-    X = csr_matrix((a["data"], a["indices"], a["indptr"]), shape=tuple(a["shape"])) if "indptr" in a else a["X"]
+    a, meta = load_file(prepared.path), _said_of(prepared.path)
+    X: Any = csr_matrix((a["data"], a["indices"], a["indptr"]), shape=tuple(a["shape"])) if "indptr" in a else a["X"]
     names = tuple(map(str, range(X.shape[1])))
     return Dataset(meta["name"], X, a["y"], a["task"].view(meta["ids"]), names, "", meta["kind"])
 
