@@ -145,9 +145,14 @@ def sparse_and_named() -> Dataset:
     return replace(data, X=csr_matrix(np.where(data.X > 0, data.X, 0)), task=np.array(["a", "Öre", "ccc"])[data.task])
 
 
-@pytest.mark.parametrize("loader", [related, sparse_and_named])
+def not_in_one_piece(n_tasks: int) -> Dataset:
+    data = related(n_tasks)
+    return replace(data, X=np.asfortranarray(data.X)[::2], y=data.y[::2], task=data.task.astype(str)[::2])
+
+
+@pytest.mark.parametrize("loader", [related, sparse_and_named, not_in_one_piece])
 def test_prepared_data_come_back_as_they_were(loader: Any) -> None:
-    data = Data("data", loader, {"n_tasks": 3} if loader is related else {})
+    data = Data("data", loader, {} if loader is sparse_and_named else {"n_tasks": 3})
     new, kept = store.prepare(data, quick=False), store.prepare(data, quick=False)
     assert new == kept
     loaded, asked = store.load(kept), data.load(**data.options)

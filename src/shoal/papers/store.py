@@ -106,10 +106,10 @@ def prepare(data: Data, quick: bool) -> Prepared:
     arrays = _arrays(loaded)
     content = hashlib.sha256(loaded.kind.encode())
     for name, array in arrays.items():
-        content.update(f"{name} {array.dtype.str} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        content.update(f"{name} {array.dtype.str} {array.shape}".encode() + array.tobytes())
     path, fingerprint = _data_path(data, quick), content.hexdigest()
     meta = {"fingerprint": fingerprint, "kind": loaded.kind, "name": data.name, "ids": loaded.task.dtype.str}
-    arrays["task"] = _storable(loaded.task)
+    arrays["task"] = _storable(arrays["task"])
     _whole(path, lambda file: save_file(arrays, file, meta))
     return Prepared(str(path), fingerprint)
 
@@ -143,7 +143,8 @@ def _arrays(data: Dataset) -> dict[str, Any]:
         if issparse(X)
         else {"X": X}
     )
-    return {**features, "y": data.y, "task": data.task}
+    arrays = {**features, "y": data.y, "task": data.task}
+    return {name: np.ascontiguousarray(array) for name, array in arrays.items()}  # it writes memory as it is
 
 
 def _data_path(data: Data, quick: bool) -> Path:
