@@ -19,6 +19,7 @@ from shoal.features import read_table
 
 dot, dot_two, dot_all = map(from_python, (ops.dot, ops.dot_two, ops.dot_all))
 add, add_to_all, squared_norm = map(from_python, (ops.add, ops.add_to_all, ops.squared_norm))
+equal = from_python(ops.equal)
 NO_INTEGERS = np.zeros(0, np.int64)
 
 
@@ -93,6 +94,15 @@ def test_call_gives_what_the_function_gives() -> None:
         run(pa.learn, rounds, settings, state, decisions, "float64")
         results.append((decisions.tobytes(), state.own.dense.tobytes()))
     assert results[0] == results[1]
+
+
+@given(st.lists(st.integers(-3, 3), min_size=ops.GROUP + 5, max_size=ops.GROUP + 5), st.integers(0, 5))
+def test_eight_numbers_are_compared_at_once(numbers: list[int], i: int) -> None:
+    array = np.array(numbers, np.int32)
+    for value in range(-3, 4):
+        bits = equal(array, i, np.int32(value))
+        assert [bits >> j & 1 for j in range(ops.GROUP)] == [number == value for number in numbers[i : i + ops.GROUP]]
+        assert bits >> ops.GROUP == 0
 
 
 def test_python_calls_nothing_that_has_no_wrapper() -> None:

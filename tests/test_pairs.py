@@ -79,20 +79,20 @@ def test_the_arena_stays_in_proportion():
     assert pairs.filled.sum() == 50_000
     assert pairs.used[tables.SLOTS] <= 2 * pairs.size.sum()
     assert pairs.used[tables.RECORDS] == 1 + 50_000
-    assert len(pairs.slots) < 4 * pairs.used[tables.SLOTS]
+    assert len(pairs.slots) < 8 * pairs.used[tables.SLOTS]
 
 
 def test_an_arena_has_its_limit(monkeypatch):
     monkeypatch.setattr(tables, "MOST_ROOM", 512)
     pairs = roomier(put(new_pairs(1, 2), 0, [5], 3.0))
-    assert len(pairs.slots) == 512
+    assert len(pairs.slots) == 1024
     with pytest.raises(OverflowError, match="all 512 slots"):
         roomier(pairs)
     assert_holds(pairs, {(0, 5): 3.0})
 
 
 def found_for(features):
-    return tables.Found(*np.full((3, len(features)), -1))
+    return tables.Found(*np.full((2, len(features)), -1))
 
 
 @given(
@@ -123,5 +123,5 @@ def test_whole_rows_are_found_and_added(steps, hints, many):
         known |= {(task, j): value for j in features.tolist()}
     assert_holds(pairs, known)
     assert_holds(compact(pairs, 4), known)
-    assert len(compact(pairs, 4).hints) == (len(compact(pairs, 4).slots) if hints else 0)
+    assert len(compact(pairs, 4).hints) == (len(compact(pairs, 4).slots) // 2 if hints else 0)
     assert find_all(pairs, -1, np.arange(5), found_for(range(5))) == 5

@@ -147,6 +147,27 @@ def _prefetch(typing: Any, array: Any, i: Any) -> Any:
 prefetch = cast("Callable[[NDArray[Any], int | np.uint64], None]", _prefetch)
 
 
+GROUP = 8  # int32 numbers that one instruction compares
+
+
+@intrinsic
+def _equal(typing: Any, array: Any, i: Any, value: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        kind = ir.VectorType(ir.IntType(32), GROUP)
+        address = builder.bitcast(builder.gep(numbers, [arguments[1]]), kind.as_pointer())
+        one = builder.insert_element(ir.Constant(kind, ir.Undefined), arguments[2], ir.IntType(32)(0))
+        all_alike = builder.shuffle_vector(one, one, ir.Constant(kind, [0] * GROUP))
+        bits = builder.icmp_signed("==", builder.load(address, align=4), all_alike)
+        return builder.zext(builder.bitcast(bits, ir.IntType(GROUP)), ir.IntType(64))
+
+    return types.uint64(array, i, types.int32), emit
+
+
+# Bit j: number i + j of an int32 array is the value; of eight numbers.
+equal = cast("Callable[[NDArray[Any], int | np.uint64, np.int32], np.uint64]", _equal)
+
+
 @leaf
 def row_bounds(rounds: Rounds, row: int) -> tuple[int, int]:
     """Where the row's values lie. Loops run over slices: positions in them cannot wrap around, which saves a test."""

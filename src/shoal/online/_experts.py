@@ -69,7 +69,7 @@ def workspace(rounds: Rounds, first: int, last: int) -> Work:
         longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
     n = padded(longest + 1)
     scaled = ScaledRow(np.zeros(n), np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(2))
-    found = Found(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64))
+    found = Found(np.zeros(n, np.int64), np.zeros(n, np.int64))
     return Work(
         scaled, found, np.zeros((4, n)), np.zeros((6, n)),
         np.zeros(16), np.zeros(16), np.zeros(9), np.zeros(TURN), np.zeros(TURN),
@@ -81,7 +81,7 @@ def workspace(rounds: Rounds, first: int, last: int) -> Work:
 def waiting_row(block: Block, first: int, work: Work) -> Work:
     """The scratch for a row of a block whose entries begin there."""
     row = ScaledRow(block.x[first:], block.feature[first:], *work.row[2:])
-    return Work(row, Found(work.found.slot, block.place[first:], work.found.entry), *work[2:])
+    return Work(row, Found(block.place[first:], work.found.entry), *work[2:])
 
 
 @leaf_in_order

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.ops import leaf, leaf_in_order, lowest_bit
-from shoal.pairs import NOWHERE, PLACE, Pairs, add_pair, find, hint, new_pair, place_of
+from shoal.pairs import FEATURE, NOWHERE, RECORDS, Pairs, add_waiting, fetch, find, hint, place_of
 from shoal.rounds import FloatArray, IndexArray
 
 WORD = 64  # bits
@@ -39,9 +39,18 @@ def _hints(row: Row, first: int, last: int, task: int, pairs: Pairs) -> np.uint6
     return bits
 
 
+@leaf
+def _fetch(row: Row, first: int, bits: np.uint64, task: int, pairs: Pairs) -> None:
+    """Have all pairs looked for at once; one after the other each would wait for memory."""
+    start, size = U(pairs.start[task]), U(pairs.size[task])
+    while bits != U(0):
+        fetch(pairs.slots, start, size, _column(row, U(first) + lowest_bit(bits)))
+        bits &= bits - U(1)
+
+
 @leaf_in_order
 def dot_pairs(row: Row, task: int, pairs: Pairs, w: FloatArray) -> tuple[float, float]:
-    """<v_task, x> and, unless w is empty, <w, x>: one pass over the row for its hints and w, then one over the hits."""
+    """<v_task, x> and, unless w is empty, <w, x>: one pass over the row for its hints and w, then two over the hits."""
     start, size, total, other = U(pairs.start[task]), U(pairs.size[task]), 0.0, 0.0
     for first in range(0, len(row.x), WORD):
         bits = U(0)
@@ -50,29 +59,37 @@ def dot_pairs(row: Row, task: int, pairs: Pairs, w: FloatArray) -> tuple[float, 
             bits |= hint(pairs, start, size, j) << (i - U(first))
             if len(w) > 0:
                 other += row.x[i] * w[j]
+        _fetch(row, first, bits, task, pairs)
         while bits != U(0):
             hit = U(first) + lowest_bit(bits)
             bits &= bits - U(1)
-            place = np.uint32(pairs.slots[find(pairs.slots, start, size, _column(row, hit)), PLACE])
-            total += row.x[hit] * pairs.records[place, 0]  # of a free slot: zero
+            total += row.x[hit] * pairs.records[find(pairs.slots, start, size, _column(row, hit)), 0]  # or NOWHERE's: 0
     return total, other
 
 
 @leaf
 def add_pairs(row: Row, scale: float, task: int, pairs: Pairs) -> None:
     """There is room. A pair without a hint is new, so nothing needs to be compared."""
+    start, size = U(pairs.start[task]), U(pairs.size[task])
     for first in range(0, len(row.x), WORD):
         last = min(first + WORD, len(row.x))
-        bits = _hints(row, first, last, task, pairs)
+        bits, n, place = _hints(row, first, last, task, pairs), 0, pairs.used[RECORDS]
         others = ~bits & (~U(0) >> U(WORD - last + first))
-        while bits != U(0):
-            i = U(first) + lowest_bit(bits)
-            bits &= bits - U(1)
-            pairs.records[add_pair(pairs, task, _column(row, i)), 0] += scale * row.x[i]
         while others != U(0):
             i = U(first) + lowest_bit(others)
             others &= others - U(1)
-            pairs.records[new_pair(pairs, task, _column(row, i)), 0] = scale * row.x[i]
+            pairs.waiting[FEATURE, n], pairs.records[place + n, 0] = _column(row, i), scale * row.x[i]
+            n += 1
+        while bits != U(0):
+            i = U(first) + lowest_bit(bits)
+            bits &= bits - U(1)
+            known = find(pairs.slots, start, size, _column(row, i))
+            if known != NOWHERE:
+                pairs.records[known, 0] += scale * row.x[i]
+            else:
+                pairs.waiting[FEATURE, n], pairs.records[place + n, 0] = _column(row, i), scale * row.x[i]
+                n += 1
+        add_waiting(pairs, task, n)
 
 
 @leaf
