@@ -16,6 +16,7 @@ from benchmarks.guard.processor import compile_for_haswell, remove_stale_code
 
 KNOWN = Path(__file__).with_name("numbers.json")
 EXACT, COST = 1e-6, 0.05
+TIMES = 3  # a count that differs is made so often
 
 
 def read() -> dict[str, Any]:
@@ -38,6 +39,20 @@ def differences(name: str, found: dict[str, float], known: dict[str, float]) -> 
     return said
 
 
+def costs(names: list[str], known: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Instructions of each learner; of those that differ the least of several counts, with everything elsewhere."""
+    from benchmarks.guard.cost import instructions
+
+    found: dict[str, dict[str, float]] = {}
+    for elsewhere in range(TIMES):
+        for name, count in instructions(names, elsewhere).items():
+            found[name] = {"instructions": min(count, found.get(name, {}).get("instructions", count))}
+        names = [name for name in found if differences(name, found[name], known.get(name, {}))]
+        if not names:
+            break
+    return found
+
+
 def main() -> int:
     """Print what differs; 1 if something does and is not to be written."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.guard", description=__doc__.split("\n\n")[0])
@@ -46,18 +61,16 @@ def main() -> int:
     parser.add_argument("--update", metavar="REASON", help="write the numbers, and why they changed")
     options = parser.parse_args()
     compile_for_haswell()
-    from benchmarks.guard.cost import instructions
     from benchmarks.guard.workloads import BATCH, ONLINE, numbers
 
     remove_stale_code()
     names = options.names or [*ONLINE, *BATCH]
     if unknown := set(names) - {*ONLINE, *BATCH}:
         parser.error(f"there is no workload {unknown.pop()!r}")
-    found = {name: numbers(name) for name in names}
+    known, found = read(), {name: numbers(name) for name in names}
     if options.cost:
-        for name, count in instructions(names).items():
-            found[name]["instructions"] = count
-    known = read()
+        for name, cost in costs(names, known["learners"]).items():
+            found[name] |= cost
     said = [sentence for name in names for sentence in differences(name, found[name], known["learners"].get(name, {}))]
     print("\n".join(said) or f"{len(names)} learners, as they were")
     if options.update and said:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from benchmarks.guard.__main__ import differences, read
-from benchmarks.guard.cost import instructions
+from benchmarks.guard import cost
+from benchmarks.guard.__main__ import TIMES, costs, differences, read
 from benchmarks.guard.processor import has_haswell
 from benchmarks.guard.workloads import BATCH, EXCLUDED, ONLINE, numbers
 
@@ -34,12 +34,23 @@ def test_error_and_loss_are_as_they_were(name: str) -> None:
 def test_instructions_are_as_they_were() -> None:
     """To 5 %."""
     known = read()["learners"]
-    said = [
-        sentence
-        for name, count in instructions([*ONLINE, *BATCH]).items()
-        for sentence in differences(name, {"instructions": count}, known[name])
-    ]
+    found = costs([*ONLINE, *BATCH], known)
+    said = [sentence for name in found for sentence in differences(name, found[name], known[name])]
     assert not said, "\n".join([*said, MEANT])
+
+
+def test_what_differs_is_counted_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = []
+
+    def instructions(names: list[str], elsewhere: int) -> dict[str, float]:
+        counted.append((names, elsewhere))
+        return {name: {"A": 100.0, "B": 108.0 - 6 * elsewhere, "C": 110.0 + elsewhere}[name] for name in names}
+
+    monkeypatch.setattr(cost, "instructions", instructions)
+    found = costs(["A", "B", "C"], {name: {"instructions": 100.0} for name in "ABC"})
+    assert counted == [(["A", "B", "C"], 0), (["B", "C"], 1), (["C"], 2)]
+    assert len(counted) == TIMES
+    assert {name: count["instructions"] for name, count in found.items()} == {"A": 100.0, "B": 102.0, "C": 110.0}
 
 
 def test_a_difference_is_noticed() -> None:
