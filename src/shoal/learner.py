@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cache
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from shoal.ops import LANES, call
 from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IntArray, Rounds, form_rounds
 from shoal.tasks import TaskIndex
 
+FLOAT = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
 NO_DECISIONS = np.zeros(0)
 ONE_ROUND = np.array([0, 1])
 NO_TARGET = object()  # what a row to predict has for y
@@ -200,7 +201,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             return None
         if type(x) is np.ndarray:
             width = self._columns.count
-            if x.dtype != np.float64 or x.shape != (width,) or not x.flags.carray:
+            if x.dtype != FLOAT or x.shape != (width,) or not x.flags.carray:
                 return None
             indptr, indices, values = NO_INDPTR, NO_INDICES, x
         else:
@@ -355,9 +356,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _current(self) -> Any:
         """The settings, read again only when a hyper-parameter was set since."""
-        values = self._hyper_parameters()
-        known = self._settings_read is not None and len(self._settings_from) == len(values)
-        if known and all(map(is_, values, self._settings_from)):
+        if self._settings_read is not None and _alike(self._hyper_parameters(), self._settings_from):
             return self._settings_read
         self._weights_type()
         settings = self._settings()
@@ -600,6 +599,14 @@ def _getter(kind: Any) -> Callable[[Learner], tuple[Any, ...]]:
     """Reads all hyper-parameters of a kind of learner (scikit-learn's way costs 30 us a call)."""
     names = kind._get_param_names()
     return attrgetter(*names) if len(names) > 1 else lambda learner: tuple(getattr(learner, n) for n in names)
+
+
+def _alike(values: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    """Are they equal? The same object is, without a look at it."""
+    try:
+        return values == others
+    except (TypeError, ValueError):  # arrays and data frames do not say so
+        return False
 
 
 def leaves(state: Any) -> list[NDArray[Any]]:
