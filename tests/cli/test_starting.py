@@ -50,6 +50,22 @@ def test_the_second_run_compiles_nothing_and_loads_little(tmp_path):
     assert scores[0][:-1] == scores[1][:-1]  # all but the seconds
 
 
+def test_garbage_is_collected_while_rows_are_learnt(tmp_path):
+    path = tmp_path / "a.libsvm"
+    path.write_text("1 qid:1 1:1\n-1 qid:1 1:-1\n")
+    code = f"""
+import gc, sys
+sys.argv = ["shoal", "run", {str(path)!r}, "--learner", "PassiveAggressive", "--no-baselines"]
+from shoal.cli import main
+from shoal.cli.run import Display
+Display.rows = lambda *_: print("collects:", gc.isenabled(), "without the modules:", gc.get_freeze_count() > 100_000)
+main()
+"""
+    environment = os.environ | {"PYTHONPATH": str(Path(shoal.__file__).parents[1])}
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert "collects: True without the modules: True" in said.stdout.splitlines()
+
+
 @pytest.mark.parametrize("labels", [[-1.0, 1.0], [3.0, 5.0], [5.0]])
 def test_warming_up_teaches_nothing_and_loses_no_row(labels):
     rng = np.random.default_rng(0)

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 def main() -> None:
     """Entry point; everything else is imported when it is needed."""
-    from shoal.cli.starting import defer
+    from shoal.cli.starting import collect_later, defer
 
     defer()
+    collect_later()
     from shoal.cli.app import start
 
     start()

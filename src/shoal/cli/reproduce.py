@@ -12,6 +12,7 @@ from joblib import parallel_config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from shoal.cli.starting import collect
 from shoal.papers.experiment import Experiment
 from shoal.papers.library import experiments
 from shoal.papers.outcome import Outcome
@@ -38,6 +39,7 @@ class Options:
 
 def reproduce_papers(options: Options) -> None:
     """The whole command."""
+    collect()
     known = experiments()
     wanted = _wanted(options, known)
     if not wanted:

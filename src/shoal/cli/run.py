@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display
-from shoal.cli.starting import Helper, announced_compiling, warmed
+from shoal.cli.starting import Helper, announced_compiling, collect, warmed
 from shoal.evaluation import compare, progressive_validate
 from shoal.files import FileStream, open_stream
 from shoal.files.targets import Target
@@ -84,6 +84,7 @@ def run_stream(options: Options) -> None:
     stream = _open(options, learner, companion)
     display = Display(stream.title, learner, contestants, stream.fraction)
     with display, Helper(contestants).ready() as helper:
+        collect()
         protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
         evaluations = progressive_validate(
             contestants, warmed(stream.chunks, contestants, helper, **protocol), **protocol,
