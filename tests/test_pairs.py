@@ -57,6 +57,7 @@ def test_it_holds_what_was_put_in(steps):
         known |= {(task, feature): value for feature in features}
     assert_holds(pairs, known)
     assert_holds(compact(pairs, 4), known)
+    assert not compact(pairs, 4).waiting.any()
     without_task(pairs, 1)
     assert place_of(pairs, 1, 0) == tables.NOWHERE
     assert_holds(roomier(pairs), {pair: value for pair, value in known.items() if pair[0] != 1})

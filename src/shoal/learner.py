@@ -356,7 +356,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _current(self) -> Any:
         """The settings, read again only when a hyper-parameter was set since."""
-        if self._settings_read is not None and _alike(self._hyper_parameters(), self._settings_from):
+        if self._settings_read is not None and alike(self._hyper_parameters(), self._settings_from):
             return self._settings_read
         self._weights_type()
         settings = self._settings()
@@ -601,7 +601,7 @@ def _getter(kind: Any) -> Callable[[Learner], tuple[Any, ...]]:
     return attrgetter(*names) if len(names) > 1 else lambda learner: tuple(getattr(learner, n) for n in names)
 
 
-def _alike(values: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+def alike(values: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
     """Are they equal? The same object is, without a look at it."""
     try:
         return values == others

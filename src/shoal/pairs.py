@@ -317,10 +317,8 @@ def roomier(pairs: Pairs) -> Pairs:
     room = len(pairs.slots) // 2
     if room >= MOST_ROOM:
         raise OverflowError(f"no room for more (task, feature) pairs: all {MOST_ROOM:,} slots of the tables are used")
-    new = new_pairs(
-        pairs.records.shape[1], len(pairs.start), min(4 * room, MOST_ROOM), pairs.records.dtype,
-        hints=len(pairs.hints) > 0,
-    )  # fmt: skip
+    larger, hints = min(4 * room, MOST_ROOM), len(pairs.hints) > 0
+    new = new_pairs(pairs.records.shape[1], len(pairs.start), larger, pairs.records.dtype, hints=hints)
     n_slots, n_records = map(int, pairs.used)
     new.slots[: 2 * n_slots] = pairs.slots[: 2 * n_slots]
     new.taken[: n_slots // GROUP] = pairs.taken[: n_slots // GROUP]
@@ -335,6 +333,7 @@ def compact(pairs: Pairs, n_tasks: int) -> Pairs:
     room, hints = max(room, FIRST_ROOM), len(pairs.hints) > 0
     new = new_pairs(pairs.records.shape[1], n_tasks, room, pairs.records.dtype, hints=hints)
     _copy(pairs, new, n_tasks)
+    new.waiting[:] = 0  # equal models are saved alike
     return new
 
 

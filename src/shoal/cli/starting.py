@@ -44,7 +44,7 @@ def defer(names: tuple[str, ...] = UNUSED) -> None:
 
 
 def collect_later() -> None:
-    """Garbage is not collected before `collect`, nor when the program ends: it takes a quarter of a short run's time.
+    """Garbage is not collected before `collect`, nor when the program ends: it takes a third of a short run's time.
 
     Modules refer to themselves in many ways, and whenever some more are loaded, all are looked through for nothing.
     """

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from operator import is_
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -22,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal import storage
 from shoal.features import Columns, Table
 from shoal.labels import Labels
-from shoal.learner import NO_DECISIONS, Classifier, Learner
+from shoal.learner import NO_DECISIONS, Classifier, Learner, alike
 from shoal.online._random import QUERIES, uniform
 from shoal.online._within import restored, untaught
 from shoal.online.hedged_sharing import HedgedSharing
@@ -215,7 +214,7 @@ class LabelQuery(Classifier):
         if not hasattr(self, "learner_"):
             self._settings()
             self._start(untaught(plain))
-        elif len(values) != len(self._synced) or not all(map(is_, values, self._synced)):
+        elif not alike(values, self._synced):
             self._settings()
             if type(plain) is not type(self.learner_):
                 raise ValueError("learner can only be replaced by another kind before fit")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 from collections import namedtuple
 from collections.abc import Hashable, Iterable
-from operator import is_
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal import labels as label_codes
 from shoal import storage
 from shoal.features import Columns, Table, read_table
-from shoal.learner import NO_DECISIONS, ONE_ROUND, Classifier, Learner, _as_rounds
+from shoal.learner import NO_DECISIONS, ONE_ROUND, Classifier, Learner, _as_rounds, alike
 from shoal.online._within import restored, untaught
 from shoal.online.hedged_sharing import HedgedSharing
 from shoal.online.label_query import LabelQuery
@@ -237,7 +236,7 @@ class MultiClass(Classifier):
         if not hasattr(self, "_rest"):
             self._settings()
             self._start(untaught(plain))
-        elif len(values) != len(self._synced) or not all(map(is_, values, self._synced)):
+        elif not alike(values, self._synced):
             self._settings()
             if type(plain) is not type(self._rest):
                 raise ValueError("learner can only be replaced by another kind before fit")
