@@ -70,7 +70,8 @@ def test_tables_of_pairs_hold_float32_too(monkeypatch):
         monkeypatch.setattr(kind, "_most_dense", lambda self: 0)
     monkeypatch.setattr(_own, "DENSE_MOST", 0)
     np.testing.assert_array_equal(learners[1].test_then_train(X, y, task), expected)
-    assert learners[1]._state.own.pairs.records.dtype == np.float32
+    assert learners[1]._in_pairs()
+    assert learners[1]._state.own.dense.dtype == np.float32
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.core.compiler import Compiler
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -166,6 +167,56 @@ def _equal(typing: Any, array: Any, i: Any, value: Any) -> Any:
 
 # Bit j: number i + j of an int32 array is the value; of eight numbers.
 equal = cast("Callable[[NDArray[Any], int | np.uint64, np.int32], np.uint64]", _equal)
+
+
+def _double_in(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    words = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    return builder.bitcast(builder.gep(words, [arguments[1]]), ir.DoubleType().as_pointer())
+
+
+@intrinsic
+def _number(typing: Any, words: Any, i: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_double_in(context, builder, signature, arguments), align=8)
+
+    return types.float64(words, i), emit
+
+
+@intrinsic
+def _set_number(typing: Any, words: Any, i: Any, number: Any) -> Any:
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _double_in(context, builder, signature, arguments), align=8)
+        return context.get_dummy_value()
+
+    return types.void(words, i, types.float64), emit
+
+
+# The float64 that words i and i + 1 of an int32 array are, i even.
+number_in = cast("Callable[[NDArray[Any], int | np.uint64], float]", _number)
+set_number = cast("Callable[[NDArray[Any], int | np.uint64, float], None]", _set_number)
+
+
+SCRATCH = 512  # numbers
+
+
+@intrinsic
+def _on_stack(typing: Any) -> Any:
+    kind = types.Array(types.uint64, 1, "C")
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        memory = cgutils.alloca_once(builder, ir.ArrayType(ir.IntType(64), SCRATCH))  # type: ignore[no-untyped-call]
+        memory.align = LINE
+        array = context.make_array(kind)(context, builder)
+        number_of = partial(context.get_constant, types.intp)
+        size = {"shape": [number_of(SCRATCH)], "strides": [number_of(8)], "itemsize": number_of(8)}
+        populate_array(array, data=builder.bitcast(memory, array.data.type), meminfo=None, **size)  # type: ignore[no-untyped-call]
+        return array._getvalue()
+
+    return kind(), emit
+
+
+# SCRATCH uint64 numbers, not set, that live until the function ends that calls this; inlined functions must not.
+on_stack = cast("Callable[[], NDArray[np.uint64]]", _on_stack)
 
 
 @leaf

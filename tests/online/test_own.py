@@ -116,7 +116,7 @@ def test_memory_goes_by_the_pairs_that_occur():
     learner = PassiveAggressive().partial_fit(X, y, np.arange(n))
     assert (learner.predict(X, np.arange(n)) == y).all()
     own = learner._state.own
-    assert own.dense.nbytes + sum(array.nbytes for array in own.pairs) < 1e8
+    assert own.dense.nbytes + sum(array.nbytes for array in own.tables) < 1e8
 
 
 def test_bits_of_what_was_touched_change_nothing(monkeypatch):

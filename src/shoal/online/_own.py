@@ -16,29 +16,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.learner import Learner
-from shoal.online._own_pairs import Row, add_pairs, dot_pairs, missing_pairs
-from shoal.ops import add, dot, dot_two, leaf, leaf_entry, leaf_in_order, row_bounds
-from shoal.pairs import (
+from shoal.online._own_pairs import Ahead, Row, add_pairs, dot_pairs, look_ahead, missing_pairs
+from shoal.ops import add, dot, dot_two, leaf, leaf_entry, leaf_in_order, row_bounds, set_number
+from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.tables import (
+    FEATURE,
     FIRST_ROOM,
-    Pairs,
-    add_pair,
+    HINTS,
+    NUMBERS,
+    SLOT,
+    Tables,
     compact,
+    fetch_hints,
     for_tasks,
     has_room,
     make_room,
-    new_pairs,
+    new_tables,
+    number_at,
     of_task,
+    put_all,
     roomier,
     size_for,
-    task_records,
     too_full,
     without_task,
 )
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 DENSE_MOST = 2**28  # weights; 2 GiB
 DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learnt from: caches hold what is read
-MOST_FIRST_ROOM = 2**22  # slots of the first arena, which take no memory before they are used
+MOST_FIRST_ROOM = 2**20  # groups of the first arena, which take no memory before they are used
+MOST_HINTS = 2**13  # bytes of hints that are fetched ahead; of a larger table a row needs few
 FILLED = 128  # of so many pairs one occurs: from there on dense rows are faster, because rows find most of their pairs
 
 
@@ -46,7 +52,7 @@ class Own(NamedTuple):
     """One of the two is empty."""
 
     dense: FloatArray  # (tasks, features), or no columns
-    pairs: Pairs  # one number each, or no slots
+    tables: Tables  # of numbers, or no groups
     touched: NDArray[np.uint64]  # (tasks, 1 + words) bit j of words 1, 2, ...: dense[k, j] may differ from 0. If word 0
     # is not 0, or there are no words, all may.
 
@@ -55,7 +61,7 @@ def new_own(n_tasks: int, n_features: int, dtype: Any, *, room: int = 0, bits: b
     """Zero weights: dense, with `bits` of those touched if wanted, or with `room` in pairs."""
     n = 0 if room else n_features
     return Own(
-        np.zeros((n_tasks, n), dtype), new_pairs(1, n_tasks, room, dtype),
+        np.zeros((n_tasks, n), dtype), new_tables(n_tasks, room, NUMBERS),
         np.zeros((n_tasks, 2 + n // 64 if bits and n > 0 else 0), np.uint64),
     )  # fmt: skip
 
@@ -63,13 +69,13 @@ def new_own(n_tasks: int, n_features: int, dtype: Any, *, room: int = 0, bits: b
 @leaf_entry
 def is_wide(own: Own) -> bool:
     """Are they in pairs?"""
-    return len(own.pairs.slots) > 0
+    return len(own.tables.taken) > 0
 
 
 @leaf
 def fits(rounds: Rounds, first: int, last: int, own: Own) -> bool:
     """Can the rows of a round be learnt without more room?"""
-    return not is_wide(own) or has_room(rounds, first, last, own.pairs)
+    return not is_wide(own) or has_room(rounds, first, last, own.tables)
 
 
 @leaf
@@ -117,29 +123,40 @@ def dot_two_touched(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray
 
 
 @leaf
-def own_dot(rounds: Rounds, row: int, task: int, own: Own) -> float:
-    """<v_task, x>."""
-    if not is_wide(own):
-        return dot(rounds, row, own.dense[task])
-    if own.pairs.size[task] == 0:
-        return 0.0
+def _row(rounds: Rounds, row: int) -> Row:
     first, last = row_bounds(rounds, row)
-    x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
-    return dot_pairs(x, task, own.pairs, own.pairs.records[0, :0])[0]
+    return Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
 
 
 @leaf
-def own_dot_and(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray) -> tuple[float, float]:
+def _prepare(rounds: Rounds, row: int, own: Own, ahead: Ahead) -> None:
+    """Begin with a row, if there is one, before the row before it, and a little with the one after it."""
+    if row < len(rounds.task) and rounds.task[row] >= 0:
+        look_ahead(_row(rounds, row), row, rounds.task[row], own.tables, ahead)
+        after = rounds.task[row + 1] if row + 1 < len(rounds.task) else -1
+        if after >= 0 and HINTS * own.tables.size[after] <= MOST_HINTS:
+            fetch_hints(own.tables, after)
+
+
+@leaf
+def own_dot(rounds: Rounds, row: int, task: int, own: Own, ahead: Ahead) -> float:
+    """<v_task, x>."""
+    if not is_wide(own):
+        return dot(rounds, row, own.dense[task])
+    _prepare(rounds, row + 1, own, ahead)
+    if own.tables.size[task] == 0:
+        return 0.0
+    return dot_pairs(_row(rounds, row), row, task, own.tables, ahead)
+
+
+@leaf
+def own_dot_and(rounds: Rounds, row: int, task: int, own: Own, ahead: Ahead, w: FloatArray) -> tuple[float, float]:
     """<v_task, x> and <w, x>."""
-    if is_wide(own) and own.pairs.size[task] > 0:
-        first, last = row_bounds(rounds, row)
-        x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
-        return dot_pairs(x, task, own.pairs, w)
     if rounds.width == 0 and not is_wide(own):
         if has_bits(task, own):
             return dot_two_touched(rounds, row, task, own, w)
         return dot_two(rounds, row, own.dense[task], w)
-    return own_dot(rounds, row, task, own), dot(rounds, row, w)
+    return own_dot(rounds, row, task, own, ahead), dot(rounds, row, w)
 
 
 @leaf
@@ -148,27 +165,29 @@ def own_add(rounds: Rounds, row: int, scale: float, task: int, own: Own) -> None
     if not is_wide(own):
         add(rounds, row, scale, own.dense[task])
         return
-    first, last = row_bounds(rounds, row)
-    x = Row(rounds.width > 0, rounds.indices[first:last], rounds.values[first:last])
-    if too_full(own.pairs.filled[task] + last - first, own.pairs.size[task]):
-        make_room(own.pairs, task, missing_pairs(x, task, own.pairs))
-    add_pairs(x, scale, task, own.pairs)
+    x = _row(rounds, row)
+    if too_full(own.tables.filled[task] + len(x.x), own.tables.size[task], NUMBERS):
+        make_room(own.tables, task, missing_pairs(x, task, own.tables))
+    add_pairs(x, scale, task, own.tables, own.dense[0])
 
 
 def as_matrix(own: Own, n_tasks: int, n_features: int) -> FloatArray:
     """(n_tasks, n_features) as a dense array."""
     if not is_wide(own):
         return own.dense[:n_tasks, :n_features].astype(np.float64)
-    return np.array([task_records(own.pairs, k, n_features)[:, 0] for k in range(n_tasks)]).reshape(n_tasks, n_features)
+    matrix = np.zeros((n_tasks, n_features))
+    for task, row in enumerate(matrix):
+        columns, numbers = of_task(own.tables, task)
+        row[columns] = numbers
+    return matrix
 
 
 def as_dense(own: Own, n_features: int, *, bits: bool) -> Own:
     """Pairs as dense rows."""
-    pairs = own.pairs
-    dense = new_own(len(pairs.start), n_features, pairs.records.dtype, bits=bits)
+    dense = new_own(len(own.tables.start), n_features, own.dense.dtype, bits=bits)
     for task, (row, touched) in enumerate(zip(dense.dense, dense.touched, strict=True)):
-        columns, places = of_task(pairs, task)
-        row[columns] = pairs.records[places, 0]
+        columns, numbers = of_task(own.tables, task)
+        row[columns] = numbers
         if bits:
             np.bitwise_or.at(touched, 1 + columns // 64, np.uint64(1) << (columns % 64).astype(np.uint64))
     return dense
@@ -182,19 +201,23 @@ def pairs_pay(dense: FloatArray, wanted: int) -> bool:
 
 
 @leaf_entry
-def _fill(dense: FloatArray, counts: IntArray, pairs: Pairs) -> None:
+def _fill(dense: FloatArray, counts: IntArray, tables: Tables) -> None:
     for task in range(len(dense)):
-        make_room(pairs, task, counts[task])
+        make_room(tables, task, counts[task])
         for j in range(dense.shape[1]):
             if dense[task, j] != 0.0:
-                pairs.records[add_pair(pairs, task, j), 0] = dense[task, j]
+                tables.waiting[FEATURE, 0] = j
+                put_all(tables, task, 1)
+                set_number(tables.words, number_at(tables.waiting[SLOT, 0]), float(dense[task, j]))
 
 
 def as_pairs(own: Own) -> Own:
     """Dense rows as pairs."""
     counts = np.count_nonzero(own.dense, axis=1)
-    wide = new_own(len(counts), 0, own.dense.dtype, room=max(FIRST_ROOM, sum(int(size_for(int(n))) for n in counts)))
-    _fill(own.dense, counts, wide.pairs)
+    wide = new_own(
+        len(counts), 0, own.dense.dtype, room=max(FIRST_ROOM, sum(int(size_for(int(n), NUMBERS)) for n in counts))
+    )
+    _fill(own.dense, counts, wide.tables)
     return wide
 
 
@@ -211,10 +234,14 @@ class OwnWeights(Learner):
         """As the present ones are; at first by their number."""
         own, wanted, dtype = getattr(self._state, "own", None), n_tasks * n_features, self._weights_type()
         if own is None or dtype != own.dense.dtype:
-            room = min(max(2 * wanted // FILLED, FIRST_ROOM), MOST_FIRST_ROOM) if wanted > self._most_dense() else 0
+            room = (
+                min(max(2 * wanted // FILLED // NUMBERS, FIRST_ROOM), MOST_FIRST_ROOM)
+                if wanted > self._most_dense()
+                else 0
+            )
             return new_own(n_tasks, n_features, dtype, room=room, bits=self._with_bits)
         if is_wide(own):
-            return Own(np.zeros((n_tasks, 0), dtype), for_tasks(own.pairs, n_tasks), np.zeros((n_tasks, 0), np.uint64))
+            return Own(np.zeros((n_tasks, 0), dtype), for_tasks(own.tables, n_tasks), np.zeros((n_tasks, 0), np.uint64))
         return new_own(n_tasks, n_features, dtype, bits=self._with_bits)
 
     def _in_pairs(self) -> bool:
@@ -229,21 +256,21 @@ class OwnWeights(Learner):
 
     def _more_room(self) -> None:
         own, (n_tasks, n_features) = self._state.own, self._capacity
-        if n_tasks * n_features <= min(DENSE_MOST, FILLED * int(own.pairs.filled.sum())):
+        if n_tasks * n_features <= min(DENSE_MOST, FILLED * int(own.tables.filled.sum())):
             own = as_dense(own, n_features, bits=self._with_bits)
         else:
-            own = own._replace(pairs=roomier(own.pairs))
+            own = own._replace(tables=roomier(own.tables))
         self._state = self._state._replace(own=own)
 
     def _trimmed(self) -> Any:
         trimmed, n_tasks, n_features = super()._trimmed(), len(self.tasks_), self.n_features_in_
         if not self._in_pairs():
             return trimmed
-        own = self._state.own._replace(pairs=compact(self._state.own.pairs, n_tasks))
+        own = self._state.own._replace(tables=compact(self._state.own.tables, n_tasks))
         if n_tasks * n_features <= self._most_dense():  # spare room alone made it outgrow dense rows
             own = as_dense(own, n_features, bits=self._with_bits)
         return trimmed._replace(own=own)
 
     def _leave(self, state: Any, k: int, n_tasks: int) -> None:
         if self._in_pairs():
-            without_task(state.own.pairs, k)
+            without_task(state.own.tables, k)

@@ -5,16 +5,22 @@ Going from bit to bit of a word of hints costs no branch for each entry of the r
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from shoal.ops import leaf, leaf_in_order, lowest_bit
-from shoal.pairs import FEATURE, NOWHERE, RECORDS, Pairs, add_waiting, fetch, find, hint, place_of
+from shoal.ops import SCRATCH, leaf, leaf_in_order, lowest_bit, number_in, prefetch, set_number
 from shoal.rounds import FloatArray, IndexArray
+from shoal.tables import FEATURE, FREE, SLOT, SOURCE, WORDS, Tables, find, find_from, hint, home, number_at, put_all
 
 WORD = 64  # bits
+MOST = SCRATCH // 2 - 3  # entries of a row that is noted
+ROW, FILLED, N, HITS = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)  # positions in what is noted of a row
+NO_ROW = np.uint64(2**64 - 1)
+ENTRY_BITS = np.uint64(8)  # of a hit; the others are its group's
 U = np.uint64
+Ahead: TypeAlias = NDArray[np.uint64]  # scratch: what is noted of the row that is learnt, and of the next
 
 
 class Row(NamedTuple):
@@ -26,82 +32,116 @@ class Row(NamedTuple):
 
 
 @leaf
+def rounded(number: float, like: FloatArray) -> float:
+    """To what an array of this type would hold."""
+    return float(like.dtype.type(number))
+
+
+@leaf
 def _column(row: Row, i: int | np.uint64) -> np.uint32:
     return np.uint32(i) if row.dense else np.uint32(row.columns[i])  # i or columns[i] would be a float
 
 
 @leaf
-def _hints(row: Row, first: int, last: int, task: int, pairs: Pairs) -> np.uint64:
+def _hints(row: Row, first: int, last: int, task: int, tables: Tables) -> np.uint64:
     """Bit i: the pair of entry first + i may occur."""
-    start, size, bits = U(pairs.start[task]), U(pairs.size[task]), U(0)
+    start, size, bits = U(tables.start[task]), U(tables.size[task]), U(0)
     for i in range(U(first), U(last)):
-        bits |= hint(pairs, start, size, _column(row, i)) << (i - U(first))
+        bits |= hint(tables, start, size, _column(row, i)) << (i - U(first))
     return bits
 
 
 @leaf
-def _fetch(row: Row, first: int, bits: np.uint64, task: int, pairs: Pairs) -> None:
-    """Have all pairs looked for at once; one after the other each would wait for memory."""
-    start, size = U(pairs.start[task]), U(pairs.size[task])
-    while bits != U(0):
-        fetch(pairs.slots, start, size, _column(row, U(first) + lowest_bit(bits)))
-        bits &= bits - U(1)
-
-
-@leaf_in_order
-def dot_pairs(row: Row, task: int, pairs: Pairs, w: FloatArray) -> tuple[float, float]:
-    """<v_task, x> and, unless w is empty, <w, x>: one pass over the row for its hints and w, then two over the hits."""
-    start, size, total, other = U(pairs.start[task]), U(pairs.size[task]), 0.0, 0.0
-    for first in range(0, len(row.x), WORD):
-        bits = U(0)
-        for i in range(U(first), U(min(first + WORD, len(row.x)))):
-            j = _column(row, i)
-            bits |= hint(pairs, start, size, j) << (i - U(first))
-            if len(w) > 0:
-                other += row.x[i] * w[j]
-        _fetch(row, first, bits, task, pairs)
-        while bits != U(0):
-            hit = U(first) + lowest_bit(bits)
-            bits &= bits - U(1)
-            total += row.x[hit] * pairs.records[find(pairs.slots, start, size, _column(row, hit)), 0]  # or NOWHERE's: 0
-    return total, other
+def _note(number: int, ahead: Ahead) -> np.uint64:
+    """Where it is noted what is known of a row: of one while the one before is learnt."""
+    return U(number & 1) * U(len(ahead) // 2)
 
 
 @leaf
-def add_pairs(row: Row, scale: float, task: int, pairs: Pairs) -> None:
+def nothing_ahead(ahead: Ahead) -> None:
+    """Nothing is known of any row."""
+    for number in range(2):
+        ahead[_note(number, ahead) + ROW] = NO_ROW
+
+
+@leaf
+def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.uint64, ahead: Ahead) -> np.uint64:
+    """Note which entries from `first` on may occur, and in which group; return how many. No branch depends on it."""
+    start, size, n = U(tables.start[task]), U(tables.size[task]), U(0)
+    for i in range(U(first), U(last)):
+        feature = _column(row, i)
+        ahead[hits + n] = home(start, size, feature) << ENTRY_BITS | (i - U(first))
+        n += hint(tables, start, size, feature)
+    return n
+
+
+@leaf
+def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> None:
+    """Note what may occur of the row of this number, and have it brought from memory until the row's turn comes."""
+    note = _note(number, ahead)
+    if tables.size[task] == 0 or len(row.x) > MOST:
+        return
+    n = _look(row, 0, len(row.x), task, tables, note + HITS, ahead)
+    ahead[note + ROW], ahead[note + FILLED], ahead[note + N] = number, tables.filled[task], n
+    for hit in range(note + HITS, note + HITS + n):
+        prefetch(tables.words, (ahead[hit] >> ENTRY_BITS) * U(WORDS))
+
+
+@leaf_in_order
+def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> float:
+    """<v_task, x> of the row of this number."""
+    start, size, note, total = U(tables.start[task]), U(tables.size[task]), _note(number, ahead), 0.0
+    known = ahead[note + ROW] == U(number) and ahead[note + FILLED] == U(tables.filled[task])  # no pair came since
+    ahead[note + ROW] = NO_ROW
+    for first in range(0, len(row.x), MOST):
+        last = min(first + MOST, len(row.x))
+        n = ahead[note + N] if known else _look(row, first, last, task, tables, note + HITS, ahead)
+        for hit in range(note + HITS, note + HITS + n):
+            i = U(first) + (ahead[hit] & (U(1) << ENTRY_BITS) - U(1))
+            slot = find_from(tables, start, size, ahead[hit] >> ENTRY_BITS, _column(row, i))
+            total += row.x[i] * number_in(tables.words, number_at(slot))  # zero if the pair does not occur
+    return total
+
+
+@leaf
+def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArray) -> None:
     """There is room. A pair without a hint is new, so nothing needs to be compared."""
-    start, size = U(pairs.start[task]), U(pairs.size[task])
+    start, size = U(tables.start[task]), U(tables.size[task])
     for first in range(0, len(row.x), WORD):
         last = min(first + WORD, len(row.x))
-        bits, n, place = _hints(row, first, last, task, pairs), 0, pairs.used[RECORDS]
+        bits, n = _hints(row, first, last, task, tables), 0
         others = ~bits & (~U(0) >> U(WORD - last + first))
         while others != U(0):
             i = U(first) + lowest_bit(others)
             others &= others - U(1)
-            pairs.waiting[FEATURE, n], pairs.records[place + n, 0] = _column(row, i), scale * row.x[i]
+            tables.waiting[FEATURE, n], tables.waiting[SOURCE, n] = _column(row, i), i
             n += 1
         while bits != U(0):
             i = U(first) + lowest_bit(bits)
             bits &= bits - U(1)
-            known = find(pairs.slots, start, size, _column(row, i))
-            if known != NOWHERE:
-                pairs.records[known, 0] += scale * row.x[i]
+            slot = find(tables, start, size, _column(row, i))
+            if tables.words[slot] != FREE:
+                at = number_at(slot)
+                set_number(tables.words, at, rounded(number_in(tables.words, at) + scale * row.x[i], like))
             else:
-                pairs.waiting[FEATURE, n], pairs.records[place + n, 0] = _column(row, i), scale * row.x[i]
+                tables.waiting[FEATURE, n], tables.waiting[SOURCE, n] = _column(row, i), i
                 n += 1
-        add_waiting(pairs, task, n)
+        put_all(tables, task, n)
+        for k in range(n):
+            value = scale * row.x[U(tables.waiting[SOURCE, k])]
+            set_number(tables.words, number_at(tables.waiting[SLOT, k]), rounded(value, like))
 
 
 @leaf
-def missing_pairs(row: Row, task: int, pairs: Pairs) -> int:
+def missing_pairs(row: Row, task: int, tables: Tables) -> int:
     """How many of the pairs do not occur yet."""
-    missing = len(row.x)
-    if pairs.size[task] == 0:
+    start, size, missing = U(tables.start[task]), U(tables.size[task]), len(row.x)
+    if size == U(0):
         return missing
     for first in range(0, len(row.x), WORD):
-        bits = _hints(row, first, min(first + WORD, len(row.x)), task, pairs)
+        bits = _hints(row, first, min(first + WORD, len(row.x)), task, tables)
         while bits != U(0):
             i = U(first) + lowest_bit(bits)
             bits &= bits - U(1)
-            missing -= int(place_of(pairs, task, _column(row, i)) != NOWHERE)
+            missing -= int(tables.words[find(tables, start, size, _column(row, i))] != FREE)
     return missing

@@ -52,13 +52,13 @@ from shoal.pairs import (
     compact,
     find_all,
     for_tasks,
-    has_room,
     new_pairs,
     roomier,
     task_records,
     without_task,
 )
 from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.tables import has_room
 
 COUNT, MEAN, SCATTER, LARGEST, ERRORS = range(5)  # positions in `targets`
 TASKS, EVERYBODY = 0, 1  # positions in `Work.forecast`
@@ -219,7 +219,7 @@ def learn_rounds(
     at, waits = 0, len(part.block.n) > 0
     for r in range(part.first, end):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        if part.prepares and not has_room(rounds, first, last, state.own):
+        if part.prepares and not has_room(rounds, first, last, state.own.tables):
             return r
         if part.learns:
             open_round(rounds, r, state.clock)
@@ -262,7 +262,7 @@ class _Hedged(Learner):
         if own is not None and own.records.dtype == dtype:
             pairs = for_tasks(own, n_tasks)
         else:
-            pairs = new_pairs(NUMBERS, n_tasks, dtype=dtype, hints=False)
+            pairs = new_pairs(NUMBERS, n_tasks, dtype=dtype)
         start = np.zeros(TURN)
         start[9] = 1.0  # the regression begins as the task's mixture
         return State(

@@ -31,7 +31,8 @@ from shoal.online._own import (
     touch,
     touch_all,
 )
-from shoal.ops import ROUNDS, TASKS, add, dot, leaf, leaf_entry, open_round
+from shoal.online._own_pairs import Ahead, nothing_ahead
+from shoal.ops import ROUNDS, TASKS, add, dot, leaf, leaf_entry, on_stack, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 
@@ -66,14 +67,14 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
 
 
 @leaf
-def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) -> float:
+def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ahead: Ahead) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
     f = 0.0
     if own > 0.0 and shared > 0.0 and rounds.task[row] >= 0:
-        v, s = own_dot_and(rounds, row, rounds.task[row], state.own, state.shared)
+        v, s = own_dot_and(rounds, row, rounds.task[row], state.own, ahead, state.shared)
         return own * v + shared * s
     if own > 0.0 and rounds.task[row] >= 0:
-        f += own * own_dot(rounds, row, rounds.task[row], state.own)
+        f += own * own_dot(rounds, row, rounds.task[row], state.own, ahead)
     if shared > 0.0:
         f += shared * dot(rounds, row, state.shared)
     return f
@@ -82,14 +83,17 @@ def margin(rounds: Rounds, row: int, own: float, shared: float, state: State) ->
 @leaf_entry
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     own, shared = shares(settings, max(state.clock[TASKS], 1))
+    ahead = on_stack()
+    nothing_ahead(ahead)
     for row in range(len(decisions)):
-        decisions[row] = margin(rounds, row, own, shared, state)
+        decisions[row] = margin(rounds, row, own, shared, state, ahead)
 
 
 @leaf_entry
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
-    n_tasks = 0
+    n_tasks, ahead = 0, on_stack()
     own, shared = 0.0, 0.0
+    nothing_ahead(ahead)
     for r in range(len(rounds.starts) - 1):
         if not fits(rounds, rounds.starts[r], rounds.starts[r + 1], state.own):
             return r
@@ -100,9 +104,9 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         step = settings.eta / math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
-                decisions[row] = margin(rounds, row, own, shared, state)
+                decisions[row] = margin(rounds, row, own, shared, state, ahead)
         for row in range(first, last):
-            f = margin(rounds, row, own, shared, state)
+            f = margin(rounds, row, own, shared, state, ahead)
             if len(decisions) > 0 and last - first == 1:
                 decisions[row] = f
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)

@@ -15,7 +15,8 @@ import numpy as np
 
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online._own import Own, OwnWeights, as_matrix, fits, new_own, own_add, own_dot
-from shoal.ops import leaf, leaf_entry, open_round, squared_norm
+from shoal.online._own_pairs import Ahead, nothing_ahead
+from shoal.ops import leaf, leaf_entry, on_stack, open_round, squared_norm
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}
@@ -39,10 +40,10 @@ class State(NamedTuple):
 
 
 @leaf
-def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
+def margin(rounds: Rounds, row: int, settings: Settings, state: State, ahead: Ahead) -> float:
     """<w, x>; an unseen task has w = 0 if tasks are independent."""
     model = 0 if settings.pooled else rounds.task[row]
-    return own_dot(rounds, row, model, state.own) if model >= 0 else 0.0
+    return own_dot(rounds, row, model, state.own, ahead) if model >= 0 else 0.0
 
 
 @leaf
@@ -62,21 +63,25 @@ def step(f: float, y: float, norm: float, settings: Settings) -> float:
 
 @leaf_entry
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    ahead = on_stack()
+    nothing_ahead(ahead)
     for row in range(len(decisions)):
-        decisions[row] = margin(rounds, row, settings, state)
+        decisions[row] = margin(rounds, row, settings, state, ahead)
 
 
 @leaf_entry
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
+    ahead = on_stack()
+    nothing_ahead(ahead)
     for r in range(len(rounds.starts) - 1):
         if not fits(rounds, rounds.starts[r], rounds.starts[r + 1], state.own):
             return r
         first, last = open_round(rounds, r, state.clock)
         if len(decisions) > 0:
             for row in range(first, last):
-                decisions[row] = margin(rounds, row, settings, state)
+                decisions[row] = margin(rounds, row, settings, state, ahead)
         for row in range(first, last):
-            f = margin(rounds, row, settings, state)
+            f = margin(rounds, row, settings, state, ahead)
             change = step(f, rounds.y[row], squared_norm(rounds, row), settings)
             if change != 0.0:
                 own_add(rounds, row, change, 0 if settings.pooled else rounds.task[row], state.own)
