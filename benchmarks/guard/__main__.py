@@ -44,11 +44,14 @@ def costs(names: list[str], known: dict[str, Any]) -> dict[str, dict[str, float]
     from benchmarks.guard.cost import instructions
 
     found: dict[str, dict[str, float]] = {}
+    differing = names
     for elsewhere in range(TIMES):
-        for name, count in instructions(names, elsewhere).items():
-            found[name] = {"instructions": min(count, found.get(name, {}).get("instructions", count))}
-        names = [name for name in found if differences(name, found[name], known.get(name, {}))]
-        if not names:
+        counts = instructions(elsewhere)
+        for name in differing:
+            least = min(counts[name], found.get(name, {}).get("instructions", counts[name]))
+            found[name] = {"instructions": least}
+        differing = [name for name in names if differences(name, found[name], known.get(name, {}))]
+        if not differing:
             break
     return found
 

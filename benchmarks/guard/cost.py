@@ -2,8 +2,9 @@
 
 The code is compiled for a fixed processor, so that counts do not depend on the machine either: that of the tests.
 Counting starts after a learner has seen its first rows: no compiling, no imports; and no garbage collection, which
-comes when it likes. What is left are Python's and NumPy's caches that go by addresses: where two things share a place
-in one, looking them up takes longer. So a count can be made again with everything elsewhere.
+comes when it likes. All learners are counted in one process, always: Python makes code faster that has run before,
+so one alone takes up to 6 % more. What are left are Python's and NumPy's caches that go by addresses: where two things
+share a place in one, looking them up takes longer. So a count can be made again with everything elsewhere.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +52,16 @@ class Callgrind:
         self._call(ctypes.addressof(arguments))
 
 
-def work(names: Iterable[str]) -> None:
+def work() -> None:
     """Learn every workload, each between two requests.
 
     Counting begins once, when all is ready: valgrind translates all code anew when it begins and when it ends.
     """
-    from benchmarks.guard.workloads import ONLINE
+    from benchmarks.guard.workloads import BATCH, ONLINE
 
     callgrind = Callgrind()
     gc.disable()
-    names = ["PassiveAggressive", *names]  # one more to begin with: counting itself has to get going
+    names = ["PassiveAggressive", *ONLINE, *BATCH]  # one more to begin with: counting itself has to get going
     learning = [online_work(name) if name in ONLINE else batch_work(name) for name in names]
     callgrind.request(START)
     for name, learn in zip(names, learning, strict=True):
@@ -92,14 +93,14 @@ def batch_work(name: str) -> Callable[[], object]:
     return lambda: learner.fit(X, y, task)
 
 
-def instructions(names: list[str], elsewhere: int = 0) -> dict[str, float]:
+def instructions(elsewhere: int = 0) -> dict[str, float]:
     """Instructions a row of each learner's `partial_fit`, or of its `fit`; another `elsewhere`, other addresses."""
-    from benchmarks.guard.workloads import N_ROWS, ONLINE
+    from benchmarks.guard.workloads import BATCH, N_ROWS, ONLINE
 
     CACHE.mkdir(parents=True, exist_ok=True)
     for old in CACHE.glob("callgrind.*"):
         old.unlink()
-    command = [sys.executable, "-m", "benchmarks.guard.cost", *names]
+    command = [sys.executable, "-m", "benchmarks.guard.cost"]
     environment = {**os.environ, **FIXED, **{f"ELSEWHERE_{i}": "" for i in range(37 * elsewhere)}}
     subprocess.run(command, cwd=PROJECT, env=environment, check=True)  # compiles what is not in the cache
     out = f"--callgrind-out-file={CACHE / 'callgrind.%p'}"
@@ -112,9 +113,9 @@ def instructions(names: list[str], elsewhere: int = 0) -> dict[str, float]:
         if trigger and total:
             n_rows = TIMES * (N_ROWS - WARM_UP) if trigger[1] in ONLINE else FITTED
             counts[trigger[1]] = round(int(total[1]) / n_rows, 1)
-    return {name: counts[name] for name in names}
+    return {name: counts[name] for name in [*ONLINE, *BATCH]}
 
 
 if __name__ == "__main__":
     compile_for_haswell()
-    work(sys.argv[1:])
+    work()

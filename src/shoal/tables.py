@@ -5,8 +5,8 @@ a power of two of groups. A group is a line of memory: the keys of its slots, wh
 what is asked for is mostly known without a branch, and then what they hold. That is a float64 for each of five, or for
 each of eight an int32, the place where the pair's numbers lie if it has several. At most three quarters of the slots
 are taken; a pair whose group is full goes to the next. A table that gets too full moves into a piece four times its
-size, later twice; the old one is used again. When the arena is used up, a loop stops before the round that
-might not fit, and its caller makes the arena four times as large: what is not written yet takes no memory.
+size, later twice; the old one is used again. When the arena is used up, a loop stops before the round that might not
+fit, and its caller makes the arena four times as large: what is not written yet takes no memory.
 
 Learners that err rarely ask for pairs most of which do not occur. For these, tables of numbers have hints: a bit for
 each of eight features in four bytes for each group tells so without a look at the table, wrongly only where two blocks
@@ -39,9 +39,7 @@ MOST_WAITING = 64
 class Tables(NamedTuple):
     """Task k's groups are start[k] to start[k] + size[k] - 1. Nothing is written before it is needed."""
 
-    words: (
-        IntArray  # (16 room,) int32: of each group five keys (FREE, or a feature + 1), one unused, five times 8 bytes
-    )
+    words: IntArray  # (16 room,) int32: of each group its keys (FREE, or a feature + 1), then what its slots hold
     taken: NDArray[np.uint8]  # (room,) so many of a group's slots, the first ones, are
     hints: NDArray[np.uint8]  # (4 room,) bit j & 7 at the home of feature j's block: j may occur; or none for places
     start: IntArray  # (tasks,)

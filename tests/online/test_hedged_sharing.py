@@ -169,9 +169,7 @@ def test_memory_goes_by_the_pairs_that_occur():
     X = sp.csr_matrix((np.ones(2 * n), indices, np.arange(0, 2 * n + 1, 2)), shape=(n, d))
     learner = HedgedSharing().partial_fit(X, rng.choice([-1.0, 1.0], n), np.arange(n))
     assert len(learner.tasks_) == n
-    assert (
-        sum(array.nbytes for part in learner._state for array in (part if isinstance(part, tuple) else (part,))) < 3e8
-    )
+    assert sum(array.nbytes for array in leaves(learner._state)) < 3e8
 
 
 def test_a_forgotten_task_leaves_the_others_as_they_were():

@@ -60,6 +60,22 @@ def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
+def test_rows_longer_than_what_is_noted_ahead(name, monkeypatch):
+    """Short and long ones in turn, often of the same task twice."""
+    rng = np.random.default_rng(7)
+    rows = [np.sort(rng.choice(900, n, replace=False)) for n in rng.choice([3, 252, 253, 254, 520], 120)]
+    indptr = np.cumsum([0, *map(len, rows)])
+    X = sp.csr_matrix((rng.normal(size=indptr[-1]), np.concatenate(rows), indptr), shape=(120, 900))
+    y, task = rng.choice([-1.0, 1.0], 120), rng.integers(2, size=120)
+    dense = LEARNERS[name]()
+    expected = dense.test_then_train(X, y, task), dense.decision_function(X, task)
+    allow_dense(monkeypatch, 0, 0)
+    learner = LEARNERS[name]()
+    np.testing.assert_array_equal((learner.test_then_train(X, y, task), learner.decision_function(X, task)), expected)
+    assert learner._in_pairs()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
 def test_dense_rows_become_pairs_while_learning(name, monkeypatch):
     stream = stream_of(2)
     weights = []

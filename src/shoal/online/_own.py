@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.learner import Learner
 from shoal.online._own_pairs import Ahead, Row, add_pairs, dot_pairs, look_ahead, missing_pairs
-from shoal.ops import add, dot, dot_two, leaf, leaf_entry, leaf_in_order, row_bounds, set_number
+from shoal.ops import LINE, add, dot, dot_two, leaf, leaf_entry, leaf_in_order, row_bounds, set_number
 from shoal.rounds import FloatArray, IntArray, Rounds
 from shoal.tables import (
     FEATURE,
@@ -44,7 +44,6 @@ from shoal.tables import (
 DENSE_MOST = 2**28  # weights; 2 GiB
 DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learnt from: caches hold what is read
 MOST_FIRST_ROOM = 2**20  # groups of the first arena, which take no memory before they are used
-MOST_HINTS = 2**13  # bytes of hints that are fetched ahead; of a larger table a row needs few
 FILLED = 128  # of so many pairs one occurs: from there on dense rows are faster, because rows find most of their pairs
 
 
@@ -130,12 +129,14 @@ def _row(rounds: Rounds, row: int) -> Row:
 
 @leaf
 def _prepare(rounds: Rounds, row: int, own: Own, ahead: Ahead) -> None:
-    """Begin with a row, if there is one, before the row before it, and a little with the one after it."""
+    """Look where the weights of a row are, and have the hints of the row after it fetched; if there are such rows."""
+    tables, after = own.tables, row + 1
     if row < len(rounds.task) and rounds.task[row] >= 0:
-        look_ahead(_row(rounds, row), row, rounds.task[row], own.tables, ahead)
-        after = rounds.task[row + 1] if row + 1 < len(rounds.task) else -1
-        if after >= 0 and HINTS * own.tables.size[after] <= MOST_HINTS:
-            fetch_hints(own.tables, after)
+        look_ahead(_row(rounds, row), row, rounds.task[row], tables, ahead)
+    if after < len(rounds.task) and rounds.task[after] >= 0:
+        first, last = row_bounds(rounds, after)
+        if HINTS * tables.size[rounds.task[after]] <= LINE * (last - first):  # else it needs few of them
+            fetch_hints(tables, rounds.task[after])
 
 
 @leaf
@@ -214,9 +215,8 @@ def _fill(dense: FloatArray, counts: IntArray, tables: Tables) -> None:
 def as_pairs(own: Own) -> Own:
     """Dense rows as pairs."""
     counts = np.count_nonzero(own.dense, axis=1)
-    wide = new_own(
-        len(counts), 0, own.dense.dtype, room=max(FIRST_ROOM, sum(int(size_for(int(n), NUMBERS)) for n in counts))
-    )
+    room = sum(int(size_for(int(n), NUMBERS)) for n in counts)
+    wide = new_own(len(counts), 0, own.dense.dtype, room=max(FIRST_ROOM, room))
     _fill(own.dense, counts, wide.tables)
     return wide
 

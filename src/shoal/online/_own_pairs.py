@@ -1,6 +1,7 @@
-"""Sparse rows against a task's table of pairs, most of which do not occur: hints are looked at first, 64 at a time.
+"""Sparse rows against a task's table of numbers, most of whose pairs do not occur: hints are looked at first.
 
-Going from bit to bit of a word of hints costs no branch for each entry of the row.
+Memory answers slowly, but many questions at a time. So while a row is answered and learnt, it is noted of the next row
+which entries may occur and in which groups of the table, and these are fetched; when its turn comes, they are there.
 """
 
 from __future__ import annotations
