@@ -19,7 +19,7 @@ WORD = 64  # bits
 MOST = SCRATCH // 2 - 3  # entries of a row that is noted
 ROW, FILLED, N, HITS = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)  # positions in what is noted of a row
 NO_ROW = np.uint64(2**64 - 1)
-ENTRY_BITS = np.uint64(8)  # of a hit; the others are its group's
+ENTRY_BITS = np.uint64(32)  # of a hit; the others are its group's
 U = np.uint64
 Ahead: TypeAlias = NDArray[np.uint64]  # scratch: what is noted of the row that is learnt, and of the next
 
@@ -67,12 +67,15 @@ def nothing_ahead(ahead: Ahead) -> None:
 
 @leaf
 def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.uint64, ahead: Ahead) -> np.uint64:
-    """Note which entries from `first` on may occur, and in which group; return how many. No branch depends on it."""
+    """Note which entries from `first` on may occur, and in which groups, which are fetched; return how many."""
     start, size, n = U(tables.start[task]), U(tables.size[task]), U(0)
     for i in range(U(first), U(last)):
-        feature = _column(row, i)
-        ahead[hits + n] = home(start, size, feature) << ENTRY_BITS | (i - U(first))
-        n += hint(tables, start, size, feature)
+        ahead[hits + n] = i
+        n += hint(tables, start, size, _column(row, i))  # a branch would often be foreseen wrongly
+    for hit in range(hits, hits + n):
+        group = home(start, size, _column(row, ahead[hit]))
+        prefetch(tables.words, group * U(WORDS))
+        ahead[hit] |= group << ENTRY_BITS
     return n
 
 
@@ -80,12 +83,9 @@ def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.u
 def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> None:
     """Note what may occur of the row of this number, and have it brought from memory until the row's turn comes."""
     note = _note(number, ahead)
-    if tables.size[task] == 0 or len(row.x) > MOST:
-        return
-    n = _look(row, 0, len(row.x), task, tables, note + HITS, ahead)
-    ahead[note + ROW], ahead[note + FILLED], ahead[note + N] = number, tables.filled[task], n
-    for hit in range(note + HITS, note + HITS + n):
-        prefetch(tables.words, (ahead[hit] >> ENTRY_BITS) * U(WORDS))
+    if tables.size[task] > 0 and len(row.x) <= MOST:
+        ahead[note + ROW], ahead[note + FILLED] = number, tables.filled[task]
+        ahead[note + N] = _look(row, 0, len(row.x), task, tables, note + HITS, ahead)
 
 
 @leaf_in_order
@@ -98,7 +98,7 @@ def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) ->
         last = min(first + MOST, len(row.x))
         n = ahead[note + N] if known else _look(row, first, last, task, tables, note + HITS, ahead)
         for hit in range(note + HITS, note + HITS + n):
-            i = U(first) + (ahead[hit] & (U(1) << ENTRY_BITS) - U(1))
+            i = U(np.uint32(ahead[hit]))
             slot = find_from(tables, start, size, ahead[hit] >> ENTRY_BITS, _column(row, i))
             total += row.x[i] * number_in(tables.words, number_at(slot))  # zero if the pair does not occur
     return total
