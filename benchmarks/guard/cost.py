@@ -2,9 +2,9 @@
 
 The code is compiled for a fixed processor, so that counts do not depend on the machine either: that of the tests.
 Counting starts after a learner has seen its first rows: no compiling, no imports; and no garbage collection, which
-comes when it likes. All learners are counted in one process, always: Python makes code faster that has run before,
-so one alone takes up to 6 % more. What are left are Python's and NumPy's caches that go by addresses: where two things
-share a place in one, looking them up takes longer. So a count can be made again with everything elsewhere.
+comes when it likes. All learners are counted in one process, always: Python makes code faster that has run before, so
+one alone takes more. What are left are Python's and NumPy's caches that go by addresses: where two things share a place
+in one, looking them up takes longer. So a count can be made again with everything elsewhere.
 """
 
 from __future__ import annotations

@@ -234,11 +234,8 @@ class OwnWeights(Learner):
         """As the present ones are; at first by their number."""
         own, wanted, dtype = getattr(self._state, "own", None), n_tasks * n_features, self._weights_type()
         if own is None or dtype != own.dense.dtype:
-            room = (
-                min(max(2 * wanted // FILLED // NUMBERS, FIRST_ROOM), MOST_FIRST_ROOM)
-                if wanted > self._most_dense()
-                else 0
-            )
+            room = min(max(2 * wanted // (FILLED * NUMBERS), FIRST_ROOM), MOST_FIRST_ROOM)
+            room = room if wanted > self._most_dense() else 0
             return new_own(n_tasks, n_features, dtype, room=room, bits=self._with_bits)
         if is_wide(own):
             return Own(np.zeros((n_tasks, 0), dtype), for_tasks(own.tables, n_tasks), np.zeros((n_tasks, 0), np.uint64))

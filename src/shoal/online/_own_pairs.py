@@ -44,15 +44,6 @@ def _column(row: Row, i: int | np.uint64) -> np.uint32:
 
 
 @leaf
-def _hints(row: Row, first: int, last: int, task: int, tables: Tables) -> np.uint64:
-    """Bit i: the pair of entry first + i may occur."""
-    start, size, bits = U(tables.start[task]), U(tables.size[task]), U(0)
-    for i in range(U(first), U(last)):
-        bits |= hint(tables, start, size, _column(row, i)) << (i - U(first))
-    return bits
-
-
-@leaf
 def _note(number: int, ahead: Ahead) -> np.uint64:
     """Where it is noted what is known of a row: of one while the one before is learnt."""
     return U(number & 1) * U(len(ahead) // 2)
@@ -105,6 +96,15 @@ def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) ->
 
 
 @leaf
+def _hints(row: Row, first: int, last: int, task: int, tables: Tables) -> np.uint64:
+    """Bit i: the pair of entry first + i may occur."""
+    start, size, bits = U(tables.start[task]), U(tables.size[task]), U(0)
+    for i in range(U(first), U(last)):
+        bits |= hint(tables, start, size, _column(row, i)) << (i - U(first))
+    return bits
+
+
+@leaf
 def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArray) -> None:
     """There is room. A pair without a hint is new, so nothing needs to be compared."""
     start, size = U(tables.start[task]), U(tables.size[task])
@@ -135,14 +135,10 @@ def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArra
 
 @leaf
 def missing_pairs(row: Row, task: int, tables: Tables) -> int:
-    """How many of the pairs do not occur yet."""
+    """How many of the pairs do not occur yet; asked only when the table may be too full."""
     start, size, missing = U(tables.start[task]), U(tables.size[task]), len(row.x)
-    if size == U(0):
-        return missing
-    for first in range(0, len(row.x), WORD):
-        bits = _hints(row, first, min(first + WORD, len(row.x)), task, tables)
-        while bits != U(0):
-            i = U(first) + lowest_bit(bits)
-            bits &= bits - U(1)
-            missing -= int(tables.words[find(tables, start, size, _column(row, i))] != FREE)
+    for i in range(len(row.x) if size > U(0) else 0):
+        feature = _column(row, i)
+        if hint(tables, start, size, feature) != U(0):
+            missing -= int(tables.words[find(tables, start, size, feature)] != FREE)
     return missing
