@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.atomics import seen, tell
 from shoal.ops import LINE, equal, in_lines, leaf, leaf_apart, leaf_entry, lowest_bit, number_in, prefetch, set_number
 from shoal.rounds import IntArray, Rounds
 
@@ -68,6 +69,17 @@ def for_tasks(tables: Tables, n_tasks: int) -> Tables:
 def slots_of(tables: Tables) -> int:
     """Slots of a group: what kind of tables they are."""
     return NUMBERS if len(tables.hints) > 0 else PLACES
+
+
+@leaf
+def place_of(tables: Tables, task: int) -> tuple[np.uint64, np.uint64]:
+    """Start and size of a task's table; one that moves grows, so a size seen before the start is never too large.
+
+    Another thread may look while a table changes, for answers that are thrown away then. What it sees lies in the
+    arena, and as a quarter of all slots is free whatever table it sees, every search ends.
+    """
+    size = seen(tables.size, task)
+    return U(tables.start[task]), U(size)
 
 
 @leaf
@@ -277,7 +289,8 @@ def make_room(tables: Tables, task: int, n: int) -> None:
     _copy_table(tables, old, old_size, tables, start, size)
     if old_size > 0:
         _give_back(tables, old, old_size)
-    tables.start[task], tables.size[task] = start, size
+    tables.start[task] = start
+    tell(tables.size, task, size)  # after it, for `place_of`
 
 
 @leaf_entry

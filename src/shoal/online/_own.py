@@ -128,15 +128,20 @@ def _row(rounds: Rounds, row: int) -> Row:
 
 
 @leaf
+def fetch_own(rounds: Rounds, row: int, own: Own) -> None:
+    """Have the hints of a row brought from memory, if there is such a row and its weights are in a table."""
+    if is_wide(own) and row < len(rounds.task) and rounds.task[row] >= 0:
+        first, last = row_bounds(rounds, row)
+        if HINTS * own.tables.size[rounds.task[row]] <= LINE * (last - first):  # else it needs few of them
+            fetch_hints(own.tables, rounds.task[row])
+
+
+@leaf
 def _prepare(rounds: Rounds, row: int, own: Own, ahead: Ahead) -> None:
     """Look where the weights of a row are, and have the hints of the row after it fetched; if there are such rows."""
-    tables, after = own.tables, row + 1
     if row < len(rounds.task) and rounds.task[row] >= 0:
-        look_ahead(_row(rounds, row), row, rounds.task[row], tables, ahead)
-    if after < len(rounds.task) and rounds.task[after] >= 0:
-        first, last = row_bounds(rounds, after)
-        if HINTS * tables.size[rounds.task[after]] <= LINE * (last - first):  # else it needs few of them
-            fetch_hints(tables, rounds.task[after])
+        look_ahead(_row(rounds, row), row, rounds.task[row], own.tables, ahead)
+    fetch_own(rounds, row + 1, own)
 
 
 @leaf

@@ -13,7 +13,22 @@ from numpy.typing import NDArray
 
 from shoal.ops import SCRATCH, leaf, leaf_in_order, lowest_bit, number_in, prefetch, set_number
 from shoal.rounds import FloatArray, IndexArray
-from shoal.tables import FEATURE, FREE, SLOT, SOURCE, WORDS, Tables, find, find_from, hint, home, number_at, put_all
+from shoal.tables import (
+    FEATURE,
+    FREE,
+    SLOT,
+    SOURCE,
+    WORDS,
+    Tables,
+    fetch,
+    find,
+    find_from,
+    hint,
+    home,
+    number_at,
+    place_of,
+    put_all,
+)
 
 WORD = 64  # bits
 MOST = SCRATCH // 2 - 3  # entries of a row that is noted
@@ -59,7 +74,7 @@ def nothing_ahead(ahead: Ahead) -> None:
 @leaf
 def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.uint64, ahead: Ahead) -> np.uint64:
     """Note which entries from `first` on may occur, and in which groups, which are fetched; return how many."""
-    start, size, n = U(tables.start[task]), U(tables.size[task]), U(0)
+    (start, size), n = place_of(tables, task), U(0)
     for i in range(U(first), U(last)):
         ahead[hits + n] = i
         n += hint(tables, start, size, _column(row, i))  # a branch would often be foreseen wrongly
@@ -82,7 +97,7 @@ def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -
 @leaf_in_order
 def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> float:
     """<v_task, x> of the row of this number."""
-    start, size, note, total = U(tables.start[task]), U(tables.size[task]), _note(number, ahead), 0.0
+    (start, size), note, total = place_of(tables, task), _note(number, ahead), 0.0
     known = ahead[note + ROW] == U(number) and ahead[note + FILLED] == U(tables.filled[task])  # no pair came since
     ahead[note + ROW] = NO_ROW
     for first in range(0, len(row.x), MOST):
@@ -105,12 +120,22 @@ def _hints(row: Row, first: int, last: int, task: int, tables: Tables) -> np.uin
 
 
 @leaf
+def fetch_row(row: Row, first: int, bits: np.uint64, task: int, tables: Tables) -> None:
+    """Have the groups of those entries first + i brought from memory whose bit i is set."""
+    start, size = U(tables.start[task]), U(tables.size[task])
+    while bits != U(0):
+        fetch(tables, start, size, _column(row, U(first) + lowest_bit(bits)))
+        bits &= bits - U(1)
+
+
+@leaf
 def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArray) -> None:
     """There is room. A pair without a hint is new, so nothing needs to be compared."""
     start, size = U(tables.start[task]), U(tables.size[task])
     for first in range(0, len(row.x), WORD):
         last = min(first + WORD, len(row.x))
         bits, n = _hints(row, first, last, task, tables), 0
+        fetch_row(row, first, bits, task, tables)  # another thread may have answered
         others = ~bits & (~U(0) >> U(WORD - last + first))
         while others != U(0):
             i = U(first) + lowest_bit(others)

@@ -10,6 +10,7 @@ steps and s the sum of all,  w_i = a v_i + (1 - a)/K s,  so an example costs O(n
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,12 +18,14 @@ import numpy as np
 from shoal import losses, relations
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online import _interaction
+from shoal.online._answers import Answers, be_at, change, is_answered, learn_beside, no_answers, pays
 from shoal.online._own import (
     DENSE_FIRST,
     DENSE_MOST,
     Own,
     OwnWeights,
     as_matrix,
+    fetch_own,
     fits,
     new_own,
     own_add,
@@ -32,8 +35,10 @@ from shoal.online._own import (
     touch_all,
 )
 from shoal.online._own_pairs import Ahead, nothing_ahead
-from shoal.ops import ROUNDS, TASKS, add, dot, leaf, leaf_entry, on_stack, open_round
+from shoal.ops import ROUNDS, TASKS, add, call, dot, leaf, leaf_entry, on_stack, open_round
 from shoal.rounds import FloatArray, IntArray, Rounds
+
+LEARN = 0  # of the loops
 
 
 class Settings(NamedTuple):
@@ -67,9 +72,12 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
 
 
 @leaf
-def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ahead: Ahead) -> float:
+def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ahead: Ahead, answers: Answers) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
     f = 0.0
+    if is_answered(row, rounds.task[row], answers):
+        v = float(answers.answer[row])
+        return own * v + shared * dot(rounds, row, state.shared) if shared > 0.0 else own * v
     if own > 0.0 and shared > 0.0 and rounds.task[row] >= 0:
         v, s = own_dot_and(rounds, row, rounds.task[row], state.own, ahead, state.shared)
         return own * v + shared * s
@@ -83,16 +91,17 @@ def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ah
 @leaf_entry
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     own, shared = shares(settings, max(state.clock[TASKS], 1))
-    ahead = on_stack()
+    ahead, answers = on_stack(), no_answers(decisions, state.updates)
     nothing_ahead(ahead)
     for row in range(len(decisions)):
-        decisions[row] = margin(rounds, row, own, shared, state, ahead)
+        decisions[row] = margin(rounds, row, own, shared, state, ahead, answers)
 
 
-@leaf_entry
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
-    n_tasks, ahead = 0, on_stack()
-    own, shared = 0.0, 0.0
+@leaf
+def _learn(
+    rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, ahead: Ahead, answers: Answers
+) -> int:
+    n_tasks, own, shared = 0, 0.0, 0.0
     nothing_ahead(ahead)
     for r in range(len(rounds.starts) - 1):
         if not fits(rounds, rounds.starts[r], rounds.starts[r + 1], state.own):
@@ -104,9 +113,10 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         step = settings.eta / math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
-                decisions[row] = margin(rounds, row, own, shared, state, ahead)
+                decisions[row] = margin(rounds, row, own, shared, state, ahead, answers)
         for row in range(first, last):
-            f = margin(rounds, row, own, shared, state, ahead)
+            be_at(row, answers)
+            f = margin(rounds, row, own, shared, state, ahead, answers)
             if len(decisions) > 0 and last - first == 1:
                 decisions[row] = f
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
@@ -114,15 +124,29 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 continue
             move = losses.step_along(settings.loss, -step * slope, rounds, row)
             if own > 0.0:
+                fetch_own(rounds, row, state.own)  # while the shared weights learn
+            if shared > 0.0:
+                add(rounds, row, move, state.shared)
+            if own > 0.0:
+                change(rounds.task[row], answers)
                 own_add(rounds, row, move, rounds.task[row], state.own)
+                change(rounds.task[row], answers)
                 if settings.loss == losses.PERCEPTRON:
                     touch(rounds, row, rounds.task[row], state.own)
                 else:
                     touch_all(rounds.task[row], state.own)
-            if shared > 0.0:
-                add(rounds, row, move, state.shared)
             state.updates[rounds.task[row]] += 1
     return len(rounds.starts) - 1
+
+
+@leaf_entry
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
+    return _learn(rounds, settings, state, decisions, on_stack(), no_answers(decisions, state.updates))
+
+
+@leaf_entry
+def learn_with(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, answers: Answers) -> int:
+    return _learn(rounds, settings, state, decisions, on_stack(), answers)
 
 
 class _Multitask(OwnWeights):
@@ -177,6 +201,14 @@ class _Multitask(OwnWeights):
     def _loops(self) -> tuple[Any, Any]:
         constant = isinstance(self._resolved(), relations.Constant)
         return (learn, decide) if constant else (_interaction.learn, _interaction.decide)
+
+    def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:
+        if loop != LEARN or not (pays(rounds) and self.loss == "perceptron" and self._in_pairs()):
+            return super()._run(loop, rounds, settings, decisions)
+        learn = partial(call, learn_with, rounds, settings, self._state, decisions, self.dtype)
+        done, seconds = learn_beside(learn, rounds, self._state.own)
+        self._seconds_beside += seconds
+        return done
 
     def _initial_tasks(self) -> list[Any]:
         relation = self._resolved()
