@@ -71,11 +71,6 @@ def leaf_disjoint(function: F) -> F:
     return _compile(function, REORDERED, counting=False, pipeline_class=_Disjoint, **INNER)
 
 
-def leaf_disjoint_in_order(function: F) -> F:
-    """Both: for loops over records, which gathers would slow down."""
-    return _compile(function, {"contract"}, counting=False, pipeline_class=_Disjoint, **INNER)
-
-
 def leaf_entry(function: F) -> F:
     """`leaf` that Python calls too."""
     return _compile(function, REORDERED, counting=False)

@@ -20,15 +20,16 @@ import numpy as np
 from shoal.online._ahead import Block
 from shoal.online._mixing import TURN
 from shoal.online._scaling import ScaledRow
-from shoal.ops import jit, leaf, leaf_disjoint, leaf_disjoint_in_order, leaf_in_order, padded, prefetch
+from shoal.ops import jit, leaf, leaf_disjoint, padded, prefetch
 from shoal.pairs import Found
-from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.records import RECORD, move, products
+from shoal.rounds import FloatArray, Rounds
 
 EXPERTS = [
     f"{rule}-{sharing}" for rule in ("newton", "adagrad", "constant") for sharing in ("pooled", "together", "own")
 ]
 # Positions in a record: two weights a rule (shared: of pooled and together; own: of together and own), then H and G.
-N, A, C, H, G, NUMBERS = 0, 2, 4, 6, 7, 8
+N, A, C, H, G, NUMBERS = 0, 2, 4, 6, 7, RECORD
 RULES = (N, A, C)
 TINY = 1e-12  # AdaGrad's first step divides by a root that may be zero
 
@@ -53,6 +54,9 @@ class Work(NamedTuple):
     found: Found  # (same) each; of the row's pairs in `own`
     sums: FloatArray  # (4, same) H of s and v, G of s and v
     steps: FloatArray  # (6, same) of N: pooled, together (s, v), own; of A: s, v
+    squares: FloatArray  # (same) x^2
+    of_shared: FloatArray  # (8,) what the records' numbers add up to, or what their steps are multiplied by
+    of_own: FloatArray  # (8,)
     logits: FloatArray  # (16,) of the nine experts, and of the three own ones leaning on the pooled while young
     chance: FloatArray  # (16,) their sigmoids
     p: FloatArray  # (9,) the experts' forecasts, with the leaning ones
@@ -71,7 +75,7 @@ def workspace(rounds: Rounds, first: int, last: int) -> Work:
     scaled = ScaledRow(np.zeros(n), np.zeros(n, np.int64), np.zeros(n), np.zeros(n), np.zeros(2))
     found = Found(np.zeros(n, np.int64), np.zeros(n, np.int64))
     return Work(
-        scaled, found, np.zeros((4, n)), np.zeros((6, n)),
+        scaled, found, np.zeros((4, n)), np.zeros((6, n)), np.zeros(n), np.zeros(NUMBERS), np.zeros(NUMBERS),
         np.zeros(16), np.zeros(16), np.zeros(9), np.zeros(TURN), np.zeros(TURN),
         np.zeros(2), np.full(9, 1.0 / 9.0),
     )  # fmt: skip
@@ -84,60 +88,43 @@ def waiting_row(block: Block, first: int, work: Work) -> Work:
     return Work(row, Found(block.place[first:], work.found.entry), *work[2:])
 
 
-@leaf_in_order
-def _products(
-    n: int, x: FloatArray, place: IntArray, records: FloatArray, H_: FloatArray, G_: FloatArray
-) -> tuple[float, float, float, float, float, float]:
-    """Inner products of the six weights in a record with x; H and G side by side for the steps."""
-    n0 = n1 = a0 = a1 = c0 = c1 = 0.0
-    for i in range(n):
-        record, value = records[np.uint32(place[i])], x[i]
-        n0 += record[N] * value
-        n1 += record[N + 1] * value
-        a0 += record[A] * value
-        a1 += record[A + 1] * value
-        c0 += record[C] * value
-        c1 += record[C + 1] * value
-        H_[i], G_[i] = record[H], record[G]
-    return n0, n1, a0, a1, c0, c1
-
-
 @leaf
 def margins(n: int, shared: FloatArray, own: FloatArray, work: Work) -> None:
     """The nine margins, and H and G of the row's features for `step_experts`."""
     x, sums, out = work.row.x, work.sums, work.logits
+    s, v = work.of_shared, work.of_own
     for i in range(n):  # comes while the shared ones are multiplied
         prefetch(own, np.uint64(work.found.place[i]) * np.uint64(NUMBERS))
-    n0, n1, a0, a1, c0, c1 = _products(n, x, work.row.feature, shared, sums[0], sums[2])
-    m0, m1, b0, b1, d0, d1 = _products(n, x, work.found.place, own, sums[1], sums[3])
-    out[0], out[1], out[2] = n0, n1 + m0, m1  # pooled, together, own
-    out[3], out[4], out[5] = a0, a1 + b0, b1
-    out[6], out[7], out[8] = c0, c1 + d0, d1
+    products(n, x, work.row.feature, shared, sums[0], sums[2], s)
+    products(n, x, work.found.place, own, sums[1], sums[3], v)
+    for rule in range(3):  # pooled, together, own
+        first, second = 2 * rule, 2 * rule + 1
+        out[3 * rule], out[3 * rule + 1], out[3 * rule + 2] = s[first], s[second] + v[first], v[second]
 
 
 @leaf_disjoint
 def _newton_steps(
     n: int, x: FloatArray, H_s: FloatArray, H_v: FloatArray, h: float, one: float, both: float, pooled: FloatArray,
-    together_s: FloatArray, together_v: FloatArray, own: FloatArray,
+    together_s: FloatArray, together_v: FloatArray, own: FloatArray, squares: FloatArray,
 ) -> tuple[float, float, float]:  # fmt: skip
     """1/(1/a + H), H taking the row in first, and each expert's tau. A division costs most, so one serves all four."""
     tau0 = tau1 = tau2 = 0.0
     for i in range(padded(n)):
         square = x[i] * x[i]
-        H_s[i] += h * square
-        H_v[i] += h * square
-        s, v = (one + H_s[i]) * (both + H_s[i]), (one + H_v[i]) * (both + H_v[i])
+        of_s, of_v = H_s[i] + h * square, H_v[i] + h * square
+        s, v = (one + of_s) * (both + of_s), (one + of_v) * (both + of_v)
         inverse = 1.0 / (s * v)
-        r0, r1 = (both + H_s[i]) * v * inverse, (one + H_s[i]) * v * inverse
-        r2, r3 = (one + H_v[i]) * s * inverse, (both + H_v[i]) * s * inverse
+        r0, r1 = (both + of_s) * v * inverse, (one + of_s) * v * inverse
+        r2, r3 = (one + of_v) * s * inverse, (both + of_v) * s * inverse
         tau0 += square * r0
         tau1 += square * (r1 + r2)
         tau2 += square * r3
         pooled[i], together_s[i], together_v[i], own[i] = r0 * x[i], r1 * x[i], r2 * x[i], r3 * x[i]
+        squares[i] = square
     return tau0, tau1, tau2
 
 
-@leaf
+@leaf_disjoint
 def _adagrad_steps(
     n: int, x: FloatArray, G_s: FloatArray, G_v: FloatArray, g: float, eta: float, tiny: float, of_s: FloatArray,
     of_v: FloatArray,
@@ -146,9 +133,7 @@ def _adagrad_steps(
     tau_s = tau_v = squares = 0.0
     for i in range(padded(n)):
         square = x[i] * x[i]
-        G_s[i] += g * square
-        G_v[i] += g * square
-        root_s, root_v = math.sqrt(G_s[i] + tiny), math.sqrt(G_v[i] + tiny)
+        root_s, root_v = math.sqrt(G_s[i] + g * square + tiny), math.sqrt(G_v[i] + g * square + tiny)
         scale = eta / (root_s * root_v)
         tau_s += square * scale * root_v
         tau_v += square * scale * root_s
@@ -163,39 +148,26 @@ def step_experts(
     own: FloatArray, work: Work,
 ) -> None:  # fmt: skip
     """Move all nine experts, H and G; `curvature` and the squared gradient `g` are those of the answer."""
-    x, sums, steps, regression = work.row.x, work.sums, work.steps, settings.regression
+    x, sums, steps, squares, regression = work.row.x, work.sums, work.steps, work.squares, settings.regression
     tau0, tau1, tau2 = _newton_steps(
         n, x, sums[0], sums[1], curvature, 1.0 / settings.prior_one, 1.0 / settings.prior_both, steps[0], steps[1],
-        steps[2], steps[3],
+        steps[2], steps[3], squares,
     )  # fmt: skip
-    tau_s, tau_v, squares = _adagrad_steps(n, x, sums[2], sums[3], g, eta, tiny, steps[4], steps[5])
+    tau_s, tau_v, norm = _adagrad_steps(n, x, sums[2], sums[3], g, eta, tiny, steps[4], steps[5])
     p = work.chance
     n0, n1, n2 = slope(p[0], y, tau0, regression), slope(p[1], y, tau1, regression), slope(p[2], y, tau2, regression)
     a0, a2 = slope(p[3], y, tau_s, regression), slope(p[5], y, tau_v, regression)
     a1 = slope(p[4], y, tau_s + tau_v, regression)
-    c0 = slope(p[6], y, settings.step_pooled * squares, regression) * settings.step_pooled
-    c1 = slope(p[7], y, 2.0 * settings.step_both * squares, regression) * settings.step_both
-    c2 = slope(p[8], y, settings.step_own * squares, regression) * settings.step_own
-    _move(n, work.row.feature, x, (n0, n1, a0, a1, c0, c1), steps[0], steps[1], steps[4], sums[0], sums[2], shared)
-    _move(n, work.found.place, x, (n1, n2, a1, a2, c1, c2), steps[2], steps[3], steps[5], sums[1], sums[3], own)
-
-
-@leaf_disjoint_in_order
-def _move(
-    n: int, place: IntArray, x: FloatArray, slopes: tuple[float, float, float, float, float, float], first: FloatArray,
-    second: FloatArray, adagrad: FloatArray, H_: FloatArray, G_: FloatArray, records: FloatArray,
-) -> None:  # fmt: skip
-    """w <- w + slope step x, and H and G as they are now."""
-    n0, n1, a0, a1, c0, c1 = slopes
-    for i in range(n):
-        record = records[np.uint32(place[i])]
-        record[N] += n0 * first[i]
-        record[N + 1] += n1 * second[i]
-        record[A] += a0 * adagrad[i]
-        record[A + 1] += a1 * adagrad[i]
-        record[C] += c0 * x[i]
-        record[C + 1] += c1 * x[i]
-        record[H], record[G] = H_[i], G_[i]
+    c0 = slope(p[6], y, settings.step_pooled * norm, regression) * settings.step_pooled
+    c1 = slope(p[7], y, 2.0 * settings.step_both * norm, regression) * settings.step_both
+    c2 = slope(p[8], y, settings.step_own * norm, regression) * settings.step_own
+    scales_s, scales_v = work.of_shared, work.of_own  # one number of a record each
+    scales_s[N], scales_s[N + 1], scales_v[N], scales_v[N + 1] = n0, n1, n1, n2
+    scales_s[A], scales_s[A + 1], scales_v[A], scales_v[A + 1] = a0, a1, a1, a2
+    scales_s[C], scales_s[C + 1], scales_v[C], scales_v[C + 1] = c0, c1, c1, c2
+    scales_s[H], scales_s[G], scales_v[H], scales_v[G] = curvature, g, curvature, g
+    move(n, work.row.feature, steps[0], steps[1], steps[4], x, squares, scales_s, shared)
+    move(n, work.found.place, steps[2], steps[3], steps[5], x, squares, scales_v, own)
 
 
 @leaf
