@@ -88,6 +88,8 @@ def chunks() -> None:
     print(f"\nChunks: {N_ROWS:,} text-like rows, 100 non-zeros of 150,000 features")
     print(f"{'':44}{'tasks':>7}{'M rows/s':>10}{'to sklearn':>12}")
     learners = {
+        "MultitaskPerceptron('pooled'), one model": lambda: MultitaskPerceptron(relation="pooled"),
+        "PassiveAggressive('pooled'), one model": lambda: PassiveAggressive(sharing="pooled"),
         "MultitaskPerceptron(relation=1.0)": lambda: MultitaskPerceptron(relation=1.0),
         "  dtype='float32'": lambda: MultitaskPerceptron(relation=1.0, dtype="float32"),
         "MultitaskPerceptron(relation=1.0, logistic)": lambda: MultitaskPerceptron(relation=1.0, loss="logistic"),

@@ -128,7 +128,15 @@ class TestVerdict:
         verdict = compare(learner, **baselines)
         assert not verdict.pays
         assert "too few tasks" in verdict.overall
-        assert verdict.smallest.startswith("In the smallest task (50 rows) ")
+
+    def test_what_is_said_of_all_tasks_is_not_said_again_of_the_smallest(self):
+        learner, baselines = three(0.80, 0.70, 0.75, rows=[50, 60, 70])
+        verdict = compare(learner, **baselines)
+        assert [c.scope for c in verdict.comparisons] == ["all tasks"] * 2
+        assert verdict.smallest == ""
+        assert str(verdict) == verdict.overall
+        smallest = compare(learner, **baselines, smallest=1).smallest
+        assert smallest.startswith("In the smallest task (50 rows) ")
 
     def test_without_a_defined_score_it_says_so(self):
         learner, baselines = three(0.80, 0.70, 0.75)

@@ -34,11 +34,11 @@ class Verdict:
 
     comparisons: list[Comparison]
     overall: str  # one sentence about all tasks
-    smallest: str  # one sentence about the smallest tasks
+    smallest: str  # one sentence about the smallest tasks; empty if these are all
     pays: bool  # over all tasks: better than either baseline beyond chance
 
     def __str__(self) -> str:
-        return f"{self.overall}\n{self.smallest}"
+        return "\n".join(filter(None, (self.overall, self.smallest)))
 
 
 def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation, smallest: int = 10) -> Verdict:
@@ -52,7 +52,7 @@ def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation,
     learner, independent, pooled : Evaluation
         Of the same stream.
     smallest : int
-        How many of the tasks with fewest rows are looked at by themselves.
+        How many of the tasks with fewest rows are looked at by themselves, if there are more.
 
     Raises
     ------
@@ -68,7 +68,9 @@ def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation,
         if any(metric not in evaluation.overall for evaluation in three.values()):
             raise ValueError(f"the verdict needs the metric {metric!r} in every evaluation")
     by_size = sorted(learner.per_task, key=lambda task: learner.per_task[task]["rows"])
-    scopes = {"all tasks": by_size, _name_of(min(smallest, len(by_size))): by_size[:smallest]}
+    scopes = {"all tasks": by_size}
+    if len(by_size) > smallest:
+        scopes[_name_of(smallest)] = by_size[:smallest]
     comparisons, sentences, judgements = [], [], []
     for scope, tasks in scopes.items():
         table = _per_task(three, main, tasks)
@@ -78,7 +80,7 @@ def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation,
         judgements.append(_judgement(table, 1 if main in HIGHER_IS_BETTER else -1))
         sentences.append(_sentence(scope, tasks, learner, found, judgements[-1]))
         comparisons.extend(found)
-    return Verdict(comparisons, sentences[0], sentences[1], judgements[0] == "pays")
+    return Verdict(comparisons, sentences[0], "".join(sentences[1:]), judgements[0] == "pays")
 
 
 def _name_of(n: int) -> str:

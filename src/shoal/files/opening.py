@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from shoal.files.bad_rows import BadRows
 from shoal.files.formats import SPARSE, TYPED, choose_format
-from shoal.files.source import STDIN, ByteSource
+from shoal.files.source import STDIN, ByteSource, check_exists
 from shoal.files.stream import FileStream
 from shoal.files.targets import Labels, State, Target
 
@@ -110,6 +110,8 @@ def open_stream(
         if label or text or numeric or ignore:
             raise ValueError(f"{bad.name} is {format} text without columns: leave out label, text, numeric and ignore")
         return _open_sparse(path, format, bad, target, features, task=task, chunk_rows=chunk_rows)
+    if path != STDIN:
+        check_exists(path)  # first: who mistyped its name shall not read about options
     if label is None:
         raise ValueError(f"{bad.name} is a table: label is missing, expected the column of the labels")
     return _open_table(

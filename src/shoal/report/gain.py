@@ -120,11 +120,18 @@ def _draw(records: list[dict[str, Any]], domain: tuple[float, float], metric: st
         .encode(x="rows:Q", y="y:Q")
     )
     names = alt.Chart(data(_labelled(records, domain))).encode(x="rows:Q", y="y:Q", text="text:N")
-    style: dict[str, Any] = {"fontSize": 11, "color": QUIET}
-    above = names.transform_filter("!datum.beside").mark_text(dy=-12, **style)
-    beside = names.transform_filter("datum.beside").mark_text(align="left", dx=8, **style)
-    layers = alt.layer(zero, points, smooth, above, beside)
+    layers = alt.layer(zero, points, smooth, *_written(names))
     return layers.properties(width=WIDTH, height=HEIGHT, title=panel_title(f"against {title}"))
+
+
+def _written(names: Any) -> list[Any]:
+    """Names above or beside their points, on a white rim: the line may run through them."""
+    above, beside = names.transform_filter("!datum.beside"), names.transform_filter("datum.beside")
+    layers = []
+    for style in ({"stroke": "white", "strokeWidth": 3, "color": "white"}, {"color": QUIET}):
+        layers.append(above.mark_text(dy=-12, fontSize=11, **style))
+        layers.append(beside.mark_text(align="left", dx=8, fontSize=11, **style))
+    return layers
 
 
 def gain_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:

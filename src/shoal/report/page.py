@@ -86,7 +86,7 @@ def _verdict(verdict: Verdict | None) -> str:
         return ""
     kind = "verdict pays" if verdict.pays else "verdict"
     heading = "Sharing pays" if verdict.pays else "Sharing does not clearly pay"
-    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in (verdict.overall, verdict.smallest))
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in str(verdict).splitlines())
     return f'<section class="{kind}"><h2>{heading}</h2>{sentences}</section>'
 
 
