@@ -64,7 +64,12 @@ def test_whole_rows_are_found_and_added(steps, many):
     assert_holds(compact(pairs, 4), known)
     assert find_all(pairs, -1, np.arange(5), found_for(range(5))) == 5
     without_task(pairs, 1)
-    assert_holds(roomier(pairs), {pair: value for pair, value in known.items() if pair[0] != 1})
+    left = {pair: value for pair, value in known.items() if pair[0] != 1}
+    room = len(pairs.tables.taken)
+    for n_more, expected in ((0, 4 * room), (9, 4 * room), (16 * room, (int(pairs.used[0]) + 16 * room) // 2)):
+        roomy = roomier(pairs, n_more)
+        assert len(roomy.tables.taken) == expected
+        assert_holds(roomy, left)
 
 
 def test_a_pair_that_does_not_occur_has_zeros():

@@ -84,8 +84,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _leave(self, state: Any, k: int, n_tasks: int) -> None:
         """Make the others independent of task k before its rows and columns are removed."""
 
-    def _more_room(self) -> None:
-        """Make room for what a loop could not fit."""
+    def _more_room(self, rounds: Rounds) -> None:
+        """Make room for what a loop could not fit; these rounds are left."""
         raise NotImplementedError
 
     def _initial_tasks(self) -> list[Any]:
@@ -375,8 +375,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         settings = self._current()
         done = self._run(loop, rounds, settings, decisions)
         while loop == 0 and done is not None and 0 <= done < len(rounds.starts) - 1:
-            self._more_room()
             rounds = rounds._replace(starts=rounds.starts[done:])
+            self._more_room(rounds)
             done = self._run(loop, rounds, settings, decisions)
         return done
 

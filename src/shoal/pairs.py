@@ -101,9 +101,10 @@ def add_all(pairs: Pairs, task: int, features: IntArray, missing: int, found: Fo
         pairs.used[0] += n
 
 
-def roomier(pairs: Pairs) -> Pairs:
-    """The same pairs with room for four times as many."""
-    tables, used = _tables.roomier(pairs.tables), int(pairs.used[0])
+def roomier(pairs: Pairs, n_more: int = 0) -> Pairs:
+    """The same pairs with room for four times as many, or for so many more if that is more."""
+    used = int(pairs.used[0])
+    tables = _tables.roomier(pairs.tables, used + n_more)
     records = _new_records(tables, pairs.records.shape[1], pairs.records.dtype)
     records[:used] = pairs.records[:used]
     return pairs._replace(tables=tables, records=records)

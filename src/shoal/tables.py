@@ -6,7 +6,7 @@ what is asked for is mostly known without a branch, and then what they hold. Tha
 each of eight an int32, the place where the pair's numbers lie if it has several. At most three quarters of the slots
 are taken; a pair whose group is full goes to the next. A table that gets too full moves into a piece four times its
 size, later twice; the old one is used again. When the arena is used up, a loop stops before the round that might not
-fit, and its caller makes the arena four times as large: what is not written yet takes no memory.
+fit, and its caller makes the arena larger, at least fourfold: what is not written yet takes no memory.
 
 Learners that err rarely ask for pairs most of which do not occur. For these, tables of numbers have hints: a bit for
 each of eight features in four bytes for each group tells so without a look at the table, wrongly only where two blocks
@@ -31,6 +31,8 @@ HINTS = 4  # bytes a group
 FIRST_ROOM, FIRST_SIZE = 64, 1  # groups
 SMALL = 512  # groups, 32 KiB
 MOST_ROOM = 2**28  # groups; places are int32
+MOST_AT_ONCE = 2**21  # groups that an arena gets because of rows to come, not because it was full
+PAIRS_A_GROUP = 2  # of tables that grow fourfold and leave blank pieces behind
 BLOCK = 3  # features whose numbers differ in the last 3 bits lie close together: in text, frequent words do
 U = np.uint64  # unsigned positions cannot wrap around, so there is no test for it
 FEATURE, SLOT, SOURCE = 0, 1, 2  # positions in `waiting`
@@ -303,12 +305,13 @@ def _copy(source: Tables, target: Tables, n_tasks: int) -> None:
             target.filled[task] = source.filled[task]
 
 
-def roomier(tables: Tables) -> Tables:
-    """The same tables, where they are, in an arena four times as large."""
+def roomier(tables: Tables, pairs: int = 0) -> Tables:
+    """The same tables, where they are, in an arena four times as large, or for so many pairs if that is more."""
     room, slots = len(tables.taken), slots_of(tables)
     if room >= MOST_ROOM:
         raise OverflowError(f"no room for more (task, feature) pairs: all {slots * MOST_ROOM:,} slots are used")
-    new, used = new_tables(0, min(4 * room, MOST_ROOM), slots), int(tables.used[0])
+    wanted = min(pairs // PAIRS_A_GROUP, MOST_AT_ONCE)
+    new, used = new_tables(0, min(max(4 * room, wanted), MOST_ROOM), slots), int(tables.used[0])
     new.words[: WORDS * used] = tables.words[: WORDS * used]
     new.taken[:used] = tables.taken[:used]
     new.hints[: HINTS * used] = tables.hints[: HINTS * used]  # if any

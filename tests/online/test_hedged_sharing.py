@@ -18,6 +18,7 @@ from shoal.datasets import make_related_tasks
 from shoal.evaluation import progressive_validate
 from shoal.learner import leaves
 from shoal.online import _ahead, hedged_sharing
+from shoal.pairs import roomier
 from shoal.rounds import NO_INDICES, NO_INDPTR, Rounds
 
 
@@ -170,6 +171,27 @@ def test_memory_goes_by_the_pairs_that_occur():
     learner = HedgedSharing().partial_fit(X, rng.choice([-1.0, 1.0], n), np.arange(n))
     assert len(learner.tasks_) == n
     assert sum(array.nbytes for array in leaves(learner._state)) < 3e8
+
+
+@pytest.mark.parametrize("is_sparse", [True, False])
+def test_room_for_all_rows_is_made_at_once(is_sparse, monkeypatch):
+    """As soon as it is missed, and not for more pairs than there are tasks times features."""
+    asked = []
+    monkeypatch.setattr(
+        hedged_sharing, "roomier", lambda own, n: asked.append((int(own.used[0]), n)) or roomier(own, n)
+    )
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2_000, 40)) * (rng.random((2_000, 40)) < 0.5)
+    y, task = rng.choice([-1.0, 1.0], 2_000), np.arange(2_000) % 50
+    learner = HedgedSharing().partial_fit(sp.csr_matrix(X) if is_sparse else X, y, task)
+    assert learner._state.own.used[0] == 1 + 50 * 41
+    assert asked == [(used, 50 * 41 - used) for used, _ in asked]
+    assert len(asked) == 1
+    asked.clear()
+    few = HedgedSharing().partial_fit(sp.csr_matrix(X[:60]), y[:60], np.arange(60))
+    assert len(asked) == 1
+    assert few._state.own.used[0] == 1 + np.count_nonzero(X[:60]) + 60
+    assert sum(asked[0]) <= 1 + np.count_nonzero(X[:60]) + 60
 
 
 def test_a_forgotten_task_leaves_the_others_as_they_were():

@@ -256,7 +256,7 @@ class OwnWeights(Learner):
             self._state = self._state._replace(own=as_pairs(own))
         super()._enlarge(n_tasks, n_features)
 
-    def _more_room(self) -> None:
+    def _more_room(self, rounds: Rounds) -> None:
         own, (n_tasks, n_features) = self._state.own, self._capacity
         if n_tasks * n_features <= min(DENSE_MOST, FILLED * int(own.tables.filled.sum())):
             own = as_dense(own, n_features, bits=self._with_bits)

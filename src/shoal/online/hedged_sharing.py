@@ -285,8 +285,11 @@ class _Hedged(Learner):
         self._seconds_beside += seconds
         return done
 
-    def _more_room(self) -> None:
-        self._state = self._state._replace(own=roomier(self._state.own))
+    def _more_room(self, rounds: Rounds) -> None:
+        first, n_rows = int(rounds.starts[0]), len(rounds.task)  # of those left each entry may be a new pair
+        entries = (n_rows - first) * rounds.width if rounds.width > 0 else int(rounds.indptr[-1] - rounds.indptr[first])
+        most = len(self.tasks_) * (1 + self.n_features_in_) - int(self._state.own.used[0])
+        self._state = self._state._replace(own=roomier(self._state.own, min(entries + n_rows - first, most)))
 
     def _trimmed(self) -> State:
         trimmed: State = super()._trimmed()
