@@ -180,7 +180,7 @@ def _put(tables: Tables, task_start: int, task_size: int, n: int) -> None:
 def put_all(tables: Tables, task: int, n: int) -> None:
     """Take in the n pairs that wait, none of which is in the task's table; `make_room` came first."""
     _put(tables, tables.start[task], tables.size[task], n)
-    tables.filled[task] += n
+    tell(tables.filled, task, tables.filled[task] + n)  # who sees it sees the pairs
 
 
 @leaf

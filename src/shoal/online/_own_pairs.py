@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.atomics import seen
 from shoal.ops import SCRATCH, leaf, leaf_in_order, lowest_bit, number_in, prefetch, set_number
 from shoal.rounds import FloatArray, IndexArray
 from shoal.tables import (
@@ -90,7 +91,7 @@ def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -
     """Note what may occur of the row of this number, and have it brought from memory until the row's turn comes."""
     note = _note(number, ahead)
     if tables.size[task] > 0 and len(row.x) <= MOST:
-        ahead[note + ROW], ahead[note + FILLED] = number, tables.filled[task]
+        ahead[note + ROW], ahead[note + FILLED] = number, seen(tables.filled, task)  # before it looks at hints
         ahead[note + N] = _look(row, 0, len(row.x), task, tables, note + HITS, ahead)
 
 
