@@ -203,12 +203,12 @@ class _Multitask(OwnWeights):
         return (learn, decide) if constant else (_interaction.learn, _interaction.decide)
 
     def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:
-        if loop != LEARN or not (pays(rounds) and self.loss == "perceptron" and self._in_pairs()):
-            return super()._run(loop, rounds, settings, decisions)
-        learn = partial(call, learn_with, rounds, settings, self._state, decisions, self.dtype)
-        done, seconds = learn_beside(learn, rounds, self._state.own)
-        self._seconds_beside += seconds
-        return done
+        if loop == LEARN and pays(rounds) and self.loss == "perceptron" and self._in_pairs():
+            learn = partial(call, learn_with, rounds, settings, self._state, decisions, self.dtype)
+            done, seconds = learn_beside(learn, rounds, self._state.own)
+            self._seconds_beside += seconds
+            return done
+        return call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)
 
     def _initial_tasks(self) -> list[Any]:
         relation = self._resolved()
