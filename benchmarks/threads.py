@@ -2,10 +2,10 @@
 
 `python -m benchmarks.threads`: nanoseconds a row of a first pass, in one thread, and in two, of which one makes rows
 ready ahead of the other (HedgedSharing), or answers ahead with own weights that lie in tables (MultitaskPerceptron of
-many tasks); and what it would cost to hand every row to other experts. There, two threads of compiled
-code take turns, each waiting in a loop for the other, which is the fastest way there is; alone on the machine, and
-beside as many busy threads as cores, as in a run where files are read and baselines learn. The mixture needs all
-experts' answers before any of them learns: two meetings a row.
+many tasks); and what it would cost to hand every row to other experts. There, two threads of compiled code take turns,
+each waiting in a loop for the other, which is the fastest way there is; alone on the machine, and beside as many busy
+threads as cores, as in a run where files are read and baselines learn. The mixture needs all experts' answers before
+any of them learns: two meetings a row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Thread
 from typing import Any
-from unittest.mock import Mock, patch
+from unittest.mock import patch
 
 import numba
 import numpy as np
@@ -72,8 +72,7 @@ def first_pass(make: Callable[[], Any], X: Any, y: Any, task: Any) -> list[float
     """Nanoseconds a row in one thread, and in two; medians."""
     times = []
     for cores in (1, 2):
-        few = {"new": Mock(return_value=cores)}
-        with patch.object(_ahead, "n_cores", **few), patch.object(_answers, "n_cores", **few):
+        with patch.object(_ahead, "n_cores", lambda: cores), patch.object(_answers, "n_cores", lambda: cores):  # noqa: B023
             times.append(seconds(lambda learner: learner.partial_fit(X, y, task), make) / len(y) * 1e9)
     return times
 

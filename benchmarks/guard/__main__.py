@@ -74,10 +74,11 @@ def main() -> int:
     if options.cost:
         for name, cost in costs(names, known["learners"]).items():
             found[name] |= cost
-    said = [sentence for name in names for sentence in differences(name, found[name], known["learners"].get(name, {}))]
+    differing = {name: differences(name, found[name], known["learners"].get(name, {})) for name in names}
+    said = [sentence for sentences in differing.values() for sentence in sentences]
     print("\n".join(said) or f"{len(names)} learners, as they were")
     if options.update and said:
-        for name in names:
+        for name in filter(differing.get, names):  # not the others, or costs would creep up within what is tolerated
             known["learners"][name] = known["learners"].get(name, {}) | found[name]
         known["changes"].append({"reason": options.update, "what": said})
         KNOWN.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")

@@ -17,11 +17,15 @@ from shoal.ops import call
 NOTHING = np.zeros(0)
 
 
-@pytest.fixture
-def wide(monkeypatch):
-    """Weights lie in tables."""
+def lay_in_tables(monkeypatch):
+    """All own weights."""
     monkeypatch.setattr(multitask_perceptron._Multitask, "_most_dense", lambda self: 0)
     monkeypatch.setattr(_own, "DENSE_MOST", 0)
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    lay_in_tables(monkeypatch)
 
 
 def stream(seed, n_rows, n_tasks, d=300, nnz=20):
@@ -80,7 +84,7 @@ def test_rounds_of_several_rows(wide, monkeypatch):
 def test_answers_are_the_tasks_own_parts(seed, n_known, n_tasks):
     """Those begun during a change, or before the last one, are not used, whatever they are."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        wide.__wrapped__(monkeypatch)
+        lay_in_tables(monkeypatch)
         rows = stream(seed, n_known + 100, n_tasks)
         learner, rounds, _ = ready(rows, n_known)
     own = learner._state.own

@@ -99,6 +99,8 @@ def open_stream(
     path = os.fspath(path)
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows is {chunk_rows}, expected at least 1")
+    if path != STDIN:
+        check_exists(path)  # first: who mistyped its name shall not read about options
     format = choose_format(path, format)
     family = format if format in SPARSE else "table"
     if state is not None and state["family"] != family:
@@ -110,8 +112,6 @@ def open_stream(
         if label or text or numeric or ignore:
             raise ValueError(f"{bad.name} is {format} text without columns: leave out label, text, numeric and ignore")
         return _open_sparse(path, format, bad, target, features, task=task, chunk_rows=chunk_rows)
-    if path != STDIN:
-        check_exists(path)  # first: who mistyped its name shall not read about options
     if label is None:
         raise ValueError(f"{bad.name} is a table: label is missing, expected the column of the labels")
     return _open_table(

@@ -74,13 +74,13 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
 @leaf
 def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ahead: Ahead, answers: Answers) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
-    f = 0.0
     if is_answered(row, rounds.task[row], answers):
         v = float(answers.answer[row])
         return own * v + shared * dot(rounds, row, state.shared) if shared > 0.0 else own * v
     if own > 0.0 and shared > 0.0 and rounds.task[row] >= 0:
         v, s = own_dot_and(rounds, row, rounds.task[row], state.own, ahead, state.shared)
         return own * v + shared * s
+    f = 0.0
     if own > 0.0 and rounds.task[row] >= 0:
         f += own * own_dot(rounds, row, rounds.task[row], state.own, ahead)
     if shared > 0.0:
@@ -208,7 +208,7 @@ class _Multitask(OwnWeights):
             done, seconds = learn_beside(learn, rounds, self._state.own)
             self._seconds_beside += seconds
             return done
-        return call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)
+        return call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)  # super() costs learn_one
 
     def _initial_tasks(self) -> list[Any]:
         relation = self._resolved()
