@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.features import Columns, Table, first_not_finite, is_canonical, read_table, stack_rows
+from shoal.checks import first_not_finite, is_canonical
+from shoal.features import Columns, Table, read_table, stack_rows
 
 
 def as_dense(table: Table) -> np.ndarray:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from threading import Thread
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.ops import jit
+from shoal.checks import both_checks, first_malformed, first_not_finite
 from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IndexArray, IntArray
+
+LARGE = 2**15  # numbers; with fewer, checks take no time
 
 
 class Table(NamedTuple):
-    """Checked rows: finite float64 values, dense (`width` > 0) or canonical CSR."""
+    """Rows, checked: finite float64 values, dense (`width` > 0) or canonical CSR."""
 
     n_rows: int
     n_features: int
@@ -23,62 +24,6 @@ class Table(NamedTuple):
     indices: IndexArray
     values: FloatArray
     names: list[str] | None  # column names of a data frame
-
-
-@jit
-def first_not_finite(values: FloatArray) -> int:
-    """Position of the first NaN or infinity, or -1. (A sum is finite only if its terms are: one fast pass.)"""
-    total = 0.0
-    for p in range(len(values)):
-        total += values[p] * 0.0
-    if total == 0.0:
-        return -1
-    for p in range(len(values)):
-        if not np.isfinite(values[p]):
-            return p
-    return -1
-
-
-@jit
-def is_canonical(indptr: IntArray, indices: IndexArray, n_features: int) -> bool:
-    """Are offsets and columns in range, columns sorted and none twice in a row? (Almost all work is one SIMD pass.)"""
-    steps_back = np.int64(0)
-    for p in range(1, len(indices)):
-        steps_back += np.int64(indices[p] <= indices[p - 1])
-    for row in range(len(indptr) - 1):
-        first, last = indptr[row], indptr[row + 1]
-        if first > last or last > len(indices):
-            return False
-        if first < last:
-            if indices[first] < 0 or indices[last - 1] >= n_features:
-                return False
-            steps_back -= np.int64(first > 0 and indices[first] <= indices[first - 1])  # a new row may step back
-    return bool(steps_back == 0) and indptr[0] == 0 and indptr[-1] == len(indices)
-
-
-@jit
-def first_malformed(indptr: IntArray, indices: IndexArray, n_features: int) -> int:
-    """First row whose offsets or column numbers are out of range, or -1."""
-    for row in range(len(indptr) - 1):
-        if indptr[row] > indptr[row + 1] or indptr[row + 1] > len(indices):
-            return row
-        for p in range(indptr[row], indptr[row + 1]):
-            if indices[p] < 0 or indices[p] >= n_features:
-                return row
-    return -1
-
-
-THREAD_PAYS = 2**18  # numbers; starting a thread takes as long as checking about 2^16
-
-
-def _beside(check: Callable[[], Any], other: Callable[[], Any]) -> tuple[Any, Any]:
-    """The results of two compiled checks, which hold no lock, side by side on two cores."""
-    results: list[Any] = []
-    thread = Thread(target=lambda: results.append(other()))
-    thread.start()
-    result = check()
-    thread.join()
-    return result, results[0]
 
 
 def _refuse_not_finite(values: FloatArray, p: int, row_of: Any, column_of: Any) -> None:
@@ -109,7 +54,7 @@ def _sparse(X: Any) -> Table:
             f"Found array with {n} sample(s) and {d} feature(s) (shape={X.shape}); at least 1 of each is required."
         )
     indptr, indices, values = _csr_arrays(X)
-    canonical, p = _both_checks(indptr, indices, values, d)
+    canonical, p = both_checks(indptr, indices, values, d)
     if not canonical:
         row = first_malformed(indptr, indices, d)
         if row >= 0 or len(values) != len(indices):
@@ -124,11 +69,27 @@ def _sparse(X: Any) -> Table:
     return Table(n, d, 0, indptr, indices, values, None)
 
 
-def _both_checks(indptr: IntArray, indices: IndexArray, values: FloatArray, d: int) -> tuple[bool, int]:
-    """Whether the rows are canonical, and where the first value is that is not finite."""
-    if len(values) < THREAD_PAYS:
-        return is_canonical(indptr, indices, d), first_not_finite(values)
-    return _beside(lambda: is_canonical(indptr, indices, d), lambda: first_not_finite(values))
+def unchecked(X: Any) -> Table | None:
+    """A large array or CSR matrix as a table whose rows are still to be checked; None if `read_table` is the way."""
+    if type(X) is np.ndarray:
+        if X.ndim != 2 or X.dtype != np.float64 or X.size < LARGE or not X.flags.carray:
+            return None
+        n, d = X.shape
+        return Table(n, d, d, NO_INDPTR, NO_INDICES, X.reshape(-1), None)
+    if getattr(X, "format", None) != "csr" or X.dtype.kind not in "fiub" or X.nnz < LARGE:
+        return None
+    (n, d), (indptr, indices, values) = X.shape, _csr_arrays(X)
+    if len(indptr) != n + 1 or indptr[0] != 0 or not indptr[-1] == len(indices) == len(values):
+        return None
+    return Table(n, d, 0, indptr, indices, values, None)
+
+
+def is_sound(table: Table) -> bool:
+    """Are its rows good? (What is wrong with them, `read_table` says.)"""
+    if table.width > 0:
+        return first_not_finite(table.values) < 0
+    canonical, p = both_checks(table.indptr, table.indices, table.values, table.n_features)
+    return canonical and p < 0
 
 
 def _csr_arrays(X: Any) -> tuple[IntArray, IndexArray, FloatArray]:

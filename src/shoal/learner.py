@@ -1,8 +1,9 @@
 """What all online learners share: the verbs, tasks and features that appear on the way, checks, save and load.
 
 An algorithm gives three things: `_settings` (hyper-parameters as a named tuple of numbers), `_allocate` (its state
-as a named tuple of arrays), and its jitted `_loops` over `Rounds`, one that learns and one that decides. Everything
-is checked before anything changes, so bad input leaves a model bit for bit as it was.
+as a named tuple of arrays), and its jitted `_loops` over `Rounds`, one that learns and one that decides. Bad input
+leaves a model bit for bit as it was: everything is checked before anything changes, or, where the checks would take as
+long as learning, each row when its turn comes, and the model goes back to what it was before a bad one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cache
 from operator import attrgetter
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal import labels as label_codes
 from shoal import storage
-from shoal.features import Columns, Table, first_not_finite, read_table, refuse_not_numbers, stack_rows
+from shoal.checks import first_not_finite, is_good
+from shoal.features import Columns, Table, is_sound, read_table, refuse_not_numbers, stack_rows, unchecked
 from shoal.labels import Labels
 from shoal.ops import LANES, call
 from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IntArray, Rounds, form_rounds
@@ -29,22 +31,20 @@ from shoal.tasks import TaskIndex
 FLOAT = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
 NO_DECISIONS = np.zeros(0)
 ONE_ROUND = np.array([0, 1])
+SMALL = 8  # of a model that is copied before it learns: the table is so many times as large
 NO_TARGET = object()  # what a row to predict has for y
 
 
-class Prepared(NamedTuple):
-    """Checked input, and what the learner will know once it is learnt."""
-
-    rounds: Rounds
-    columns: Columns
-    labels: Labels | None
-    new_tasks: list[Any]
+class NotGood(ValueError):
+    """A row whose turn came is not finite or not canonical."""
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
     """An online multi-task learner: scikit-learn estimator and stream learner at once."""
 
     simultaneous: ClassVar[bool] = False  # the protocol that `rounds=None` stands for
+
+    _may_check_rows: ClassVar[bool] = False  # when their turn comes, for learners as fast as the checks
 
     dtype: Any = "float64"  # what weights are stored in; some learners have it as a hyper-parameter
     _state: Any = None
@@ -77,6 +77,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def _targets(self, y: Any, n_rows: int, classes: Any, known: Labels | None) -> tuple[FloatArray, Labels | None]:
         raise NotImplementedError
 
+    def _checks_rows(self) -> bool:
+        """Do the loops stop at a row that is to be checked and not good, and return which it is?"""
+        return False
+
     def _enter(self, state: Any, n_tasks: int) -> None:
         """Let tasks in before their first row (declared ones); the loops do the same at a task's first row."""
         state.clock[0] = n_tasks
@@ -108,7 +112,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None) -> Self:
         """Forget everything, declare all tasks of the data, then learn the rows in one pass, in order."""
-        self._advance(read_table(X, self), y, task, rounds, None, NO_DECISIONS, fresh=True)
+        self._take(X, y, task, rounds, None, fresh=True)
         return self
 
     def partial_fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None) -> Self:
@@ -130,25 +134,33 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         ValueError
             On bad input; the row is named and the model stays as it was.
         """
-        self._advance(read_table(X, self), y, task, rounds, classes, NO_DECISIONS)
+        self._take(X, y, task, rounds, classes)
         return self
 
     def test_then_train(
         self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None
     ) -> FloatArray:
         """Learn like `partial_fit`; return the (n,) decision values given *before* learning each round."""
-        table = read_table(X, self)
-        decisions = np.empty(table.n_rows)
-        self._advance(table, y, task, rounds, classes, decisions)
-        return decisions
+        return self._take(X, y, task, rounds, classes, answers=True)
 
     def _values(self, X: Any, task: Any) -> FloatArray:
         check_is_fitted(self)
-        table = read_table(X, self)
+        table = unchecked(X) if self._may_check_rows and self._checks_rows() else None
+        if table is not None:
+            try:
+                return self._decide(table, task, n_columns=table.n_features)
+            except ValueError:
+                pass  # is said below, what is wrong with X first
+        return self._decide(read_table(X, self), task)
+
+    def _decide(self, table: Table, task: Any, n_columns: int = 0) -> FloatArray:
         self._columns.admit(table, type(self).__name__)
         decisions = np.empty(table.n_rows)
         columns = self._known_tasks().look_up(task, table.n_rows)
-        self._call(1, _as_rounds(table, columns, decisions, ONE_ROUND), decisions)
+        rounds = _as_rounds(table, columns, decisions, ONE_ROUND)._replace(n_columns=n_columns)
+        done = self._call(1, rounds, decisions)
+        if n_columns > 0 and done < table.n_rows:
+            raise NotGood
         return decisions
 
     # ---- one-example and round verbs ---------------------------------------------------------------------
@@ -297,6 +309,56 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     # ---- from input to learning --------------------------------------------------------------------------
 
+    def _take(
+        self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, *, fresh: bool = False, answers: bool = False
+    ) -> FloatArray:
+        """Check and learn; return the decisions if these answers are wanted."""
+        table = unchecked(X) if self._may_check_rows else None
+        if table is not None and (way_back := self._way_back(table, fresh=fresh)):
+            decisions = np.empty(table.n_rows if answers else 0)
+            try:
+                self._learn_as_checked(table, y, task, rounds, classes, decisions, fresh=fresh)
+                return decisions
+            except ValueError:
+                way_back()  # and say below what is wrong, with X first
+            except BaseException:
+                way_back()
+                raise
+        table = read_table(X, self)
+        decisions = np.empty(table.n_rows if answers else 0)
+        self._advance(table, y, task, rounds, classes, decisions, fresh=fresh)
+        return decisions
+
+    def _way_back(self, table: Table, *, fresh: bool) -> Callable[[], None] | None:
+        """A function that makes the model what it is now; None if that takes too much memory beside the table."""
+        state = None if fresh else self._state  # a fresh state is another one
+        size = sum(array.nbytes for array in leaves(state or ()))
+        if size * SMALL > table.values.nbytes:
+            return None
+        before, tasks = dict(self.__dict__), None if self._tasks is None else self._tasks.ids
+        arrays = [array.copy() for array in leaves(state or ())]
+
+        def go() -> None:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if tasks is not None:
+                self._tasks = TaskIndex(tasks)
+            for array, was in zip(leaves(state or ()), arrays, strict=True):
+                array[...] = was
+
+        return go
+
+    def _learn_as_checked(
+        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, decisions: FloatArray, *, fresh: bool
+    ) -> None:
+        """Learn rows, each checked when its turn comes; raises if one is not good."""
+        admitted = self._admit(table, y, task, rounds, classes, fresh=fresh, columns=None)
+        if self._checks_rows():
+            admitted = admitted._replace(n_columns=table.n_features)
+        elif not is_sound(table):
+            raise NotGood
+        self._call(0, admitted, decisions)
+
     def _advance(
         self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, decisions: FloatArray,
         *, fresh: bool = False, columns: Columns | None = None,
@@ -376,6 +438,8 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         done = self._run(loop, rounds, settings, decisions)
         while loop == 0 and done is not None and 0 <= done < len(rounds.starts) - 1:
             rounds = rounds._replace(starts=rounds.starts[done:])
+            if rounds.n_columns > 0 and not is_good(rounds):
+                raise NotGood
             self._more_room(rounds)
             done = self._run(loop, rounds, settings, decisions)
         return done

@@ -37,6 +37,7 @@ class Rounds(NamedTuple):
     task: IntArray  # (n,) column of the row's task, -1 for a task the model has not seen
     y: FloatArray  # (n,) +1 or -1, or a real target
     starts: IntArray  # (n_rounds + 1,) row offset of each round
+    n_columns: int = 0  # if the rows are to be checked when their turn comes, the columns that there are
 
 
 NO_INDPTR = np.zeros(0, np.int64)

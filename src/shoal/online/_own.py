@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.learner import Learner
 from shoal.online._own_pairs import Ahead, Row, add_pairs, dot_pairs, look_ahead, missing_pairs
-from shoal.ops import LINE, add, dot, dot_two, leaf, leaf_entry, leaf_in_order, row_bounds, set_number
+from shoal.ops import LINE, SUMS, add, dot, dot_two, leaf, leaf_entry, leaf_exact, row_bounds, set_number
 from shoal.rounds import FloatArray, IntArray, Rounds
 from shoal.tables import (
     FEATURE,
@@ -105,20 +105,33 @@ def touch_all(task: int, own: Own) -> None:
         own.touched[task, 0] = 1
 
 
-@leaf_in_order
+@leaf
+def _fetched(v: FloatArray, bits: NDArray[np.uint64], j: np.uint32) -> float:
+    """v[j] if it was touched. Else v[0] is read: a branch costs more."""
+    bit = (bits[np.uint32(1) + (j >> np.uint32(6))] >> np.uint64(j & np.uint32(63))) & np.uint64(1)
+    fetched = v[np.uint32(bit) * j]
+    return float(fetched) if bit != 0 else 0.0
+
+
+@leaf_exact
 def dot_two_touched(rounds: Rounds, row: int, task: int, own: Own, w: FloatArray) -> tuple[float, float]:
-    """<v_task, x> and <w, x>; of v only what was touched is fetched. The others read v[0]: a branch costs more."""
-    first, second = 0.0, 0.0
-    v, bits = own.dense[task], own.touched[task]
+    """<v_task, x> and <w, x>; of v only what was touched is fetched. The sums are those of `ops.dot_two`."""
     start, end = rounds.indptr[row], rounds.indptr[row + 1]
-    columns, x = rounds.indices[start:end], rounds.values[start:end]
-    for i in range(len(x)):
+    columns, x, n = rounds.indices[start:end], rounds.values[start:end], end - start
+    v, bits = own.dense[task], own.touched[task]
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    e, f, g, h = 0.0, 0.0, 0.0, 0.0
+    for turn in range(n // SUMS):
+        i = SUMS * turn
+        j, k = np.uint32(columns[i]), np.uint32(columns[i + 1])
+        p, q = np.uint32(columns[i + 2]), np.uint32(columns[i + 3])
+        a, b = a + x[i] * _fetched(v, bits, j), b + x[i + 1] * _fetched(v, bits, k)
+        c, d = c + x[i + 2] * _fetched(v, bits, p), d + x[i + 3] * _fetched(v, bits, q)
+        e, f, g, h = e + x[i] * w[j], f + x[i + 1] * w[k], g + x[i + 2] * w[p], h + x[i + 3] * w[q]
+    for i in range(n - n % SUMS, n):
         j = np.uint32(columns[i])
-        bit = (bits[np.uint32(1) + (j >> np.uint32(6))] >> np.uint64(j & np.uint32(63))) & np.uint64(1)
-        fetched = v[np.uint32(bit) * j]
-        first += x[i] * (fetched if bit != 0 else 0.0)
-        second += x[i] * w[j]
-    return first, second
+        a, e = a + x[i] * _fetched(v, bits, j), e + x[i] * w[j]
+    return (a + b) + (c + d), (e + f) + (g + h)
 
 
 @leaf

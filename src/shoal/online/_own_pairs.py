@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.atomics import seen
-from shoal.ops import SCRATCH, leaf, leaf_in_order, lowest_bit, number_in, prefetch, set_number
+from shoal.ops import SCRATCH, leaf, leaf_exact, lowest_bit, number_in, prefetch, set_number, which_sum
 from shoal.rounds import FloatArray, IndexArray
 from shoal.tables import (
     FEATURE,
@@ -95,10 +95,11 @@ def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -
         ahead[note + N] = _look(row, 0, len(row.x), task, tables, note + HITS, ahead)
 
 
-@leaf_in_order
+@leaf_exact
 def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> float:
     """<v_task, x> of the row of this number."""
-    (start, size), note, total = place_of(tables, task), _note(number, ahead), 0.0
+    (start, size), note = place_of(tables, task), _note(number, ahead)
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
     known = ahead[note + ROW] == U(number) and ahead[note + FILLED] == U(tables.filled[task])  # no pair came since
     ahead[note + ROW] = NO_ROW
     for first in range(0, len(row.x), MOST):
@@ -107,8 +108,11 @@ def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) ->
         for hit in range(note + HITS, note + HITS + n):
             i = U(np.uint32(ahead[hit]))
             slot = find_from(tables, start, size, ahead[hit] >> ENTRY_BITS, _column(row, i))
-            total += row.x[i] * number_in(tables.words, number_at(slot))  # zero if the pair does not occur
-    return total
+            product = row.x[i] * number_in(tables.words, number_at(slot))  # zero if the pair does not occur
+            of = which_sum(i, len(row.x))
+            a, b = a + (product if of == U(0) else 0.0), b + (product if of == U(1) else 0.0)
+            c, d = c + (product if of == U(2) else 0.0), d + (product if of == U(3) else 0.0)
+    return (a + b) + (c + d)
 
 
 @leaf

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal import losses, relations
+from shoal.checks import are_good
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online import _interaction
 from shoal.online._answers import Answers, be_at, change, is_answered, learn_beside, no_answers, pays
@@ -89,12 +90,15 @@ def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ah
 
 
 @leaf_entry
-def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     own, shared = shares(settings, max(state.clock[TASKS], 1))
     ahead, answers = on_stack(), no_answers(decisions, state.updates)
     nothing_ahead(ahead)
     for row in range(len(decisions)):
+        if not are_good(rounds, row, row + 1):
+            return row
         decisions[row] = margin(rounds, row, own, shared, state, ahead, answers)
+    return len(decisions)
 
 
 @leaf
@@ -104,9 +108,10 @@ def _learn(
     n_tasks, own, shared = 0, 0.0, 0.0
     nothing_ahead(ahead)
     for r in range(len(rounds.starts) - 1):
-        if not fits(rounds, rounds.starts[r], rounds.starts[r + 1], state.own):
+        first, last = rounds.starts[r], rounds.starts[r + 1]
+        if not are_good(rounds, first, last) or not fits(rounds, first, last, state.own):
             return r
-        first, last = open_round(rounds, r, state.clock)
+        open_round(rounds, r, state.clock)
         if state.clock[TASKS] != n_tasks:
             n_tasks = state.clock[TASKS]
             own, shared = shares(settings, n_tasks)
@@ -159,6 +164,7 @@ class _Multitask(OwnWeights):
     epsilon = 0.0
     _losses: dict[str, int]
     _with_bits = True
+    _may_check_rows = True
 
     def _most_dense(self) -> int:
         return DENSE_FIRST if self.loss == "perceptron" else DENSE_MOST
@@ -203,12 +209,15 @@ class _Multitask(OwnWeights):
         return (learn, decide) if constant else (_interaction.learn, _interaction.decide)
 
     def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:
-        if loop == LEARN and pays(rounds) and self.loss == "perceptron" and self._in_pairs():
+        if loop == LEARN and self.loss == "perceptron" and self._in_pairs() and pays(rounds):
             learn = partial(call, learn_with, rounds, settings, self._state, decisions, self.dtype)
             done, seconds = learn_beside(learn, rounds, self._state.own)
             self._seconds_beside += seconds
             return done
         return call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)  # super() costs learn_one
+
+    def _checks_rows(self) -> bool:
+        return isinstance(self._state, State) and not self._in_pairs()
 
     def _initial_tasks(self) -> list[Any]:
         relation = self._resolved()

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from shoal.checks import are_good
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online._own import Own, OwnWeights, as_matrix, fits, new_own, own_add, own_dot
 from shoal.online._own_pairs import Ahead, nothing_ahead
@@ -62,11 +63,14 @@ def step(f: float, y: float, norm: float, settings: Settings) -> float:
 
 
 @leaf_entry
-def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     ahead = on_stack()
     nothing_ahead(ahead)
     for row in range(len(decisions)):
+        if not are_good(rounds, row, row + 1):
+            return row
         decisions[row] = margin(rounds, row, settings, state, ahead)
+    return len(decisions)
 
 
 @leaf_entry
@@ -74,9 +78,10 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     ahead = on_stack()
     nothing_ahead(ahead)
     for r in range(len(rounds.starts) - 1):
-        if not fits(rounds, rounds.starts[r], rounds.starts[r + 1], state.own):
+        first, last = rounds.starts[r], rounds.starts[r + 1]
+        if not are_good(rounds, first, last) or not fits(rounds, first, last, state.own):
             return r
-        first, last = open_round(rounds, r, state.clock)
+        open_round(rounds, r, state.clock)
         if len(decisions) > 0:
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state, ahead)
@@ -96,6 +101,7 @@ class _PassiveAggressive(OwnWeights):
     C: float
     sharing: str
     _zone: ClassVar[float] = -1.0
+    _may_check_rows = True
 
     def _settings(self) -> Settings:
         if self.variant not in VARIANTS:
@@ -116,6 +122,9 @@ class _PassiveAggressive(OwnWeights):
             else self._new_own(n_tasks, n_features)
         )
         return State(own, np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
+
+    def _checks_rows(self) -> bool:
+        return not self._in_pairs()
 
     def _loops(self) -> tuple[Any, Any]:
         return learn, decide
