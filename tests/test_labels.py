@@ -93,3 +93,14 @@ def test_real_targets() -> None:
             real_targets(y, 2)
     with pytest.raises(ValueError, match="y must hold real numbers"):
         real_targets(["a", "b"], 2)
+
+
+def test_whole_numbers_that_floats_do_not_tell_apart() -> None:
+    signs, labels = encode(np.array([2**53, 2**53 + 1, 2**53]), 3, None)
+    assert (signs.tolist(), labels.classes.tolist()) == ([-1.0, 1.0, -1.0], [2**53, 2**53 + 1])
+    assert encode(np.array([2**53 + 1]), 1, labels)[0].tolist() == [1.0]
+    for one, other in ((2**53, 0), (-(2**63), 5)):
+        _, labels = encode(np.array([one, other]), 2, None)
+        for y, known in (([one, other, one + 1], None), ([one + 1], labels)):
+            with pytest.raises(ValueError, match="third"):
+                encode(np.array(y), len(y), known)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from shoal.ops import jit
 from shoal.rounds import FloatArray, IntArray
 
+EXACT = 2**53  # whole numbers below are told apart as float64
 # One label seen so far: what the other will be. A first label 1 may still turn out to belong to {0, 1}.
 _PARTNER: dict[Any, Any] = {-1: 1, 1: -1, 0: 1}
 
@@ -159,6 +160,12 @@ def _signs(y: FloatArray, negative: float, positive: float) -> tuple[FloatArray,
     return signs, good
 
 
+def _first_two(y: NDArray[Any]) -> Labels | None:
+    """The labels if there are no others than the first two that differ; None if all are equal or one is NaN."""
+    first = np.array([y[0], y[int(np.argmax(y != y[0]))]])
+    return Labels(np.sort(first), True, None) if first[0] < first[1] or first[1] < first[0] else None
+
+
 def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> tuple[FloatArray, Labels]:
     """`y` as +1 and -1, and the labels known after it.
 
@@ -171,11 +178,13 @@ def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> t
     y = _as_1d(y, n_rows)
     if labels is not None and labels.settled and classes is not None and list(classes) == list(labels.classes):
         classes = None  # nothing new
-    if classes is None and labels is not None and labels.settled and _are_numbers(y) and _are_numbers(labels.classes):
-        negative, positive = labels.classes.astype(np.float64)
-        signs, good = _signs(np.require(y, np.float64, ["C", "W"]), negative, positive)
-        if good:
-            return signs, labels
+    if classes is None and (labels is None or labels.settled) and _are_numbers(y) and len(y) > 0:
+        known = _first_two(y) if labels is None else labels
+        if known is not None and _are_numbers(known.classes):
+            negative, positive = known.classes.astype(np.float64)
+            signs, good = _signs(np.require(y, np.float64, ["C", "W"]), negative, positive)
+            if good and max(abs(negative), abs(positive)) < EXACT:
+                return signs, known
     y = checked(y, n_rows)
     if classes is not None:
         given = declared(classes)
