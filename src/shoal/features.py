@@ -84,14 +84,6 @@ def unchecked(X: Any) -> Table | None:
     return Table(n, d, 0, indptr, indices, values, None)
 
 
-def is_sound(table: Table) -> bool:
-    """Are its rows good? (What is wrong with them, `read_table` says.)"""
-    if table.width > 0:
-        return first_not_finite(table.values) < 0
-    canonical, p = both_checks(table.indptr, table.indices, table.values, table.n_features)
-    return canonical and p < 0
-
-
 def _csr_arrays(X: Any) -> tuple[IntArray, IndexArray, FloatArray]:
     indices, values = np.require(X.indices, np.int32, ["C", "W"]), np.require(X.data, np.float64, ["C", "W"])
     return X.indptr.astype(np.int64), indices, values

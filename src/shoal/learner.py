@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal import labels as label_codes
 from shoal import storage
 from shoal.checks import first_not_finite, is_good
-from shoal.features import Columns, Table, is_sound, read_table, refuse_not_numbers, stack_rows, unchecked
+from shoal.features import Columns, Table, read_table, refuse_not_numbers, stack_rows, unchecked
 from shoal.labels import Labels
 from shoal.ops import LANES, call
 from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IntArray, Rounds, form_rounds
@@ -44,7 +44,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     simultaneous: ClassVar[bool] = False  # the protocol that `rounds=None` stands for
 
-    _may_check_rows: ClassVar[bool] = False  # when their turn comes, for learners as fast as the checks
+    _checks_rows: ClassVar[bool] = (
+        False  # do the loops stop at a row to be checked that is bad, and return which it is?
+    )
 
     dtype: Any = "float64"  # what weights are stored in; some learners have it as a hyper-parameter
     _state: Any = None
@@ -76,10 +78,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _targets(self, y: Any, n_rows: int, classes: Any, known: Labels | None) -> tuple[FloatArray, Labels | None]:
         raise NotImplementedError
-
-    def _checks_rows(self) -> bool:
-        """Do the loops stop at a row that is to be checked and not good, and return which it is?"""
-        return False
 
     def _enter(self, state: Any, n_tasks: int) -> None:
         """Let tasks in before their first row (declared ones); the loops do the same at a task's first row."""
@@ -145,7 +143,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def _values(self, X: Any, task: Any) -> FloatArray:
         check_is_fitted(self)
-        table = unchecked(X) if self._may_check_rows and self._checks_rows() else None
+        table = unchecked(X) if self._checks_rows else None
         if table is not None:
             try:
                 return self._decide(table, task, n_columns=table.n_features)
@@ -313,7 +311,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, *, fresh: bool = False, answers: bool = False
     ) -> FloatArray:
         """Check and learn; return the decisions if these answers are wanted."""
-        table = unchecked(X) if self._may_check_rows else None
+        table = unchecked(X) if self._checks_rows else None
         if table is not None and (way_back := self._way_back(table, fresh=fresh)):
             decisions = np.empty(table.n_rows if answers else 0)
             try:
@@ -353,11 +351,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Learn rows, each checked when its turn comes; raises if one is not good."""
         admitted = self._admit(table, y, task, rounds, classes, fresh=fresh, columns=None)
-        if self._checks_rows():
-            admitted = admitted._replace(n_columns=table.n_features)
-        elif not is_sound(table):
-            raise NotGood
-        self._call(0, admitted, decisions)
+        self._call(0, admitted._replace(n_columns=table.n_features), decisions)
 
     def _advance(
         self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, decisions: FloatArray,

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from shoal.atomics import seen, tell
+from shoal.checks import are_good
 from shoal.cores import n_cores
 from shoal.online._own import Own, own_dot
 from shoal.online._own_pairs import nothing_ahead
@@ -83,6 +84,8 @@ def answer_from(row: int, farthest: int, rounds: Rounds, own: Own, answers: Answ
         if row < learner + NEAREST:
             row = learner + NEAREST
             continue
+        if not are_good(rounds, row, row + 1):  # the learner will say so
+            return len(answers.begun)
         task = rounds.task[row]
         begun = seen(answers.changes, task)
         answers.answer[row] = own_dot(rounds, row, task, own, ahead)

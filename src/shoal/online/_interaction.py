@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal import losses
+from shoal.checks import are_good
 from shoal.ops import ROUNDS, add_to_all, dot, jit, leaf, leaf_entry, open_round
 from shoal.relations import Factors, rates_column
 from shoal.rounds import FloatArray, IntArray, Rounds
@@ -48,16 +49,22 @@ def margin(rounds: Rounds, row: int, state: State) -> float:
 
 
 @leaf_entry
-def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     for row in range(len(decisions)):
+        if not are_good(rounds, row, row + 1):
+            return row
         decisions[row] = margin(rounds, row, state)
+    return len(decisions)
 
 
 @jit
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     column = np.empty(state.weights.shape[1])
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = rounds.starts[r], rounds.starts[r + 1]
+        if not are_good(rounds, first, last):
+            return r
+        open_round(rounds, r, state.clock)
         step = settings.eta / math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0:
             for row in range(first, last):
@@ -70,3 +77,4 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 column *= losses.step_along(settings.loss, -step * slope, rounds, row)
                 add_to_all(rounds, row, column, state.weights)
                 state.updates[rounds.task[row]] += 1
+    return len(rounds.starts) - 1

@@ -164,7 +164,7 @@ class _Multitask(OwnWeights):
     epsilon = 0.0
     _losses: dict[str, int]
     _with_bits = True
-    _may_check_rows = True
+    _checks_rows = True
 
     def _most_dense(self) -> int:
         return DENSE_FIRST if self.loss == "perceptron" else DENSE_MOST
@@ -215,9 +215,6 @@ class _Multitask(OwnWeights):
             self._seconds_beside += seconds
             return done
         return call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)  # super() costs learn_one
-
-    def _checks_rows(self) -> bool:
-        return isinstance(self._state, State) and not self._in_pairs()
 
     def _initial_tasks(self) -> list[Any]:
         relation = self._resolved()

@@ -101,7 +101,7 @@ class _PassiveAggressive(OwnWeights):
     C: float
     sharing: str
     _zone: ClassVar[float] = -1.0
-    _may_check_rows = True
+    _checks_rows = True
 
     def _settings(self) -> Settings:
         if self.variant not in VARIANTS:
@@ -122,9 +122,6 @@ class _PassiveAggressive(OwnWeights):
             else self._new_own(n_tasks, n_features)
         )
         return State(own, np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
-
-    def _checks_rows(self) -> bool:
-        return not self._in_pairs()
 
     def _loops(self) -> tuple[Any, Any]:
         return learn, decide
