@@ -66,6 +66,11 @@ def leaf_exact(function: F) -> F:
     return _compile(function, set(), counting=False, **INNER)
 
 
+def part(function: F) -> F:
+    """The body of one or two other functions: it is only compiled as a part of them, so no faster code comes of it."""
+    return cast(F, numba.njit(inline="always", cache=True, error_model="numpy")(function))
+
+
 def leaf_apart(function: F) -> F:
     """`leaf` that is called, not inlined."""
     return _compile(function, REORDERED, counting=False, inlined=False, **INNER)

@@ -36,7 +36,7 @@ from shoal.online._own import (
     touch_all,
 )
 from shoal.online._own_pairs import Ahead, nothing_ahead
-from shoal.ops import ROUNDS, TASKS, add, call, dot, leaf, leaf_entry, on_stack, open_round
+from shoal.ops import ROUNDS, TASKS, add, call, dot, leaf, leaf_entry, on_stack, open_round, part
 from shoal.rounds import FloatArray, IntArray, Rounds
 
 LEARN = 0  # of the loops
@@ -101,7 +101,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
     return len(decisions)
 
 
-@leaf
+@part
 def _learn(
     rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, ahead: Ahead, answers: Answers
 ) -> int:
@@ -209,7 +209,7 @@ class _Multitask(OwnWeights):
         return (learn, decide) if constant else (_interaction.learn, _interaction.decide)
 
     def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:
-        if loop == LEARN and self.loss == "perceptron" and self._in_pairs() and pays(rounds):
+        if loop == LEARN and pays(rounds) and self.loss == "perceptron" and self._in_pairs():
             learn = partial(call, learn_with, rounds, settings, self._state, decisions, self.dtype)
             done, seconds = learn_beside(learn, rounds, self._state.own)
             self._seconds_beside += seconds
