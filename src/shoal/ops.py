@@ -67,7 +67,10 @@ def leaf_exact(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """The body of one or two other functions: it is only compiled as a part of them, so no faster code comes of it."""
+    """The body of two leaf entries, which is compiled only as a part of them, not once more by itself.
+
+    Never that of a `jit`, which would give back arrays that leaves do not count.
+    """
     return cast(F, numba.njit(inline="always", cache=True, error_model="numpy")(function))
 
 
