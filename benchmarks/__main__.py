@@ -144,6 +144,7 @@ def flights() -> None:
     peer = sgd_rows_a_second(data.X, data.y)
     task = np.unique(data.task, return_inverse=True)[1]
     learners = {
+        "MultitaskPerceptron('pooled'), one model": lambda: MultitaskPerceptron(relation="pooled"),
         "MultitaskPerceptron(relation=104, logistic)": lambda: MultitaskPerceptron(
             relation=104, loss="logistic", eta=0.5
         ),

@@ -1,7 +1,7 @@
 """Are the rows that came from outside finite numbers in columns that there are, each column once and in order?
 
-Rows of a large table are brought from memory once if each is checked just before it is learnt (`are_good`): to read all
-of them only to check them takes as long as learning from them.
+Rows of a large table are brought from memory once if a few are checked just before they are learnt (`good_until`): to
+read all of them only to check them takes as long as learning from them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import numpy as np
 from shoal.ops import jit, leaf
 from shoal.rounds import FloatArray, IndexArray, IntArray, Rounds
 
+BAD = -1
+AT_ONCE = 2**7  # numbers; while more are only checked, memory brings no others
 THREAD_PAYS = 2**18  # numbers; starting a thread takes as long as checking about 2^16
 
 
@@ -108,7 +110,16 @@ def are_good(rounds: Rounds, first: int, last: int) -> bool:
     )
 
 
-@jit
-def is_good(rounds: Rounds) -> bool:
-    """Is the first round?"""
-    return are_good(rounds, rounds.starts[0], rounds.starts[1])
+@leaf
+def good_until(rounds: Rounds, good: int, row: int) -> int:
+    """Rows before `good` are good. Check some more until those before `row` are; the new `good`, or BAD."""
+    if rounds.n_columns == 0:
+        return row
+    n = len(rounds.task)
+    some = max(AT_ONCE * n // max(len(rounds.values), 1), 1)
+    while good < row:
+        last = max(min(good + some, n), row)
+        if not are_good(rounds, good, last):
+            return BAD
+        good = last
+    return good

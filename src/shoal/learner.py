@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal import labels as label_codes
 from shoal import storage
-from shoal.checks import first_not_finite, is_good
+from shoal.checks import BAD, first_not_finite
 from shoal.features import Columns, Table, read_table, refuse_not_numbers, stack_rows, unchecked
 from shoal.labels import Labels
 from shoal.ops import LANES, call
@@ -156,9 +156,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         decisions = np.empty(table.n_rows)
         columns = self._known_tasks().look_up(task, table.n_rows)
         rounds = _as_rounds(table, columns, decisions, ONE_ROUND)._replace(n_columns=n_columns)
-        done = self._call(1, rounds, decisions)
-        if n_columns > 0 and done < table.n_rows:
-            raise NotGood
+        self._call(1, rounds, decisions)
         return decisions
 
     # ---- one-example and round verbs ---------------------------------------------------------------------
@@ -432,10 +430,10 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         done = self._run(loop, rounds, settings, decisions)
         while loop == 0 and done is not None and 0 <= done < len(rounds.starts) - 1:
             rounds = rounds._replace(starts=rounds.starts[done:])
-            if rounds.n_columns > 0 and not is_good(rounds):
-                raise NotGood
             self._more_room(rounds)
             done = self._run(loop, rounds, settings, decisions)
+        if rounds.n_columns > 0 and done == BAD:
+            raise NotGood
         return done
 
     def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:

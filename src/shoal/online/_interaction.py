@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal import losses
-from shoal.checks import are_good
+from shoal.checks import BAD, good_until
 from shoal.ops import ROUNDS, add_to_all, dot, jit, leaf, leaf_entry, open_round
 from shoal.relations import Factors, rates_column
 from shoal.rounds import FloatArray, IntArray, Rounds
@@ -50,9 +50,11 @@ def margin(rounds: Rounds, row: int, state: State) -> float:
 
 @leaf_entry
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
+    good = 0
     for row in range(len(decisions)):
-        if not are_good(rounds, row, row + 1):
-            return row
+        good = good_until(rounds, good, row + 1)
+        if good == BAD:
+            return BAD
         decisions[row] = margin(rounds, row, state)
     return len(decisions)
 
@@ -60,10 +62,12 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 @jit
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     column = np.empty(state.weights.shape[1])
+    good = rounds.starts[0]
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        if not are_good(rounds, first, last):
-            return r
+        good = good_until(rounds, good, last)
+        if good == BAD:
+            return BAD
         open_round(rounds, r, state.clock)
         step = settings.eta / math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal import losses, relations
-from shoal.checks import are_good
+from shoal.checks import BAD, good_until
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online import _interaction
 from shoal.online._answers import Answers, be_at, change, is_answered, learn_beside, no_answers, pays
@@ -94,9 +94,11 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
     own, shared = shares(settings, max(state.clock[TASKS], 1))
     ahead, answers = on_stack(), no_answers(decisions, state.updates)
     nothing_ahead(ahead)
+    good = 0
     for row in range(len(decisions)):
-        if not are_good(rounds, row, row + 1):
-            return row
+        good = good_until(rounds, good, row + 1)
+        if good == BAD:
+            return BAD
         decisions[row] = margin(rounds, row, own, shared, state, ahead, answers)
     return len(decisions)
 
@@ -107,9 +109,13 @@ def _learn(
 ) -> int:
     n_tasks, own, shared = 0, 0.0, 0.0
     nothing_ahead(ahead)
+    good = rounds.starts[0]
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        if not are_good(rounds, first, last) or not fits(rounds, first, last, state.own):
+        good = good_until(rounds, good, last)
+        if good == BAD:
+            return BAD
+        if not fits(rounds, first, last, state.own):
             return r
         open_round(rounds, r, state.clock)
         if state.clock[TASKS] != n_tasks:

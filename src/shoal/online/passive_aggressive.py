@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from shoal.checks import are_good
+from shoal.checks import BAD, good_until
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.online._own import Own, OwnWeights, as_matrix, fits, new_own, own_add, own_dot
 from shoal.online._own_pairs import Ahead, nothing_ahead
@@ -66,9 +66,11 @@ def step(f: float, y: float, norm: float, settings: Settings) -> float:
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     ahead = on_stack()
     nothing_ahead(ahead)
+    good = 0
     for row in range(len(decisions)):
-        if not are_good(rounds, row, row + 1):
-            return row
+        good = good_until(rounds, good, row + 1)
+        if good == BAD:
+            return BAD
         decisions[row] = margin(rounds, row, settings, state, ahead)
     return len(decisions)
 
@@ -77,9 +79,13 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     ahead = on_stack()
     nothing_ahead(ahead)
+    good = rounds.starts[0]
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        if not are_good(rounds, first, last) or not fits(rounds, first, last, state.own):
+        good = good_until(rounds, good, last)
+        if good == BAD:
+            return BAD
+        if not fits(rounds, first, last, state.own):
             return r
         open_round(rounds, r, state.clock)
         if len(decisions) > 0:
