@@ -210,7 +210,9 @@ def test_which_tables_may_be_learnt_unchecked():
     for good in (X, X.toarray()):
         for one, other in zip(unchecked(good), read_table(good), strict=True):
             np.testing.assert_array_equal(one, other)
-    for other in (X.tocsc(), X.toarray().tolist(), X.toarray().T, X.toarray().astype(np.float32), X.astype(complex)):
+    assert unchecked(sp.csr_array(X)) is not None
+    dense = X.toarray()
+    for other in (sp.coo_array(dense[0]).tocsr(), X.tocsc(), X.astype(complex), dense.tolist(), dense.T, dense[0]):
         assert unchecked(other) is None
     short = X.copy()
     short.data = short.data[:-1]

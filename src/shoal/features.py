@@ -76,7 +76,7 @@ def unchecked(X: Any) -> Table | None:
             return None
         n, d = X.shape
         return Table(n, d, d, NO_INDPTR, NO_INDICES, X.reshape(-1), None)
-    if getattr(X, "format", None) != "csr" or X.dtype.kind not in "fiub" or X.nnz < LARGE:
+    if getattr(X, "format", None) != "csr" or X.ndim != 2 or X.dtype.kind not in "fiub" or X.nnz < LARGE:
         return None
     (n, d), (indptr, indices, values) = X.shape, _csr_arrays(X)
     if len(indptr) != n + 1 or indptr[0] != 0 or not indptr[-1] == len(indices) == len(values):

@@ -155,8 +155,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._columns.admit(table, type(self).__name__)
         decisions = np.empty(table.n_rows)
         columns = self._known_tasks().look_up(task, table.n_rows)
-        rounds = _as_rounds(table, columns, decisions, ONE_ROUND)._replace(n_columns=n_columns)
-        self._call(1, rounds, decisions)
+        self._call(1, _as_rounds(table, columns, decisions, ONE_ROUND, n_columns), decisions)
         return decisions
 
     # ---- one-example and round verbs ---------------------------------------------------------------------
@@ -685,8 +684,8 @@ def rebuilt(state: Any, arrays: Iterator[NDArray[Any]]) -> Any:
     return type(state)(*parts)
 
 
-def _as_rounds(table: Table, task: IntArray, y: FloatArray, starts: IntArray) -> Rounds:
-    return Rounds(table.width, table.indptr, table.indices, table.values, task, y, starts)
+def _as_rounds(table: Table, task: IntArray, y: FloatArray, starts: IntArray, n_columns: int = 0) -> Rounds:
+    return Rounds(table.width, table.indptr, table.indices, table.values, task, y, starts, n_columns)
 
 
 def load(path: str | os.PathLike[str]) -> Learner:
