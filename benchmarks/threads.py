@@ -75,7 +75,7 @@ def first_pass(make: Callable[[], Any], X: Any, y: Any, task: Any) -> list[float
     """Nanoseconds a row in one thread, and in two; medians."""
     times = []
     for cores in (1, 2):
-        with patch.object(_ahead, "n_cores", lambda: cores), patch.object(_answers, "n_cores", lambda: cores):  # noqa: B023
+        with patch.object(_ahead, "n_cores", return_value=cores), patch.object(_answers, "n_cores", return_value=cores):
             times.append(seconds(lambda learner: learner.partial_fit(X, y, task), make) / len(y) * 1e9)
     return times
 

@@ -56,7 +56,7 @@ def _in_order(indptr: IntArray, indices: IndexArray, n_features: int, first: int
         if start < end:
             if indices[start] < 0 or indices[end - 1] >= n_features:
                 return False
-            steps_back -= np.int64(start > indptr[first] and indices[start] <= indices[start - 1])  # a new row may
+            steps_back -= np.int64(start > indptr[first] and indices[start] <= indices[start - 1])  # a row's first may
     return bool(steps_back == 0)
 
 
@@ -99,7 +99,7 @@ def both_checks(indptr: IntArray, indices: IndexArray, values: FloatArray, n_fea
 
 @leaf
 def are_good(rounds: Rounds, first: int, last: int) -> bool:
-    """Are these rows finite and canonical, or known to be? Those before them must be."""
+    """Are these rows finite and canonical, or known to be?"""
     if rounds.n_columns == 0:
         return True
     if rounds.width > 0:

@@ -15,7 +15,7 @@ LARGE = 2**15  # numbers; with fewer, checks take no time
 
 
 class Table(NamedTuple):
-    """Rows, checked: finite float64 values, dense (`width` > 0) or canonical CSR."""
+    """Rows, dense (`width` > 0) or CSR; once they are checked, finite and canonical."""
 
     n_rows: int
     n_features: int

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.ops import jit
-from shoal.rounds import FloatArray, IntArray
+from shoal.rounds import FloatArray
 
 EXACT = 2**53  # whole numbers below are told apart as float64
 # One label seen so far: what the other will be. A first label 1 may still turn out to belong to {0, 1}.
@@ -97,20 +97,9 @@ def _refuse_third(y: NDArray[Any], known: NDArray[Any]) -> None:
     )
 
 
-def _distinct(y: NDArray[Any]) -> tuple[NDArray[Any], IntArray]:
-    """Distinct values in order and the row of each one's first appearance; up to two are found without a sort."""
-    if _are_numbers(y):
-        first = np.array([0, int(np.argmax(y != y[0]))])  # the second is 0 too if all are equal
-        if np.all((y == y[0]) | (y == y[first[1]])):
-            first = first[: 1 + (first[1] > 0)]
-            order = np.argsort(y[first])
-            return y[first[order]], first[order]
-    return np.unique(y, return_index=True)
-
-
 def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
     """The labels after `y`, when fewer than two were known before."""
-    found, first = _distinct(y)
+    found, first = np.unique(y, return_index=True)
     if labels is not None:
         if not _are_numbers(y):
             raise ValueError(f"row 0: got the label {_shown(y[0])} after {_shown(labels.seen)}; pass classes=[...]")

@@ -309,7 +309,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     ) -> FloatArray:
         """Check and learn; return the decisions if these answers are wanted."""
         table = unchecked(X) if self._checks_rows else None
-        if table is not None and (way_back := self._way_back(table, fresh=fresh)):
+        state = () if fresh or self._state is None else self._state  # a fresh one is another
+        if table is not None and SMALL * sum(array.nbytes for array in leaves(state)) <= table.values.nbytes:
+            way_back = self._way_back(leaves(state))
             decisions = np.empty(table.n_rows if answers else 0)
             try:
                 self._learn_as_checked(table, y, task, rounds, classes, decisions, fresh=fresh)
@@ -324,21 +326,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._advance(table, y, task, rounds, classes, decisions, fresh=fresh)
         return decisions
 
-    def _way_back(self, table: Table, *, fresh: bool) -> Callable[[], None] | None:
-        """A function that makes the model what it is now; None if that takes too much memory beside the table."""
-        state = None if fresh else self._state  # a fresh state is another one
-        size = sum(array.nbytes for array in leaves(state or ()))
-        if size * SMALL > table.values.nbytes:
-            return None
-        before, tasks = dict(self.__dict__), None if self._tasks is None else self._tasks.ids
-        arrays = [array.copy() for array in leaves(state or ())]
+    def _way_back(self, changes: list[NDArray[Any]]) -> Callable[[], None]:
+        """A function that makes the model what it is now; of its arrays these may change until then."""
+        before, n_tasks = dict(self.__dict__), len(self._tasks or ())
+        kept = [array.copy() for array in changes]
 
         def go() -> None:
             self.__dict__.clear()
             self.__dict__.update(before)
-            if tasks is not None:
-                self._tasks = TaskIndex(tasks)
-            for array, was in zip(leaves(state or ()), arrays, strict=True):
+            if self._tasks is not None:
+                self._tasks = TaskIndex(self._tasks.ids[:n_tasks])  # new ones come last
+            for array, was in zip(changes, kept, strict=True):
                 array[...] = was
 
         return go

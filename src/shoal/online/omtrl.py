@@ -36,7 +36,6 @@ from shoal.ops import (
     squared_norm,
 )
 from shoal.rounds import FloatArray, IntArray, Rounds
-from shoal.tasks import TaskIndex
 
 USED = 2  # position in the clock
 VANISHED = 1e-100  # a rate below this has underflowed, or will in the Gram matrix
@@ -280,15 +279,11 @@ class OMTRL(Classifier):
         enter(state, n_tasks, self.normalize is None)
 
     def _advance(self, *arguments: Any, **options: Any) -> None:
-        before = dict(self.__dict__)
-        n_tasks = 0 if self._tasks is None else len(self._tasks)
+        way_back = self._way_back([])
         try:
             super()._advance(*arguments, **options)
         except ValueError:  # the literal rule has overflowed, see `_call`: tasks and features that are new go again
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            if self._tasks is not None:
-                self._tasks = TaskIndex(self._tasks.ids[:n_tasks])
+            way_back()
             raise
 
     def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
