@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_limits
 from benchmarks.data import NNZ, text_like
 from benchmarks.timing import REPEATS, machine, seconds
 from shoal import OSMTL, HedgedSharing, MultitaskPerceptron, PassiveAggressive
-from shoal.ops import jit
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
 
 N_ROWS, N_TASKS = 60_000, 15
 COPIED = 2**26  # numbers, half a GiB
@@ -68,7 +68,7 @@ CASES = {
 }  # fmt: skip
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def _copy(source: FloatArray, target: FloatArray) -> None:
     for i in range(len(source)):
         target[i] = source[i]

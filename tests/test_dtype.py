@@ -11,8 +11,9 @@ from sklearn.base import is_classifier
 from tests.streams import draw
 
 import shoal
+from shoal.engine.task_weights import weights as _own
 from shoal.learner import leaves
-from shoal.online import _own, multitask_perceptron
+from shoal.online import multitask_perceptron
 
 GRAPH = [(a, b) for a in range(4) for b in range(a)]
 LEARNERS: dict[str, Any] = {

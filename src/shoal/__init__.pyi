@@ -8,6 +8,8 @@ from .batch.smtl import SMTL as SMTL
 from .batch.sparse_mtl import SparseMTL as SparseMTL
 from .batch.sparse_mtl import SparseMTLRegressor as SparseMTLRegressor
 from .batch.trace_norm import TraceNorm as TraceNorm
+from .engine.rounds import Chunk as Chunk
+from .engine.rounds import Rounds as Rounds
 from .learner import Learner as Learner
 from .learner import load as load
 from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
@@ -15,9 +17,7 @@ from .online.collaborative_pa import CollaborativePA as CollaborativePA
 from .online.hedged_sharing import HedgedSharing as HedgedSharing
 from .online.hedged_sharing import HedgedSharingRegressor as HedgedSharingRegressor
 from .online.kernel_perceptron import KernelPerceptron as KernelPerceptron
-from .online.label_query import LabelQuery as LabelQuery
 from .online.local_global_gaussian import LocalGlobalGaussian as LocalGlobalGaussian
-from .online.multi_class import MultiClass as MultiClass
 from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPerceptron
 from .online.multitask_perceptron import MultitaskRegressor as MultitaskRegressor
 from .online.omtrl import OMTRL as OMTRL
@@ -29,8 +29,9 @@ from .online.romco import ROMCO as ROMCO
 from .online.schatten_perceptron import SchattenPerceptron as SchattenPerceptron
 from .online.second_order_perceptron import SecondOrderPerceptron as SecondOrderPerceptron
 from .online.shared_loss import SharedLoss as SharedLoss
-from .rounds import Chunk as Chunk
-from .rounds import Rounds as Rounds
+from .wrappers.label_query import LabelQuery as LabelQuery
+from .wrappers.multi_class import MultiClass as MultiClass
+from .wrappers.periodic import Periodic as Periodic
 
 __all__ = [
     "MTFL",
@@ -55,6 +56,7 @@ __all__ = [
     "PNormPerceptron",
     "PassiveAggressive",
     "PassiveAggressiveRegressor",
+    "Periodic",
     "PooledTasks",
     "RegMTL",
     "RegMTLRegressor",

@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from shoal import labels as label_codes
-from shoal import storage
-from shoal.checks import BAD, first_not_finite
-from shoal.features import Columns, Table, read_table, refuse_not_numbers, stack_rows, unchecked
-from shoal.labels import Labels
-from shoal.ops import LANES, call
-from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IntArray, Rounds, form_rounds
-from shoal.tasks import TaskIndex
+from shoal.engine.arrays import LANES, FloatArray, IntArray
+from shoal.engine.compile import call
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds, form_rounds
+from shoal.model import labels as label_codes
+from shoal.model import persistence as storage
+from shoal.model.features import Columns, Table, read_table, refuse_not_numbers, stack_rows, unchecked
+from shoal.model.labels import Labels
+from shoal.model.tasks import TaskIndex
+from shoal.model.validation import BAD, first_not_finite
 
 FLOAT = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
 NO_DECISIONS = np.zeros(0)

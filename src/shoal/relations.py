@@ -14,8 +14,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from shoal.ops import jit
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
 
 DENSE_LIMIT = 2000  # above, a graph's inverse is never formed: its columns are solved for when needed
 
@@ -49,7 +49,7 @@ class Factors(NamedTuple):
     scale: float  # B is multiplied by this
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def rates_column(factors: Factors, task: int, column: FloatArray) -> None:
     """column <- scale B e_task."""
     n = len(column)
@@ -72,7 +72,7 @@ def rates_column(factors: Factors, task: int, column: FloatArray) -> None:
         column[k] = z[factors.order[k]]
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def _largest_diagonal(factors: Factors, n_tasks: int) -> float:
     column = np.empty(n_tasks)
     largest = 0.0

@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 import shoal
 from shoal import HedgedSharing, MultitaskPerceptron
 from shoal.cli.starting import COMPILING, FEW_ROWS, Helper, warmed
-from shoal.rounds import Chunk
+from shoal.engine.rounds import Chunk
 
 HEAVY = ["altair", "pandas.core", "polars", "pyarrow", "scipy.stats._stats_py", "sklearn.linear_model", "shoal.batch"]
 

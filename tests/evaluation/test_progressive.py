@@ -8,8 +8,8 @@ import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
 from shoal import HedgedSharing, LabelQuery, MultitaskPerceptron, MultitaskRegressor, TraceNorm
+from shoal.engine.rounds import Chunk
 from shoal.evaluation import Periodic, progressive, progressive_validate
-from shoal.rounds import Chunk
 
 N, D = 2_500, 6
 

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from shoal.engine.compile import kernel
 from shoal.files import BadRow, open_stream
 from shoal.files.decimals import FAILED, read_number
-from shoal.files.exact import jit_exact
 from shoal.files.names import Names
 
 TOKENS = {
@@ -246,7 +246,7 @@ def test_rooms_grow(format, tmp_path, whole):
     assert found.y.tolist() == [y for y, *_ in rows]
 
 
-@jit_exact
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
 def _read(data):
     return read_number(data, 0, len(data))
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from shoal.engine.compile import kernel
 from shoal.files import open_stream
 from shoal.files.decimals import FAILED
 from shoal.files.eight import SLACK, before, count, eight, equal, less, times_eight
-from shoal.files.exact import jit_exact
 from shoal.files.lines import PADDING
 from shoal.files.name_table import forget
 from shoal.files.names import Names
@@ -24,24 +24,24 @@ from shoal.files.sparse import is_plain
 BAR = np.uint8(ord("|"))
 
 
-@jit_exact
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
 def _first(data, bytes_):
     word = eight(data, 0)
     return count(before(equal(word, bytes_))), count(before(less(word, bytes_)))
 
 
-@jit_exact
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
 def _read(data):
     return read_short(data, 0), read_value(data, 0, BAR)
 
 
-@jit_exact
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
 def _in_order(columns, values, sorted_columns, sorted_values, first):
     right = sort_few(columns, values, len(columns), sorted_columns, sorted_values, first)
     return right, is_ordered(columns, 0, len(columns)), is_ordered(sorted_columns, first, len(sorted_columns))
 
 
-@jit_exact
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
 def _forget(table, n):
     forget(table, n)
 

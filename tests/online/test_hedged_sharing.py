@@ -15,11 +15,12 @@ from tests.twins import hedged_sharing as twin
 
 from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
 from shoal.datasets import make_related_tasks
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
+from shoal.engine.task_weights.record_table import roomier
 from shoal.evaluation import progressive_validate
 from shoal.learner import leaves
-from shoal.online import _ahead, hedged_sharing
-from shoal.pairs import roomier
-from shoal.rounds import NO_INDICES, NO_INDPTR, Rounds
+from shoal.online import hedged_sharing
+from shoal.parallel import pipeline as _ahead
 
 
 @pytest.mark.parametrize("density", [1.0, 0.3])

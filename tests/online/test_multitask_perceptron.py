@@ -12,7 +12,7 @@ from tests.streams import Stream, assert_close, draw
 from tests.twins import multitask_perceptron as twin
 
 from shoal import MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, relations
-from shoal.losses import CLASSIFICATION, REGRESSION
+from shoal.engine.losses import CLASSIFICATION, REGRESSION
 
 K = 5
 EDGES = [(0, 1, 1.0), (1, 2, 0.5), (0, 3, 2.0), (3, 4, 1.0)]

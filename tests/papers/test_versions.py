@@ -15,7 +15,13 @@ from shoal.papers.versions import closure, version_of, version_of_function
 
 def test_a_learner_depends_on_what_it_imports_and_not_on_other_learners() -> None:
     needed = closure("shoal.online.osmtl")
-    assert {"shoal.online.osmtl", "shoal.learner", "shoal.ops", "shoal.storage", "shoal.rounds"} <= needed
+    assert {
+        "shoal.online.osmtl",
+        "shoal.learner",
+        "shoal.engine.rows",
+        "shoal.model.persistence",
+        "shoal.engine.rounds",
+    } <= needed
     assert not {name for name in needed if "romco" in name or "cli" in name or "papers" in name}
 
 
@@ -26,12 +32,12 @@ def test_lazily_loaded_packages_count_with_all_they_hold() -> None:
 
 def test_versions_differ_by_module() -> None:
     assert version_of(["shoal.online.osmtl"]) != version_of(["shoal.online.romco"])
-    assert version_of(["shoal.ops", "shoal.online.osmtl"]) == version_of(["shoal.online.osmtl"])
+    assert version_of(["shoal.engine.rows", "shoal.online.osmtl"]) == version_of(["shoal.online.osmtl"])
 
 
 MODULE = """
 from shoal.papers import pictures
-from shoal.losses import CLASSIFICATION
+from shoal.engine.losses import CLASSIFICATION
 
 SCALE = 2.0
 PUBLISHED = {"a": 1.0}
@@ -93,7 +99,7 @@ def test_learners_in_learners() -> None:
         "LabelQuery",
         {"learner": ["PassiveAggressive", {"C": 0.5}], "rule": "fixed", "budget": 0.3},
     ]
-    assert modules(spec) == {"shoal.online.label_query", "shoal.online.passive_aggressive"}
+    assert modules(spec) == {"shoal.wrappers.label_query", "shoal.online.passive_aggressive"}
     assert is_there("OSMTL")
     assert not is_there("NoSuchLearner")
     assert not is_there("Periodic NoSuchLearner")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from shoal import MultitaskPerceptron, MultitaskRegressor
+from shoal.engine.rounds import Chunk
 from shoal.evaluation import progressive_validate
-from shoal.rounds import Chunk
 
 
 def rows(n_tasks, n=3_000, seed=0):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 Smooth = Callable[[FloatArray], tuple[float, FloatArray]]  # value and gradient
 Prox = Callable[

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 
 from shoal.batch._base import BatchLearner
 from shoal.batch._hinge import Fit, weighted_hinge
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 
 class AroundEstimator(BatchLearner):

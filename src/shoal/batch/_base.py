@@ -23,12 +23,12 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from shoal import labels as label_codes
-from shoal import storage
-from shoal.features import Columns, Table, read_table
-from shoal.labels import Labels
-from shoal.rounds import FloatArray, IntArray
-from shoal.tasks import TaskIndex
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.model import labels as label_codes
+from shoal.model import persistence as storage
+from shoal.model.features import Columns, Table, read_table
+from shoal.model.labels import Labels
+from shoal.model.tasks import TaskIndex
 
 
 class Rows(NamedTuple):

@@ -15,8 +15,8 @@ import numpy as np
 
 from shoal.batch._basis_sets import Family, Fit, follow, gradient, in_loss, line_search, objective, products
 from shoal.batch._cholesky import factorise, solve_transposed, solve_upper
-from shoal.ops import leaf_apart, leaf_entry
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
 
 
 class Cross(NamedTuple):
@@ -35,7 +35,7 @@ def cross(common: Family, own: Family) -> Cross:
     return Cross(np.zeros((n, n)), np.zeros((n, n)), np.zeros((sets, m, n)), np.zeros((sets, m)))
 
 
-@leaf_apart
+@kernel(inline=False)
 def eliminate(common: Family, own: Family, fit: Fit, joint: Cross, k: int) -> None:
     """Take task k's block out of the arrow-shaped system: S -= ZᵀZ, g -= Zᵀz."""
     N, M = common.size[0], own.size[k]
@@ -61,7 +61,7 @@ def eliminate(common: Family, own: Family, fit: Fit, joint: Cross, k: int) -> No
                 joint.S[a, j] -= Z[c, a] * Z[c, j]
 
 
-@leaf_apart
+@kernel(inline=False)
 def joint_direction(common: Family, own: Family, fit: Fit, joint: Cross) -> float:
     """-P⁻¹g over all coefficients: the common part to `fit.g`, the tasks' to `joint.z`; returns gᵀP⁻¹g."""
     N = common.size[0]
@@ -93,7 +93,7 @@ def joint_direction(common: Family, own: Family, fit: Fit, joint: Cross) -> floa
     return promise
 
 
-@leaf_entry
+@kernel(entry=True)
 def joint_newton(
     common: Family, own: Family, fit: Fit, joint: Cross, inner_tol: float, max_iter: int
 ) -> tuple[float, int, bool]:

@@ -15,7 +15,7 @@ from shoal.batch import _basis_sets as basis_sets
 from shoal.batch._base import Rows
 from shoal.batch._basis_joint import Cross, cross, joint_newton
 from shoal.batch._basis_sets import Family, Fit, add_vector, alternate, family
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
 
 
 class Limits(NamedTuple):

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.batch._cholesky import append, rank_one, solve_transposed, solve_upper
-from shoal.ops import leaf, leaf_apart, leaf_entry, leaf_entry_apart
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
 
 MOST_STEPS = 50  # of a Newton iteration; each step reaches the minimum along its direction, so few are needed
 
@@ -69,13 +69,13 @@ def with_room(sets: Family, room: int) -> Family:
     return larger._replace(size=sets.size, held=sets.held)
 
 
-@leaf
+@kernel
 def in_loss(hinge: bool, y: float, o: float) -> bool:
     """Is the row in I?"""
     return not hinge or y * o < 1.0
 
 
-@leaf_entry
+@kernel(entry=True)
 def add_vector(sets: Family, k: int, column: FloatArray, row: int, w: FloatArray) -> None:
     """Give set k the row `row` as a vector, its coefficient 0; `column` is its kernel values with the set's rows."""
     first, last, size = sets.starts[k], sets.starts[k + 1], sets.size[k]
@@ -95,7 +95,7 @@ def add_vector(sets: Family, k: int, column: FloatArray, row: int, w: FloatArray
     sets.size[k] = size + 1
 
 
-@leaf_apart
+@kernel(inline=False)
 def refactor(sets: Family, k: int, w: FloatArray) -> None:
     """The factor anew from the rows in `held`: where so much was taken away that rounding ate the rest."""
     for c in range(sets.size[k]):
@@ -108,7 +108,7 @@ def refactor(sets: Family, k: int, w: FloatArray) -> None:
         append(sets.R[k], c, w)
 
 
-@leaf_apart
+@kernel(inline=False)
 def follow(sets: Family, k: int, fit: Fit) -> int:
     """Let the factor follow I, one row at a time; the number of rows that entered or left."""
     changes = 0
@@ -129,7 +129,7 @@ def follow(sets: Family, k: int, fit: Fit) -> int:
     return changes
 
 
-@leaf_apart
+@kernel(inline=False)
 def gradient(sets: Family, k: int, fit: Fit, g: FloatArray) -> None:
     """g <- reg G a - Kᵀe (eq. 3)."""
     size = sets.size[k]
@@ -145,7 +145,7 @@ def gradient(sets: Family, k: int, fit: Fit, g: FloatArray) -> None:
                 g[j] -= e * sets.K[i, j]
 
 
-@leaf
+@kernel
 def products(sets: Family, k: int, a: FloatArray, d: FloatArray) -> float:
     """reg aᵀGd."""
     total = 0.0
@@ -157,7 +157,7 @@ def products(sets: Family, k: int, a: FloatArray, d: FloatArray) -> float:
     return sets.reg * total
 
 
-@leaf
+@kernel
 def slope(fit: Fit, first: int, last: int, s: float) -> tuple[float, float]:
     """First and second derivative in s of the losses of rows with outputs o + s u."""
     value, curvature = 0.0, 0.0
@@ -169,7 +169,7 @@ def slope(fit: Fit, first: int, last: int, s: float) -> tuple[float, float]:
     return value, curvature
 
 
-@leaf_apart
+@kernel(inline=False)
 def line_search(fit: Fit, first: int, last: int, linear: float, quadratic: float) -> float:
     """The step s >= 0 that minimises the objective along u, exactly; `linear` and `quadratic` are of the regulariser.
 
@@ -192,7 +192,7 @@ def line_search(fit: Fit, first: int, last: int, linear: float, quadratic: float
     return s
 
 
-@leaf_apart
+@kernel(inline=False)
 def newton(sets: Family, k: int, fit: Fit, small: float) -> bool:
     """Minimise over the coefficients of set k, the others fixed; did they change?
 
@@ -233,13 +233,13 @@ def newton(sets: Family, k: int, fit: Fit, small: float) -> bool:
     return moved
 
 
-@leaf_entry
+@kernel(entry=True)
 def objective_of(sets: Family, k: int) -> float:
     """(reg/2) aᵀGa."""
     return 0.5 * products(sets, k, sets.coef[k], sets.coef[k])
 
 
-@leaf_entry
+@kernel(entry=True)
 def losses(fit: Fit, first: int, last: int) -> float:
     """½ Σ_{i in I} e_i²."""
     total = 0.0
@@ -249,7 +249,7 @@ def losses(fit: Fit, first: int, last: int) -> float:
     return 0.5 * total
 
 
-@leaf_entry_apart
+@kernel(entry=True, inline=False)
 def objective(common: Family, own: Family, fit: Fit) -> float:
     """Eq. 2, or eq. 5 for least squares."""
     total = losses(fit, 0, len(fit.y)) + objective_of(common, 0)
@@ -258,7 +258,7 @@ def objective(common: Family, own: Family, fit: Fit) -> float:
     return total
 
 
-@leaf_entry
+@kernel(entry=True)
 def alternate(common: Family, own: Family, fit: Fit, inner_tol: float, max_iter: int) -> tuple[float, int, bool]:
     """Algorithm 1: the common coefficients, then each task's, until a sweep's relative decrease is small.
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 
-from shoal.ops import leaf
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
 
 JITTER = 1e-10  # relative addition to the diagonal: columns of a kernel matrix are nearly dependent
 
 
-@leaf
+@kernel
 def solve_transposed(R: FloatArray, size: int, p: FloatArray) -> None:
     """p <- R⁻ᵀ p."""
     for k in range(size):
@@ -24,7 +24,7 @@ def solve_transposed(R: FloatArray, size: int, p: FloatArray) -> None:
             p[i] -= w * R[k, i]
 
 
-@leaf
+@kernel
 def solve_upper(R: FloatArray, size: int, p: FloatArray) -> None:
     """p <- R⁻¹ p."""
     for k in range(size - 1, -1, -1):
@@ -34,7 +34,7 @@ def solve_upper(R: FloatArray, size: int, p: FloatArray) -> None:
         p[k] = (p[k] - total) / R[k, k]
 
 
-@leaf
+@kernel
 def append(R: FloatArray, size: int, p: FloatArray) -> None:
     """The factor of [[P, p], [pᵀ, p_size]] from that of P; p is overwritten: w = R⁻ᵀ p, last pivot √(p_size - w·w)."""
     solve_transposed(R, size, p)
@@ -47,7 +47,7 @@ def append(R: FloatArray, size: int, p: FloatArray) -> None:
     R[size, size] = math.sqrt(max(pivot, least))
 
 
-@leaf
+@kernel
 def rank_one(R: FloatArray, size: int, w: FloatArray, sign: float) -> bool:
     """The factor of P + sign w wᵀ from that of P; w is overwritten. False, and R is spoilt, if P loses its rank."""
     for k in range(size):
@@ -64,7 +64,7 @@ def rank_one(R: FloatArray, size: int, w: FloatArray, sign: float) -> bool:
     return True
 
 
-@leaf
+@kernel
 def factorise(P: FloatArray, size: int, R: FloatArray, scratch: FloatArray) -> None:
     """R <- the factor of P."""
     for k in range(size):

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal.batch._interior import solve
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
 
 GAP, ENOUGH = 1e-9, 1e-6  # relative duality gap of the interior point method: its aim, and what counts as converged
 STEPS = 100  # that it may take; some 20 are usual

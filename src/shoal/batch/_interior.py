@@ -16,7 +16,7 @@ import numpy as np
 from numpy.linalg import qr
 from scipy.linalg.lapack import dtrtrs  # what solve_triangular calls, which takes longer than the call for small d
 
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 NEARLY = 0.995  # of the way to the boundary
 CENTRE = 0.5  # what a step towards the central path aims to leave of the complementarity

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 ROUNDING = 1e-15  # an objective that falls by less than this share does not fall any more
 

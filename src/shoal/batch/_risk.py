@@ -7,16 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from shoal import losses
 from shoal.batch._accelerated import Path
 from shoal.batch._base import LinearBatchLearner, Rows
-from shoal.ops import add, dot, leaf, leaf_entry
-from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, Rounds
+from shoal.engine import losses
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
+from shoal.engine.rows import add, dot
 
 ONE_ROUND = np.zeros(0, np.int64)  # rounds mean nothing to a batch learner
 
 
-@leaf
+@kernel
 def loss_value(loss: int, f: float, y: float) -> float:
     """The loss whose derivative is `losses.derivative`."""
     if loss == losses.SQUARED_HINGE:
@@ -26,7 +28,7 @@ def loss_value(loss: int, f: float, y: float) -> float:
     return 0.5 * (f - y) ** 2
 
 
-@leaf_entry
+@kernel(entry=True)
 def risk(rounds: Rounds, loss: int, weight: FloatArray, W: FloatArray, G: FloatArray) -> float:
     """sum_k weight_k sum_i loss(y_i, <w_k, x_i>) over the rows of task k; G becomes its gradient in W (tasks, d)."""
     G[:] = 0.0

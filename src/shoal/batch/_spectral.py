@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 
 def _svd(Z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

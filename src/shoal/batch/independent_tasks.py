@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.batch._around import AroundEstimator, answers
 from shoal.batch._base import Rows, split_by_task, task_margins
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
 
 
 class IndependentTasks(AroundEstimator):

@@ -17,7 +17,7 @@ from shoal.batch._accelerated import Path, minimise
 from shoal.batch._base import Rows
 from shoal.batch._risk import Risk, SmoothLossLearner
 from shoal.batch._spectral import group_lasso, squared_nuclear
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 EPSILONS = tuple(10.0**-e for e in range(1, 9))  # D = (W W^T + eps I)^½ / tr: the smaller eps, the slower
 

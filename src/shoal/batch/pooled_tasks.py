@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.batch._around import AroundEstimator, answers
 from shoal.batch._base import Rows
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
 
 
 class PooledTasks(AroundEstimator):

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from shoal import kernels
 from shoal.batch._base import BatchLearner, Rows, task_margins
 from shoal.batch._machines import Machine, classification, regression, squared_hinge
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine import kernels
+from shoal.engine.arrays import FloatArray, IntArray
 
 BLOCK = 256  # rows of a kernel matrix at a time
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from shoal.batch._base import LinearBatchLearner, Rows
 from shoal.batch._hinge import mean_hinge_by_task, weighted_hinge
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 
 class SMTL(LinearBatchLearner):

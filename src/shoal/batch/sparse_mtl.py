@@ -21,7 +21,7 @@ import numpy as np
 
 from shoal.batch._base import BatchLearner, Rows, split_by_task
 from shoal.batch._basis_selection import Limits, Selection, gaussian
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
 
 BLOCK = 1024  # rows of a kernel matrix at a time
 

@@ -15,7 +15,7 @@ from shoal.batch._accelerated import minimise
 from shoal.batch._base import Rows
 from shoal.batch._risk import Risk, SmoothLossLearner
 from shoal.batch._spectral import nuclear
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 
 class TraceNorm(SmoothLossLearner):

@@ -14,11 +14,11 @@ from sklearn.base import is_classifier
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display
 from shoal.cli.starting import Helper, announced_compiling, collect, warmed
+from shoal.engine.rounds import Chunk
 from shoal.evaluation import compare, progressive_validate
 from shoal.files import FileStream, open_stream
 from shoal.files.targets import Target
 from shoal.learner import Learner, load_with_companion
-from shoal.rounds import Chunk
 
 DATASET = "dataset:"
 SWITCH = 1e-4  # seconds that the thread that reads waits for the one that computes; by default 50 times as long

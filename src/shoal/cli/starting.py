@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from shoal.engine.rounds import Chunk
     from shoal.learner import Learner
-    from shoal.rounds import Chunk
 
 UNUSED = ("scipy.stats", "pandas")  # scikit-learn imports them for functions that are hardly ever called
 COMPILING = "compiling for this computer: up to a minute, once"
@@ -128,7 +128,7 @@ class Helper:
         """Begin, unless it has begun or there is one core only."""
         from sklearn.base import clone
 
-        from shoal.cores import n_cores
+        from shoal.parallel.cores import n_cores
 
         if self._process is None and n_cores() > 1:
             code = "from shoal.cli.starting import compile_loops; compile_loops()"
@@ -182,9 +182,9 @@ def warm_up(chunk: Chunk, learners: Mapping[str, Learner], **options: Any) -> No
     import numpy as np
     from sklearn.base import clone, is_classifier
 
+    from shoal.engine.rounds import Chunk
     from shoal.evaluation import progressive_validate
     from shoal.evaluation.stream import rows_of
-    from shoal.rounds import Chunk
 
     if options.get("classes") is None and all(is_classifier(learner) for learner in learners.values()):
         labels = np.unique(np.asarray(chunk.y))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, issparse
 
-from shoal.rounds import Chunk, form_rounds
+from shoal.engine.rounds import Chunk, form_rounds
 
 Kind = Literal["binary", "regression"]
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.ops import jit, leaf
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
 
 FEW = 32  # scores that are sorted by insertion: a call of NumPy's sort would take longer
 
@@ -36,7 +36,7 @@ class Sorted(NamedTuple):
     positive: FloatArray
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def _grouped(rows: Kept, n_tags: int) -> Sorted:
     """The scores by tag and by label; of the tags, only those of few rows are sorted."""
     starts = np.zeros(n_tags + 1, np.int64)
@@ -60,7 +60,7 @@ def _grouped(rows: Kept, n_tags: int) -> Sorted:
     return Sorted(scores, starts, by_label[: len(rows.tag) - n_positive], by_label[len(rows.tag) - n_positive :])
 
 
-@leaf
+@kernel
 def _insertion_sort(scores: FloatArray) -> None:
     for i in range(1, len(scores)):
         score, p = scores[i], i
@@ -70,7 +70,7 @@ def _insertion_sort(scores: FloatArray) -> None:
         scores[p] = score
 
 
-@leaf
+@kernel
 def _share_won(negative: FloatArray, positive: FloatArray) -> float:
     """Of the pairs, from sorted scores; NaN if there are none."""
     wins = lower = not_higher = 0  # wins count twice, negative rows those below and up to the score
@@ -85,7 +85,7 @@ def _share_won(negative: FloatArray, positive: FloatArray) -> float:
     return 0.5 * wins / pairs if pairs > 0.0 else np.nan
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def _shares_won(rows: Sorted) -> FloatArray:
     """Of each task, and last of all rows."""
     n_tasks = len(rows.starts) // 2
@@ -97,7 +97,7 @@ def _shares_won(rows: Sorted) -> FloatArray:
     return shares
 
 
-@leaf
+@kernel
 def _merge(a: FloatArray, b: FloatArray, merged: FloatArray) -> None:
     """Two sorted runs as one; without a branch that depends on the scores, which no processor could foresee."""
     i = j = p = 0
@@ -114,7 +114,7 @@ def _merge(a: FloatArray, b: FloatArray, merged: FloatArray) -> None:
         merged[q] = b[q - len(a)]
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def merged(a: Sorted, b: Sorted) -> Sorted:
     """Both, of the same tasks."""
     starts, scores = a.starts + b.starts, np.empty(len(a.scores) + len(b.scores))

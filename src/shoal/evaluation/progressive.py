@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Any, overload
 
-from shoal.cores import n_cores
+from shoal.engine.arrays import FloatArray
 from shoal.evaluation.metrics import choose
 from shoal.evaluation.protocol import Metric
 from shoal.evaluation.result import Checkpoint, Evaluation
@@ -18,9 +18,9 @@ from shoal.evaluation.rows import as_chunks
 from shoal.evaluation.runner import Runner
 from shoal.evaluation.scoreboard import Scoreboard, Scores
 from shoal.evaluation.stream import Piece, cut_at, whole_rounds
-from shoal.labels import Labels, encode, real_targets
-from shoal.rounds import FloatArray
-from shoal.tasks import TaskIndex
+from shoal.model.labels import Labels, encode, real_targets
+from shoal.model.tasks import TaskIndex
+from shoal.parallel.cores import n_cores
 
 FIRST_CHECKPOINT = 1_000
 THREADS_PAY = 512  # rows of a piece, from which on learners run side by side
@@ -79,7 +79,7 @@ def progressive_validate(
     learners : learner, or dict of name -> learner
         They are trained; one learner gives one `Evaluation`, a dict gives a dict.
     stream : iterable of chunks `(X, y, task[, rounds])`, of rows `(x, y, task)`, or a data set
-        Chunks as for `partial_fit` (`shoal.rounds.Chunk` or tuples; later chunks may be wider); a row's `x`
+        Chunks as for `partial_fit` (`shoal.Chunk` or tuples; later chunks may be wider); a row's `x`
         is a dict or a 1-d array. How the stream is chunked does not change the result.
     metrics : sequence of names, or of classes that keep the `Metric` protocol
         Default: error, auc, f1_positive, f1_negative; for regression mae, rmse, explained_variance.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.auc import Kept, Sorted, aucs_of, for_tasks, in_any_order, in_order, merged
 from shoal.evaluation.protocol import Values
-from shoal.rounds import FloatArray, IntArray
 
 MAX_SCORES = 20_000_000
 SEED = 20_20

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.rounds import Chunk
+from shoal.engine.rounds import Chunk
 
 ROWS_A_CHUNK = 1_000
 

@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
 
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.stream import Piece, cut, widened
-from shoal.rounds import FloatArray, IntArray
 
 
 class Runner:

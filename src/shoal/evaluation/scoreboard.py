@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.protocol import Metric, Values
 from shoal.evaluation.sums import grown
-from shoal.rounds import FloatArray, IntArray
 
 
 class Scores(NamedTuple):

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.rounds import Chunk, IntArray, starts_without_repeats
-from shoal.tasks import TaskIndex
+from shoal.engine.arrays import IntArray
+from shoal.engine.rounds import Chunk, starts_without_repeats
+from shoal.model.tasks import TaskIndex
 
 
 class Piece(NamedTuple):

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.protocol import Values
-from shoal.rounds import FloatArray, IntArray
 
 
 def grown(sums: NDArray[Any], n_tasks: int) -> NDArray[Any]:

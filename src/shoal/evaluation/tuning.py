@@ -14,13 +14,13 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 
 from shoal.batch._base import as_matrix
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics import choose
 from shoal.evaluation.result import HIGHER_IS_BETTER
 from shoal.evaluation.trials import SearchResult, Trial
-from shoal.features import read_table
-from shoal.labels import encode, real_targets
-from shoal.rounds import FloatArray, IntArray
-from shoal.tasks import TaskIndex
+from shoal.model.features import read_table
+from shoal.model.labels import encode, real_targets
+from shoal.model.tasks import TaskIndex
 
 
 def search(

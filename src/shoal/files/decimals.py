@@ -14,7 +14,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.files.exact import leaf_exact, leaf_exact_apart
+from shoal.engine.compile import kernel
 
 LOWEST, HIGHEST = -342, 308  # powers of ten in the table
 MOST_DIGITS = 19  # that surely fit 64 bits
@@ -39,7 +39,7 @@ HALF = np.uint64(2**32 - 1)
 U = np.uint64
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The high and the low half of a b."""
     a1, a0, b1, b0 = a >> U(32), a & HALF, b >> U(32), b & HALF
@@ -49,7 +49,7 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     return high, (carried << U(32)) | (low & HALF)
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def nearest_double(w: np.uint64, q: int) -> float:
     """The double nearest to w 10^q, -1 where 128 bits of 5^q do not tell or it is not a normal number."""
     if w == U(0) or q < LOWEST or q > HIGHEST:
@@ -77,7 +77,7 @@ def nearest_double(w: np.uint64, q: int) -> float:
     return math.ldexp(np.float64(mantissa), int(exponent) - 1075)
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _digits(data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int) -> tuple[int, np.uint64, int, int]:
     """Digits from i on appended to w, which has n significant ones: position behind, w, n, how many were read."""
     first = i
@@ -91,7 +91,7 @@ def _digits(data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int) -> 
     return i, w, n, i - first
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     """What stands behind an e: position behind, exponent."""
     negative = False
@@ -105,7 +105,7 @@ def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     return i, -exponent if negative else exponent
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
     """The number that starts at i: position behind it (FAILED if Python has to judge) and value."""
     negative = False
@@ -133,7 +133,7 @@ def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
     return i, -value if negative else value
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def _by_128_bits(w: np.uint64, q: int, n: int) -> float:
     """The double nearest to w 10^q, -1 if that cannot be told; w holds the leading ones of n digits."""
     if w == U(0):

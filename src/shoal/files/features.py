@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from shoal.files.exact import jit_exact
+from shoal.engine.compile import kernel
 
 LIMIT = 1_000
 BUCKETS = 1_024
@@ -113,7 +113,7 @@ class Categories(Slots):
             self._known = pl.Enum(list(self._values))
 
 
-@jit_exact
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
 def fill_rows(
     cells: Cells, order: NDArray[np.int64], starts: NDArray[np.int64], index: NDArray[np.int32], width: int,
     matrix: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]],

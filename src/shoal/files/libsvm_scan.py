@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.decimals import FAILED
 from shoal.files.eight import SLACK, before, count, eight
-from shoal.files.exact import leaf_exact, leaf_exact_apart, leaf_exact_entry, leaf_exact_pasted
 from shoal.files.lines import NEWLINE, SPACE, is_ascii, is_gap, line_end, skip_gaps
 from shoal.files.name_hash import BYTE, COLON, Hash, no_name, with_bits
 from shoal.files.name_table import UNROOMY, NameTable, Place, number_apart
@@ -37,13 +37,13 @@ NO_LETTERS = np.int64(0)
 U = np.uint64
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _ends_word(byte: np.uint8) -> bool:
     """Also where a comment begins."""
     return bool(byte <= SPACE or byte == HASH)
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _read_task(data: NDArray[np.uint8], i: int) -> tuple[int, int, Hash]:
     """The qid at i, if there is one: where its task starts and ends, its hash; both are i if there is none."""
     name = no_name()
@@ -56,7 +56,7 @@ def _read_task(data: NDArray[np.uint8], i: int) -> tuple[int, int, Hash]:
     return first, last, name
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def _long_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """An index of more than seven digits, see `_read_index`."""
     index, first = 0, i
@@ -68,7 +68,7 @@ def _long_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     return i + 1, index
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _read_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """The index before the colon: position behind the colon, index; UNUSUAL if it is no index."""
     word = eight(data, i)
@@ -82,7 +82,7 @@ def _read_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     return i + n + 1, index
 
 
-@leaf_exact_pasted
+@kernel(inline="source", sums="exact")
 def _read_pairs(
     data: NDArray[np.uint8], i: int, columns: NDArray[np.int32], values: NDArray[np.float64], at: int, last: int
 ) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def _read_pairs(
         at += 1
 
 
-@leaf_exact_pasted
+@kernel(inline="source", sums="exact")
 def _scan_line(data: NDArray[np.uint8], i: int, with_task: bool, sheet: Sheet, tasks: NameTable) -> tuple[int, int]:
     """Add the row of a line that is not blank: END if that is done, else what is in the way; where the pairs end."""
     i, label = read_value(data, i, MARK)
@@ -133,7 +133,7 @@ def _scan_line(data: NDArray[np.uint8], i: int, with_task: bool, sheet: Sheet, t
     return END, i
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def scan_libsvm(data: NDArray[np.uint8], plain: bool, with_task: bool, sheet: Sheet, tasks: NameTable) -> int:
     """Add rows from the line at POSITION on until something is in the way: END, FULL, ODD (up to LINE_END) or ROOM.
 

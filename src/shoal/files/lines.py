@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.eight import SLACK
-from shoal.files.exact import leaf_exact, leaf_exact_apart, leaf_exact_entry
 
 NEWLINE, SPACE = 10, 32
 U = np.uint64
 PADDING = b"\n" * SLACK  # behind a text, so that its last line ends too and words of eight bytes may be read
 
 
-@leaf_exact
+@kernel(sums="exact")
 def is_gap(byte: np.uint8) -> bool:
     """Whether it is a space within a line."""
     return bool(byte <= SPACE and (byte == SPACE or byte == 9 or 11 <= byte <= 13 or byte >= 28))
 
 
-@leaf_exact
+@kernel(sums="exact")
 def skip_gaps(data: NDArray[np.uint8], i: int) -> int:
     """The first byte from i on that is no space, at the latest the end of the line."""
     while is_gap(data[U(i)]):
@@ -27,7 +27,7 @@ def skip_gaps(data: NDArray[np.uint8], i: int) -> int:
     return i
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def line_end(data: NDArray[np.uint8], i: int) -> int:
     """Where the line that goes on at i ends."""
     while data[U(i)] != NEWLINE:
@@ -35,7 +35,7 @@ def line_end(data: NDArray[np.uint8], i: int) -> int:
     return i
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def is_ascii(data: NDArray[np.uint8], i: int) -> bool:
     """Whether the rest of the line at i is."""
     while data[U(i)] != NEWLINE:
@@ -45,7 +45,7 @@ def is_ascii(data: NDArray[np.uint8], i: int) -> bool:
     return True
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def has_other_space(data: NDArray[np.uint8]) -> bool:
     """Whether a text in UTF-8 has a space beyond ASCII, where `str.split` would split too."""
     for i in range(len(data) - 2):

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.eight import before, count, eight, equal, less, times_eight
-from shoal.files.exact import leaf_exact
 
 BAR, COLON, SPACE = 124, 58, 32
 BARS, COLONS, ABOVE_SPACES = times_eight(BAR), times_eight(COLON), times_eight(SPACE + 1)
@@ -29,19 +29,19 @@ class Hash(NamedTuple):
     length: int  # bytes of the name
 
 
-@leaf_exact
+@kernel(sums="exact")
 def no_name() -> Hash:
     """The hash of nothing."""
     return Hash(U(0), U(0), U(0), 0)
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _mix(mixed: np.uint64, word: np.uint64) -> np.uint64:
     """Different words give different results, and each bit of them reaches the highest."""
     return (mixed ^ (mixed >> U(32)) ^ word) * FACTOR
 
 
-@leaf_exact
+@kernel(sums="exact")
 def with_bits(name: Hash, word: np.uint64, more: np.uint64) -> Hash:
     """The hash with more bits (eight for each byte), the lowest ones of the word, whose others are 0."""
     mixed, bits = name.mixed, name.bits + more
@@ -52,13 +52,13 @@ def with_bits(name: Hash, word: np.uint64, more: np.uint64) -> Hash:
     return Hash(mixed, joined, bits, name.length + int(np.int64(more >> U(3))))
 
 
-@leaf_exact
+@kernel(sums="exact")
 def finished(name: Hash) -> np.uint64:
     """The hash of a complete name. Two names of the same length, up to eight bytes, never share it."""
     return _mix(name.mixed, name.word)
 
 
-@leaf_exact
+@kernel(sums="exact")
 def read_name(data: NDArray[np.uint8], i: int, name: Hash) -> tuple[int, Hash]:
     """The hash with the bytes from i on, up to a byte that ends a word, a bar or a colon; and where that is."""
     word = eight(data, i)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.eight import SLACK, eight
-from shoal.files.exact import leaf_exact, leaf_exact_apart, leaf_exact_entry
 from shoal.files.name_hash import BYTE, Hash, finished, no_name, with_bits
 
 CARET = 94
@@ -40,7 +40,7 @@ class Place(NamedTuple):
     last: int
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _is_same(letters: NDArray[np.uint8], at: int, data: NDArray[np.uint8], first: int, last: int) -> bool:
     """Whether the letters from `at` on are data[first:last]."""
     while first + 8 <= last:
@@ -51,7 +51,7 @@ def _is_same(letters: NDArray[np.uint8], at: int, data: NDArray[np.uint8], first
     return first == last or (eight(letters, at) ^ eight(data, first)) << U(8 * (8 - last + first)) == U(0)
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _is(table: NameTable, i: int, data: NDArray[np.uint8], place: Place) -> bool:
     """Whether name i is the one that stands there; it is as long."""
     at = table.ends[U(i)]
@@ -63,13 +63,13 @@ def _is(table: NameTable, i: int, data: NDArray[np.uint8], place: Place) -> bool
     return _is_same(table.letters, at, data, place.first, place.last)
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _slot(table: NameTable, mixed: np.uint64) -> int:
     """Where the search for a name begins."""
     return int(np.int64((mixed >> U(32)) * U(len(table.slots)) >> U(32)))
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def _append(table: NameTable, slot: int, mixed: np.uint64, length: int, data: NDArray[np.uint8], place: Place) -> int:
     """A new name, if there is room for it."""
     n = table.used[0]
@@ -90,7 +90,7 @@ def _append(table: NameTable, slot: int, mixed: np.uint64, length: int, data: ND
     return int(n)
 
 
-@leaf_exact
+@kernel(sums="exact")
 def number_of(table: NameTable, name: Hash, data: NDArray[np.uint8], place: Place) -> int:
     """The number of a name; a new one gets the next, UNROOMY if there is no room for it."""
     mixed, length = finished(name), U(name.length)
@@ -108,13 +108,13 @@ def number_of(table: NameTable, name: Hash, data: NDArray[np.uint8], place: Plac
             slot = 0
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def number_apart(table: NameTable, name: Hash, data: NDArray[np.uint8], place: Place) -> int:
     """`number_of`, called and not inlined."""
     return number_of(table, name, data, place)
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def fill_slots(table: NameTable) -> None:
     """Put all names into empty slots."""
     for i in range(table.used[0]):
@@ -125,7 +125,7 @@ def fill_slots(table: NameTable) -> None:
         table.slots[slot, 1] = U(table.ends[i + 1] - table.ends[i]) << U(32) | U(i)
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def forget(table: NameTable, n: int) -> None:
     """Only the first n names stay; the slots are as they were before the others came."""
     for i in range(table.used[0] - 1, n - 1, -1):
@@ -136,7 +136,7 @@ def forget(table: NameTable, n: int) -> None:
     table.used[0] = n
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def number_all(table: NameTable, data: NDArray[np.uint8], ends: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
     """The numbers of the names data[ends[k]:ends[k + 1]], for which there is room; SLACK bytes follow the last."""
     for k in range(len(numbers)):

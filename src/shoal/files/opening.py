@@ -70,7 +70,7 @@ def open_stream(
     Returns
     -------
     FileStream
-        An iterator of `shoal.rounds.Chunk`: X is a CSR matrix of (rows, features so far), y an array of
+        An iterator of `shoal.Chunk`: X is a CSR matrix of (rows, features so far), y an array of
         float64 or str, task an array of str objects or None.
 
     Raises

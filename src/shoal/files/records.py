@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.source import ByteSource
-from shoal.ops import jit
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 START, PLAIN, QUOTED, CLOSED = (
@@ -45,7 +45,7 @@ class Records(NamedTuple):
         return Records(self.data, self.starts[i:], self.fields[i:], self.lines[i:], self.stray[i:])
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def scan(
     data: NDArray[np.uint8],
     separator: int,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.eight import U
-from shoal.files.exact import leaf_exact, leaf_exact_entry
 
 FEW = 32  # so many are sorted fastest by counting the smaller ones, though that takes the square of the time
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _sort_few(keys: NDArray[np.int64], first: int, last: int, ordered: NDArray[np.int64]) -> None:
     """Sort keys[first:last]: each goes behind as many as are smaller. No branch depends on the keys."""
     for i in range(first, last):
@@ -21,7 +21,7 @@ def _sort_few(keys: NDArray[np.int64], first: int, last: int, ordered: NDArray[n
         ordered[U(place)] = key
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _merge(keys: NDArray[np.int64], first: int, middle: int, last: int, ordered: NDArray[np.int64]) -> None:
     """Join the sorted keys[first:middle] and keys[middle:last]."""
     i, j = first, middle
@@ -32,7 +32,7 @@ def _merge(keys: NDArray[np.int64], first: int, middle: int, last: int, ordered:
         j += not left
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def sort_keys(keys: NDArray[np.int64], n: int, ordered: NDArray[np.int64]) -> None:
     """Sort the first n into `ordered`, without the memory that NumPy's sort takes; none stands there twice."""
     for first in range(0, n, FEW):
@@ -46,7 +46,7 @@ def sort_keys(keys: NDArray[np.int64], n: int, ordered: NDArray[np.int64]) -> No
         width *= 2
 
 
-@leaf_exact
+@kernel(sums="exact")
 def sort_few(
     found: NDArray[np.int32], found_values: NDArray[np.float64], n: int, columns: NDArray[np.int32],
     values: NDArray[np.float64], first: int,
@@ -66,7 +66,7 @@ def sort_few(
     return pairs == n * (n - 1) // 2
 
 
-@leaf_exact
+@kernel(sums="exact")
 def is_ordered(columns: NDArray[np.int32], first: int, last: int) -> bool:
     """Whether columns[first:last] ascend and none stands there twice."""
     ordered = True

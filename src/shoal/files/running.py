@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.columns import Kind, Values
-from shoal.files.exact import jit_exact
 from shoal.files.features import Categories, Cells, Slots
 
 State = dict[str, Any]  # what JSON can hold
 
 
-@jit_exact
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
 def standardise(numbers: NDArray[np.float64], moments: NDArray[np.float64], cells: Cells) -> None:
     """The first cells of each row: z of its (columns, n) numbers, 0 of one that has not varied; 1, in slot 1, of nan.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from shoal.files.exact import leaf_exact, leaf_exact_apart, leaf_exact_entry
+from shoal.engine.compile import kernel
 from shoal.files.lines import line_end
 from shoal.files.row_order import FEW, is_ordered, sort_few, sort_keys
 
@@ -34,13 +34,13 @@ class Sheet(NamedTuple):
     marks: NDArray[np.int64]  # where the scan is, and what it lacks
 
 
-@leaf_exact
+@kernel(sums="exact")
 def room_in(sheet: Sheet) -> int:
     """How many features the next row may have."""
     return min(len(sheet.columns) - int(sheet.ends[sheet.marks[ROWS]]), len(sheet.keys))
 
 
-@leaf_exact
+@kernel(sums="exact")
 def is_known(sheet: Sheet, label: float) -> bool:
     """Whether the label is one that needs no thought."""
     if len(sheet.classes) == 0:
@@ -48,7 +48,7 @@ def is_known(sheet: Sheet, label: float) -> bool:
     return bool(label == sheet.classes[0] or label == sheet.classes[1])
 
 
-@leaf_exact_apart
+@kernel(inline=False, sums="exact")
 def _sort(sheet: Sheet, first: int, last: int) -> int:
     """Sort the features first to last by column; values of equal columns add up in the order of the file."""
     n = last - first
@@ -74,7 +74,7 @@ def _sort(sheet: Sheet, first: int, last: int) -> int:
     return at - first
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def in_order(sheet: Sheet, n: int) -> int:
     """Put the n features of the next row in order: how many columns they have."""
     first = sheet.ends[sheet.marks[ROWS]]
@@ -83,7 +83,7 @@ def in_order(sheet: Sheet, n: int) -> int:
     return _sort(sheet, first, first + n)
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def add_row(sheet: Sheet, n: int, label: float, task: int) -> None:
     """The row whose n features stand, in order, behind those of the last row."""
     row = sheet.marks[ROWS]
@@ -96,7 +96,7 @@ def add_row(sheet: Sheet, n: int, label: float, task: int) -> None:
     sheet.marks[ROWS] = row + 1
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def stopped(data: NDArray[np.uint8], sheet: Sheet, stop: int, letters: np.int64) -> int:
     """Note what the line at POSITION needs that the scan has left; `letters` of its names were there already."""
     marks = sheet.marks

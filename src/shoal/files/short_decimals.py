@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.decimals import FAILED, read_number
 from shoal.files.eight import HIGHS, before, count, eight, equal, less, times_eight
-from shoal.files.exact import leaf_exact
 
 SPACE, MINUS, DOT, ZERO, NINE = 32, 45, 46, 48, 57
 TENS = np.array([float(f"{sign}1e{q}") for sign in ("", "-") for q in range(9)])  # to divide by, with the sign
@@ -21,13 +21,13 @@ PAIRS = np.uint64(0x000000FF000000FF)
 U = np.uint64
 
 
-@leaf_exact
+@kernel(sums="exact")
 def no_digits(word: np.uint64) -> np.uint64:
     """The mask of the bytes that are no digits."""
     return less(word, ZEROS) | ((word + ABOVE_NINE) | word) & HIGHS
 
 
-@leaf_exact
+@kernel(sums="exact")
 def digits_before(word: np.uint64, n: int) -> tuple[np.uint64, bool]:
     """The number that the first n bytes (1 to 8) are, and whether all are digits; three multiplications.
 
@@ -40,7 +40,7 @@ def digits_before(word: np.uint64, n: int) -> tuple[np.uint64, bool]:
     return (even * U((1_000_000 << 32) + 100) + odd * U((10_000 << 32) + 1)) >> U(32), right
 
 
-@leaf_exact
+@kernel(sums="exact")
 def read_short(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
     """The number of up to eight digits and a dot at i: position behind it (FAILED if it is none) and value.
 
@@ -63,7 +63,7 @@ def read_short(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
     return i + length, np.float64(np.int64(number)) / TENS[U(9 * negative + fraction)]
 
 
-@leaf_exact
+@kernel(sums="exact")
 def read_value(data: NDArray[np.uint8], i: int, mark: np.uint8) -> tuple[int, float]:
     """The number at i, however long, up to a space or a mark: position behind it, FAILED if it is none, and value."""
     end, value = read_short(data, i)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.files.ahead import read_ahead
+from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
 from shoal.files.lines import PADDING, has_other_space
 from shoal.files.names import Names
@@ -35,7 +35,7 @@ from shoal.files.sheet import (
 )
 from shoal.files.source import ByteSource
 from shoal.files.targets import Labels, State
-from shoal.rounds import Chunk
+from shoal.parallel.read_ahead import read_ahead
 
 ROWS_A_CHUNK, FEATURES_A_CHUNK = 30_000, 2**19  # whichever is reached first, unless a number of rows is given
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any, Protocol
 
+from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
 from shoal.files.source import ByteSource
 from shoal.files.targets import Labels, State
-from shoal.rounds import Chunk
 
 
 class Reader(Protocol):

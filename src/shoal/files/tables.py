@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.files.ahead import read_ahead
+from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
 from shoal.files.batches import Batch, Problem, join, regroup, rows_a_batch, split
 from shoal.files.columns import Values
 from shoal.files.encoder import TableEncoder
 from shoal.files.suggest import unknown_name
 from shoal.files.targets import Labels, State, Tasks
-from shoal.rounds import Chunk
+from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
 

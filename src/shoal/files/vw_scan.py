@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.decimals import FAILED
 from shoal.files.eight import SLACK
-from shoal.files.exact import leaf_exact_entry, leaf_exact_pasted
 from shoal.files.lines import NEWLINE, SPACE, is_ascii, is_gap, skip_gaps
 from shoal.files.name_hash import BAR, COLON, no_name, read_name
 from shoal.files.name_table import UNROOMY, NameTable, Place, forget, number_apart, number_of
@@ -35,7 +35,7 @@ MARK = np.uint8(BAR)  # ends a word as a space does
 U = np.uint64
 
 
-@leaf_exact_pasted
+@kernel(inline="source", sums="exact")
 def _read_features(
     data: NDArray[np.uint8], i: int, space: int, space_end: int, scale: float, columns: NDArray[np.int32],
     values: NDArray[np.float64], names: NameTable, at: int, last: int,
@@ -70,7 +70,7 @@ def _read_features(
         at += 1
 
 
-@leaf_exact_pasted
+@kernel(inline="source", sums="exact")
 def _scan_line(
     data: NDArray[np.uint8], i: int, with_task: bool, task_space: NDArray[np.uint8], sheet: Sheet,
     names: NameTable, tasks: NameTable,
@@ -113,7 +113,7 @@ def _scan_line(
     return END, i
 
 
-@leaf_exact_entry
+@kernel(entry=True, inline=False, sums="exact")
 def scan_vw(
     data: NDArray[np.uint8], plain: bool, with_task: bool, task_space: NDArray[np.uint8], sheet: Sheet,
     names: NameTable, tasks: NameTable,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.decimals import FAILED
-from shoal.files.exact import leaf_exact
 from shoal.files.lines import NEWLINE, SPACE, skip_gaps
 from shoal.files.name_hash import BAR, BYTE, COLON, Hash, no_name, read_name, with_bits
 from shoal.files.name_table import CARET
@@ -17,12 +17,12 @@ UNUSUAL = -1  # "position" where the parser has to look
 U = np.uint64
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _ends_word(byte: np.uint8) -> bool:
     return bool(byte <= SPACE or byte == BAR)
 
 
-@leaf_exact
+@kernel(sums="exact")
 def _word_end(data: NDArray[np.uint8], i: int) -> int:
     """Where the word that starts at i ends: at a space, a bar or the end of the line."""
     while not _ends_word(data[U(i)]):
@@ -30,7 +30,7 @@ def _word_end(data: NDArray[np.uint8], i: int) -> int:
     return i
 
 
-@leaf_exact
+@kernel(sums="exact")
 def skip_weight_and_tag(data: NDArray[np.uint8], i: int) -> int:
     """Position of the first bar from the label's end on; UNUSUAL unless between them stands `[1] [tag]`."""
     weighted = tagged = False
@@ -49,7 +49,7 @@ def skip_weight_and_tag(data: NDArray[np.uint8], i: int) -> int:
             weighted = True
 
 
-@leaf_exact
+@kernel(sums="exact")
 def read_space(data: NDArray[np.uint8], i: int) -> tuple[int, int, float]:
     """What touches a bar: position behind it, where the namespace's name ends, its scale."""
     last = i
@@ -63,7 +63,7 @@ def read_space(data: NDArray[np.uint8], i: int) -> tuple[int, int, float]:
     return i, last, scale
 
 
-@leaf_exact
+@kernel(sums="exact")
 def is_task(data: NDArray[np.uint8], first: int, last: int, task_space: NDArray[np.uint8]) -> bool:
     """Whether the namespace data[first:last] has the task."""
     if last - first != len(task_space):
@@ -74,7 +74,7 @@ def is_task(data: NDArray[np.uint8], first: int, last: int, task_space: NDArray[
     return True
 
 
-@leaf_exact
+@kernel(sums="exact")
 def prefix(data: NDArray[np.uint8], first: int, last: int) -> Hash:
     """The hash of what stands before a name: nothing, or the namespace data[first:last] and a caret."""
     name = no_name()

@@ -17,13 +17,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.online._ahead import Block
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
+from shoal.engine.intrinsics import RECORD, move, prefetch, products
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import padded
+from shoal.engine.task_weights.record_table import Found
 from shoal.online._mixing import TURN
 from shoal.online._scaling import ScaledRow
-from shoal.ops import jit, leaf, leaf_disjoint, padded, prefetch
-from shoal.pairs import Found
-from shoal.records import RECORD, move, products
-from shoal.rounds import FloatArray, Rounds
+from shoal.parallel.pipeline import Block
 
 EXPERTS = [
     f"{rule}-{sharing}" for rule in ("newton", "adagrad", "constant") for sharing in ("pooled", "together", "own")
@@ -66,7 +68,7 @@ class Work(NamedTuple):
     uniform: FloatArray  # (9,)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def workspace(rounds: Rounds, first: int, last: int) -> Work:
     longest = rounds.width
     for row in range(first, min(last, len(rounds.indptr) - 1)):
@@ -81,14 +83,14 @@ def workspace(rounds: Rounds, first: int, last: int) -> Work:
     )  # fmt: skip
 
 
-@leaf
+@kernel
 def waiting_row(block: Block, first: int, work: Work) -> Work:
     """The scratch for a row of a block whose entries begin there."""
     row = ScaledRow(block.x[first:], block.feature[first:], *work.row[2:])
     return Work(row, Found(block.place[first:], work.found.entry), *work[2:])
 
 
-@leaf
+@kernel
 def margins(n: int, shared: FloatArray, own: FloatArray, work: Work) -> None:
     """The nine margins, and H and G of the row's features for `step_experts`."""
     x, sums, out = work.row.x, work.sums, work.logits
@@ -102,7 +104,7 @@ def margins(n: int, shared: FloatArray, own: FloatArray, work: Work) -> None:
         out[3 * rule], out[3 * rule + 1], out[3 * rule + 2] = s[first], s[second] + v[first], v[second]
 
 
-@leaf_disjoint
+@kernel(disjoint=True)
 def _newton_steps(
     n: int, x: FloatArray, H_s: FloatArray, H_v: FloatArray, h: float, one: float, both: float, pooled: FloatArray,
     together_s: FloatArray, together_v: FloatArray, own: FloatArray, squares: FloatArray,
@@ -124,7 +126,7 @@ def _newton_steps(
     return tau0, tau1, tau2
 
 
-@leaf_disjoint
+@kernel(disjoint=True)
 def _adagrad_steps(
     n: int, x: FloatArray, G_s: FloatArray, G_v: FloatArray, g: float, eta: float, tiny: float, of_s: FloatArray,
     of_v: FloatArray,
@@ -142,7 +144,7 @@ def _adagrad_steps(
     return tau_s, tau_v, squares
 
 
-@leaf
+@kernel
 def step_experts(
     n: int, y: float, curvature: float, g: float, eta: float, tiny: float, settings: Settings, shared: FloatArray,
     own: FloatArray, work: Work,
@@ -170,7 +172,7 @@ def step_experts(
     move(n, work.found.place, steps[2], steps[3], steps[5], x, squares, scales_v, own)
 
 
-@leaf
+@kernel
 def slope(p: float, y: float, tau: float, regression: bool) -> float:
     """e / (1 + tau c): the step cannot overshoot."""
     return (y - p) / (1.0 + tau * (1.0 if regression else p * (1.0 - p)))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from shoal.ops import leaf, leaf_apart
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
 
 
-@leaf
+@kernel
 def _dot(u: FloatArray, v: FloatArray) -> float:
     total = 0.0
     for j in range(len(u)):
@@ -20,7 +20,7 @@ def _dot(u: FloatArray, v: FloatArray) -> float:
     return total
 
 
-@leaf_apart
+@kernel(inline=False)
 def solve_transposed(U: FloatArray, first: int, n: int, limit: float, b: FloatArray) -> None:
     """b <- U^-T b, where b is zero before `first`; no number beyond +-`limit`, whatever rounding made of U."""
     for k in range(first, n):
@@ -30,7 +30,7 @@ def solve_transposed(U: FloatArray, first: int, n: int, limit: float, b: FloatAr
             rest[j] -= scale * row[j]
 
 
-@leaf_apart
+@kernel(inline=False)
 def solve(U: FloatArray, n: int, w: FloatArray, limit: float, out: FloatArray) -> None:
     """out <- U^-1 w; no number beyond +-`limit`, whatever rounding made of U."""
     for k in range(n - 1, -1, -1):
@@ -38,13 +38,13 @@ def solve(U: FloatArray, n: int, w: FloatArray, limit: float, out: FloatArray) -
         out[k] = min(max(value, -limit), limit)
 
 
-@leaf
+@kernel
 def squared_length(v: FloatArray, first: int, n: int) -> float:
     """||v[first:n]||^2."""
     return _dot(v[first:n], v[first:n])
 
 
-@leaf_apart
+@kernel(inline=False)
 def rotate_in(U: FloatArray, w: FloatArray, first: int, n: int, row: FloatArray, value: float) -> None:
     """U^T U <- U^T U + row^T row and U^T w <- U^T w + row^T value, by Givens rotations.
 
@@ -65,7 +65,7 @@ def rotate_in(U: FloatArray, w: FloatArray, first: int, n: int, row: FloatArray,
         value = c * value - s * z
 
 
-@leaf_apart
+@kernel(inline=False)
 def remove_first(U: FloatArray, w: FloatArray, n: int, row: FloatArray) -> None:
     """Leave the first row and column out of M, and the first entry out of b; `row` is room for n numbers.
 

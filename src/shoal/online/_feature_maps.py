@@ -17,9 +17,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.online._random import POINTS, uniform
-from shoal.ops import copy_to, dot_all, jit, squared_norm
-from shoal.rounds import NO_INDICES, NO_INDPTR, FloatArray, IntArray, Rounds
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.random import POINTS, uniform
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
+from shoal.engine.rows import copy_to, dot_all, squared_norm
 
 LINEAR: Final = 0
 RFF: Final = 1
@@ -93,7 +95,7 @@ def allocate(feature_map: FeatureMap, n_features: int, seed: int) -> MapState:
     return MapState(kernel, points, offsets, np.zeros(square), np.zeros(square), np.zeros(1, np.int64))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def fourier(rounds: Rounds, first: int, state: MapState, out: FloatArray) -> None:
     """out[i] <- sqrt(2/D) cos(Omegaᵀ x + b) for row x = first + i."""
     scale = math.sqrt(2.0 / len(state.offsets))
@@ -104,7 +106,7 @@ def fourier(rounds: Rounds, first: int, state: MapState, out: FloatArray) -> Non
             phi[j] = scale * math.cos(phi[j] + state.offsets[j])
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
     """out <- L⁻¹ k in the first n entries; returns its squared norm."""
     total = 0.0
@@ -117,7 +119,7 @@ def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
     return total
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def nystrom(
     rounds: Rounds, first: int, grow: bool, state: MapState, random: NDArray[np.uint64], out: FloatArray
 ) -> None:
@@ -145,7 +147,7 @@ def nystrom(
             state.ridge_cholesky[n, n] = math.sqrt(residual + ridge)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def enter(rounds: Rounds, row: int, norm: float, state: MapState) -> None:
     """The row becomes the dictionary's next."""
     n = state.used[0]

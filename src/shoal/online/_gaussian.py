@@ -16,8 +16,10 @@ from typing import Final
 
 import numpy as np
 
-from shoal.ops import dot_all, jit, jit_in_order, squared_norm
-from shoal.rounds import FloatArray, Rounds
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import dot_all, squared_norm
 
 LARGEST: Final = 1e150  # of a mean's entries: products with rows of that size are still finite
 
@@ -36,7 +38,7 @@ def covariance(factor: FloatArray, *, diagonal: bool) -> FloatArray:
     return np.asarray(factor[..., 0, :] ** 2 if diagonal else factor @ np.swapaxes(factor, -1, -2))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def _dot(u: FloatArray, v: FloatArray) -> float:
     total = 0.0
     for j in range(len(u)):
@@ -44,13 +46,13 @@ def _dot(u: FloatArray, v: FloatArray) -> float:
     return total
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def _shrunk(v: float, lam: float) -> float:
     """lambda v/(lambda + v): the variance v along a row after that row."""
     return v * (lam / (lam + v))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def _row_span(rounds: Rounds, row: int) -> tuple[int, int]:
     """First entry of a row in `values`, and how many there are."""
     if rounds.width > 0:
@@ -58,7 +60,7 @@ def _row_span(rounds: Rounds, row: int) -> tuple[int, int]:
     return rounds.indptr[row], rounds.indptr[row + 1] - rounds.indptr[row]
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def variance(
     rounds: Rounds, row: int, factor: FloatArray, lam: float, diagonal: bool, post: bool, f: FloatArray
 ) -> float:
@@ -76,7 +78,7 @@ def variance(
     return total
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def prior_variance(rounds: Rounds, row: int, lam: float, diagonal: bool, post: bool) -> float:
     """The `variance` of a row where S = I."""
     if not diagonal:
@@ -90,7 +92,7 @@ def prior_variance(rounds: Rounds, row: int, lam: float, diagonal: bool, post: b
     return total
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def condition(rounds: Rounds, row: int, factor: FloatArray, lam: float, diagonal: bool, f: FloatArray) -> float:
     """S <- (S⁻¹ + x xᵀ/lambda)⁻¹ (eqs. 2 and 4); returns xᵀ S x with the new S. `f` is work space."""
     if diagonal:
@@ -107,7 +109,7 @@ def condition(rounds: Rounds, row: int, factor: FloatArray, lam: float, diagonal
     return _shrunk(v, lam)
 
 
-@jit_in_order
+@kernel(entry=True, allocates=True, sums="in order")
 def _condition_diagonal(rounds: Rounds, row: int, deviation: FloatArray, lam: float) -> float:
     start, n = _row_span(rounds, row)
     total = 0.0
@@ -119,7 +121,7 @@ def _condition_diagonal(rounds: Rounds, row: int, deviation: FloatArray, lam: fl
     return total
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def pull(
     rounds: Rounds, row: int, factor: FloatArray, scale: float, diagonal: bool, f: FloatArray, mean: FloatArray
 ) -> None:
@@ -135,6 +137,6 @@ def pull(
         mean[j] = _bounded(mean[j] + scale * (factor[0, j] * (factor[0, j] * rounds.values[p])))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def _bounded(value: float) -> float:
     return min(max(value, -LARGEST), LARGEST)

@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from shoal.ops import jit_apart, jit_entry_apart, leaf
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
 
 P: Final = 0  # positions in `form`
 SCALE: Final = 1
@@ -42,7 +42,7 @@ def empty(n_tasks: int) -> Gram:
     return Gram(np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)), np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
 
 
-@leaf
+@kernel
 def trace(gram: Gram, K: int) -> float:
     """tr G / scale."""
     total = 0.0
@@ -51,7 +51,7 @@ def trace(gram: Gram, K: int) -> float:
     return total
 
 
-@leaf
+@kernel
 def height(gram: Gram, K: int) -> float:
     """The largest entry of the power, which is semidefinite: one on the diagonal."""
     largest = 0.0
@@ -60,7 +60,7 @@ def height(gram: Gram, K: int) -> float:
     return largest
 
 
-@leaf
+@kernel
 def apply(gram: Gram, K: int, v: FloatArray, out: FloatArray) -> None:
     """out <- (G/scale) v."""
     for j in range(K):
@@ -70,7 +70,7 @@ def apply(gram: Gram, K: int, v: FloatArray, out: FloatArray) -> None:
         out[j] = total
 
 
-@leaf
+@kernel
 def multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
     """out <- A B; in one order of sums on every machine, which a BLAS does not promise."""
     n = len(out)
@@ -82,7 +82,7 @@ def multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
                 out[i, k] += A[i, j] * B[j, k]
 
 
-@jit_entry_apart
+@kernel(entry=True, allocates=True, inline=False)
 def refresh(gram: Gram, K: int, p: float) -> None:
     """(G/scale)^(p-1) anew: by products for whole p, by eigenvalues else.
 
@@ -112,7 +112,7 @@ def refresh(gram: Gram, K: int, p: float) -> None:
     settle(gram, K)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def fractional_power(G: FloatArray, exponent: float, out: FloatArray) -> None:
     """out <- G^exponent of a semidefinite G."""
     K = len(G)
@@ -124,7 +124,7 @@ def fractional_power(G: FloatArray, exponent: float, out: FloatArray) -> None:
                 out[j, k] += vectors[j, i] * max(0.0, values[i]) ** exponent * vectors[k, i]
 
 
-@leaf
+@kernel
 def settle(gram: Gram, K: int) -> None:
     """The factor tr(G^p)^(1/p-1) of grad (1/2)||V||_{S_2p}^2 = tr(G^p)^(1/p-1) V G^(p-1), for G/scale.
 
@@ -141,7 +141,7 @@ def settle(gram: Gram, K: int) -> None:
     gram.form[FACTOR] = 1.0 if p == 1.0 else min(factor, 1.0 / largest) if largest > 0.0 else factor
 
 
-@leaf
+@kernel
 def rescale(gram: Gram, K: int, size: float) -> None:
     """Another scale, the power of two at or below the size."""
     shift = math.frexp(gram.form[SCALE])[1] - math.frexp(size)[1]
@@ -152,7 +152,7 @@ def rescale(gram: Gram, K: int, size: float) -> None:
     gram.form[STEPS] = K  # the power is multiplied anew when the round is done
 
 
-@leaf
+@kernel
 def bound(gram: Gram, K: int, norm: float, z: FloatArray) -> None:
     """|z_j| <= ||v_j|| ||x||: what G lost of v_j beside far larger rows must not come back through V^T x alone."""
     for j in range(K):
@@ -160,7 +160,7 @@ def bound(gram: Gram, K: int, norm: float, z: FloatArray) -> None:
         z[j] = min(max(z[j], -largest), largest)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def step(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) -> None:
     """After v_k <- v_k + c x, with z = V^T x before and norm = ||x||^2; a round of steps ends with `finish`."""
     form, G, p = gram.form, gram.products, gram.form[P]
@@ -193,7 +193,7 @@ def step(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) -> No
         grow_power(gram, K, e, u, np.zeros((4, K)))
 
 
-@leaf
+@kernel
 def grow_power(gram: Gram, K: int, e: FloatArray, u: FloatArray, room: FloatArray) -> None:
     """power += sum_{i < m} (G'^i e_k) (G^(m-1-i) u)^T + (G'^i u) (G^(m-1-i) e_k)^T; G' is there, G in the lines."""
     m = len(e) - 1
@@ -210,7 +210,7 @@ def grow_power(gram: Gram, K: int, e: FloatArray, u: FloatArray, room: FloatArra
     gram.form[PEAK] = max(gram.form[PEAK], height(gram, K))
 
 
-@leaf
+@kernel
 def finish(gram: Gram, K: int) -> None:
     """Bring scale, power and factor up to date after the steps of a round."""
     size = trace(gram, K)

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal import losses
-from shoal.checks import BAD, good_until
-from shoal.ops import ROUNDS, add_to_all, dot, jit, leaf, leaf_entry, open_round
+from shoal.engine import losses
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import ROUNDS, add_to_all, dot, open_round
+from shoal.model.validation import BAD, good_until
 from shoal.relations import Factors, rates_column
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 
 class Settings(NamedTuple):
@@ -36,7 +38,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@leaf
+@kernel
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<w_i, x>; for an unseen task the mean over all tasks."""
     if rounds.task[row] >= 0:
@@ -48,7 +50,7 @@ def margin(rounds: Rounds, row: int, state: State) -> float:
     return float(total / n_tasks)
 
 
-@leaf_entry
+@kernel(entry=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     good = 0
     for row in range(len(decisions)):
@@ -59,7 +61,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
     return len(decisions)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     column = np.empty(state.weights.shape[1])
     good = rounds.starts[0]

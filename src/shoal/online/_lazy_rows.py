@@ -20,8 +20,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.ops import LANES, copy_to, jit_apart, jit_entry_apart, leaf, leaf_entry, leaf_in_order
-from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.engine.arrays import LANES, FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import copy_to
 
 COMMON, PERSONAL = 0, 1  # positions in the weights' second axis
 EPOCHS, UPDATES, TOUCHED = 0, 1, 2  # positions in the tally
@@ -52,7 +54,7 @@ def allocate(n_tasks: int, n_features: int) -> Rows:
     )  # fmt: skip
 
 
-@leaf_entry
+@kernel(entry=True)
 def side_of(K: int) -> int:
     """Tasks padded to whole turns of SIMD loops; doubled when it grows, as products are laid out by it."""
     side = LANES
@@ -61,13 +63,13 @@ def side_of(K: int) -> int:
     return side
 
 
-@leaf_entry
+@kernel(entry=True)
 def updates_until_all_wake(n_touched: int, K: int) -> int:
     """How many updates rows may sleep."""
     return max(2, n_touched // (4 * side_of(K)))
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def carry(rows: Rows, z: FloatArray, v: FloatArray, stamp: int, K: int, spare: FloatArray) -> None:
     """Bring a row of U and V from the epoch of its stamp to the beginning of the present one."""
     side, n = side_of(K), rows.tally[EPOCHS]
@@ -91,7 +93,7 @@ def carry(rows: Rows, z: FloatArray, v: FloatArray, stamp: int, K: int, spare: F
         stamp = (stamp // size + 1) * size
 
 
-@leaf
+@kernel
 def awaken(rows: Rows, j: int, K: int, spare: FloatArray) -> None:
     """Let row j into the present epoch."""
     if rows.stamps[j] == UNTOUCHED:
@@ -101,13 +103,13 @@ def awaken(rows: Rows, j: int, K: int, spare: FloatArray) -> None:
     rows.stamps[j] = rows.tally[EPOCHS]
 
 
-@leaf
+@kernel
 def feature(table: Rounds, p: int, row: int) -> int:
     """The column of the p-th value of the table, which lies in this row."""
     return p - row * table.width if table.width > 0 else int(np.uint32(table.indices[p]))
 
 
-@leaf
+@kernel
 def extent(table: Rounds, row: int) -> tuple[int, int]:
     """Positions of the row's first value and after its last."""
     if table.width > 0:
@@ -115,7 +117,7 @@ def extent(table: Rounds, row: int) -> tuple[int, int]:
     return table.indptr[row], table.indptr[row + 1]
 
 
-@leaf
+@kernel
 def awaken_row(rows: Rows, table: Rounds, row: int, K: int, spare: FloatArray) -> None:
     """Let all features of an example into the present epoch."""
     first, last = extent(table, row)
@@ -125,7 +127,7 @@ def awaken_row(rows: Rows, table: Rounds, row: int, K: int, spare: FloatArray) -
             awaken(rows, j, K, spare)
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def project(rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray) -> float:
     """z <- Z^T x, and <v_k, x>, over rows that are awake."""
     first, last = extent(table, row)
@@ -140,7 +142,7 @@ def project(rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray) 
     return float(own * rows.scales[k])
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def project_asleep(
     rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray, copy: FloatArray, spare: FloatArray
 ) -> float:
@@ -164,7 +166,7 @@ def project_asleep(
     return own * rows.scales[k] if k >= 0 else 0.0
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def through(rows: Rows, z: FloatArray, k: int, K: int) -> float:
     """(z A)_k: <u_k, x> from z = Z^T x."""
     total = 0.0
@@ -173,7 +175,7 @@ def through(rows: Rows, z: FloatArray, k: int, K: int) -> float:
     return total
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def add(rows: Rows, table: Rounds, row: int, k: int, K: int, common: float, personal: float, spare: FloatArray) -> None:
     """u_k += common x and v_k += personal x."""
     first, last = extent(table, row)
@@ -188,7 +190,7 @@ def add(rows: Rows, table: Rounds, row: int, k: int, K: int, common: float, pers
         weights[PERSONAL, k] += own * x
 
 
-@jit_entry_apart
+@kernel(entry=True, allocates=True, inline=False)
 def write_out(rows: Rows, weights: FloatArray, K: int) -> None:
     """Turn all rows of `weights`, these or a copy, into what they stand for: u = z A, and v times its scales."""
     spare = np.empty(weights.shape[2])
@@ -204,7 +206,7 @@ def write_out(rows: Rows, weights: FloatArray, K: int) -> None:
             z[k] = spare[k]
 
 
-@leaf
+@kernel
 def open_epoch(rows: Rows, K: int) -> None:
     """A = I."""
     for i in range(K):
@@ -213,7 +215,7 @@ def open_epoch(rows: Rows, K: int) -> None:
             rows.transform[i, k] = rows.inverse[i, k] = 1.0 if i == k else 0.0
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def awaken_all(rows: Rows, K: int) -> None:
     """Write out every row; no epoch is left to remember."""
     write_out(rows, rows.weights, K)
@@ -223,7 +225,7 @@ def awaken_all(rows: Rows, K: int) -> None:
     open_epoch(rows, K)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def close_epoch(rows: Rows, K: int) -> None:
     """Remember the epoch's transform as a block of its own, and join blocks as digits carry."""
     side, n = side_of(K), rows.tally[EPOCHS]
@@ -248,7 +250,7 @@ def close_epoch(rows: Rows, K: int) -> None:
     open_epoch(rows, K)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def end_update(rows: Rows, truncated: bool, K: int) -> bool:
     """Count an update; awaken all rows or close the epoch where it is time. True if all rows are awake."""
     rows.tally[UPDATES] += 1

@@ -12,10 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.features import Table, read_table
+from shoal.engine.arrays import FloatArray
+from shoal.engine.rounds import Rounds
 from shoal.learner import Learner
+from shoal.model.features import Table, read_table
 from shoal.online import _feature_maps as maps
-from shoal.rounds import FloatArray, Rounds
 
 
 class Mapped(Learner):

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from shoal.ops import leaf, leaf_disjoint, leaf_in_order
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
 
 N_EXPERTS, N_INPUTS = 9, 12
 TURN = 16  # inputs with zeros after them: one turn of a SIMD loop, where the length is not a constant to unroll
@@ -17,12 +17,12 @@ DRIFT = 1e-6  # variance that the regression's weights gain a row, so that it ne
 LIMIT = 15.0  # logits are kept within +-15
 
 
-@leaf
+@kernel
 def sigmoid(logit: float) -> float:
     return 1.0 / (1.0 + math.exp(-logit))
 
 
-@leaf
+@kernel
 def sigmoids(logits: FloatArray, out: FloatArray) -> None:
     """The same for a whole turn of SIMD: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
     for i in range(len(logits)):
@@ -35,17 +35,17 @@ def sigmoids(logits: FloatArray, out: FloatArray) -> None:
         out[i] = 1.0 / (1.0 + power)
 
 
-@leaf
+@kernel
 def within(limit: float, value: float) -> float:
     return min(limit, max(-limit, value))
 
 
-@leaf
+@kernel
 def logit_of(p: float) -> float:
     return within(LIMIT, math.log(max(p, 1e-300) / max(1.0 - p, 1e-300)))
 
 
-@leaf
+@kernel
 def mixture(weights: FloatArray, p: FloatArray) -> float:
     """Sum of weight times probability."""
     total = 0.0
@@ -54,7 +54,7 @@ def mixture(weights: FloatArray, p: FloatArray) -> float:
     return total
 
 
-@leaf
+@kernel
 def inner(weights: FloatArray, z: FloatArray) -> float:
     """The regression's logit."""
     total = 0.0
@@ -63,7 +63,7 @@ def inner(weights: FloatArray, z: FloatArray) -> float:
     return total
 
 
-@leaf
+@kernel
 def labels(p: FloatArray, positive: bool) -> None:
     """Probabilities of the larger label become those of what happened."""
     if not positive:
@@ -71,7 +71,7 @@ def labels(p: FloatArray, positive: bool) -> None:
             p[e] = 1.0 - p[e]
 
 
-@leaf
+@kernel
 def gaussian(forecasts: FloatArray, y: float, variance: float) -> None:
     """Forecasts of a real target become their likelihoods, up to a factor: the best has 1."""
     least = np.inf
@@ -81,7 +81,7 @@ def gaussian(forecasts: FloatArray, y: float, variance: float) -> None:
         forecasts[e] = math.exp(0.5 * (least - (y - forecasts[e]) ** 2) / variance)
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def bayes(weights: FloatArray, likelihood: FloatArray, prior: FloatArray) -> None:
     """Weight times likelihood, normalised; then a share of the prior. In order: else each is divided by the total."""
     total = 0.0
@@ -93,7 +93,7 @@ def bayes(weights: FloatArray, likelihood: FloatArray, prior: FloatArray) -> Non
         weights[e] = kept * weights[e] + SHARE * prior[e]
 
 
-@leaf_disjoint
+@kernel(disjoint=True)
 def newton_step(
     weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float, direction: FloatArray
 ) -> None:

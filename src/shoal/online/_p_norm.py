@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.ops import TASKS, leaf, leaf_entry, leaf_in_order
-from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS
 
 BLOCK = 64
 P, OWN, SHARED, SCALE, FACTOR = range(5)  # positions in `link`
@@ -35,20 +37,20 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@leaf
+@kernel
 def power(v: float, link: FloatArray) -> float:
     """sign(v) |v/scale|^(p-1)."""
     return math.copysign((abs(v) / link[SCALE]) ** (link[P] - 1.0), v) if v != 0.0 else 0.0
 
 
-@leaf
+@kernel
 def entry(state: State, a: int, k: int) -> float:
     """V[a, k]; a task without steps of its own (k = -1) has the shared part."""
     v = state.link[SHARED] * state.shared[a] if state.link[SHARED] > 0.0 else 0.0
     return v + state.link[OWN] * state.own[a, k] if state.link[OWN] > 0.0 and k >= 0 else v
 
 
-@leaf
+@kernel
 def refresh(state: State, a: int) -> None:
     """Powers and sum of feature a, after a change of its row of V; a task at the shared value costs no power."""
     K, link = state.clock[TASKS], state.link
@@ -69,7 +71,7 @@ def refresh(state: State, a: int) -> None:
     state.sums[a] = total
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def block_sum(values: FloatArray, b: int) -> float:
     """The sum of a block in four strands, whose order does not depend on how much room there is behind it."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
@@ -89,7 +91,7 @@ def block_sum(values: FloatArray, b: int) -> float:
     return (s0 + s1) + (s2 + s3)
 
 
-@leaf
+@kernel
 def largest(state: State) -> float:
     """max |V|, or 1 if V = 0."""
     top = 0.0
@@ -101,7 +103,7 @@ def largest(state: State) -> float:
     return top if top > 0.0 else 1.0
 
 
-@leaf_entry
+@kernel(entry=True)
 def rebuild(state: State, p: float, own: float, shared: float) -> None:
     """Everything anew in O(K d): p, the shares or the scale changed."""
     state.link[P], state.link[OWN], state.link[SHARED] = p, own, shared
@@ -115,7 +117,7 @@ def rebuild(state: State, p: float, own: float, shared: float) -> None:
     settle(state)
 
 
-@leaf
+@kernel
 def settle(state: State) -> float:
     """The factor, from the p-norm; returns the sum of powers."""
     total, p = 0.0, state.link[P]
@@ -125,7 +127,7 @@ def settle(state: State) -> float:
     return total
 
 
-@leaf
+@kernel
 def changed(rounds: Rounds, row: int, state: State) -> None:
     """Bring everything up to date after V changed on the features of the row."""
     dense = rounds.width > 0

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
 from shoal.learner import Classifier
-from shoal.ops import jit, leaf
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 CountArray = NDArray[np.int16]
 MOST = 32_000  # pulls a feature may owe; at this many the task's whole model is settled: d/32,000 a row
@@ -30,7 +31,7 @@ def powers_of(keep: float) -> FloatArray:
     return np.asarray(float(keep) ** np.arange(MOST + 2), np.float64)
 
 
-@leaf
+@kernel
 def extent(rounds: Rounds, row: int) -> tuple[int, int]:
     """Where the row's values start, and their number."""
     if rounds.width > 0:
@@ -38,19 +39,19 @@ def extent(rounds: Rounds, row: int) -> tuple[int, int]:
     return rounds.indptr[row], rounds.indptr[row + 1] - rounds.indptr[row]
 
 
-@leaf
+@kernel
 def feature(rounds: Rounds, start: int, p: int) -> int:
     """The column of the row's p-th value."""
     return p if rounds.width > 0 else rounds.indices[start + p]
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def may_owe(rounds: Rounds, powers: FloatArray, pulls: IntArray) -> bool:
     """Whether any task may owe a pull while these rows are learnt."""
     return bool(powers[1] != 1.0) and (rounds.width == 0 or bool(np.any(pulls > 0)))
 
 
-@leaf
+@kernel
 def part_at(
     i: int, j: int, k: int, powers: FloatArray, common: FloatArray, own: FloatArray, settled: CountArray,
     pulls: IntArray,
@@ -63,13 +64,13 @@ def part_at(
     return value
 
 
-@leaf
+@kernel
 def _take(owed: int, j: int, k: int, powers: FloatArray, common: FloatArray, own: FloatArray) -> None:
     for i in range(len(own)):
         own[i, j, k] = common[i, j] + powers[owed] * (own[i, j, k] - common[i, j])
 
 
-@leaf
+@kernel
 def settle(
     rounds: Rounds, row: int, n_tasks: int, powers: FloatArray, common: FloatArray, own: FloatArray,
     settled: CountArray, pulls: IntArray,
@@ -85,7 +86,7 @@ def settle(
                 settled[j, k] = pulls[k]
 
 
-@leaf
+@kernel
 def pull(
     rounds: Rounds, row: int, k: int, powers: FloatArray, common: FloatArray, own: FloatArray, settled: CountArray,
     pulls: IntArray,

@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal import relations
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
 from shoal.learner import Learner
-from shoal.ops import jit_apart, leaf
 from shoal.relations import Constant, Factors, Given, rates_column
-from shoal.rounds import FloatArray, IntArray
 
 UNSEEN = -1  # a row's task that the model does not know; forgotten tasks have numbers below
 
@@ -43,7 +43,7 @@ def rates_of(relation: relations.Relation) -> Rates:
     return Rates(0.0, False, factors, np.require(mean, np.float64, ["C", "W"]))
 
 
-@leaf
+@kernel
 def shares(rates: Rates, n_tasks: int) -> tuple[float, float]:
     """a and (1 - a)/K of B = a I + (1 - a)/K 11^T."""
     n_tasks = max(n_tasks, 1)
@@ -51,7 +51,7 @@ def shares(rates: Rates, n_tasks: int) -> tuple[float, float]:
     return a, (1.0 - a) / n_tasks
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def rates_with(rates: Rates, n_tasks: int, task: int, others: IntArray, n: int, out: FloatArray) -> float:
     """out[s] <- B[others[s], task] for the first n; the task's own rate is returned.
 

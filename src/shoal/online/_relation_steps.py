@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from shoal.ops import jit_apart
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
 
 LOGDET: Final = 0
 VON_NEUMANN: Final = 1
@@ -27,7 +27,7 @@ DIVERGENCES: Final = {"logdet": LOGDET, "von-neumann": VON_NEUMANN, "covariance"
 RIDGE: Final = 1e-6
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def _fill(values: FloatArray, vectors: FloatArray, tasks: IntArray, B: FloatArray) -> None:
     """B[tasks, tasks] <- V diag(values) V', exactly symmetric."""
     scaled = np.empty_like(vectors)
@@ -41,7 +41,7 @@ def _fill(values: FloatArray, vectors: FloatArray, tasks: IntArray, B: FloatArra
             B[tasks[b], tasks[a]] = part[a, b]
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def _eigen(matrix: FloatArray, tasks: IntArray) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues and eigenvectors of matrix[tasks, tasks]."""
     part = np.empty((len(tasks), len(tasks)))
@@ -51,7 +51,7 @@ def _eigen(matrix: FloatArray, tasks: IntArray) -> tuple[FloatArray, FloatArray]
     return np.linalg.eigh(part)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def _exponential(L: FloatArray, tasks: IntArray, normalize: bool, B: FloatArray) -> None:
     """B <- exp(L); normalized, with 1 as its largest eigenvalue, and L as the logarithm of that."""
     values, vectors = _eigen(L, tasks)
@@ -71,7 +71,7 @@ def _exponential(L: FloatArray, tasks: IntArray, normalize: bool, B: FloatArray)
     _fill(values, vectors, tasks, B)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def _root(G: FloatArray, tasks: IntArray, B: FloatArray) -> None:
     """B <- G^(1/2) / tr G^(1/2)."""
     values, vectors = _eigen(G, tasks)
@@ -84,7 +84,7 @@ def _root(G: FloatArray, tasks: IntArray, B: FloatArray) -> None:
     _fill(values, vectors, tasks, B)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def _is_finite(matrix: FloatArray) -> bool:
     finite = True
     for j in range(len(matrix)):
@@ -93,7 +93,7 @@ def _is_finite(matrix: FloatArray) -> bool:
     return finite
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def _step(
     divergence: int, eta: float, normalize: bool, G: FloatArray, sums: FloatArray, n_features: int, tasks: IntArray,
     B: FloatArray, L: FloatArray,
@@ -121,7 +121,7 @@ def _step(
     return True
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def next_relation(
     divergence: int, eta: float, normalize: bool, gram: FloatArray, sums: FloatArray, n_features: int,
     relation: FloatArray, log_relation: FloatArray,

@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.ops import in_lines, leaf, leaf_in_order, padded, row_bounds
-from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import padded, row_bounds
 
 CONSTANT = 0.3
 BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall one
@@ -40,10 +42,10 @@ class ScaledRow(NamedTuple):
 
 def new_scale(n_features: int) -> Scale:
     """Nothing seen."""
-    return Scale(in_lines((n_features, 2), np.float64), np.zeros(5))
+    return Scale(aligned_zeros((n_features, 2), np.float64), np.zeros(5))
 
 
-@leaf
+@kernel
 def _into_band(n: int, usual: float, x: FloatArray, squares: FloatArray, counts: FloatArray) -> None:
     """Bring every feature's r.m.s. near the usual one; most rows need no root, for all of theirs are."""
     low, high = usual / BAND, usual * BAND
@@ -57,14 +59,14 @@ def _into_band(n: int, usual: float, x: FloatArray, squares: FloatArray, counts:
         x[i] *= max(low * inverse, min(high * inverse, 1.0)) if squares[i] > TOO_SMALL else 1.0
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def _times(n: int, factor: float, x: FloatArray) -> None:
     """In order, or the compiler undoes the one division that makes the factor and divides every entry."""
     for i in range(n):
         x[i] *= factor
 
 
-@leaf
+@kernel
 def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: ScaledRow) -> int:
     """Fill `out`; return how many entries it has. Rows longer than usual are shortened, or only all measured alike."""
     first, last = row_bounds(rounds, row)
@@ -98,7 +100,7 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     return n
 
 
-@leaf
+@kernel
 def learn_scale(scale: Scale, row: ScaledRow, n: int) -> None:
     """Take the row into the sums."""
     l1 = 0.0

@@ -17,13 +17,15 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from shoal import losses
-from shoal.kernels import Kernel
+from shoal.engine import losses
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.kernels import Kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS, copy_to, open_round
 from shoal.online._factor import remove_first, solve, solve_transposed, squared_length
 from shoal.online._rates import Rates, rates_with
 from shoal.online._support import ROWS, STORED, Support, append, compare, drop_oldest
-from shoal.ops import TASKS, copy_to, jit, jit_apart, leaf, leaf_apart, open_round
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
 
@@ -48,7 +50,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def compare_all(rounds: Rounds, row: int, settings: Settings, state: State, k: FloatArray) -> tuple[float, float]:
     """beta.k and k(x, x); fills k."""
     support = state.support
@@ -61,7 +63,7 @@ def compare_all(rounds: Rounds, row: int, settings: Settings, state: State, k: F
     return total, own
 
 
-@leaf
+@kernel
 def delta(a: float, own: float, n: int, v: FloatArray) -> float:
     """a + k(x, x) - ||v||^2 with v = U^-T k; at least what the rounding of so many terms leaves uncertain.
 
@@ -71,7 +73,7 @@ def delta(a: float, own: float, n: int, v: FloatArray) -> float:
     return max(a + own - squared_length(v, 0, n), uncertain * (a + own))
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def scaled(total: float, own: float, settings: Settings, state: State, k: FloatArray) -> float:
     """f = a beta.k / delta (eq. 11); uses up k."""
     n = state.support.extent[STORED]
@@ -79,7 +81,7 @@ def scaled(total: float, own: float, settings: Settings, state: State, k: FloatA
     return settings.a * (total / delta(settings.a, own, n, k))
 
 
-@leaf_apart
+@kernel(inline=False)
 def border(state: State, n: int, a: float, own: float, y: float, v: FloatArray) -> None:
     """Give U the row and column of one more row, v = k on entry."""
     U = state.factor
@@ -94,13 +96,13 @@ def border(state: State, n: int, a: float, own: float, y: float, v: FloatArray) 
     state.whitened[n] = min(max((y - total) / root, -limit), limit)
 
 
-@leaf_apart
+@kernel(inline=False)
 def solve_dual(state: State, n: int, a: float) -> None:
     """beta = U^-1 (U^-T y), eq. 11."""
     solve(state.factor, n, state.whitened, ROUNDING * math.sqrt(n) / a, state.dual)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     k = np.empty(len(state.support.y))
     for row in range(len(decisions)):
@@ -108,7 +110,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
         decisions[row] = scaled(total, own, settings, state, k)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     support = state.support
     k, v = np.empty(len(support.y)), np.empty(len(support.y))
@@ -138,7 +140,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             support.extent[ROWS] += 1
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def factorise(settings: Settings, state: State, n_tasks: int, gram: FloatArray) -> None:
     """U, U^-T y and beta anew, from the kernels between the rows kept and the rates of this many tasks."""
     support = state.support

@@ -18,11 +18,14 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from shoal import losses, relations
+from shoal import relations
+from shoal.engine import losses
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS, add, dot, open_round, squared_norm
 from shoal.online._factor import rotate_in, solve, solve_transposed, squared_length
 from shoal.online._rates import UNSEEN, Rates, shares
-from shoal.ops import TASKS, add, dot, jit, jit_apart, leaf, leaf_apart, open_round, squared_norm
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 LARGEST = 10_000  # rows of U, 800 MB
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
@@ -48,13 +51,13 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@leaf
+@kernel
 def n_models(settings: Settings, state: State) -> int:
     """Models that exist."""
     return 1 if settings.pooled else state.clock[TASKS]
 
 
-@leaf_apart
+@kernel(inline=False)
 def look(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """(J^-1 g).phi. An unseen task under a constant relation is expected at (1 - a)/K of the sum of all weights,
     under a given one it is their mean."""
@@ -68,7 +71,7 @@ def look(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     return total * part_of_unseen(settings, state)
 
 
-@leaf
+@kernel
 def part_of_unseen(settings: Settings, state: State) -> float:
     """What an unseen task's weights hold of each known task's."""
     if len(settings.rates.mean) > 0:
@@ -76,7 +79,7 @@ def part_of_unseen(settings: Settings, state: State) -> float:
     return shares(settings.rates, state.clock[TASKS])[1]
 
 
-@leaf_apart
+@kernel(inline=False)
 def spread(rounds: Rounds, row: int, settings: Settings, state: State, phi: FloatArray) -> tuple[int, float]:
     """phi <- the row in the coordinates of all weights; its first entry that may not be zero is returned, and how
     much an unseen task's weights vary beside those of the known ones."""
@@ -95,7 +98,7 @@ def spread(rounds: Rounds, row: int, settings: Settings, state: State, phi: Floa
     return 0, (own + shared - n_tasks * shared * shared) / settings.a * squared_norm(rounds, row)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def scaled(total: float, rounds: Rounds, row: int, settings: Settings, state: State, phi: FloatArray) -> float:
     """f = (J^-1 g).phi / (1 + q)."""
     n = n_models(settings, state) * state.weights.shape[1]
@@ -105,14 +108,14 @@ def scaled(total: float, rounds: Rounds, row: int, settings: Settings, state: St
     return total / (1.0 + beside + squared_length(phi, first, n))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def square(state: State) -> FloatArray:
     """U as a matrix."""
     n = state.weights.size
     return state.factor.reshape((n, n))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def solve_weights(state: State, n: int) -> None:
     """J^-1 g = U^-1 (U^-T g)."""
     whitened = state.whitened.reshape(-1)
@@ -120,14 +123,14 @@ def solve_weights(state: State, n: int) -> None:
     solve(square(state), n, whitened, limit, state.weights.reshape(-1))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     phi = np.empty(state.weights.size)
     for row in range(len(decisions)):
         decisions[row] = scaled(look(rounds, row, settings, state), rounds, row, settings, state, phi)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     phi = np.empty(state.weights.size)
     for r in range(len(rounds.starts) - 1):
@@ -144,7 +147,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 state.updates[rounds.task[row]] += 1
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def tighten(state: State, n_models: int, roots: FloatArray) -> None:
     """J <- J + (roots^T roots) (x) I: a row of rotations for each root and feature."""
     d = state.weights.shape[1]

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from shoal.ops import copy_to, jit_apart, jit_entry_apart, leaf, leaf_entry
-from shoal.rounds import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rows import copy_to
 
 L2: Final = 0  # any other number is the r of r-max
 ALL: Final = 2**62
@@ -37,13 +38,13 @@ def norm_code(norm: Any, r: Any = 1, name: str = "norm") -> int:
     return {"l1": ALL, "l2": L2, "linf": 1, "rmax": int(r)}[norm]
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def largest_first(losses: FloatArray) -> IntArray:
     """Tasks by their losses, in order where these are equal. The only sort here: each more takes seconds to compile."""
     return np.argsort(-losses, kind="mergesort")
 
 
-@leaf
+@kernel
 def euclidean(losses: FloatArray) -> float:
     """||l||_2; the squares of 1e300 would be inf."""
     top, total = 0.0, 0.0
@@ -54,7 +55,7 @@ def euclidean(losses: FloatArray) -> float:
     return top * math.sqrt(total)
 
 
-@jit_entry_apart
+@kernel(entry=True, allocates=True, inline=False)
 def shared_loss(losses: FloatArray, norm: int) -> float:
     """||l||."""
     if norm == L2:
@@ -65,13 +66,13 @@ def shared_loss(losses: FloatArray, norm: int) -> float:
     return total
 
 
-@leaf_entry
+@kernel(entry=True)
 def spread(n: int, norm: int) -> float:
     """rho^2 = max (||tau||_2 / ||tau||_*)^2 for n tasks."""
     return 1.0 if norm == L2 else float(min(norm, n))
 
 
-@jit_entry_apart
+@kernel(entry=True, allocates=True, inline=False)
 def finite_steps(losses: FloatArray, norm: int, C: float, tau: FloatArray) -> None:
     """tau <- argmax {sum tau_k l_k: ||tau||_* <= C}; the first of equal losses where not all can move."""
     n = len(losses)
@@ -88,7 +89,7 @@ def finite_steps(losses: FloatArray, norm: int, C: float, tau: FloatArray) -> No
             tau[k] = C if losses[k] > 0.0 else 0.0
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def implicit_steps(losses: FloatArray, norms: FloatArray, norm: int, C: float, tau: FloatArray) -> None:
     """tau <- argmax {sum (tau_k l_k - tau_k^2 n_k / 2): ||tau||_* <= C} with n_k = ||x_k||^2."""
     if norm == L2:
@@ -104,7 +105,7 @@ def implicit_steps(losses: FloatArray, norms: FloatArray, norm: int, C: float, t
         _implicit_rmax(losses, norms, norm * C, C, tau)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def _implicit_l2(losses: FloatArray, norms: FloatArray, C: float, tau: FloatArray) -> None:
     """tau_k = l_k/(n_k + theta), theta >= 0 with ||tau||_2 = C: safeguarded Newton on 1/||tau||.
 
@@ -133,7 +134,7 @@ def _implicit_l2(losses: FloatArray, norms: FloatArray, C: float, tau: FloatArra
             tau[k] = C * (relative[k] / (n[k] + theta))
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def _implicit_rmax(losses: FloatArray, norms: FloatArray, mass: float, C: float, tau: FloatArray) -> None:
     """tau_k = min(C, [l_k - theta]_+/n_k), theta > 0 with sum tau = mass: exact, by sorting.
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import math
 
-from shoal.ops import jit_apart, leaf
+from shoal.engine.compile import kernel
 
 STEPS = 200  # of Newton's method with bisection; a handful is usual
 
 
-@leaf
+@kernel
 def nuclear_factor(s: float, tau: float) -> float:
     """f for g(s) = s: [1 - tau/s]_+ (ROMCO's eq. 16)."""
     return 1.0 - tau / s if s > tau else 0.0
 
 
-@leaf
+@kernel
 def cubic(f: float, a: float, b: float) -> float:
     """ROMCO's eq. 21 for s' = f s, divided by s: a f^3 - a f^2 + b f - 1 with a = s^2, b = 1 + 2 tau."""
     return a * f * f * (f - 1.0) + b * f - 1.0
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def root_between(low: float, high: float, a: float, b: float) -> float:
     """The root of `cubic` where it rises from <= 0 at `low` to >= 0 at `high`."""
     f = min(max(1.0 / b, low), high)
@@ -42,7 +42,7 @@ def root_between(low: float, high: float, a: float, b: float) -> float:
     return f
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def logdet_factor(s: float, tau: float) -> float:
     """f for g(s) = log(1 + s^2): never 0, near 1/(1 + 2 tau) for small s and near 1 for large.
 
@@ -61,7 +61,7 @@ def logdet_factor(s: float, tau: float) -> float:
     return small if height(small, a, tau) < height(large, a, tau) else large
 
 
-@leaf
+@kernel
 def height(f: float, a: float, tau: float) -> float:
     """The minimised function at s' = f s, divided by s^2."""
     return 0.5 * (f - 1.0) ** 2 + tau / a * math.log1p(a * f * f)

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from shoal import kernels
-from shoal.kernels import FUNCTION, Kernel, of_product
+from shoal.engine import kernels
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.compile import call, kernel
+from shoal.engine.kernels import FUNCTION, Kernel, of_product
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import squared_norm
 from shoal.online._rates import UNSEEN, Related
-from shoal.ops import call, leaf, leaf_apart, leaf_entry, leaf_entry_apart, leaf_in_order, squared_norm
-from shoal.rounds import FloatArray, IndexArray, IntArray, Rounds
 
 STORED, ROWS = 0, 1  # positions in a support's extent
 PIECE = 64  # rows that are given room at once, if not more rows are stored already
@@ -53,7 +55,7 @@ def empty(room: Room) -> Support:
     )  # fmt: skip
 
 
-@leaf
+@kernel
 def _dot_dense(stored: FloatArray, x: FloatArray) -> float:
     total = 0.0
     for j in range(len(stored)):
@@ -61,7 +63,7 @@ def _dot_dense(stored: FloatArray, x: FloatArray) -> float:
     return total
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def _dot_sparse(stored: FloatArray, indices: IndexArray, x: FloatArray) -> float:
     total = 0.0
     for p in range(len(stored)):
@@ -69,7 +71,7 @@ def _dot_sparse(stored: FloatArray, indices: IndexArray, x: FloatArray) -> float
     return total
 
 
-@leaf
+@kernel
 def _product(support: Support, s: int, x: FloatArray) -> float:
     """<x_s, x> with x laid out."""
     stored = support.values[support.value_starts[s] : support.value_starts[s + 1]]
@@ -77,7 +79,7 @@ def _product(support: Support, s: int, x: FloatArray) -> float:
     return _dot_sparse(stored, indices, x) if len(indices) > 0 else _dot_dense(stored, x)
 
 
-@leaf_apart
+@kernel(inline=False)
 def compare(rounds: Rounds, row: int, kernel: Kernel, support: Support, out: FloatArray) -> float:
     """out[s] <- out[s] k(x_s, x), where out[s] (a rate) is not 0; k(x, x) is returned."""
     n = support.extent[STORED]
@@ -102,19 +104,19 @@ def compare(rounds: Rounds, row: int, kernel: Kernel, support: Support, out: Flo
     return of_product(kernel, norm, norm, norm)
 
 
-@leaf
+@kernel
 def _slot(rounds: Rounds, row: int, kernel: Kernel) -> int:
     """A function's values come for the stored rows first, then for those at hand."""
     return len(kernel.values) - len(rounds.task) + row
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def _zero_without_sign(value: float) -> float:
     """-0 as 0, so that equal rows are equal models."""
     return value + 0.0
 
 
-@leaf_apart
+@kernel(inline=False)
 def append(rounds: Rounds, row: int, kernel: Kernel, support: Support) -> None:
     """Store a row; there is room."""
     n = support.extent[STORED]
@@ -135,7 +137,7 @@ def append(rounds: Rounds, row: int, kernel: Kernel, support: Support) -> None:
         kernel.slots[n] = _slot(rounds, row, kernel)
 
 
-@leaf_entry_apart
+@kernel(entry=True, inline=False)
 def keep(support: Support, slots: IntArray, first: int, unwanted: int) -> None:
     """Keep the rows from `first` on whose task is not `unwanted`, in order."""
     n, kept, value, index = support.extent[STORED], 0, 0, 0
@@ -161,13 +163,13 @@ def keep(support: Support, slots: IntArray, first: int, unwanted: int) -> None:
 NO_TASK = np.iinfo(np.int64).min
 
 
-@leaf
+@kernel
 def drop_oldest(kernel: Kernel, support: Support) -> None:
     """Forget the row that was stored first."""
     keep(support, kernel.slots, 1, NO_TASK)
 
 
-@leaf_entry
+@kernel(entry=True)
 def lay_out(support: Support, out: FloatArray) -> None:
     """out[s] <- x_s."""
     for s in range(len(out)):
@@ -177,7 +179,7 @@ def lay_out(support: Support, out: FloatArray) -> None:
             out[s, p if dense else np.uint32(support.indices[index + p])] = support.values[value + p]
 
 
-@leaf_entry
+@kernel(entry=True)
 def gram(kernel: Kernel, support: Support, out: FloatArray) -> None:
     """out[s, r] <- k(x_s, x_r) for r <= s."""
     x = kernel.scratch

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS, open_round
 from shoal.learner import Learner
 from shoal.online._pull import ROUNDING, CountArray, Pulled, extent, feature, may_owe, part_at, pull, settle
-from shoal.ops import TASKS, jit, open_round
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 PRECISION, SHIFT = 0, 1  # the parts of a Gaussian: 1/variance - 1, and mean/variance
 
@@ -46,7 +48,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>; an unseen task has the global mean."""
     start, n = extent(rounds, row)
@@ -64,7 +66,7 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     return total
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def scw_size(
     rounds: Rounds, row: int, excess: FloatArray, shift: FloatArray, settings: Settings
 ) -> tuple[float, float]:
@@ -90,7 +92,7 @@ def scw_size(
     return max(0.0, min(size, settings.C * root)), root
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def scw_move(
     rounds: Rounds, row: int, size: float, root: float, excess: FloatArray, shift: FloatArray, phi: float
 ) -> None:
@@ -107,13 +109,13 @@ def scw_move(
         shift[j] = (1.0 + excess[j]) * mean
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, settings, state)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     powers, common, own, settled, pulls = settings.powers, state.common, state.own, state.settled, state.pulls
     owing = may_owe(rounds, powers, pulls)

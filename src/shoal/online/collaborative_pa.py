@@ -14,12 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS, add, dot, open_round, squared_norm
 from shoal.learner import Learner
 from shoal.online._pull import ROUNDING, CountArray, Pulled, extent, feature, may_owe, part_at, powers_of, pull, settle
 from shoal.online.passive_aggressive import VARIANTS, PassiveAggressive, step
 from shoal.online.passive_aggressive import Settings as StepSettings
-from shoal.ops import TASKS, add, dot, jit, open_round, squared_norm
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 
 class Settings(NamedTuple):
@@ -43,7 +45,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: State) -> float:
     """<u_k, x>."""
     if state.pulls[k] == 0:
@@ -57,7 +59,7 @@ def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: Stat
     return total
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>, or the mixture of <g, x> and <v_k, x>; an unseen task has u_k = g, or v_k = 0."""
     k = rounds.task[row]
@@ -67,13 +69,13 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     return own_margin(rounds, row, k, settings, state) if k >= 0 else dot(rounds, row, state.common[0])
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, settings, state)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn_row(rounds: Rounds, row: int, owing: bool, settings: Settings, state: State) -> None:
     k, y, norm = rounds.task[row], rounds.y[row], squared_norm(rounds, row)
     powers, common, own, settled, pulls = settings.powers, state.common, state.own, state.settled, state.pulls
@@ -96,7 +98,7 @@ def learn_row(rounds: Rounds, row: int, owing: bool, settings: Settings, state: 
         state.updates[k] += 1
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     owing = may_owe(rounds, settings.powers, state.pulls)
     for r in range(len(rounds.starts) - 1):

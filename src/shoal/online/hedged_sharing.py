@@ -14,8 +14,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.compile import call, kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import open_round, padded
+from shoal.engine.task_weights.hash_table import has_room
+from shoal.engine.task_weights.record_table import (
+    Pairs,
+    add_all,
+    compact,
+    find_all,
+    for_tasks,
+    new_pairs,
+    roomier,
+    task_records,
+    without_task,
+)
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.online._ahead import WHOLE, Block, Part, blocks, learn_in_blocks
 from shoal.online._experts import (
     EXPERTS,
     NUMBERS,
@@ -45,20 +60,7 @@ from shoal.online._mixing import (
 )  # fmt: skip
 from shoal.online._scaling import L1, ROWS, Scale, learn_scale, new_scale, scaled_row
 from shoal.online.multitask_perceptron import MultitaskPerceptron, MultitaskRegressor
-from shoal.ops import call, in_lines, jit, leaf, open_round, padded
-from shoal.pairs import (
-    Pairs,
-    add_all,
-    compact,
-    find_all,
-    for_tasks,
-    new_pairs,
-    roomier,
-    task_records,
-    without_task,
-)
-from shoal.rounds import FloatArray, IntArray, Rounds
-from shoal.tables import has_room
+from shoal.parallel.pipeline import WHOLE, Block, Part, blocks, learn_in_blocks
 
 COUNT, MEAN, SCATTER, LARGEST, ERRORS = range(5)  # positions in `targets`
 TASKS, EVERYBODY = 0, 1  # positions in `Work.forecast`
@@ -81,13 +83,13 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@leaf
+@kernel
 def deviation(targets: FloatArray) -> float:
     """Of the targets so far, from their mean."""
     return math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
 
 
-@leaf
+@kernel
 def forecast(task: int, n: int, settings: Settings, state: State, work: Work) -> float:
     """The answer: a logit, or a target less the mean."""
     logits, z, p = work.logits, work.z, work.p
@@ -121,7 +123,7 @@ def forecast(task: int, n: int, settings: Settings, state: State, work: Work) ->
     return within(limit, unit * inner(state.regression, z))
 
 
-@leaf
+@kernel
 def learn_target(y: float, targets: FloatArray) -> None:
     """Take a real target into the running mean and deviation; the first is the mean."""
     if targets[COUNT] == 0.0:
@@ -133,7 +135,7 @@ def learn_target(y: float, targets: FloatArray) -> None:
     targets[LARGEST] = max(targets[LARGEST], abs(off))
 
 
-@leaf
+@kernel
 def mix(task: int, error: float, curvature: float, state: State, work: Work) -> None:
     """Move both mixtures; `work.p` now holds each expert's likelihood."""
     if state.task_rows[task] == 0:
@@ -144,7 +146,7 @@ def mix(task: int, error: float, curvature: float, state: State, work: Work) -> 
     newton_step(state.regression, state.covariance, work.z, error, curvature, work.direction)
 
 
-@leaf
+@kernel
 def learn_label(task: int, n: int, y: float, logit: float, mean_l1: float, s: Settings, state: State, w: Work) -> None:
     """y is 0 or 1."""
     q = sigmoid(logit)
@@ -154,7 +156,7 @@ def learn_label(task: int, n: int, y: float, logit: float, mean_l1: float, s: Se
     mix(task, y - q, q * (1.0 - q), state, w)
 
 
-@leaf
+@kernel
 def learn_real(task: int, n: int, y: float, f: float, mean_l1: float, s: Settings, state: State, w: Work) -> None:
     """f is less the mean before the row."""
     targets = state.targets
@@ -172,14 +174,14 @@ def learn_real(task: int, n: int, y: float, f: float, mean_l1: float, s: Setting
         mix(task, (y - f) / before * precision, precision, state, w)
 
 
-@leaf
+@kernel
 def answer(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> float:
     n = scaled_row(rounds, row, state.scale, not settings.regression, work.row)
     find_all(state.own, rounds.task[row], work.row.feature[:n], work.found)
     return float(state.targets[MEAN] + forecast(rounds.task[row], n, settings, state, work))
 
 
-@leaf
+@kernel
 def prepare_row(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> int:
     """Scale the row, find or make its pairs; return how many entries it has. Needs no label and no weight."""
     n = scaled_row(rounds, row, state.scale, not settings.regression, work.row)
@@ -190,7 +192,7 @@ def prepare_row(rounds: Rounds, row: int, settings: Settings, state: State, work
     return n
 
 
-@leaf
+@kernel
 def learn_row(rounds: Rounds, row: int, n: int, mean_l1: float, settings: Settings, state: State, work: Work) -> float:
     """Answer the row, then learn it."""
     task, mean = rounds.task[row], state.targets[MEAN]
@@ -204,13 +206,13 @@ def learn_row(rounds: Rounds, row: int, n: int, mean_l1: float, settings: Settin
     return float(mean + f)
 
 
-@leaf
+@kernel
 def decide_rows(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, work: Work) -> None:
     for row in range(len(decisions)):
         decisions[row] = answer(rounds, row, settings, state, work)
 
 
-@leaf
+@kernel
 def learn_rounds(
     rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part, end: int, block: Block,
     work: Work,
@@ -240,12 +242,12 @@ def learn_rounds(
     return end
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     decide_rows(rounds, settings, state, decisions, workspace(rounds, 0, len(decisions)))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part) -> int:
     end = part.last if part.last >= 0 else len(rounds.starts) - 1
     work, block = workspace(rounds, rounds.starts[part.first], rounds.starts[end]), part.block
@@ -266,7 +268,7 @@ class _Hedged(Learner):
         start = np.zeros(TURN)
         start[9] = 1.0  # the regression begins as the task's mixture
         return State(
-            in_lines((1 + n_features, NUMBERS), dtype), pairs, new_scale(n_features), np.zeros(5),
+            aligned_zeros((1 + n_features, NUMBERS), dtype), pairs, new_scale(n_features), np.zeros(5),
             np.zeros(n_tasks, np.int64), np.full((n_tasks, 9), 1.0 / 9.0), np.full(9, 1.0 / 9.0),
             start, np.eye(N_INPUTS, TURN).ravel(), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
         )  # fmt: skip

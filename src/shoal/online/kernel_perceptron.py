@@ -11,13 +11,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal import losses
-from shoal.kernels import Kernel
+from shoal.engine import losses
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.kernels import Kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS, open_round
 from shoal.learner import Classifier
 from shoal.online._rates import Rates, rates_with
 from shoal.online._support import ROWS, STORED, Support, SupportLearner, append, compare, drop_oldest, empty
-from shoal.ops import TASKS, jit, open_round
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 
 class Settings(NamedTuple):
@@ -36,7 +38,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def margin(rounds: Rounds, row: int, settings: Settings, state: State, room: FloatArray) -> float:
     """sum_s y_s B[i_s, i] k(x_s, x) (eq. 3)."""
     support = state.support
@@ -49,14 +51,14 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State, room: Flo
     return total
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     room = np.empty(len(state.support.y))
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, settings, state, room)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     room = np.empty(len(state.support.y))
     for r in range(len(rounds.starts) - 1):

@@ -20,14 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.losses import is_mistake
+from shoal.engine.random import QUERIES, SEED, uniform
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import dot, open_round
 from shoal.learner import Classifier, Learner
-from shoal.losses import is_mistake
 from shoal.online import _feature_maps as maps
 from shoal.online._gaussian import condition, covariance, prior, prior_variance, pull, variance
 from shoal.online._mapped import Mapped
-from shoal.online._random import QUERIES, SEED, uniform
-from shoal.ops import dot, jit, open_round
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 LARGEST_STEP = 1e300  # of g: finite whatever the margin, so that 0 times it is 0
 
@@ -66,14 +68,14 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<mu_0 + mu_k, x>; an unseen task has mu_k = 0."""
     f, k = dot(rounds, row, state.shared_mean), rounds.task[row]
     return f + dot(rounds, row, state.mean[k]) if k >= 0 else f
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def doubt(rounds: Rounds, row: int, settings: Settings, state: State, work: FloatArray) -> float:
     """xᵀ (S_0 + S_k) x; an unseen task has S_k = I."""
     k, lam, diagonal, post, v = rounds.task[row], settings.lam, settings.diagonal, settings.post, 0.0
@@ -86,13 +88,13 @@ def doubt(rounds: Rounds, row: int, settings: Settings, state: State, work: Floa
     return v
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, state)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def thetas(rounds: Rounds, settings: Settings, state: State, out: FloatArray) -> None:
     """How sure the model is of each row beyond its doubt: |f| - xᵀ (S_0 + S_k) x/(4 eps)."""
     work = np.empty(len(state.shared_mean))
@@ -101,13 +103,13 @@ def thetas(rounds: Rounds, settings: Settings, state: State, out: FloatArray) ->
         out[row] = abs(margin(rounds, row, state)) - v / (4.0 * settings.eps)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def wants_label(theta: float, h: float, random: NDArray[np.uint64]) -> bool:
     """Yes where theta <= 0, else with probability h/(h + theta)."""
     return theta <= 0.0 or uniform(random, QUERIES) < h / (h + theta)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def asks(rounds: Rounds, row: int, f: float, settings: Settings, state: State, work: FloatArray) -> bool:
     """Is the row's label asked for, or has it been? Counts the question."""
     k = rounds.task[row]
@@ -122,7 +124,7 @@ def asks(rounds: Rounds, row: int, f: float, settings: Settings, state: State, w
     return True
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def step(y: float, f: float, v: float, settings: Settings) -> float:
     """g y of eq. 3, v = xᵀ S_k x with the new S_k."""
     loss = max(0.0, 1.0 - y * f)
@@ -130,7 +132,7 @@ def step(y: float, f: float, v: float, settings: Settings) -> float:
     return y * g
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     lam, diagonal, work = settings.lam, settings.diagonal, np.empty(len(state.shared_mean))
     asked, mistaken = np.empty(len(state.updates), np.bool_), np.empty(len(state.updates), np.bool_)

@@ -10,17 +10,19 @@ steps and s the sum of all,  w_i = a v_i + (1 - a)/K s,  so an example costs O(n
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal import losses, relations
-from shoal.checks import BAD, good_until
-from shoal.learner import Classifier, Learner, Regressor
-from shoal.online import _interaction
-from shoal.online._answers import Answers, be_at, change, is_answered, learn_beside, no_answers, pays
-from shoal.online._own import (
+from shoal import relations
+from shoal.engine import losses
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.intrinsics import on_stack
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import ROUNDS, TASKS, add, dot, open_round
+from shoal.engine.task_weights.lookahead import Ahead, nothing_ahead
+from shoal.engine.task_weights.weights import (
     DENSE_FIRST,
     DENSE_MOST,
     Own,
@@ -35,9 +37,9 @@ from shoal.online._own import (
     touch,
     touch_all,
 )
-from shoal.online._own_pairs import Ahead, nothing_ahead
-from shoal.ops import ROUNDS, TASKS, add, call, dot, leaf, leaf_entry, on_stack, open_round, part
-from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.learner import Classifier, Learner, Regressor
+from shoal.model.validation import BAD, good_until
+from shoal.online import _interaction
 
 LEARN = 0  # of the loops
 
@@ -62,7 +64,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@leaf_entry
+@kernel(entry=True)
 def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
     """The weights of v_i and of s in w_i: B as printed, or B / max_i B_ii for gradient steps."""
     a = 1.0 / (1.0 + (n_tasks if settings.b_is_n_tasks else settings.b))
@@ -72,12 +74,9 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
     return own / (own + shared), shared / (own + shared)
 
 
-@leaf
-def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ahead: Ahead, answers: Answers) -> float:
+@kernel
+def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ahead: Ahead) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
-    if is_answered(row, rounds.task[row], answers):
-        v = float(answers.answer[row])
-        return own * v + shared * dot(rounds, row, state.shared) if shared > 0.0 else own * v
     if own > 0.0 and shared > 0.0 and rounds.task[row] >= 0:
         v, s = own_dot_and(rounds, row, rounds.task[row], state.own, ahead, state.shared)
         return own * v + shared * s
@@ -89,24 +88,23 @@ def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ah
     return f
 
 
-@leaf_entry
+@kernel(entry=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     own, shared = shares(settings, max(state.clock[TASKS], 1))
-    ahead, answers = on_stack(), no_answers(decisions, state.updates)
+    ahead = on_stack()
     nothing_ahead(ahead)
     good = 0
     for row in range(len(decisions)):
         good = good_until(rounds, good, row + 1)
         if good == BAD:
             return BAD
-        decisions[row] = margin(rounds, row, own, shared, state, ahead, answers)
+        decisions[row] = margin(rounds, row, own, shared, state, ahead)
     return len(decisions)
 
 
-@part
-def _learn(
-    rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, ahead: Ahead, answers: Answers
-) -> int:
+@kernel(entry=True)
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
+    ahead = on_stack()
     n_tasks, own, shared = 0, 0.0, 0.0
     nothing_ahead(ahead)
     good = rounds.starts[0]
@@ -124,10 +122,9 @@ def _learn(
         step = settings.eta / math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
-                decisions[row] = margin(rounds, row, own, shared, state, ahead, answers)
+                decisions[row] = margin(rounds, row, own, shared, state, ahead)
         for row in range(first, last):
-            be_at(row, answers)
-            f = margin(rounds, row, own, shared, state, ahead, answers)
+            f = margin(rounds, row, own, shared, state, ahead)
             if len(decisions) > 0 and last - first == 1:
                 decisions[row] = f
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
@@ -139,25 +136,13 @@ def _learn(
             if shared > 0.0:
                 add(rounds, row, move, state.shared)
             if own > 0.0:
-                change(rounds.task[row], answers)
                 own_add(rounds, row, move, rounds.task[row], state.own)
-                change(rounds.task[row], answers)
                 if settings.loss == losses.PERCEPTRON:
                     touch(rounds, row, rounds.task[row], state.own)
                 else:
                     touch_all(rounds.task[row], state.own)
             state.updates[rounds.task[row]] += 1
     return len(rounds.starts) - 1
-
-
-@leaf_entry
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
-    return _learn(rounds, settings, state, decisions, on_stack(), no_answers(decisions, state.updates))
-
-
-@leaf_entry
-def learn_with(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, answers: Answers) -> int:
-    return _learn(rounds, settings, state, decisions, on_stack(), answers)
 
 
 class _Multitask(OwnWeights):
@@ -213,14 +198,6 @@ class _Multitask(OwnWeights):
     def _loops(self) -> tuple[Any, Any]:
         constant = isinstance(self._resolved(), relations.Constant)
         return (learn, decide) if constant else (_interaction.learn, _interaction.decide)
-
-    def _run(self, loop: int, rounds: Rounds, settings: Any, decisions: FloatArray) -> Any:
-        if loop == LEARN and pays(rounds) and self.loss == "perceptron" and self._in_pairs():
-            learn = partial(call, learn_with, rounds, settings, self._state, decisions, self.dtype)
-            done, seconds = learn_beside(learn, rounds, self._state.own)
-            self._seconds_beside += seconds
-            return done
-        return call(self._code[loop], rounds, settings, self._state, decisions, self.dtype)  # super() costs learn_one
 
     def _initial_tasks(self) -> list[Any]:
         relation = self._resolved()

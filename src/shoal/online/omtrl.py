@@ -18,24 +18,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.compile import kernel
+from shoal.engine.losses import is_mistake
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, padded, squared_norm
 from shoal.learner import Classifier, Learner
-from shoal.losses import is_mistake
 from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import (
-    ROUNDS,
-    TASKS,
-    add_to_all,
-    dot,
-    dot_all,
-    in_lines,
-    jit,
-    jit_apart,
-    jit_entry_apart,
-    padded,
-    squared_norm,
-)
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 USED = 2  # position in the clock
 VANISHED = 1e-100  # a rate below this has underflowed, or will in the Gram matrix
@@ -63,7 +53,7 @@ class State(NamedTuple):
     clock: IntArray  # (3,) tasks, rounds, features used
 
 
-@jit_entry_apart
+@kernel(entry=True, allocates=True, inline=False)
 def enter(state: State, n_tasks: int, literal: bool) -> None:
     """New tasks are related to none: B = I, or in the literal rule A = I/K, the old part of A keeping its share."""
     old = state.clock[TASKS]
@@ -82,7 +72,7 @@ def enter(state: State, n_tasks: int, literal: bool) -> None:
     state.clock[TASKS] = n_tasks
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def start_afresh(state: State, k: int, rate: float) -> None:
     """Task k is related to none and learns at `rate`."""
     state.relation[k, :] = 0.0
@@ -94,7 +84,7 @@ def start_afresh(state: State, k: int, rate: float) -> None:
         state.log_relation[k, k] = math.log(rate)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def mean_margin(rounds: Rounds, row: int, state: State) -> float:
     """The mean over all tasks of <w_k, x>."""
     margins = np.empty(state.weights.shape[1])
@@ -105,20 +95,20 @@ def mean_margin(rounds: Rounds, row: int, state: State) -> float:
     return float(total / max(n_tasks, 1))
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<w_i, x>; for an unseen task the mean over all."""
     k = rounds.task[row]
     return dot(rounds, row, state.weights[:, k]) if k >= 0 else mean_margin(rounds, row, state)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, state)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> None:
     """What the covariance needs beside G: sums of columns, and which features have weights at all."""
     dense = rounds.width > 0
@@ -134,7 +124,7 @@ def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> No
         state.sums[k] += step[k] * total
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State, z: FloatArray, b: FloatArray) -> None:
     """w_j <- w_j + y B[j, i] x for all j, and G with it: G + z b' + b z' + ||x||^2 b b', z = W'x, b = y B[:, i]."""
     i, n = rounds.task[row], state.clock[TASKS]
@@ -152,7 +142,7 @@ def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State
         note_columns(rounds, row, b, state)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def relate(settings: Settings, state: State) -> bool:
     """Let B follow G; False if that would leave the range of doubles."""
     n = state.clock[TASKS]
@@ -162,7 +152,7 @@ def relate(settings: Settings, state: State) -> bool:
     )  # fmt: skip
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     """The number of rounds, or -1 if the literal rule has left the range of doubles, with the state as it was then."""
     z, b = np.zeros(state.weights.shape[1]), np.zeros(state.weights.shape[1])
@@ -267,7 +257,7 @@ class OMTRL(Classifier):
         covariance = divergence == COVARIANCE
         n_log = n_tasks if divergence == VON_NEUMANN else 0
         return State(
-            in_lines((n_features, padded(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
+            aligned_zeros((n_features, padded(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
             np.zeros((n_log, n_log)), np.zeros(n_tasks if covariance else 0),
             np.zeros(n_features if covariance else 0, np.bool_), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
         )  # fmt: skip

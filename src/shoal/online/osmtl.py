@@ -17,11 +17,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.engine.arrays import LANES, FloatArray, IntArray, aligned_zeros
+from shoal.engine.compile import kernel
+from shoal.engine.losses import is_mistake
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import ROUNDS, TASKS, add, add_to_all, dot, dot_all, padded
 from shoal.learner import Classifier, Learner
-from shoal.losses import is_mistake
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import LANES, ROUNDS, TASKS, add, add_to_all, dot, dot_all, in_lines, jit, leaf, leaf_entry, padded
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 
 class Settings(NamedTuple):
@@ -57,7 +59,7 @@ class Work(NamedTuple):
     places: IntArray  # 0, 1, 2, ...
 
 
-@leaf_entry
+@kernel(entry=True)
 def enter(state: State, n_tasks: int) -> None:
     """New tasks get their fair share 1/K of every attention, the others keep what is left; their own is uniform."""
     known = state.clock[TASKS]
@@ -75,7 +77,7 @@ def enter(state: State, n_tasks: int) -> None:
     state.clock[TASKS] = n_tasks
 
 
-@leaf_entry
+@kernel(entry=True)
 def schedule(settings: Settings, t: int) -> tuple[float, float]:
     """alpha and C; "auto" is corollary 2 with the doubling trick: T = 2^m in rounds 2^m to 2^(m+1) - 1."""
     root = math.sqrt(2.0 ** math.floor(math.log2(t)))
@@ -84,7 +86,7 @@ def schedule(settings: Settings, t: int) -> tuple[float, float]:
     return alpha, C
 
 
-@leaf_entry
+@kernel(entry=True)
 def log_sum_exp(log_p: FloatArray, tasks: IntArray) -> float:
     """log sum of exp over some entries; -inf if all are."""
     top = -np.inf
@@ -98,7 +100,7 @@ def log_sum_exp(log_p: FloatArray, tasks: IntArray) -> float:
     return top + math.log(total)
 
 
-@leaf
+@kernel
 def shift_attention(log_p: FloatArray, tasks: IntArray, rate: float, settings: Settings, work: Work) -> None:
     """Move row k of log P on the present tasks, which keep their total mass (spec 2.3)."""
     losses, moved = work.losses, work.moved
@@ -118,7 +120,7 @@ def shift_attention(log_p: FloatArray, tasks: IntArray, rate: float, settings: S
         log_p[tasks[i]] = moved[i] - moved_mass + mass
 
 
-@leaf
+@kernel
 def decide_rows(rounds: Rounds, state: State, decisions: FloatArray, margins: FloatArray) -> None:
     n_tasks = state.clock[TASKS]
     for row in range(len(decisions)):
@@ -132,12 +134,12 @@ def decide_rows(rounds: Rounds, state: State, decisions: FloatArray, margins: Fl
             decisions[row] = total / max(n_tasks, 1)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     decide_rows(rounds, state, decisions, np.empty(state.weights.shape[1]))
 
 
-@leaf
+@kernel
 def answer_all(
     rounds: Rounds, first: int, tasks: IntArray, everyone: bool, n_fired: int, weights: FloatArray, work: Work
 ) -> None:
@@ -151,7 +153,7 @@ def answer_all(
                     work.margins[j, tasks[i]] = dot(rounds, first + j, weights[:, tasks[i]])
 
 
-@leaf
+@kernel
 def spread(rounds: Rounds, row: int, pull: FloatArray, n_tasks: int, W: FloatArray) -> None:
     """w_k <- w_k + pull_k x; column by column where few learners move."""
     n_moving = 0
@@ -165,7 +167,7 @@ def spread(rounds: Rounds, row: int, pull: FloatArray, n_tasks: int, W: FloatArr
                 add(rounds, row, pull[k], W[:, k])
 
 
-@leaf
+@kernel
 def answer_own(
     rounds: Rounds, first: int, tasks: IntArray, settings: Settings, W: FloatArray, decisions: FloatArray, work: Work
 ) -> int:
@@ -182,7 +184,7 @@ def answer_own(
     return n_fired
 
 
-@leaf
+@kernel
 def collect(rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float, state: State, work: Work) -> None:
     """pull of the learners that fired, from all rows with l_kj > 0."""
     n, pull = len(tasks), work.pull
@@ -203,7 +205,7 @@ def collect(rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float,
                 pull[j, k] = C * R * y  # eq. 9
 
 
-@leaf
+@kernel
 def borrow(rounds: Rounds, first: int, tasks: IntArray, step: float, state: State, work: Work) -> None:
     """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0."""
     n_tasks, present = state.clock[TASKS], work.present
@@ -219,7 +221,7 @@ def borrow(rounds: Rounds, first: int, tasks: IntArray, step: float, state: Stat
                     work.pull[j, k] = step * math.exp(state.log_attention[k, tasks[j]]) * y
 
 
-@leaf
+@kernel
 def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, work: Work) -> None:
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
@@ -248,7 +250,7 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
                     shift_attention(state.log_attention[tasks[i]], tasks, rate, settings, work)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     room, most = state.weights.shape[1], 1
     for r in range(len(rounds.starts) - 1):
@@ -365,7 +367,7 @@ class OSMTL(Classifier):
         )  # fmt: skip
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
-        weights = in_lines((n_features, padded(n_tasks)), self._weights_type())
+        weights = aligned_zeros((n_features, padded(n_tasks)), self._weights_type())
         return State(weights, np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
 
     def _loops(self) -> tuple[Any, Any]:

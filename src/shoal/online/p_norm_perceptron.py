@@ -14,14 +14,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal import losses, relations
+from shoal import relations
+from shoal.engine import losses
+from shoal.engine.arrays import FloatArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS, copy_to, open_round
 from shoal.learner import Classifier
 from shoal.online import _p_norm
 from shoal.online._p_norm import FACTOR, OWN, SHARED, P, State
 from shoal.online._rates import Rates, Related, shares
-from shoal.ops import TASKS, copy_to, jit, leaf, leaf_entry, open_round
 from shoal.relations import rates_column
-from shoal.rounds import FloatArray, Rounds
 
 AUTO = 0.0
 
@@ -34,7 +37,7 @@ class Settings(NamedTuple):
     rates: Rates  # of a given relation already those of the variant
 
 
-@leaf_entry
+@kernel(entry=True)
 def prepare(settings: Settings, state: State) -> None:
     """Follow what depends on the numbers of tasks and features: auto p and the shares of a constant relation."""
     K = max(state.clock[TASKS], 1)
@@ -50,7 +53,7 @@ def prepare(settings: Settings, state: State) -> None:
         _p_norm.rebuild(state, p, own, shared)
 
 
-@leaf
+@kernel
 def margin(rounds: Rounds, row: int, settings: Settings, state: State, column: FloatArray) -> float:
     """sum_j B[j, i] <w_j, x>; `column` receives B[:, i] of a given relation."""
     dense, k, link = rounds.width > 0, rounds.task[row], state.link
@@ -73,7 +76,7 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State, column: F
     return float(f * link[FACTOR])
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def load_column(settings: Settings, k: int, column: FloatArray) -> None:
     """column <- B[:, k]; the mean of all columns for an unseen task."""
     if k >= 0:
@@ -82,7 +85,7 @@ def load_column(settings: Settings, k: int, column: FloatArray) -> None:
         copy_to(column, settings.rates.mean)
 
 
-@leaf
+@kernel
 def step(rounds: Rounds, row: int, settings: Settings, state: State, column: FloatArray) -> None:
     """v_j <- v_j + y B[j, i] x for all j; `column` still holds B[:, i]."""
     dense, k, y = rounds.width > 0, rounds.task[row], rounds.y[row]
@@ -102,14 +105,14 @@ def step(rounds: Rounds, row: int, settings: Settings, state: State, column: Flo
     state.updates[k] += 1
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     column = np.empty(len(settings.rates.mean))
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, settings, state, column)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     column = np.empty(len(settings.rates.mean))
     for r in range(len(rounds.starts) - 1):

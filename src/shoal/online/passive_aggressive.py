@@ -13,12 +13,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from shoal.checks import BAD, good_until
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.intrinsics import on_stack
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import open_round, squared_norm
+from shoal.engine.task_weights.lookahead import Ahead, nothing_ahead
+from shoal.engine.task_weights.weights import Own, OwnWeights, as_matrix, fits, new_own, own_add, own_dot
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.online._own import Own, OwnWeights, as_matrix, fits, new_own, own_add, own_dot
-from shoal.online._own_pairs import Ahead, nothing_ahead
-from shoal.ops import leaf, leaf_entry, on_stack, open_round, squared_norm
-from shoal.rounds import FloatArray, IntArray, Rounds
+from shoal.model.validation import BAD, good_until
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}
 
@@ -40,14 +43,14 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@leaf
+@kernel
 def margin(rounds: Rounds, row: int, settings: Settings, state: State, ahead: Ahead) -> float:
     """<w, x>; an unseen task has w = 0 if tasks are independent."""
     model = 0 if settings.pooled else rounds.task[row]
     return own_dot(rounds, row, model, state.own, ahead) if model >= 0 else 0.0
 
 
-@leaf
+@kernel
 def step(f: float, y: float, norm: float, settings: Settings) -> float:
     """tau times the direction: y, or in regression the sign of y - f."""
     if settings.epsilon < 0.0:
@@ -62,7 +65,7 @@ def step(f: float, y: float, norm: float, settings: Settings) -> float:
     return direction * (min(settings.C, tau) if settings.variant == 1 else tau)
 
 
-@leaf_entry
+@kernel(entry=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     ahead = on_stack()
     nothing_ahead(ahead)
@@ -75,7 +78,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
     return len(decisions)
 
 
-@leaf_entry
+@kernel(entry=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     ahead = on_stack()
     nothing_ahead(ahead)

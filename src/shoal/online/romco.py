@@ -17,14 +17,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.losses import is_mistake
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import ROUNDS, TASKS, squared_norm
 from shoal.learner import Classifier, Learner
-from shoal.losses import is_mistake
 from shoal.online import _lazy_rows as lazy
 from shoal.online._lazy_rows import Rows
 from shoal.online._shrinkage import logdet_factor, nuclear_factor
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import ROUNDS, TASKS, jit, jit_apart, jit_entry_apart, leaf, squared_norm
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 
 class Settings(NamedTuple):
@@ -50,14 +52,14 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit_entry_apart
+@kernel(entry=True, allocates=True, inline=False)
 def awaken_all(state: State) -> None:
     """Let every row feel all transforms; U^T U and ||v_k||^2 anew, so that rounding errors do not add up."""
     lazy.awaken_all(state.rows, state.clock[TASKS])
     measure(state)
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def measure(state: State) -> None:
     """U^T U and ||v_k||^2 of rows that are all awake in a new epoch."""
     K = state.clock[TASKS]
@@ -74,7 +76,7 @@ def measure(state: State) -> None:
                 state.personal[i] += v[i] * v[i]
 
 
-@jit_entry_apart
+@kernel(entry=True, allocates=True, inline=False)
 def enter(state: State, n_tasks: int) -> None:
     """New tasks have u = v = 0; what rows remember is laid out for `side_of` tasks."""
     if lazy.side_of(n_tasks) > lazy.side_of(state.clock[TASKS]):
@@ -82,7 +84,7 @@ def enter(state: State, n_tasks: int) -> None:
     state.clock[TASKS] = max(state.clock[TASKS], n_tasks)
 
 
-@leaf
+@kernel
 def push_common(rounds: Rounds, row: int, k: int, step: float, z: FloatArray, state: State) -> None:
     """The Gram matrix of U with u_k + step x, from the present U^T x."""
     K = state.clock[TASKS]
@@ -94,7 +96,7 @@ def push_common(rounds: Rounds, row: int, k: int, step: float, z: FloatArray, st
     state.gram[k, k] += step * step * squared_norm(rounds, row)
 
 
-@leaf
+@kernel
 def shrink_personal(k: int, inner: float, norm: float, step: float, threshold: float, state: State) -> float:
     """Eq. 18 on v_k + step x, which is not written yet: shrinks v_k and returns the step that x has now."""
     squared = state.personal[k] + step * (2.0 * inner + step * norm)  # ||vh_k||^2
@@ -110,7 +112,7 @@ def shrink_personal(k: int, inner: float, norm: float, step: float, threshold: f
     return step * factor
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def from_eigen(Q: FloatArray, values: FloatArray) -> FloatArray:
     """Q diag(values) Q^T."""
     scaled, transposed = np.empty(Q.shape), np.empty(Q.shape)
@@ -122,7 +124,7 @@ def from_eigen(Q: FloatArray, values: FloatArray) -> FloatArray:
     return product
 
 
-@jit_apart
+@kernel(allocates=True, inline=False)
 def shrink_common(tau: float, logdet: bool, state: State) -> bool:
     """The prox of tau g: singular values s_i of U become f_i s_i, so A <- A Q diag(f) Q^T. True if some f_i is 0.
 
@@ -161,7 +163,7 @@ def shrink_common(tau: float, logdet: bool, state: State) -> bool:
     return truncated
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     K, n_room = state.clock[TASKS], state.rows.weights.shape[2]
     z, copy, spare = np.empty(n_room), np.empty((2, n_room)), np.empty(n_room)
@@ -176,7 +178,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
         decisions[row] = f
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     n_room = state.rows.weights.shape[2]
     spare, z, margins, inner = np.empty(n_room), np.empty(n_room), np.empty(n_room), np.empty(n_room)

@@ -15,16 +15,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from shoal.kernels import LINEAR, Kernel
+from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.compile import kernel
+from shoal.engine.kernels import LINEAR, Kernel
+from shoal.engine.losses import is_mistake
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS, add, dot_all, open_round, padded
 from shoal.learner import Classifier, Learner
-from shoal.losses import is_mistake
 from shoal.online import _gram, _support
 from shoal.online._gram import FACTOR, Gram, P
 from shoal.online._shared_steps import finite_steps, norm_code
 from shoal.online._support import ROWS, STORED, Support, SupportLearner, append, compare
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.ops import TASKS, add, dot_all, in_lines, jit, leaf, leaf_in_order, open_round, padded
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 AUTO = 0.0
 MISTAKES = -1
@@ -51,7 +53,7 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def prepare(settings: Settings, state: State) -> None:
     """Follow p = ceil(ln min(d, K)) as tasks and features come; d is infinite for kernels."""
     K = max(state.clock[TASKS], 1)
@@ -66,7 +68,7 @@ def prepare(settings: Settings, state: State) -> None:
             state.gram.power[k, k] = 1.0
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def norm_in_order(rounds: Rounds, row: int) -> float:
     """||x||^2, summed as `dot_all` sums: when v = x loses x again, nothing remains in the Gram matrix."""
     dense = rounds.width > 0
@@ -77,7 +79,7 @@ def norm_in_order(rounds: Rounds, row: int) -> float:
     return total
 
 
-@leaf
+@kernel
 def products(rounds: Rounds, row: int, settings: Settings, state: State, z: FloatArray, room: FloatArray) -> float:
     """z <- V^T x for all tasks; <x, x> is returned."""
     if settings.kernel.kind == LINEAR:
@@ -92,7 +94,7 @@ def products(rounds: Rounds, row: int, settings: Settings, state: State, z: Floa
     return norm
 
 
-@leaf
+@kernel
 def margin(state: State, k: int, z: FloatArray) -> float:
     """<w_k, x> = sum_j factor G^(p-1)[k, j] z_j; 0 for an unseen task, whose v is 0.
 
@@ -105,13 +107,13 @@ def margin(state: State, k: int, z: FloatArray) -> float:
     return f
 
 
-@leaf_in_order
+@kernel(sums="in order")
 def relation(state: State, j: int, k: int) -> float:
     """tr(G^p)^(1/p-1) G^(p-1)[j, k]."""
     return float(state.gram.form[FACTOR] * state.gram.power[j, k])
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     z, room = np.empty(state.weights.shape[1]), np.empty(len(state.support.y))
     for row in range(len(decisions)):
@@ -119,7 +121,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
         decisions[row] = margin(state, rounds.task[row], z)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     n_room = state.weights.shape[1]
     z, room = np.empty(n_room), np.empty(len(state.support.y))
@@ -149,7 +151,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             _gram.finish(state.gram, K)
 
 
-@leaf
+@kernel
 def move(rounds: Rounds, row: int, c: float, settings: Settings, state: State) -> None:
     """v_k <- v_k + c x."""
     k = rounds.task[row]
@@ -254,7 +256,7 @@ class SchattenPerceptron(Classifier, SupportLearner):
 
     def _allocate(self, n_tasks: int, n_features: int) -> State:
         return State(
-            in_lines((n_features if self._is_linear() else 0, padded(n_tasks))), _support.empty(self._room),
+            aligned_zeros((n_features if self._is_linear() else 0, padded(n_tasks))), _support.empty(self._room),
             _gram.empty(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int64),
         )  # fmt: skip
 

@@ -16,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import call
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS
 from shoal.learner import Classifier, Learner
 from shoal.online import _second_order_dual as dual
 from shoal.online import _second_order_primal as primal
 from shoal.online._support import STORED, Support, SupportLearner, cut, empty
-from shoal.ops import TASKS, call
 from shoal.relations import Constant
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 
 class SecondOrderPerceptron(Classifier, SupportLearner):

@@ -12,12 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import add, dot, open_round, squared_norm
 from shoal.learner import Classifier, Learner
 from shoal.online._shared_steps import finite_steps, implicit_steps, norm_code, shared_loss, spread
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 from shoal.online.passive_aggressive import PassiveAggressive
-from shoal.ops import add, dot, jit, open_round, squared_norm
-from shoal.rounds import FloatArray, IntArray, Rounds
 
 FINITE, IMPLICIT, CAPPED = 0, 1, 2
 RULES = {"finite": FINITE, "implicit": IMPLICIT, "capped": CAPPED}
@@ -39,19 +41,19 @@ class State(NamedTuple):
     clock: IntArray  # (2,) tasks, rounds
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<w, x>; tasks share no weights, so an unseen one has w = 0."""
     return dot(rounds, row, state.weights[rounds.task[row]]) if rounds.task[row] >= 0 else 0.0
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, state)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def steps(losses: FloatArray, norms: FloatArray, settings: Settings, tau: FloatArray) -> None:
     """tau of the round, by the rule."""
     if settings.rule == IMPLICIT:
@@ -63,7 +65,7 @@ def steps(losses: FloatArray, norms: FloatArray, settings: Settings, tau: FloatA
     finite_steps(losses, settings.norm, C, tau)
 
 
-@jit
+@kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     n_room = len(state.weights)
     loss_room, norm_room, tau_room = np.empty(n_room), np.empty(n_room), np.empty(n_room)

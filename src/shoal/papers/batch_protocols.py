@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from shoal.datasets.conjoint import make_conjoint
 from shoal.datasets.dataset import Dataset
+from shoal.engine.arrays import FloatArray
 from shoal.papers.protocols import held_out
-from shoal.rounds import FloatArray
 
 
 def by_size(data: Any, learner: Any, seed: int, *, sizes: tuple[int, ...]) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import clone
 
 from shoal.datasets.dataset import Dataset
+from shoal.engine.arrays import FloatArray
 from shoal.papers import material, pictures, protocols
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
-from shoal.rounds import FloatArray
 
 PAPER = "Cavallanti, Cesa-Bianchi, Gentile, JMLR 11, 2010"
 

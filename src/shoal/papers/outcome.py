@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.learners import Spec
-from shoal.rounds import FloatArray
 
 Runs = dict[tuple[str, str], list[tuple[Spec, dict[str, Any]]]]  # (entrant, data) -> a result per shuffle
 

@@ -8,10 +8,10 @@ from typing import Any
 import altair as alt
 import numpy as np
 
+from shoal.engine.arrays import FloatArray
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
 from shoal.report.style import COLOURS, INK, QUIET, data, panel_title
-from shoal.rounds import FloatArray
 
 WIDTH, HEIGHT = 300, 220
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, when the colours have all been used

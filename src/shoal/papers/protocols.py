@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.base import clone
 
 from shoal.datasets.dataset import Dataset
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.auc import aucs
-from shoal.rounds import FloatArray, IntArray
 
 CURVE_POINTS = 40
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray
 from shoal.papers.experiment import Metric
 from shoal.papers.outcome import Outcome
-from shoal.rounds import FloatArray
 
 LEVEL = 0.05
 

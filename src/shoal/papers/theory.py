@@ -18,11 +18,11 @@ from scipy.sparse import csr_matrix, hstack
 from shoal import theory
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.related_tasks import make_related_tasks
+from shoal.engine.arrays import FloatArray
 from shoal.papers import material, pictures
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
-from shoal.rounds import FloatArray
 from shoal.theory._stream import hinge
 
 POINTS = 12

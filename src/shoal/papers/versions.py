@@ -18,9 +18,9 @@ def version_of(modules: Iterable[str]) -> str:
 
     Examples
     --------
-    >>> version_of(["shoal.losses"]) == version_of(["shoal.losses"])
+    >>> version_of(["shoal.engine.losses"]) == version_of(["shoal.engine.losses"])
     True
-    >>> version_of(["shoal.losses"]) == version_of(["shoal.online.osmtl"])
+    >>> version_of(["shoal.engine.losses"]) == version_of(["shoal.online.osmtl"])
     False
     """
     return _version(frozenset(modules))

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 
-from shoal.rounds import FloatArray
+from shoal.engine.arrays import FloatArray
 
 
 def is_there() -> bool:

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import altair as alt
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation import Evaluation
 from shoal.report.figure import Figure
 from shoal.report.style import data
-from shoal.rounds import FloatArray, IntArray
 
 MAX_TASKS = 150
 MAX_WEIGHTS = 20_000_000  # above, the weights of all tasks are not laid out to compare them

@@ -9,8 +9,8 @@ import altair as alt
 import numpy as np
 from altair.utils.schemapi import debug_mode
 
+from shoal.engine.arrays import FloatArray
 from shoal.evaluation import Evaluation
-from shoal.rounds import FloatArray
 
 FONT = "Inter, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 INK, QUIET, RULE = "#1f2933", "#5f6b7a", "#e4e7eb"

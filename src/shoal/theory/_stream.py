@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.features import read_table
-from shoal.labels import encode
-from shoal.rounds import FloatArray, IntArray
-from shoal.tasks import TaskIndex
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.model.features import read_table
+from shoal.model.labels import encode
+from shoal.model.tasks import TaskIndex
 
 
 def comparator_matrix(comparator: Any) -> FloatArray:

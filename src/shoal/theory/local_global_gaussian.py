@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from shoal.losses import is_mistake
+from shoal.engine.arrays import FloatArray
+from shoal.engine.losses import is_mistake
+from shoal.engine.rounds import form_rounds
 from shoal.online.local_global_gaussian import LocalGlobalGaussian
-from shoal.rounds import FloatArray, form_rounds
 from shoal.theory._stream import comparator_matrix, squared_norms, stream_table
 
 

@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.rounds import FloatArray, form_rounds
-from shoal.theory._stream import (
-    comparator_matrix,
-    hinge,
-    squared_norms,
-    stream_table,
-)
+from shoal.engine.arrays import FloatArray
+from shoal.engine.rounds import form_rounds
+from shoal.theory._stream import comparator_matrix, hinge, squared_norms, stream_table
 
 
 def osmtl_regret_bound(

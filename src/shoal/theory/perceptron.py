@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal import relations
+from shoal.engine.arrays import FloatArray
 from shoal.relations import Constant, Given
-from shoal.rounds import FloatArray
 from shoal.theory._stream import (
     all_equal,
     comparator_matrix,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.rounds import form_rounds
+from shoal.engine.rounds import form_rounds
 from shoal.theory._stream import comparator_matrix, squared_norms, stream_table
 
 

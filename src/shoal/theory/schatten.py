@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray
+from shoal.engine.rounds import form_rounds
 from shoal.online._shared_steps import finite_steps, norm_code
-from shoal.rounds import FloatArray, form_rounds
 from shoal.theory._stream import comparator_matrix, hinge, mistaken_rows, stream_table
 from shoal.theory.shared_loss import cumulative_shared_loss
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.rounds import form_rounds
 from shoal.online._shared_steps import norm_code, shared_loss, spread
-from shoal.rounds import FloatArray, IntArray, form_rounds
 from shoal.theory._stream import comparator_matrix, hinge, squared_norms, stream_table
 
 

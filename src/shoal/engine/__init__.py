@@ -1,0 +1,1 @@
+"""The compiled engine: what the algorithms' loops are made of."""

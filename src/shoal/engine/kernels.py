@@ -1,0 +1,88 @@
+"""Kernels k(x, z): by name for the jitted loops, or any function of two 2-d arrays.
+
+A function cannot be called from compiled code: its values for the rows at hand are computed before, and the loops
+look them up. Nothing else tells the two kinds apart.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+
+LINEAR: Final = 0
+RBF: Final = 1
+FUNCTION: Final = 2
+NO_VALUES = np.zeros((0, 0))
+NO_SLOTS = np.zeros(0, np.int64)
+_thread = threading.local()
+
+
+class Kernel(NamedTuple):
+    """What a jitted loop needs to compare the stored rows with the rows at hand."""
+
+    kind: int
+    gamma: float
+    scratch: FloatArray  # (>= features,) zeros, where a sparse row is laid out
+    values: FloatArray  # (stored + rows, rows) a function's values, or (0, 0)
+    slots: IntArray  # (>= stored,) the line of `values` that belongs to each stored row, or (0,)
+
+
+def resolve(kernel: Any, gamma: float) -> Kernel:
+    """What `kernel=` and `gamma=` mean.
+
+    Parameters
+    ----------
+    kernel : "linear", "rbf" or a function
+        <x, z>; exp(-gamma ||x - z||^2); or of two arrays (n, d) and (m, d) the (n, m) values, such as
+        `sklearn.metrics.pairwise.laplacian_kernel`.
+
+    Raises
+    ------
+    ValueError
+        If the kernel has another name, or gamma is not a finite number > 0.
+    """
+    if not (isinstance(kernel, str) and kernel in ("linear", "rbf")) and not callable(kernel):
+        raise ValueError(f"kernel must be 'linear', 'rbf' or a function of two 2-d arrays, got {kernel!r}")
+    if not (gamma > 0 and math.isfinite(gamma)):
+        raise ValueError(f"gamma must be a finite number > 0, got {gamma}")
+    kind = FUNCTION if callable(kernel) else LINEAR if kernel == "linear" else RBF
+    return Kernel(kind, float(gamma), zeros(0), NO_VALUES, NO_SLOTS)
+
+
+def evaluate(function: Any, X: FloatArray, Z: FloatArray) -> FloatArray:
+    """function(X, Z), checked.
+
+    Raises
+    ------
+    ValueError
+        If it is not a finite (len(X), len(Z)) matrix.
+    """
+    values = np.asarray(function(X, Z), np.float64)
+    if values.shape != (len(X), len(Z)) or not np.isfinite(values).all():
+        raise ValueError(
+            f"the kernel function must return finite numbers of shape {(len(X), len(Z))} for arrays of "
+            f"{len(X)} and {len(Z)} rows, got shape {values.shape}"
+        )
+    return np.require(values, np.float64, ["C", "W"])
+
+
+def zeros(n: int) -> FloatArray:
+    """At least n zeros that the caller leaves as zeros: one array a thread, so that no row costs O(d)."""
+    have: FloatArray = getattr(_thread, "zeros", np.zeros(0))
+    if len(have) < max(n, 1):
+        have = _thread.zeros = np.zeros(max(n, 2 * len(have), 64))
+    return have
+
+
+@kernel
+def of_product(kernel: Kernel, product: float, norm_x: float, norm_z: float) -> float:
+    """k(x, z) from <x, z>, ||x||^2 and ||z||^2."""
+    if kernel.kind == LINEAR:
+        return product
+    return math.exp(-kernel.gamma * max(0.0, norm_x + norm_z - 2.0 * product))

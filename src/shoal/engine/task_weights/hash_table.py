@@ -1,0 +1,341 @@
+"""A number for each (task, feature) pair that has occurred: memory goes by the pairs there are, not by K x d.
+
+Every task has a hash table of its own, all in one arena, so that what a row touches lies close together. A table is
+a power of two of groups. A group is a line of memory: the keys of its slots, which one instruction compares, so that
+what is asked for is mostly known without a branch, and then what they hold. That is a float64 for each of five, or for
+each of eight an int32, the place where the pair's numbers lie if it has several. At most three quarters of the slots
+are taken; a pair whose group is full goes to the next. A table that gets too full moves into a piece four times its
+size, later twice; the old one is used again. When the arena is used up, a loop stops before the round that might not
+fit, and its caller makes the arena larger, at least fourfold: what is not written yet takes no memory.
+
+Learners that err rarely ask for pairs most of which do not occur. For these, tables of numbers have hints: a bit for
+each of eight features in four bytes for each group tells so without a look at the table, wrongly only where two blocks
+of features share a home.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.arrays import LINE, IntArray, aligned_zeros
+from shoal.engine.compile import kernel
+from shoal.engine.intrinsics import equal, lowest_bit, number_in, prefetch, set_number
+from shoal.engine.rounds import Rounds
+
+FREE = 0
+WORDS = 16  # int32 numbers of a group: five keys, one that is not used, five times two; or eight keys, eight places
+NUMBERS, PLACES = 5, 8  # slots of a group
+HINTS = 4  # bytes a group
+FIRST_ROOM, FIRST_SIZE = 64, 1  # groups
+SMALL = 512  # groups, 32 KiB
+MOST_ROOM = 2**28  # groups; places are int32
+MOST_AT_ONCE = 2**21  # groups that an arena gets because of rows to come, not because it was full
+PAIRS_A_GROUP = 2  # of tables that grow fourfold and leave blank pieces behind
+BLOCK = 3  # features whose numbers differ in the last 3 bits lie close together: in text, frequent words do
+U = np.uint64  # unsigned positions cannot wrap around, so there is no test for it
+FEATURE, SLOT, SOURCE = 0, 1, 2  # positions in `waiting`
+MOST_WAITING = 64
+
+
+class Tables(NamedTuple):
+    """Task k's groups are start[k] to start[k] + size[k] - 1. Nothing is written before it is needed."""
+
+    words: IntArray  # (16 room,) int32: of each group its keys (FREE, or a feature + 1), then what its slots hold
+    taken: NDArray[np.uint8]  # (room,) so many of a group's slots, the first ones, are
+    hints: NDArray[np.uint8]  # (4 room,) bit j & 7 at the home of feature j's block: j may occur; or none for places
+    start: IntArray  # (tasks,)
+    size: IntArray  # (tasks,) groups, a power of two, or 0
+    filled: IntArray  # (tasks,) pairs of the task
+    used: IntArray  # (1,) groups that were ever given away
+    waiting: IntArray  # (3, 64) scratch: features that are to be put into a table, their slots, what goes into these
+    spare: IntArray  # (32,) 1 + where a blank piece of 2^i groups starts, whose first word is that of the next; or 0
+
+
+def new_tables(n_tasks: int, room: int, slots: int) -> Tables:
+    """Empty tables for NUMBERS or PLACES."""
+    start, size, filled = np.zeros((3, n_tasks), np.int64)
+    taken, may_occur = np.zeros(room, np.uint8), np.zeros(HINTS * room if slots == NUMBERS else 0, np.uint8)
+    used, waiting, spare = np.zeros(1, np.int64), np.zeros((3, MOST_WAITING), np.int64), np.zeros(32, np.int64)
+    return Tables(aligned_zeros((WORDS * room,), np.int32), taken, may_occur, start, size, filled, used, waiting, spare)
+
+
+def for_tasks(tables: Tables, n_tasks: int) -> Tables:
+    """The same arena for another number of tasks, whose tables are still to be told."""
+    start, size, filled = np.zeros((3, n_tasks), np.int64)
+    return tables._replace(start=start, size=size, filled=filled)
+
+
+@kernel(entry=True)
+def slots_of(tables: Tables) -> int:
+    """Slots of a group: what kind of tables they are."""
+    return NUMBERS if len(tables.hints) > 0 else PLACES
+
+
+@kernel
+def place_of(tables: Tables, task: int) -> tuple[np.uint64, np.uint64]:
+    """Start and size of a task's table."""
+    return U(tables.start[task]), U(tables.size[task])
+
+
+@kernel
+def block_home(size: np.uint64, feature: np.uint32) -> np.uint64:
+    """A byte of hints that depends on the feature's block; Fibonacci hashing: the high bits are mixed."""
+    return (U(feature >> np.uint32(BLOCK)) * U(0x9E3779B97F4A7C15) >> U(32)) & (size * U(HINTS) - U(1))
+
+
+@kernel
+def home(start: np.uint64, size: np.uint64, feature: np.uint32) -> np.uint64:
+    """The group where a feature goes if there is a free slot; those of a block have groups side by side."""
+    group = block_home(size, feature) // U(HINTS) ^ U(feature & np.uint32(7))
+    return start + (group & (size - U(1)))
+
+
+@kernel
+def next_group(start: np.uint64, size: np.uint64, group: np.uint64) -> np.uint64:
+    """Where to look if all of a group's slots are other pairs'."""
+    return start + ((group - start + U(1)) & (size - U(1)))
+
+
+@kernel
+def hint(tables: Tables, start: np.uint64, size: np.uint64, feature: np.uint32) -> np.uint64:
+    """1 if the pair may occur, 0 if it does not."""
+    byte = tables.hints[start * U(HINTS) + block_home(size, feature)]
+    return U(byte >> np.uint8(feature & np.uint32(7))) & U(1)
+
+
+@kernel
+def fetch(tables: Tables, start: np.uint64, size: np.uint64, feature: np.uint32) -> None:
+    """Have the group brought from memory where `find` will look first."""
+    prefetch(tables.words, home(start, size, feature) * U(WORDS))
+
+
+@kernel
+def fetch_hints(tables: Tables, task: int) -> None:
+    """Have all hints of a task brought from memory."""
+    for first in range(U(HINTS * tables.start[task]), U(HINTS * (tables.start[task] + tables.size[task])), U(LINE)):
+        prefetch(tables.hints, first)
+
+
+@kernel
+def find_from(tables: Tables, start: np.uint64, size: np.uint64, group: np.uint64, feature: np.uint32) -> np.uint64:
+    """`find`, from the feature's home on."""
+    words, keys, key = tables.words, (U(1) << U(slots_of(tables))) - U(1), np.int32(feature) + np.int32(1)
+    while True:
+        first = group * U(WORDS)
+        alike = (equal(words, first, key) | equal(words, first, np.int32(FREE))) & keys
+        if alike != U(0):
+            return first + lowest_bit(alike)  # free slots come last
+        group = next_group(start, size, group)
+
+
+@kernel
+def find(tables: Tables, start: np.uint64, size: np.uint64, feature: np.uint32) -> np.uint64:
+    """The pair's slot, which is where its key lies; if it does not occur, a free one, which holds zero."""
+    return find_from(tables, start, size, home(start, size, feature), feature)
+
+
+@kernel
+def number_at(slot: int | np.uint64) -> np.uint64:
+    """Where the number of a slot lies."""
+    return U(slot) + U(NUMBERS + 1) + (U(slot) & U(WORDS - 1))
+
+
+@kernel
+def place_at(slot: int | np.uint64) -> np.uint64:
+    """Where the place that a slot holds lies."""
+    return U(slot) + U(PLACES)
+
+
+@kernel
+def _put(tables: Tables, task_start: int, task_size: int, n: int) -> None:
+    """Give the n pairs that wait, none of which is in the table yet, slots.
+
+    It is known where all go before the first is written: a processor that does not know yet where it will write does
+    not read ahead, and pairs would wait for memory one by one, which takes twice as long.
+    """
+    start, size = U(task_start), U(task_size)
+    for k in range(n):
+        feature = np.uint32(tables.waiting[FEATURE, k])
+        group = home(start, size, feature)
+        while tables.taken[group] == slots_of(tables):
+            group = next_group(start, size, group)
+        tables.waiting[SLOT, k] = group * U(WORDS) + U(tables.taken[group])
+        prefetch(tables.words, group * U(WORDS))
+        tables.taken[group] += np.uint8(1)
+        if len(tables.hints) > 0:
+            bit = np.uint8(1) << np.uint8(feature & np.uint32(7))
+            tables.hints[start * U(HINTS) + block_home(size, feature)] |= bit
+    for k in range(n):
+        tables.words[U(tables.waiting[SLOT, k])] = np.int32(tables.waiting[FEATURE, k]) + np.int32(1)
+
+
+@kernel
+def put_all(tables: Tables, task: int, n: int) -> None:
+    """Take in the n pairs that wait, none of which is in the task's table; `make_room` came first."""
+    _put(tables, tables.start[task], tables.size[task], n)
+    tables.filled[task] += n
+
+
+@kernel
+def too_full(n: int, size: int, slots: int) -> bool:
+    """Would n pairs take more than three quarters of all slots?"""
+    return 4 * n > 3 * slots * size
+
+
+@kernel(entry=True)
+def size_for(n: int, slots: int) -> int:
+    """Groups of the smallest table for n pairs."""
+    size = FIRST_SIZE
+    while too_full(n, size, slots):
+        size *= 2
+    return size
+
+
+@kernel
+def _next_size(tables: Tables, task: int, n: int) -> int:
+    """Groups of a table that has to move since n pairs are too many; small ones grow more, to move less often."""
+    now = tables.size[task]
+    return max(size_for(n, slots_of(tables)), 4 * now if now < SMALL else 0)
+
+
+@kernel
+def has_room(rounds: Rounds, first: int, last: int, tables: Tables) -> bool:
+    """Could the tasks of rows `first` to `last` (and one more pair each) all move at once, should they have to?"""
+    wanted = 0
+    for row in range(first, last):
+        n = rounds.width if rounds.width > 0 else rounds.indptr[row + 1] - rounds.indptr[row]
+        task = rounds.task[row]
+        after = tables.filled[task] + n + 1
+        if too_full(after, tables.size[task], slots_of(tables)):
+            wanted += _next_size(tables, task, after)
+    return bool(tables.used[0] + wanted <= len(tables.taken))
+
+
+@kernel
+def _power(size: int) -> int:
+    """i for a size of 2^i."""
+    i = 0
+    while 1 << i < size:
+        i += 1
+    return i
+
+
+@kernel
+def _piece(tables: Tables, size: int) -> int:
+    """Where blank groups start: those of a table that moved, or new ones."""
+    i = _power(size)
+    if tables.spare[i] > 0:
+        start = int(tables.spare[i]) - 1
+        tables.spare[i] = tables.words[WORDS * start]
+        tables.words[WORDS * start] = FREE
+        return start
+    tables.used[0] += size
+    return int(tables.used[0]) - size
+
+
+@kernel
+def _give_back(tables: Tables, start: int, size: int) -> None:
+    """Blank the groups of a table, for the next that is so large."""
+    for i in range(U(WORDS * start), U(WORDS * (start + size))):
+        tables.words[i] = 0
+    for group in range(U(start), U(start + size)):
+        tables.taken[group] = 0
+    for i in range(U(HINTS * start), U(HINTS * (start + size) if len(tables.hints) > 0 else HINTS * start)):
+        tables.hints[i] = 0
+    i = _power(size)
+    tables.words[WORDS * start] = tables.spare[i]
+    tables.spare[i] = start + 1
+
+
+@kernel
+def _put_contents(source: Tables, target: Tables, start: int, size: int, n: int) -> None:
+    """Put the pairs that wait, and what their slots in the source hold."""
+    _put(target, start, size, n)
+    for k in range(n):
+        old, new = target.waiting[SOURCE, k], target.waiting[SLOT, k]
+        if slots_of(target) == PLACES:
+            target.words[place_at(new)] = source.words[place_at(old)]
+        else:
+            set_number(target.words, number_at(new), number_in(source.words, number_at(old)))
+
+
+@kernel
+def _copy_table(source: Tables, old: int, old_size: int, target: Tables, start: int, size: int) -> None:
+    """Put all of a table into blank groups."""
+    n = 0
+    for group in range(U(old), U(old + old_size)):
+        for slot in range(U(WORDS) * group, U(WORDS) * group + U(source.taken[group])):
+            target.waiting[FEATURE, n], target.waiting[SOURCE, n] = source.words[slot] - 1, slot
+            n += 1
+        if n > MOST_WAITING - slots_of(source):
+            _put_contents(source, target, start, size, n)
+            n = 0
+    _put_contents(source, target, start, size, n)
+
+
+@kernel(inline=False)
+def make_room(tables: Tables, task: int, n: int) -> None:
+    """Let the task's table take n more pairs."""
+    old, old_size, after = tables.start[task], tables.size[task], tables.filled[task] + n
+    if not too_full(after, old_size, slots_of(tables)):
+        return
+    size = _next_size(tables, task, after)
+    start = _piece(tables, size)
+    _copy_table(tables, old, old_size, tables, start, size)
+    if old_size > 0:
+        _give_back(tables, old, old_size)
+    tables.start[task] = start
+    tables.size[task] = size
+
+
+@kernel(entry=True)
+def _copy(source: Tables, target: Tables, n_tasks: int) -> None:
+    for task in range(n_tasks):
+        if source.filled[task] > 0:
+            make_room(target, task, source.filled[task])
+            start, size = target.start[task], target.size[task]
+            _copy_table(source, source.start[task], source.size[task], target, start, size)
+            target.filled[task] = source.filled[task]
+
+
+def roomier(tables: Tables, pairs: int = 0) -> Tables:
+    """The same tables, where they are, in an arena four times as large, or for so many pairs if that is more."""
+    room, slots = len(tables.taken), slots_of(tables)
+    if room >= MOST_ROOM:
+        raise OverflowError(f"no room for more (task, feature) pairs: all {slots * MOST_ROOM:,} slots are used")
+    wanted = min(pairs // PAIRS_A_GROUP, MOST_AT_ONCE)
+    new, used = new_tables(0, min(max(4 * room, wanted), MOST_ROOM), slots), int(tables.used[0])
+    new.words[: WORDS * used] = tables.words[: WORDS * used]
+    new.taken[:used] = tables.taken[:used]
+    new.hints[: HINTS * used] = tables.hints[: HINTS * used]  # if any
+    return tables._replace(words=new.words, taken=new.taken, hints=new.hints)
+
+
+def compact(tables: Tables, n_tasks: int) -> Tables:
+    """The same pairs of the first tasks in no more room than they need."""
+    slots = slots_of(tables)
+    room = sum(size_for(int(n), slots) for n in tables.filled[:n_tasks] if n > 0)
+    new = new_tables(n_tasks, max(room, FIRST_ROOM), slots)
+    _copy(tables, new, n_tasks)
+    new.waiting[:] = 0  # equal models are saved alike
+    return new
+
+
+@kernel(entry=True)
+def without_task(tables: Tables, task: int) -> None:
+    """Empty a task's table: its groups are there for others."""
+    if tables.size[task] > 0:
+        _give_back(tables, tables.start[task], tables.size[task])
+    tables.size[task] = tables.filled[task] = 0
+
+
+def of_task(tables: Tables, task: int) -> tuple[IntArray, NDArray[Any]]:
+    """The features that occur in a task, and what their slots hold."""
+    first, last, slots = tables.start[task], tables.start[task] + tables.size[task], slots_of(tables)
+    groups = tables.words.reshape(-1, WORDS)[first:last]
+    keys, taken = groups[:, :slots], groups[:, :slots] != FREE
+    held = groups[:, PLACES:] if slots == PLACES else groups.view(np.float64)[:, (NUMBERS + 1) // 2 :]
+    return keys[taken] - 1, held[taken]

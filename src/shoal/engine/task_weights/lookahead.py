@@ -1,0 +1,175 @@
+"""Sparse rows against a task's table of numbers, most of whose pairs do not occur: hints are looked at first.
+
+Memory answers slowly, but many questions at a time. So while a row is answered and learnt, it is noted of the next row
+which entries may occur and in which groups of the table, and these are fetched; when its turn comes, they are there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.arrays import FloatArray, IndexArray
+from shoal.engine.compile import kernel
+from shoal.engine.intrinsics import SCRATCH, lowest_bit, number_in, prefetch, set_number
+from shoal.engine.rows import accumulator_of
+from shoal.engine.task_weights.hash_table import (
+    FEATURE,
+    FREE,
+    SLOT,
+    SOURCE,
+    WORDS,
+    Tables,
+    fetch,
+    find,
+    find_from,
+    hint,
+    home,
+    number_at,
+    place_of,
+    put_all,
+)
+
+WORD = 64  # bits
+MOST = SCRATCH // 2 - 3  # entries of a row that is noted
+ROW, FILLED, N, HITS = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)  # positions in what is noted of a row
+NO_ROW = np.uint64(2**64 - 1)
+ENTRY_BITS = np.uint64(32)  # of a hit; the others are its group's
+U = np.uint64
+Ahead: TypeAlias = NDArray[np.uint64]  # scratch: what is noted of the row that is learnt, and of the next
+
+
+class Row(NamedTuple):
+    """A row of features; if it is dense, its columns are 0, 1, 2, ..."""
+
+    dense: bool
+    columns: IndexArray
+    x: FloatArray
+
+
+@kernel
+def rounded(number: float, like: FloatArray) -> float:
+    """To what an array of this type would hold."""
+    return float(like.dtype.type(number))
+
+
+@kernel
+def _column(row: Row, i: int | np.uint64) -> np.uint32:
+    return np.uint32(i) if row.dense else np.uint32(row.columns[i])  # i or columns[i] would be a float
+
+
+@kernel
+def _note(number: int, ahead: Ahead) -> np.uint64:
+    """Where it is noted what is known of a row: of one while the one before is learnt."""
+    return U(number & 1) * U(len(ahead) // 2)
+
+
+@kernel
+def nothing_ahead(ahead: Ahead) -> None:
+    """Nothing is known of any row."""
+    for number in range(2):
+        ahead[_note(number, ahead) + ROW] = NO_ROW
+
+
+@kernel
+def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.uint64, ahead: Ahead) -> np.uint64:
+    """Note which entries from `first` on may occur, and in which groups, which are fetched; return how many."""
+    (start, size), n = place_of(tables, task), U(0)
+    for i in range(U(first), U(last)):
+        ahead[hits + n] = i
+        n += hint(tables, start, size, _column(row, i))  # a branch would often be foreseen wrongly
+    for hit in range(hits, hits + n):
+        group = home(start, size, _column(row, ahead[hit]))
+        prefetch(tables.words, group * U(WORDS))
+        ahead[hit] |= group << ENTRY_BITS
+    return n
+
+
+@kernel
+def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> None:
+    """Note what may occur of the row of this number, and have it brought from memory until the row's turn comes."""
+    note = _note(number, ahead)
+    if tables.size[task] > 0 and len(row.x) <= MOST:
+        ahead[note + ROW], ahead[note + FILLED] = number, tables.filled[task]
+        ahead[note + N] = _look(row, 0, len(row.x), task, tables, note + HITS, ahead)
+
+
+@kernel(sums="exact")
+def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> float:
+    """<v_task, x> of the row of this number."""
+    (start, size), note = place_of(tables, task), _note(number, ahead)
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    known = ahead[note + ROW] == U(number) and ahead[note + FILLED] == U(tables.filled[task])  # no pair came since
+    ahead[note + ROW] = NO_ROW
+    for first in range(0, len(row.x), MOST):
+        last = min(first + MOST, len(row.x))
+        n = ahead[note + N] if known else _look(row, first, last, task, tables, note + HITS, ahead)
+        for hit in range(note + HITS, note + HITS + n):
+            i = U(np.uint32(ahead[hit]))
+            slot = find_from(tables, start, size, ahead[hit] >> ENTRY_BITS, _column(row, i))
+            product = row.x[i] * number_in(tables.words, number_at(slot))  # zero if the pair does not occur
+            of = accumulator_of(i, len(row.x))
+            a, b = a + (product if of == U(0) else 0.0), b + (product if of == U(1) else 0.0)
+            c, d = c + (product if of == U(2) else 0.0), d + (product if of == U(3) else 0.0)
+    return (a + b) + (c + d)
+
+
+@kernel
+def _hints(row: Row, first: int, last: int, task: int, tables: Tables) -> np.uint64:
+    """Bit i: the pair of entry first + i may occur."""
+    start, size, bits = U(tables.start[task]), U(tables.size[task]), U(0)
+    for i in range(U(first), U(last)):
+        bits |= hint(tables, start, size, _column(row, i)) << (i - U(first))
+    return bits
+
+
+@kernel
+def fetch_row(row: Row, first: int, bits: np.uint64, task: int, tables: Tables) -> None:
+    """Have the groups of those entries first + i brought from memory whose bit i is set."""
+    start, size = U(tables.start[task]), U(tables.size[task])
+    while bits != U(0):
+        fetch(tables, start, size, _column(row, U(first) + lowest_bit(bits)))
+        bits &= bits - U(1)
+
+
+@kernel
+def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArray) -> None:
+    """There is room. A pair without a hint is new, so nothing needs to be compared."""
+    start, size = U(tables.start[task]), U(tables.size[task])
+    for first in range(0, len(row.x), WORD):
+        last = min(first + WORD, len(row.x))
+        bits, n = _hints(row, first, last, task, tables), 0
+        fetch_row(row, first, bits, task, tables)
+        others = ~bits & (~U(0) >> U(WORD - last + first))
+        while others != U(0):
+            i = U(first) + lowest_bit(others)
+            others &= others - U(1)
+            tables.waiting[FEATURE, n], tables.waiting[SOURCE, n] = _column(row, i), i
+            n += 1
+        while bits != U(0):
+            i = U(first) + lowest_bit(bits)
+            bits &= bits - U(1)
+            slot = find(tables, start, size, _column(row, i))
+            if tables.words[slot] != FREE:
+                at = number_at(slot)
+                set_number(tables.words, at, rounded(number_in(tables.words, at) + scale * row.x[i], like))
+            else:
+                tables.waiting[FEATURE, n], tables.waiting[SOURCE, n] = _column(row, i), i
+                n += 1
+        put_all(tables, task, n)
+        for k in range(n):
+            value = scale * row.x[U(tables.waiting[SOURCE, k])]
+            set_number(tables.words, number_at(tables.waiting[SLOT, k]), rounded(value, like))
+
+
+@kernel
+def missing_pairs(row: Row, task: int, tables: Tables) -> int:
+    """How many of the pairs do not occur yet; asked only when the table may be too full."""
+    start, size, missing = U(tables.start[task]), U(tables.size[task]), len(row.x)
+    for i in range(len(row.x) if size > U(0) else 0):
+        feature = _column(row, i)
+        if hint(tables, start, size, feature) != U(0):
+            missing -= int(tables.words[find(tables, start, size, feature)] != FREE)
+    return missing

@@ -1,0 +1,1 @@
+"""The model: validated input in, state changed by kernels, saved and restored."""

@@ -1,0 +1,1 @@
+"""Threads: how many there are, and how work goes through them."""

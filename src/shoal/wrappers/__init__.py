@@ -1,0 +1,1 @@
+"""Learners around other learners."""

@@ -1,0 +1,88 @@
+"""Records of (task, feature) pairs against a dict."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.compiled import from_python
+from tests.engine.test_hash_table import STEPS, held, row_of
+
+from shoal.engine.task_weights import hash_table as tables
+from shoal.engine.task_weights import record_table as records
+from shoal.engine.task_weights.record_table import (
+    NOWHERE,
+    compact,
+    for_tasks,
+    new_pairs,
+    roomier,
+    task_records,
+    without_task,
+)
+
+has_room, find_all, add_all = map(from_python, (tables.has_room, records.find_all, records.add_all))
+
+
+def found_for(features):
+    return records.Found(*np.full((2, len(features)), -1))
+
+
+def add(pairs, task, features):
+    """As a learner does; the pairs and where their records are."""
+    while not has_room(row_of(task, features), 0, 1, pairs.tables):
+        pairs = roomier(pairs)
+    found = found_for(features)
+    before = [held(pairs.tables, task, j) for j in features.tolist()]
+    missing = find_all(pairs, task, features, found)
+    np.testing.assert_array_equal(found.place, before)
+    np.testing.assert_array_equal(found.entry[:missing], np.flatnonzero(found.place == NOWHERE))
+    if missing > 0:
+        add_all(pairs, task, features, missing, found)
+    np.testing.assert_array_equal(found.place, [held(pairs.tables, task, j) for j in features])
+    return pairs, found.place
+
+
+def assert_holds(pairs, known):
+    for (task, feature), value in known.items():
+        assert (pairs.records[held(pairs.tables, task, feature)] == value).all()
+    assert pairs.tables.filled.sum() == len(known) == pairs.used[0] - 1
+    assert not pairs.records[NOWHERE].any()
+    assert not pairs.records[pairs.used[0] :].any()
+
+
+@given(STEPS, st.booleans())
+def test_whole_rows_are_found_and_added(steps, many):
+    pairs, known = new_pairs(2, 4), {}
+    if many:
+        for task in range(2):
+            features = np.arange(0, 24_000, 3)
+            pairs, places = add(pairs, task, features)
+            pairs.records[places] = 7.0
+            known |= {(task, j): 7.0 for j in features.tolist()}
+        assert pairs.tables.used[0] >= records.CACHED
+    for value, (task, row) in enumerate(steps):
+        features = np.array(sorted(row))
+        missing = sum((task, j) not in known for j in features.tolist())
+        before = int(pairs.used[0])
+        pairs, places = add(pairs, task, features)
+        assert pairs.used[0] == before + missing
+        pairs.records[places] = value
+        known |= {(task, j): value for j in features.tolist()}
+    assert_holds(pairs, known)
+    assert_holds(compact(pairs, 4), known)
+    assert find_all(pairs, -1, np.arange(5), found_for(range(5))) == 5
+    without_task(pairs, 1)
+    left = {pair: value for pair, value in known.items() if pair[0] != 1}
+    room = len(pairs.tables.taken)
+    for n_more, expected in ((0, 4 * room), (9, 4 * room), (16 * room, (int(pairs.used[0]) + 16 * room) // 2)):
+        roomy = roomier(pairs, n_more)
+        assert len(roomy.tables.taken) == expected
+        assert_holds(roomy, left)
+
+
+def test_a_pair_that_does_not_occur_has_zeros():
+    pairs, places = add(new_pairs(1, 2), 0, np.array([5]))
+    pairs.records[places] = 3.0
+    np.testing.assert_array_equal(task_records(pairs, 0, 8)[:, 0], [0, 0, 0, 0, 0, 3, 0, 0])
+    assert not task_records(pairs, 1, 8).any()
+    assert len(for_tasks(pairs, 9).tables.start) == 9

@@ -1,0 +1,164 @@
+"""Own weights in pairs are the dense ones, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from tests.streams import draw
+
+from shoal import MultitaskPerceptron, PassiveAggressive, load
+from shoal.engine.task_weights import weights as _own
+from shoal.online import multitask_perceptron
+
+LEARNERS = {
+    "pairwise": MultitaskPerceptron,
+    "logistic": lambda: MultitaskPerceptron(relation=1.0, loss="logistic", eta=0.3),
+    "independent": lambda: MultitaskPerceptron(relation="independent"),
+    "passive": PassiveAggressive,
+}
+
+
+def allow_dense(monkeypatch, first, most):
+    """So many weights are dense from the start, and at most."""
+    for kind in (_own.OwnWeights, multitask_perceptron._Multitask):
+        monkeypatch.setattr(kind, "_most_dense", lambda self: first)
+    monkeypatch.setattr(_own, "DENSE_MOST", most)
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    allow_dense(monkeypatch, 0, 0)
+
+
+def stream_of(seed, protocol="one", d=40):
+    stream = draw(seed, n_rows=400, K=5, d=d, protocol=protocol, density=12 / d)
+    return stream._replace(X=sp.csr_matrix(stream.X))
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("protocol", ["one", "all"])
+def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
+    stream = stream_of(1, protocol)
+    dense = LEARNERS[name]()
+    expected = dense.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    allow_dense(monkeypatch, 0, 0)
+    learner = LEARNERS[name]()
+    np.testing.assert_array_equal(
+        learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds), expected
+    )
+    assert learner._in_pairs()
+    np.testing.assert_array_equal(learner.coef_, dense.coef_)
+    np.testing.assert_array_equal(
+        learner.decision_function(stream.X, stream.task), dense.decision_function(stream.X, stream.task)
+    )
+    X = stream.X.toarray()
+    np.testing.assert_allclose(
+        learner.decision_function(X, stream.task), dense.decision_function(X, stream.task), atol=1e-12
+    )
+    learner.partial_fit(X, stream.y, stream.task)
+    np.testing.assert_allclose(learner.coef_, dense.partial_fit(X, stream.y, stream.task).coef_, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_rows_longer_than_what_is_noted_ahead(name, monkeypatch):
+    """Short and long ones in turn, often of the same task twice."""
+    rng = np.random.default_rng(7)
+    rows = [np.sort(rng.choice(900, n, replace=False)) for n in rng.choice([3, 252, 253, 254, 520], 120)]
+    indptr = np.cumsum([0, *map(len, rows)])
+    X = sp.csr_matrix((rng.normal(size=indptr[-1]), np.concatenate(rows), indptr), shape=(120, 900))
+    y, task = rng.choice([-1.0, 1.0], 120), rng.integers(2, size=120)
+    dense = LEARNERS[name]()
+    expected = dense.test_then_train(X, y, task), dense.decision_function(X, task)
+    allow_dense(monkeypatch, 0, 0)
+    learner = LEARNERS[name]()
+    np.testing.assert_array_equal((learner.test_then_train(X, y, task), learner.decision_function(X, task)), expected)
+    assert learner._in_pairs()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_dense_rows_become_pairs_while_learning(name, monkeypatch):
+    stream = stream_of(2)
+    weights = []
+    for most in (2**28, 5 * 40):
+        learner = LEARNERS[name]().partial_fit(stream.X[:200], stream.y[:200], stream.task[:200])
+        allow_dense(monkeypatch, most, most)
+        learner.add_tasks(["new", "newer"]).partial_fit(stream.X[200:], stream.y[200:], stream.task[200:])
+        assert learner._in_pairs() == (most == 5 * 40)
+        weights.append(learner.coef_)
+    np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_pairs_become_dense_rows_when_most_of_them_occur(name, monkeypatch):
+    """While learning, when they need more room; not by a bit does that change what is learnt."""
+    stream = stream_of(6, d=300)
+    expected = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
+    allow_dense(monkeypatch, 0, 2**28)
+    learner = LEARNERS[name]().partial_fit(stream.X[:3], stream.y[:3], stream.task[:3])
+    assert learner._in_pairs()
+    learner.partial_fit(stream.X[3:], stream.y[3:], stream.task[3:])
+    assert not learner._in_pairs()
+    np.testing.assert_array_equal(learner.coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_saved_pairs_go_on(name, wide, tmp_path):
+    stream = stream_of(3)
+    learner = LEARNERS[name]().partial_fit(stream.X[:200], stream.y[:200], stream.task[:200])
+    learner.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    for model in (learner, loaded):
+        model.partial_fit(stream.X[200:], stream.y[200:], stream.task[200:])
+    np.testing.assert_array_equal(loaded.coef_, learner.coef_)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_forgotten_task_leaves_the_others(name, wide):
+    stream = stream_of(4)
+    learner = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
+    before = learner._state.own
+    others = _own.as_matrix(before, 5, 40)[[0, 1, 3, 4]]
+    learner.forget_task(learner.tasks_[2])
+    np.testing.assert_array_equal(_own.as_matrix(learner._state.own, 4, 40), others)
+
+
+def test_memory_goes_by_the_pairs_that_occur():
+    """50,000 tasks x 1,000,000 features: dense rows would need 400 GB."""
+    rng = np.random.default_rng(5)
+    n, d = 50_000, 1_000_000
+    indices = (rng.integers(d // 2, size=(n, 2)) + np.array([0, d // 2])).ravel()
+    X = sp.csr_matrix((np.ones(2 * n), indices, np.arange(0, 2 * n + 1, 2)), shape=(n, d))
+    y = rng.choice([-1.0, 1.0], n)
+    learner = PassiveAggressive().partial_fit(X, y, np.arange(n))
+    assert (learner.predict(X, np.arange(n)) == y).all()
+    own = learner._state.own
+    assert own.dense.nbytes + sum(array.nbytes for array in own.tables) < 1e8
+
+
+def test_bits_of_what_was_touched_change_nothing(monkeypatch):
+    """Not by a bit, whatever is fetched: chunks, losses that change on the way, rows that turn dense, a lost task."""
+    stream = stream_of(5, d=900)
+    rows = [slice(0, 150), slice(150, 250), slice(250, 400)]
+    weights = []
+    for with_bits in (False, True):
+        monkeypatch.setattr(MultitaskPerceptron, "_with_bits", with_bits)
+        learner = MultitaskPerceptron(relation=1.0)
+        for part, loss in zip(rows, ("perceptron", "logistic", "perceptron"), strict=True):
+            learner.set_params(loss=loss).partial_fit(stream.X[part], stream.y[part], stream.task[part])
+        learner.forget_task(1).partial_fit(stream.X[rows[0]], stream.y[rows[0]], stream.task[rows[0]])
+        touched = learner._state.own.touched
+        assert (touched.shape[1] > 0) == with_bits
+        learner.partial_fit(stream.X[rows[1]].toarray(), stream.y[rows[1]], stream.task[rows[1]])
+        weights.append((learner.coef_, learner.decision_function(stream.X, stream.task)))
+    for with_them, without in zip(*weights, strict=True):
+        np.testing.assert_array_equal(with_them, without)
+
+
+def test_bits_cover_all_that_is_not_zero():
+    stream = stream_of(6, d=900)
+    learner = MultitaskPerceptron(relation=1.0).partial_fit(stream.X, stream.y, stream.task)
+    own, d = learner._state.own, stream.X.shape[1]
+    bits = np.unpackbits(own.touched[:5, 1:].copy().view(np.uint8), axis=1, bitorder="little")[:, :d]
+    assert 0 < bits.sum() < bits.size
+    assert not own.dense[:5, :d][bits == 0].any()

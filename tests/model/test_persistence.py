@@ -1,0 +1,97 @@
+"""Values as JSON and arrays, and back exactly."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.model import persistence as storage
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary() | st.dates()
+    | st.datetimes(),
+    lambda inner: st.tuples(inner, inner) | st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)  # fmt: skip
+
+
+def back(value, folder: Path):
+    arrays: storage.Arrays = {}
+    content = storage.to_json(value, arrays, "value")
+    storage.write(folder / "file", {"content": content}, arrays)
+    header, read = storage.read(folder / "file")
+    return storage.from_json(header["content"], read)
+
+
+def same_kinds(a, b) -> bool:
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, tuple | list):
+        return all(map(same_kinds, a, b))
+    return all(same_kinds(a[k], b[k]) for k in a) if isinstance(a, dict) else True
+
+
+@given(value=plain)
+def test_plain_values_come_back_in_kind(value, tmp_path_factory: pytest.TempPathFactory) -> None:
+    got = back(value, tmp_path_factory.mktemp("storage"))
+    assert got == value
+    assert same_kinds(got, value)
+
+
+@pytest.mark.parametrize("value", [float("inf"), -float("inf"), -0.0, 1e-320, 0.1])
+def test_floats_exactly(value: float, tmp_path: Path) -> None:
+    assert np.float64(back(value, tmp_path)).tobytes() == np.float64(value).tobytes()
+    assert np.isnan(back(float("nan"), tmp_path))
+
+
+def test_numpy_scalars_become_plain(tmp_path: Path) -> None:
+    values = (np.int64(3), np.float32(0.5), np.bool_(True), np.str_("a"))
+    assert same_kinds(back(values, tmp_path), (3, 0.5, True, "a"))
+
+
+@pytest.mark.parametrize(
+    "array", [np.arange(6).reshape(2, 3), np.asfortranarray(np.eye(3)), np.zeros((0, 4)), np.array(True)]
+)
+def test_arrays(array: np.ndarray, tmp_path: Path) -> None:
+    got = back({"a": array, "b": (array, array + 1)}, tmp_path)
+    np.testing.assert_array_equal(got["a"], array)
+    np.testing.assert_array_equal(got["b"][1], array + 1)
+    assert got["a"].dtype == array.dtype
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_matrices(form: str, tmp_path: Path) -> None:
+    matrix = sp.random(4, 5, 0.4, random_state=0).asformat(form)
+    got = back(matrix, tmp_path)
+    assert got.format == form
+    np.testing.assert_array_equal(got.toarray(), matrix.toarray())
+
+
+@pytest.mark.parametrize(
+    "value", [object(), {1, 2}, np.array(["a"]), datetime.timedelta(1), 1j], ids=lambda v: type(v).__name__
+)
+def test_what_has_no_plain_form(value) -> None:
+    with pytest.raises(ValueError, match=r"cannot save thing: a .* has no plain form"):
+        storage.to_json(value, {}, "thing")
+
+
+def test_a_newer_format_says_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "FORMAT", 99)
+    storage.write(tmp_path / "file", {}, {"a": np.zeros(1)})
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"has format 99, newer than this shoal reads .*; upgrade shoal"):
+        storage.read(tmp_path / "file")
+
+
+def test_files_have_the_permissions_of_new_files(tmp_path: Path) -> None:
+    storage.write(tmp_path / "file", {}, {"a": np.zeros(1)})
+    (tmp_path / "other").touch()
+    assert stat.S_IMODE(os.stat(tmp_path / "file").st_mode) == stat.S_IMODE(os.stat(tmp_path / "other").st_mode)

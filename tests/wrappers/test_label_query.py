@@ -1,0 +1,270 @@
+"""LabelQuery against the loop that it stands for, its rules, and what it leaves to the learner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from tests.cases import LEARNERS, saved
+from tests.streams import Stream, draw
+
+import shoal
+from shoal import (
+    OSMTL,
+    KernelPerceptron,
+    LabelQuery,
+    Learner,
+    LocalGlobalGaussian,
+    MultitaskPerceptron,
+    MultitaskRegressor,
+    PassiveAggressive,
+)
+from shoal.datasets import make_related_tasks
+from shoal.engine.random import QUERIES, uniform
+from shoal.evaluation import progressive_validate
+
+INNER = {
+    name: make
+    for name, make in LEARNERS.items()
+    if "Regressor" not in name and not name.startswith(("LabelQuery", "MultiClass")) and not name.endswith("-queries")
+}
+
+
+def by_hand(learner: Learner, stream: Stream, probability: Any, seed: int) -> tuple[np.ndarray, int]:
+    """Decide the round, draw for each row, learn the rows asked for: with the public verbs."""
+    random = np.array([seed, 0, 0], np.uint64)
+    decisions, n_asked = np.zeros(len(stream.y)), 0
+    learner.add_tasks(range(stream.task.max() + 1))
+    for rows in stream.rows_of_rounds:
+        if hasattr(learner, "coef_"):
+            decisions[rows] = learner.decision_function(stream.X[rows], stream.task[rows])
+        asked = rows[[(p := probability(f)) >= 1 or uniform(random, QUERIES) < p for f in decisions[rows]]]
+        n_asked += len(asked)
+        if len(asked):
+            X, y, task = stream.X[asked], stream.y[asked], stream.task[asked]
+            learner.partial_fit(X, y, task, rounds=stream.rounds[asked], classes=[-1, 1])
+    return decisions, n_asked
+
+
+RULES = [("margin", 0.7), ("margin", 5.0), ("fixed", 0.4), ("fixed", 1.0), ("margin", float("inf"))]
+
+
+@given(seed=st.integers(0, 10**6), rule=st.sampled_from(RULES), protocol=st.sampled_from(["one", "some", "all"]))
+@pytest.mark.parametrize("kind", [PassiveAggressive, MultitaskPerceptron, OSMTL])
+def test_equals_the_loop_by_hand(kind: type[Learner], seed: int, rule: tuple[str, float], protocol: str) -> None:
+    stream = draw(seed, n_rows=60, protocol=protocol)
+    name, budget = rule
+    query = LabelQuery(kind(), rule=name, budget=budget, random_state=seed).add_tasks(range(stream.task.max() + 1))
+    given = query.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    plain = kind()
+    decisions, n_asked = by_hand(
+        plain, stream, (lambda f: budget) if name == "fixed" else (lambda f: 1 / (1 + abs(f) / budget)),
+        int(np.random.RandomState(seed).randint(2**31 - 1)),
+    )  # fmt: skip
+    np.testing.assert_array_equal(given, decisions)
+    assert query.n_queries_ == n_asked == query.task_queries_.sum()
+    if n_asked:
+        np.testing.assert_array_equal(query.coef_, plain.coef_)
+        assert query.n_updates_ == plain.n_updates_
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_every_label_asked_is_the_learner_itself(name: str) -> None:
+    """Around any classifier, kernels that make room for themselves included."""
+    stream = draw(1, n_rows=60, protocol="growing" if "graph" not in name and "matrix" not in name else "some")
+    plain = INNER[name]()
+    query = LabelQuery(clone(plain), budget=float("inf"))
+    for model in (plain, query):
+        for chunk in (slice(0, 30), slice(30, None)):
+            rounds = np.arange(len(stream.y))[chunk]
+            model.partial_fit(stream.sparse[chunk], stream.y[chunk], stream.task[chunk], rounds=rounds)
+    expected = plain.decision_function(stream.X, stream.task)
+    np.testing.assert_allclose(query.decision_function(stream.X, stream.task), expected, rtol=1e-9, atol=1e-12)
+    assert query.n_updates_ == plain.n_updates_
+    assert query.n_queries_ == len(stream.y)
+    assert hasattr(query, "coef_") == hasattr(plain, "coef_")
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_query_one_is_what_the_array_verbs_do(rule: tuple[str, float], sparse: bool) -> None:
+    stream = draw(2, n_rows=200, K=30, protocol="growing", density=0.5)
+    name, budget = rule  # the learner's rates depend on how many tasks there are
+    one, many = (LabelQuery(MultitaskPerceptron(loss="hinge"), rule=name, budget=budget, random_state=0) for _ in "12")
+    for model in (one, many):
+        model.partial_fit(stream.X[:1], stream.y[:1], stream.task[:1], classes=[-1, 1])
+    for x, y, task in list(zip(stream.X, stream.y.tolist(), stream.task.tolist(), strict=True))[1:]:
+        if one.query_one(x, task):
+            one.learn_one(x, y, task)
+    X = stream.sparse if sparse else stream.X
+    many.partial_fit(X[1:], stream.y[1:], stream.task[1:])
+    assert one.tasks_ == many.tasks_
+    assert one.n_queries_ == many.n_queries_ > 50
+    np.testing.assert_allclose(one.coef_, many.coef_, rtol=1e-12)
+    assert saved(one) == saved(many) or sparse
+
+
+def test_a_query_is_a_promise(tmp_path: Path) -> None:
+    """It survives saving; it is for one row of its task."""
+    query = LabelQuery(PassiveAggressive(), rule="fixed", budget=1e-9, random_state=0)
+    query.partial_fit([[1.0], [2.0]], [1, -1], ["a", "b"])
+    assert (query.n_queries_, query.n_updates_) == (0, 0)
+    query.set_params(budget=1.0)
+    assert query.query_one([1.0], "b")
+    query.set_params(budget=1e-9)
+    assert not query.query_one([1.0], "a")
+    query.save(tmp_path / "model")
+    for model in (query, shoal.load(tmp_path / "model")):
+        model.partial_fit([[1.0], [1.0], [1.0]], [1, -1, 1], ["a", "b", "b"])
+        assert (model.n_queries_, model.n_updates_) == (1, 1)
+        assert model.task_queries_.tolist() == [0, 1]
+
+
+def test_sure_rows_are_asked_for_less() -> None:
+    stream = draw(3, n_rows=4000, protocol="one", d=4)
+    learner = LabelQuery(PassiveAggressive(variant="PA"), budget=0.5, random_state=0)
+    f = learner.test_then_train(stream.X, stream.y, stream.task)
+    p = 0.5 / (0.5 + np.abs(f))
+    assert p.std() > 0.1
+    assert abs(learner.n_queries_ - p.sum()) < 4 * np.sqrt((p * (1 - p)).sum())
+    fixed = LabelQuery(PassiveAggressive(), rule="fixed", budget=0.3, random_state=0).fit(
+        stream.X, stream.y, stream.task
+    )
+    assert abs(fixed.n_queries_ - 1200) < 4 * np.sqrt(4000 * 0.3 * 0.7)
+
+
+@pytest.mark.parametrize("rule", ["margin", "variance"])
+def test_asking_where_it_is_unsure_beats_the_control(rule: str) -> None:
+    """At the same number of labels, over five streams."""
+    errors = np.zeros((5, 2))
+    for seed in range(5):
+        data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=seed)
+        data = data.interleaved(seed=seed)
+        learner = MultitaskPerceptron(loss="hinge") if rule == "margin" else LocalGlobalGaussian()
+        query = LabelQuery(learner, rule=rule, budget=0.3 if rule == "margin" else 0.02, random_state=seed)
+        given = query.test_then_train(data.X, data.y, data.task)
+        control = LabelQuery(learner, rule="fixed", budget=query.n_queries_ / 2000, random_state=seed)
+        for column, f in enumerate((given, control.test_then_train(data.X, data.y, data.task))):
+            errors[seed, column] = ((f >= 0) != (data.y > 0)).mean()
+        assert 100 < query.n_queries_ < 1000
+    assert errors[:, 0].mean() < errors[:, 1].mean() - 0.005
+
+
+@pytest.mark.parametrize("options", [{}, {"theta": "pre", "covariance": "diagonal", "update": "all"}], ids=str)
+@pytest.mark.parametrize("protocol", ["one", "some"])
+def test_the_rule_by_variance_is_the_gaussians_own(protocol: str, options: dict) -> None:
+    """Yang and Li's rule around a learner that takes all labels is that learner asking by itself."""
+    stream = draw(4, n_rows=300, protocol=protocol)
+    plain = LocalGlobalGaussian(h=0.2, random_state=0, **options)
+    query = LabelQuery(LocalGlobalGaussian(**options), rule="variance", budget=0.2, random_state=0)
+    decisions = [
+        model.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds) for model in (plain, query)
+    ]
+    np.testing.assert_array_equal(*decisions)
+    assert 0 < query.n_queries_ == plain.n_queries_ < 300
+    np.testing.assert_array_equal(query.coef_, plain.coef_)
+    np.testing.assert_array_equal(query.learner_.covariance_, plain.covariance_)
+    for x, task in zip(stream.X[:50], stream.task[:50].tolist(), strict=True):
+        assert query.query_one(x, task) == plain.query_one(x, task)
+    assert query.n_queries_ == plain.n_queries_
+
+
+def test_fitted_transformers_stay_fitted() -> None:
+    from sklearn.kernel_approximation import Nystroem
+
+    stream = draw(9, n_rows=60, density=0.5)
+    features = Nystroem(n_components=5, random_state=0).fit(stream.X)
+    for X in (stream.X, stream.sparse):
+        query = LabelQuery(LocalGlobalGaussian(features=features), rule="variance", budget=0.05, random_state=0)
+        query.partial_fit(X, stream.y, stream.task, rounds=stream.rounds)
+        assert 0 < query.n_queries_ < 60
+        assert query.learner_.coef_shared_.shape == (5,)
+
+
+@pytest.mark.parametrize("rule", [("margin", 1.0), ("fixed", 0.5)], ids=str)
+def test_a_refused_question_changes_nothing(rule: tuple[str, float]) -> None:
+    stream = draw(10)
+    query = LabelQuery(PassiveAggressive(), rule=rule[0], budget=rule[1], random_state=0)
+    query.fit(stream.X, stream.y, stream.task)
+    before = saved(query)
+    for x, task in ((stream.X[0, 1:], 0), (stream.X[0] * np.nan, "new"), (stream.X[0], float("nan"))):
+        with pytest.raises(ValueError, match=r"features|NaN|missing"):
+            query.query_one(x, task)
+    assert saved(query) == before
+
+
+def test_the_given_learner_stays_as_it_is() -> None:
+    stream = draw(5)
+    learner = OSMTL()
+    query = LabelQuery(learner, random_state=0).fit(stream.X, stream.y, stream.task)
+    assert not hasattr(learner, "coef_")
+    assert query.learner_ is not learner
+    assert query.simultaneous
+    assert not LabelQuery(PassiveAggressive()).simultaneous
+    np.testing.assert_array_equal(query.relation_, query.learner_.relation_)
+
+
+def test_hyper_parameters_of_the_learner_may_change_on_the_way() -> None:
+    stream = draw(6)
+    query = LabelQuery(MultitaskPerceptron(relation=np.eye(5) * 2.0, loss="hinge"), budget=float("inf"))
+    query.fit(stream.X, stream.y, stream.task)
+    coef = query.coef_
+    query.set_params(learner__eta=1e-9).partial_fit(stream.X, stream.y, stream.task)
+    assert 0 < np.abs(query.coef_ - coef).max() < 1e-6
+    before = saved(query.set_params(learner__eta=1e-9))
+    query.set_params(learner__eta=-1.0)
+    for act in (lambda: query.learn_one(stream.X[0], 1, 0), lambda: query.partial_fit(stream.X, stream.y, stream.task)):
+        with pytest.raises(ValueError, match="eta must be"):
+            act()
+    assert saved(query.set_params(learner__eta=1e-9)) == before
+    with pytest.raises(ValueError, match="learner can only be replaced"):
+        query.set_params(learner=OSMTL()).partial_fit(stream.X, stream.y, stream.task)
+
+
+def test_kernel_learners_continue_after_loading(tmp_path: Path) -> None:
+    stream = draw(7, n_rows=200)
+    query = LabelQuery(KernelPerceptron(kernel="rbf", gamma=0.1), budget=0.3, random_state=0)
+    query.partial_fit(stream.X[:100], stream.y[:100], stream.task[:100])
+    query.save(tmp_path / "model")
+    other = shoal.load(tmp_path / "model")
+    for model in (query, other):
+        model.partial_fit(stream.X[100:], stream.y[100:], stream.task[100:])
+    assert saved(query) == saved(other)
+
+
+def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> None:
+    stream = draw(8, n_rows=500, protocol="one")
+    query = LabelQuery(PassiveAggressive(), budget=0.3, random_state=0)
+    other = clone(query)
+    result = progressive_validate({"asks": query, "all": PassiveAggressive()}, [(stream.X, stream.y, stream.task)])
+    decisions = other.test_then_train(stream.X, stream.y, stream.task)
+    assert result["asks"].n_queries == query.n_queries_ == other.n_queries_
+    assert 0 < query.n_queries_ < 500
+    assert result["asks"].overall["error"] == ((decisions >= 0) != (stream.y > 0)).mean()
+    assert f"{query.n_queries_:,} labels asked for ({query.n_queries_ / 500:.1%})" in str(result["asks"])
+    assert result["all"].n_queries is None
+    assert "asked" not in str(result["all"])
+    again = progressive_validate(query, [(stream.X, stream.y, stream.task)])  # a learner may come with a past
+    assert again.n_queries == query.n_queries_ - result["asks"].n_queries
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rule": "luck"}, "rule must be one of"), ({"budget": 0.0}, "budget must be"),
+        ({"budget": float("nan")}, "budget must be"), ({"rule": "fixed", "budget": 1.5}, "budget must be"),
+        ({"learner": MultitaskRegressor()}, "needs a classifier"),
+        ({"learner": PassiveAggressive(C=-1.0)}, "C must be"),
+        ({"rule": "variance"}, "needs a LocalGlobalGaussian"),
+        ({"learner": LocalGlobalGaussian(h=0.5)}, "asks for labels itself"),
+        ({"learner": LabelQuery()}, "asks for labels itself"),
+    ],
+)  # fmt: skip
+def test_bad_hyper_parameters(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LabelQuery(**options).partial_fit([[1.0]], [1])
