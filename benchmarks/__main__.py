@@ -89,7 +89,7 @@ def chunks() -> None:
     print(f"{'':44}{'tasks':>7}{'M rows/s':>10}{'to sklearn':>12}")
     learners = {
         "MultitaskPerceptron('pooled'), one model": lambda: MultitaskPerceptron(relation="pooled"),
-        "PassiveAggressive('pooled'), one model": lambda: PassiveAggressive(sharing="pooled"),
+        "PassiveAggressive('pooled'), one model": lambda: PassiveAggressive(relation="pooled"),
         "MultitaskPerceptron(relation=1.0)": lambda: MultitaskPerceptron(relation=1.0),
         "  dtype='float32'": lambda: MultitaskPerceptron(relation=1.0, dtype="float32"),
         "MultitaskPerceptron(relation=1.0, logistic)": lambda: MultitaskPerceptron(relation=1.0, loss="logistic"),

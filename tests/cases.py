@@ -35,7 +35,8 @@ from shoal import (
     SecondOrderPerceptron,
     SharedLoss,
 )
-from shoal.learner import leaf_names, leaves
+from shoal.model.algorithm import Size
+from shoal.model.state import named_leaves
 
 K = 5
 EDGES = [(0, 1), (1, 2), (0, 3), (3, 4)]
@@ -43,19 +44,21 @@ MATRIX = 2.0 * np.eye(K) - 0.2
 
 LEARNERS: dict[str, Callable[[], Learner]] = {
     "CollaborativeCW": CollaborativeCW,
-    "CollaborativeCW-hard": lambda: CollaborativeCW(alpha=0.2, C=float("inf"), confidence=0.7),
+    "CollaborativeCW-hard": lambda: CollaborativeCW(pull=0.2, C=float("inf"), confidence=0.7),
     "CollaborativePA": CollaborativePA,
-    "CollaborativePA-passive": lambda: CollaborativePA(alpha=0.8, C=0.3, passive=True),
+    "CollaborativePA-passive": lambda: CollaborativePA(pull=0.8, C=0.3, passive=True),
     "CollaborativePA-mix": lambda: CollaborativePA(variant="mix"),
     "HedgedSharing": HedgedSharing,
+    "HedgedSharing-independent": lambda: HedgedSharing(relation="independent"),
+    "HedgedSharing-pooled": lambda: HedgedSharing(relation="pooled"),
     "HedgedSharingRegressor": HedgedSharingRegressor,
     "KernelPerceptron": KernelPerceptron,
     "KernelPerceptron-linear-budget": lambda: KernelPerceptron(kernel="linear", relation=2.0, budget=7),
     "KernelPerceptron-independent": lambda: KernelPerceptron(relation="independent", gamma=0.1),
     "KernelPerceptron-graph": lambda: KernelPerceptron(relation=EDGES),
-    "LabelQuery": lambda: LabelQuery(PassiveAggressive(), random_state=0),
+    "LabelQuery": lambda: LabelQuery(PassiveAggressive(), budget=0.5, random_state=0),
     "LabelQuery-fixed": lambda: LabelQuery(OSMTL(), rule="fixed", budget=0.7, random_state=0),
-    "LabelQuery-variance": lambda: LabelQuery(LocalGlobalGaussian(), rule="variance", random_state=0),
+    "LabelQuery-variance": lambda: LabelQuery(LocalGlobalGaussian(), rule="variance", b=1.0, random_state=0),
     "LocalGlobalGaussian": LocalGlobalGaussian,
     "LocalGlobalGaussian-diagonal": lambda: LocalGlobalGaussian(loss="hinge", covariance="diagonal"),
     "LocalGlobalGaussian-queries": lambda: LocalGlobalGaussian(h=0.5, update="all", theta="pre", random_state=0),
@@ -86,9 +89,9 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "PNormPerceptron-graph": lambda: PNormPerceptron(relation=EDGES, p=4),
     "PassiveAggressive": PassiveAggressive,
     "PassiveAggressive-PA": lambda: PassiveAggressive(variant="PA"),
-    "PassiveAggressive-pooled": lambda: PassiveAggressive(variant="PA-II", sharing="pooled"),
+    "PassiveAggressive-pooled": lambda: PassiveAggressive(variant="PA-II", relation="pooled"),
     "PassiveAggressiveRegressor": PassiveAggressiveRegressor,
-    "PassiveAggressiveRegressor-pooled": lambda: PassiveAggressiveRegressor(variant="PA", sharing="pooled"),
+    "PassiveAggressiveRegressor-pooled": lambda: PassiveAggressiveRegressor(variant="PA", relation="pooled"),
     "ROMCO": ROMCO,
     "ROMCO-low-rank": lambda: ROMCO(eta=0.3, lambda1=0.5, lambda2=0.5),
     "ROMCO-logdet-sqrt": lambda: ROMCO(penalty="logdet", eta=1.0, trigger="mistake", step="sqrt"),
@@ -137,8 +140,9 @@ def saved(learner: Learner) -> bytes:
 
 def learnt(learner: Learner) -> dict[str, bytes]:
     """What was learnt, whatever the columns and tasks are called."""
-    state = learner._trimmed()
-    return {name: array.tobytes() for name, array in zip(leaf_names(state), leaves(state), strict=True)}
+    model = learner._model
+    packed = model.core.pack(Size(len(model.tasks), model.features.count))
+    return {name: array.tobytes() for name, array in named_leaves(packed).items()}
 
 
 def values(learner: Learner, X: Any, task: Any) -> np.ndarray:

@@ -55,3 +55,8 @@ def assert_close(actual: Any, expected: Any, relative: float = 1e-12) -> None:
     """Equal up to `relative` of the largest value: sums may be taken in another order."""
     scale = float(np.max(np.abs(expected), initial=0.0))
     np.testing.assert_allclose(actual, expected, rtol=relative, atol=relative * scale)
+
+
+def own_parameters(learner: Any) -> dict[str, Any]:
+    """The hyper-parameters of the algorithm, without what says how labels and weights are stored."""
+    return {name: value for name, value in learner.get_params().items() if name not in ("dtype", "classes")}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+import sys
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,9 @@ from tests.streams import assert_close
 
 import shoal
 from shoal import Learner
+from shoal.engine.axes import TASK
+from shoal.model.algorithm import Size
+from shoal.model.state import described
 
 each_learner = pytest.mark.parametrize("name", LEARNERS)
 each_open_learner = pytest.mark.parametrize("name", OPEN)
@@ -40,7 +45,8 @@ each_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
 
 def test_every_public_learner_is_in_the_table() -> None:
     public = {getattr(shoal, name) for name in shoal.__all__}
-    learners = {kind for kind in public if inspect.isclass(kind) and issubclass(kind, Learner)} - {Learner}
+    learners = {kind for kind in public if inspect.isclass(kind) and issubclass(kind, Learner)}
+    learners -= {Learner, shoal.Periodic}  # Periodic has a batch learner's tests
     assert learners == {type(make()) for make in LEARNERS.values()}
 
 
@@ -200,12 +206,12 @@ def test_models_widen(name: str) -> None:
     first, rest = slice(0, 30), slice(30, None)
     rounds = np.arange(len(stream.y))
     learner = LEARNERS[name]().partial_fit(X[first, :4], stream.y[first], stream.task[first], rounds=rounds[first])
-    learner.widen(9).partial_fit(X[rest], stream.y[rest], stream.task[rest], rounds=rounds[rest])
+    learner.add_features(5).partial_fit(X[rest], stream.y[rest], stream.task[rest], rounds=rounds[rest])
     whole = LEARNERS[name]().partial_fit(X, stream.y, stream.task, rounds=rounds)
     assert_close(weights(learner), weights(whole), 1e-11)
-    with pytest.raises(ValueError, match="cannot shrink"):
-        learner.widen(3)
-    with pytest.raises(ValueError, match="use widen"):
+    with pytest.raises(ValueError, match="must be >= 0"):
+        learner.add_features(-3)
+    with pytest.raises(ValueError, match="use add_features"):
         learner.add_features(["a"])
 
 
@@ -321,7 +327,7 @@ def test_predicting_changes_nothing(name: str) -> None:
     stream = stream_for(name, seed=1)
     before, tasks = saved(learner), learner.tasks_
     nobody = np.full(len(stream.y), "nobody")
-    for task in (stream.task, nobody, None):
+    for task in (stream.task, nobody):
         learner.predict(stream.X, task)
         learner.score(stream.X, stream.y, task)
         values(learner, stream.sparse, task)
@@ -331,6 +337,63 @@ def test_predicting_changes_nothing(name: str) -> None:
     assert learner.relation_ is None or learner.relation_.shape == (len(tasks), len(tasks))
     assert saved(learner) == before
     assert learner.tasks_ == tasks
+
+
+@each_learner
+def test_several_threads_predict_with_one_model(name: str) -> None:
+    """Each compares every answer with what one thread got."""
+    learner, stream = taught(name), stream_for(name, seed=1, n_rows=40)
+    task = stream.task.tolist()
+    expected = [value_one(learner, x, k) for x, k in zip(stream.X, task, strict=True)]
+    together = values(learner, stream.X, stream.task)
+    wrong: list[Any] = []
+
+    def ask(start: int) -> None:
+        for turn in range(start, start + 120):
+            row = turn % len(task)
+            if not np.array_equal(value_one(learner, stream.X[row], task[row]), expected[row]):
+                wrong.append(row)
+            if turn % 40 == 0 and not np.array_equal(values(learner, stream.X, stream.task), together):
+                wrong.append("table")
+
+    threads = [Thread(target=ask, args=(start,)) for start in (0, 13, 26)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert wrong == []
+
+
+@each_learner
+def test_a_task_must_be_named_where_tasks_have_names(name: str) -> None:
+    learner, stream = taught(name), stream_for(name, seed=1)
+    for ask in (learner.predict, lambda X: learner.score(X, stream.y)):
+        with pytest.raises(ValueError, match="say which task the rows belong to"):
+            ask(stream.X)
+    with pytest.raises(ValueError, match="say which task the rows belong to"):
+        learner.predict_one(stream.X[0])
+
+
+@each_learner
+def test_every_array_says_what_happens_when_copies_merge(name: str) -> None:
+    """A cluster may merge copies that learned different tasks: what belongs to a task travels with it."""
+    core = LEARNERS[name]().new_core()
+    while not hasattr(core, "algorithm"):
+        core = getattr(core, "inner", None) or core.rest
+    exchange = core.algorithm.exchange
+    if isinstance(exchange, str):
+        assert len(exchange.split()) > 5
+        return
+    leaves = described(type(core.algorithm.allocate(core.setup, Size(2, 3))))
+    shared = {leaf.name for leaf in leaves if TASK not in leaf.axes and not leaf.name.startswith("own.")}
+    named = [*exchange.mean, *exchange.sum, *exchange.local]
+    assert len(named) == len(set(named))
+    assert set(named) == shared
 
 
 @each_learner
@@ -373,10 +436,10 @@ def test_hyper_parameters_may_change_on_the_way_unless_they_shape_the_state() ->
     learner.set_params(eta=1e-6).partial_fit(stream.X, stream.y, stream.task)
     assert 0 < np.abs(weights(learner) - coef).max() < 1e-3
     learner.set_params(eta=-1.0)
-    before = saved(learner)
+    before = learnt(learner)
     with pytest.raises(ValueError, match="eta must be"):
         learner.learn_one(stream.X[0], 1, 0)
-    assert saved(learner) == before
+    assert learnt(learner) == before
 
 
 @each_learner

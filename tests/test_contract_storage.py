@@ -53,7 +53,7 @@ def test_after_growth_and_forgetting(name: str, tmp_path: Path) -> None:
     learner.forget_task(3).forget_task(0).add_tasks(["late", 77])
     other = reloaded(learner, tmp_path)
     assert other.tasks_ == learner.tasks_
-    learner.widen(7)
+    learner.add_features(0)
     assert_continues(learner, other, name, K=14, protocol="growing")
 
 
@@ -137,7 +137,7 @@ RELATIONS: dict[str, Any] = {
 @pytest.mark.parametrize("kind", RELATIONS)
 def test_every_kind_of_relation(kind: str, tmp_path: Path) -> None:
     learner = MultitaskPerceptron(relation=RELATIONS[kind])
-    tasks = learner._initial_tasks() or list(range(K))
+    tasks = learner.new_core().named_tasks or list(range(K))
     stream = stream_for("MultitaskPerceptron", K=len(tasks))
     ids = np.empty(len(tasks), object)
     ids[:] = tasks

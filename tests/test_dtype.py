@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import is_classifier
+from tests.engine.test_task_weights import allow_dense, in_tables
 from tests.streams import draw
 
 import shoal
-from shoal.engine.task_weights import weights as _own
-from shoal.learner import leaves
-from shoal.online import multitask_perceptron
+from shoal.model.state import leaves
 
 GRAPH = [(a, b) for a in range(4) for b in range(a)]
 LEARNERS: dict[str, Any] = {
@@ -24,7 +23,7 @@ LEARNERS: dict[str, Any] = {
     "MultitaskPerceptron-graph": lambda **options: shoal.MultitaskPerceptron(relation=GRAPH, **options),
     "MultitaskRegressor": lambda **options: shoal.MultitaskRegressor(eta=0.02, **options),
     "PassiveAggressive": shoal.PassiveAggressive,
-    "PassiveAggressive-pooled": lambda **options: shoal.PassiveAggressive(sharing="pooled", **options),
+    "PassiveAggressive-pooled": lambda **options: shoal.PassiveAggressive(relation="pooled", **options),
     "PassiveAggressiveRegressor": shoal.PassiveAggressiveRegressor,
     "OSMTL": shoal.OSMTL,
     "HedgedSharing": shoal.HedgedSharing,
@@ -48,7 +47,7 @@ def test_answers_are_nearly_those_of_float64(name, sparse):
     expected, found = (learner.test_then_train(X, y, task) for learner in (exact, short))
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
     assert (found != expected).any()
-    assert any(array.dtype == np.float32 for array in leaves(short._state))
+    assert any(array.dtype == np.float32 for array in leaves(short._model.core.state))
     if hasattr(short, "coef_"):
         assert short.coef_.dtype == np.float64
 
@@ -67,12 +66,10 @@ def test_tables_of_pairs_hold_float32_too(monkeypatch):
     learners = [shoal.MultitaskPerceptron(dtype="float32") for _ in range(2)]
     X, y, task = stream_for(learners[0])
     expected = learners[0].test_then_train(X, y, task)
-    for kind in (_own.OwnWeights, multitask_perceptron._Multitask):
-        monkeypatch.setattr(kind, "_most_dense", lambda self: 0)
-    monkeypatch.setattr(_own, "DENSE_MOST", 0)
+    allow_dense(monkeypatch, 0, 0)
     np.testing.assert_array_equal(learners[1].test_then_train(X, y, task), expected)
-    assert learners[1]._in_pairs()
-    assert learners[1]._state.own.dense.dtype == np.float32
+    assert in_tables(learners[1])
+    assert learners[1]._model.core.state.own.dense.dtype == np.float32
 
 
 @pytest.mark.parametrize("name", LEARNERS)

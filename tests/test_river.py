@@ -107,7 +107,7 @@ def test_rows_without_the_task_have_one_of_their_own() -> None:
     for _ in range(2):
         model.learn_one({"user": "u", "a": 1.0}, True)
         model.learn_one({"a": 1.0}, False)
-    assert model.model.tasks_ == ["u", None]
+    assert model.model.tasks_ == ["u", "no task"]
     assert (model.predict_one({"user": "u", "a": 1.0}), model.predict_one({"a": 1.0})) == (True, False)
 
 

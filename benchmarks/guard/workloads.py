@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 
 import shoal
-from shoal.batch._base import BatchLearner
+from shoal.batch.base import BatchLearner
 from shoal.learner import Learner
 
 N_ROWS, N_TASKS, N_FEATURES = 600, 8, 30

@@ -9,13 +9,12 @@ from .batch.sparse_mtl import SparseMTL as SparseMTL
 from .batch.sparse_mtl import SparseMTLRegressor as SparseMTLRegressor
 from .batch.trace_norm import TraceNorm as TraceNorm
 from .engine.rounds import Chunk as Chunk
-from .engine.rounds import Rounds as Rounds
 from .learner import Learner as Learner
 from .learner import load as load
 from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
 from .online.collaborative_pa import CollaborativePA as CollaborativePA
-from .online.hedged_sharing import HedgedSharing as HedgedSharing
-from .online.hedged_sharing import HedgedSharingRegressor as HedgedSharingRegressor
+from .online.hedged_sharing.learner import HedgedSharing as HedgedSharing
+from .online.hedged_sharing.learner import HedgedSharingRegressor as HedgedSharingRegressor
 from .online.kernel_perceptron import KernelPerceptron as KernelPerceptron
 from .online.local_global_gaussian import LocalGlobalGaussian as LocalGlobalGaussian
 from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPerceptron
@@ -60,7 +59,6 @@ __all__ = [
     "PooledTasks",
     "RegMTL",
     "RegMTLRegressor",
-    "Rounds",
     "SchattenPerceptron",
     "SecondOrderPerceptron",
     "SharedLoss",

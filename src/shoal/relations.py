@@ -215,6 +215,21 @@ def graph(edges: Any, *, tasks: Sequence[Hashable] | None = None, weight: float 
     return Given(names, sp.csc_matrix(sp.diags(1.0 + degree) - W))
 
 
+def checked(tasks: Any, interaction: Any, rates_given: Any) -> Given:
+    """A given relation from its parts, as a file holds them. Raises ValueError if they are none."""
+    names = tuple(tasks)
+    if rates_given is not None:
+        return rates(rates_given, tasks=names)
+    if not sp.issparse(interaction):
+        return matrix(interaction, tasks=names)
+    A = sp.csc_matrix(interaction, dtype=np.float64)
+    if A.shape != (len(names), len(names)) or len(set(names)) != len(names):
+        raise ValueError(f"a relation of {len(names)} tasks has a matrix of shape {A.shape}")
+    if not np.isfinite(A.data).all() or abs(A - A.T).max() > 0 or not (A.diagonal() > 0).all():
+        raise ValueError("a task relation must be finite, symmetric and positive definite")
+    return Given(names, A)
+
+
 def is_networkx(value: Any) -> bool:
     """A networkx graph, without importing networkx."""
     return hasattr(value, "edges") and hasattr(value, "nodes")

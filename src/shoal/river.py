@@ -18,6 +18,9 @@ except ImportError as error:
     raise ImportError('shoal.river needs the package river: pip install "shoal[river]"') from error
 
 
+NO_TASK = "no task"  # the id of rows without one
+
+
 class _TaskEstimator:
     """The task taken out of the features, and a copy of the learner that learns."""
 
@@ -31,13 +34,13 @@ class _TaskEstimator:
         self.model.learn_one(*self._split(x, y))
 
     def _split(self, x: dict[Hashable, Any], *y: Any) -> tuple[Any, ...]:
-        """Features, target if there is one, and task id: None where the row has none."""
+        """Features, target if there is one, and task id: `NO_TASK` where the row has none."""
         features = x.copy()
-        task = features.pop(self.task, None)
+        task = features.pop(self.task, NO_TASK)
         return features, *y, task
 
     @property
-    def _learnt(self) -> bool:
+    def _has_learned(self) -> bool:
         return bool(self.model.__sklearn_is_fitted__())
 
 
@@ -47,9 +50,9 @@ class TaskClassifier(_TaskEstimator, base.Classifier):
     Parameters
     ----------
     learner : classifier of shoal
-        It is copied and stays as it is; if it has learnt already (`shoal.load`), the copy goes on from there.
+        It is copied and stays as it is; if it has learned already (`shoal.load`), the copy goes on from there.
     task : hashable
-        Name of the feature that holds the task id. Rows without it belong to one task of their own, `None`.
+        Name of the feature that holds the task id. Rows without it belong to one task of their own, `NO_TASK`.
 
     Attributes
     ----------
@@ -62,7 +65,7 @@ class TaskClassifier(_TaskEstimator, base.Classifier):
 
     Notes
     -----
-    Labels are river's: False and True (also 0 and 1, -1 and 1; or those that `learner` has learnt). Before the first
+    Labels are river's: False and True (also 0 and 1, -1 and 1; or those that `learner` has learned). Before the first
     row `predict_one` gives None, which river's metrics leave out. `predict_proba_one` works where the learner has
     it. In a pipeline keep the task away from what needs numbers, as the example does.
 
@@ -92,7 +95,7 @@ class TaskClassifier(_TaskEstimator, base.Classifier):
 
     def predict_one(self, x: dict[Hashable, Any], **kwargs: Any) -> Any:
         """The label; None before the first row."""
-        return self.model.predict_one(*self._split(x)) if self._learnt else None
+        return self.model.predict_one(*self._split(x)) if self._has_learned else None
 
     def predict_proba_one(self, x: dict[Hashable, Any], **kwargs: Any) -> dict[Any, float]:
         """`{label: probability}`.
@@ -104,7 +107,7 @@ class TaskClassifier(_TaskEstimator, base.Classifier):
         """
         if not hasattr(self.model, "predict_proba_one"):
             raise NotImplementedError(f"{type(self.model).__name__} gives no probabilities; use predict_one")
-        if not self._learnt:
+        if not self._has_learned:
             return {} if self._multiclass else {False: 0.5, True: 0.5}
         return dict(self.model.predict_proba_one(*self._split(x)))
 
@@ -125,9 +128,9 @@ class TaskRegressor(_TaskEstimator, base.Regressor):
     Parameters
     ----------
     learner : regressor of shoal
-        It is copied and stays as it is; if it has learnt already (`shoal.load`), the copy goes on from there.
+        It is copied and stays as it is; if it has learned already (`shoal.load`), the copy goes on from there.
     task : hashable
-        Name of the feature that holds the task id. Rows without it belong to one task of their own, `None`.
+        Name of the feature that holds the task id. Rows without it belong to one task of their own, `NO_TASK`.
 
     Attributes
     ----------
@@ -164,7 +167,7 @@ class TaskRegressor(_TaskEstimator, base.Regressor):
 
     def predict_one(self, x: dict[Hashable, Any]) -> float:
         """The prediction; 0 before the first row."""
-        return float(self.model.predict_one(*self._split(x))) if self._learnt else 0.0
+        return float(self.model.predict_one(*self._split(x))) if self._has_learned else 0.0
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Every public batch learner in several settings: the table on which the generic suite runs.
 
-A new one enters here; `test_contract.py::test_every_public_batch_learner_is_in_the_table` fails until it does.
+A new one enters here; `test_contract.py::test_every_public_estimator_is_in_the_table` fails until it does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from shoal import (
     SparseMTLRegressor,
     TraceNorm,
 )
-from shoal.batch._base import BatchLearner
+from shoal.batch.base import BatchLearner
 
 BATCH: dict[str, Callable[[], BatchLearner]] = {
     "IndependentTasks": IndependentTasks,
@@ -49,13 +49,11 @@ BATCH: dict[str, Callable[[], BatchLearner]] = {
     "SMTL": SMTL,
     "SMTL-threshold": lambda: SMTL(attention="threshold"),
     "SparseMTL": lambda: SparseMTL(sigma=3.0, n_candidates=100),
-    "SparseMTL-joint": lambda: SparseMTL(sigma=3.0, solver="joint", n_common=10, n_task=10, random_state=0),
+    "SparseMTL-few": lambda: SparseMTL(sigma=3.0, n_common=10, n_candidates=7, random_state=0),
     "SparseMTL-task": lambda: SparseMTL(sigma=3.0, gamma=0.1, sharing="task", n_candidates=100),
     "SparseMTLRegressor": lambda: SparseMTLRegressor(sigma=3.0, gamma=0.1, n_candidates=100),
     "SparseMTLRegressor-common": lambda: SparseMTLRegressor(sigma=3.0, sharing="common", n_candidates=100),
-    "SparseMTLRegressor-joint": lambda: SparseMTLRegressor(
-        sigma=3.0, solver="joint", n_common=20, n_task=10, random_state=0
-    ),
+    "SparseMTLRegressor-few": lambda: SparseMTLRegressor(sigma=3.0, n_common=20, n_candidates=7, random_state=0),
     "TraceNorm": TraceNorm,
     "TraceNorm-squared": lambda: TraceNorm(loss="squared"),
 }

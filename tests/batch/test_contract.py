@@ -18,7 +18,7 @@ from tests.batch.cases import AROUND, BATCH, CLASSIFIERS, REGRESSORS, fitted, ro
 from tests.streams import assert_close
 
 import shoal
-from shoal.batch._base import BatchLearner, LinearBatchLearner
+from shoal.batch.base import BatchLearner, LinearBatchLearner
 
 each = pytest.mark.parametrize("name", BATCH)
 each_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
@@ -28,7 +28,7 @@ each_savable = pytest.mark.parametrize("name", [name for name in BATCH if name n
 LOOSE = 2e-2
 
 
-def test_every_public_batch_learner_is_in_the_table() -> None:
+def test_every_public_estimator_is_in_the_table() -> None:
     public = {getattr(shoal, name) for name in shoal.__all__}
     learners = {kind for kind in public if inspect.isclass(kind) and issubclass(kind, BatchLearner)}
     assert learners == {type(make()) for make in BATCH.values()}
@@ -287,13 +287,21 @@ def test_how_the_solver_ended_is_told(name: str) -> None:
     assert np.ndim(learner.objective_) == 1
 
 
+@pytest.mark.parametrize("name", ["SparseMTL", "SparseMTL-few", "SparseMTLRegressor"])
+def test_sets_that_need_more_sweeps_are_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.batch._basis_selection.MOST_SWEEPS", 1)
+    with pytest.warns(ConvergenceWarning, match="sweeps left a decrease above inner_tol"):
+        learner = fitted(name)
+    rows = rows_for(name)
+    assert np.isfinite(values(learner, rows.X, rows.task)).all()
+
+
 @pytest.mark.parametrize(
     ("name", "few"),
     [
         ("MTFL", {"max_iter": 1}), ("MTFL-l21", {"max_iter": 1}), ("TraceNorm", {"max_iter": 1}),
         ("MTFL-alternating", {"max_iter": 1, "tol": 1e-9}), ("SMTL", {"max_iter": 1}), ("RegMTL", {"max_iter": 1}),
         ("RegMTLRegressor", {"max_iter": 1}), ("SHAMO", {"max_iter": 1}),
-        ("SparseMTL", {"max_iter": 1}), ("SparseMTL-joint", {"max_iter": 1}), ("SparseMTLRegressor", {"max_iter": 1}),
     ],
 )  # fmt: skip
 def test_stopping_early_is_told(name: str, few: dict[str, Any]) -> None:

@@ -14,9 +14,9 @@ from tests.batch.cases import BATCH
 from tests.streams import assert_close, draw
 
 from shoal.batch._accelerated import minimise
-from shoal.batch._base import Rows
 from shoal.batch._risk import Risk
 from shoal.batch._spectral import group_lasso, nuclear, squared_nuclear
+from shoal.batch.base import Rows
 
 PENALTIES = {
     nuclear: lambda W: np.linalg.norm(W, "nuc"),

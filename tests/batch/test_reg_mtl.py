@@ -57,7 +57,7 @@ def test_equals_the_primal_problem_by_liblinear(mu: float) -> None:
     primal = LinearSVC(loss="hinge", C=0.3, fit_intercept=False, tol=1e-8, max_iter=10**6, random_state=0)
     shared, own = parts(primal.fit(stacked(ROWS, mu), ROWS.y).coef_[0], mu)
     assert_close(learner.coef_shared_, shared, 1e-4)
-    assert_close(learner.coef_personal_, own, 1e-4)
+    assert_close(learner.coef_task_, own, 1e-4)
     assert_close(learner.coef_, shared + own, 1e-4)
     regressor = RegMTLRegressor(mu=mu, C=0.3, epsilon=0.2, tol=TIGHT).fit(REAL.X, REAL.y, REAL.task)
     primal = LinearSVR(
@@ -162,7 +162,7 @@ def test_no_perturbation_of_the_weights_is_better(fitted: Any, seed: int, size: 
             loss = np.maximum(0, 1 - rows.y * f) if rows is ROWS else np.maximum(0, np.abs(rows.y - f) - 0.1)
             return 0.5 * (0.5 * shared @ shared + (own * own).sum()) + 0.2 * loss.sum()
 
-        shared, own = learner.coef_shared_, learner.coef_personal_
+        shared, own = learner.coef_shared_, learner.coef_task_
         best = objective(shared, own)
         assert learner.objective_[0] == pytest.approx(best, rel=1e-9)
         moved = objective(shared + size * rng.normal(size=7), own + size * rng.normal(size=(5, 7)))
@@ -195,7 +195,7 @@ def test_a_function_as_kernel_and_what_comes_with_it() -> None:
         by_function.decision_function(ROWS.sparse, ROWS.task), by_name.decision_function(ROWS.X, ROWS.task), 1e-9
     )
     assert not hasattr(by_name, "coef_")
-    with pytest.raises(ValueError, match=r"cannot save parameters\.kernel"):
+    with pytest.raises(ValueError, match=r"cannot save parameter\.kernel"):
         by_function.save("nowhere")
     with pytest.raises(ValueError, match="kernel must be 'linear', 'rbf' or a function"):
         RegMTL(kernel="poly").fit(ROWS.X, ROWS.y, ROWS.task)

@@ -17,18 +17,17 @@ from shoal.engine.task_weights.hash_table import (
     NUMBERS,
     PLACES,
     SLOT,
-    compact,
     for_tasks,
     new_tables,
     of_task,
-    roomier,
+    with_capacity,
 )
 
-has_room, make_room, put_all, find, hint, number_at, place_at = map(
+has_capacity, make_capacity, put_all, find, hint, number_at, place_at = map(
     from_python,
     (
-        tables.has_room,
-        tables.make_room,
+        tables.has_capacity,
+        tables.make_capacity,
         tables.put_all,
         tables.find,
         tables.hint,
@@ -71,9 +70,9 @@ def hold(arena, slot, value):
 
 def put(arena, task, features, value):
     """As a learner does: ask for room, let the table grow, put what is new; the rest is there."""
-    while not has_room(row_of(task, features), 0, 1, arena):
-        arena = roomier(arena)
-    make_room(arena, task, len(features))
+    while not has_capacity(row_of(task, features), 0, 1, arena):
+        arena = with_capacity(arena)
+    make_capacity(arena, task, len(features))
     for j in features:
         if arena.words[slot_of(arena, task, j)] == FREE:
             arena.waiting[FEATURE, 0] = j
@@ -97,20 +96,18 @@ def assert_holds(arena, known):
 
 @given(STEPS, KINDS)
 def test_they_hold_what_was_put_in(steps, kind):
-    arena, known = new_tables(4, tables.FIRST_ROOM, kind), {}
+    arena, known = new_tables(4, tables.FIRST_CAPACITY, kind), {}
     for value, (task, features) in enumerate(steps, 1):
         arena = put(arena, task, sorted(features), value)
         known |= {(task, feature): value for feature in features}
     assert_holds(arena, known)
-    assert_holds(compact(arena, 4), known)
-    assert not compact(arena, 4).waiting.any()
     tables.without_task(arena, 1)
-    assert_holds(roomier(arena), {pair: value for pair, value in known.items() if pair[0] != 1})
+    assert_holds(with_capacity(arena), {pair: value for pair, value in known.items() if pair[0] != 1})
 
 
 @given(st.sets(FEATURES, min_size=1, max_size=30), KINDS)
 def test_a_pair_that_does_not_occur_holds_zero(features, kind):
-    arena = put(new_tables(2, tables.FIRST_ROOM, kind), 0, sorted(features), 3)
+    arena = put(new_tables(2, tables.FIRST_CAPACITY, kind), 0, sorted(features), 3)
     for j in range(60):
         assert held(arena, 0, j) == (3 if j in features else 0)
         assert held(arena, 1, j) == 0
@@ -126,7 +123,7 @@ def test_other_tasks_share_the_arena():
 @pytest.mark.parametrize("kind", [NUMBERS, PLACES])
 def test_the_arena_stays_in_proportion(kind):
     """Tables that move take the pieces that others have left; small ones grow fourfold, large ones twofold."""
-    arena = new_tables(50, tables.FIRST_ROOM, kind)
+    arena = new_tables(50, tables.FIRST_CAPACITY, kind)
     for features in range(0, 1000, 10):
         for task in range(50):
             arena = put(arena, task, list(range(features, features + 10)), 1)
@@ -142,9 +139,9 @@ def test_the_arena_stays_in_proportion(kind):
 
 
 def test_an_arena_has_its_limit(monkeypatch):
-    monkeypatch.setattr(tables, "MOST_ROOM", 64)
-    arena = roomier(put(new_tables(2, 16, NUMBERS), 0, [5], 3.0))
+    monkeypatch.setattr(tables, "MOST_CAPACITY", 64)
+    arena = with_capacity(put(new_tables(2, 16, NUMBERS), 0, [5], 3.0))
     assert len(arena.taken) == 64
     with pytest.raises(OverflowError, match="all 320 slots"):
-        roomier(arena)
+        with_capacity(arena)
     assert_holds(arena, {(0, 5): 3.0})

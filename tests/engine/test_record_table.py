@@ -12,15 +12,14 @@ from shoal.engine.task_weights import hash_table as tables
 from shoal.engine.task_weights import record_table as records
 from shoal.engine.task_weights.record_table import (
     NOWHERE,
-    compact,
     for_tasks,
-    new_pairs,
-    roomier,
+    new_records,
+    remove,
     task_records,
-    without_task,
+    with_capacity,
 )
 
-has_room, find_all, add_all = map(from_python, (tables.has_room, records.find_all, records.add_all))
+has_capacity, find_all, add_all = map(from_python, (tables.has_capacity, records.find_all, records.add_all))
 
 
 def found_for(features):
@@ -29,8 +28,8 @@ def found_for(features):
 
 def add(pairs, task, features):
     """As a learner does; the pairs and where their records are."""
-    while not has_room(row_of(task, features), 0, 1, pairs.tables):
-        pairs = roomier(pairs)
+    while not has_capacity(row_of(task, features), 0, 1, pairs.tables):
+        pairs = with_capacity(pairs)
     found = found_for(features)
     before = [held(pairs.tables, task, j) for j in features.tolist()]
     missing = find_all(pairs, task, features, found)
@@ -52,7 +51,7 @@ def assert_holds(pairs, known):
 
 @given(STEPS, st.booleans())
 def test_whole_rows_are_found_and_added(steps, many):
-    pairs, known = new_pairs(2, 4), {}
+    pairs, known = new_records(2, 4), {}
     if many:
         for task in range(2):
             features = np.arange(0, 24_000, 3)
@@ -69,19 +68,21 @@ def test_whole_rows_are_found_and_added(steps, many):
         pairs.records[places] = value
         known |= {(task, j): value for j in features.tolist()}
     assert_holds(pairs, known)
-    assert_holds(compact(pairs, 4), known)
+    packed = records.pack(pairs, 4)
+    records.check(packed, 2, 4, 2**31 - 1)
+    assert_holds(records.unpack(packed, 2, 4), known)
     assert find_all(pairs, -1, np.arange(5), found_for(range(5))) == 5
-    without_task(pairs, 1)
+    remove(pairs, 1)
     left = {pair: value for pair, value in known.items() if pair[0] != 1}
     room = len(pairs.tables.taken)
     for n_more, expected in ((0, 4 * room), (9, 4 * room), (16 * room, (int(pairs.used[0]) + 16 * room) // 2)):
-        roomy = roomier(pairs, n_more)
+        roomy = with_capacity(pairs, n_more)
         assert len(roomy.tables.taken) == expected
         assert_holds(roomy, left)
 
 
 def test_a_pair_that_does_not_occur_has_zeros():
-    pairs, places = add(new_pairs(1, 2), 0, np.array([5]))
+    pairs, places = add(new_records(1, 2), 0, np.array([5]))
     pairs.records[places] = 3.0
     np.testing.assert_array_equal(task_records(pairs, 0, 8)[:, 0], [0, 0, 0, 0, 0, 3, 0, 0])
     assert not task_records(pairs, 1, 8).any()

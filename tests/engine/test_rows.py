@@ -12,7 +12,8 @@ from tests.streams import assert_close, draw
 from shoal.engine import arrays, compile, intrinsics, rows
 from shoal.engine.intrinsics import GROUP
 from shoal.engine.rounds import Rounds
-from shoal.model.features import read_table
+from shoal.model.algorithm import Size
+from shoal.model.table import read_table
 
 dot, dot_two, dot_all = map(from_python, (rows.dot, rows.dot_two, rows.dot_all))
 add, add_to_all, squared_norm = map(from_python, (rows.add, rows.add_to_all, rows.squared_norm))
@@ -77,7 +78,8 @@ def test_call_gives_what_the_function_gives() -> None:
     """`call` skips numba's dispatch; the machine code is the same."""
     from shoal.online import passive_aggressive as pa
 
-    settings = pa.PassiveAggressive()._settings()
+    core = pa.PassiveAggressive().new_core()
+    settings = core.setup.settings
     stream = draw(0, K=1)
     rounds = rounds_of(stream.X)
     results = []
@@ -87,7 +89,7 @@ def test_call_gives_what_the_function_gives() -> None:
         return function(*arguments)
 
     for run in (compile.call, dispatched):
-        state, decisions = pa.PassiveAggressive()._allocate(1, 7), np.empty(len(stream.y))
+        state, decisions = core.algorithm.allocate(core.setup, Size(1, 7)), np.empty(len(stream.y))
         run(pa.learn, rounds, settings, state, decisions, "float64")
         results.append((decisions.tobytes(), state.own.dense.tobytes()))
     assert results[0] == results[1]

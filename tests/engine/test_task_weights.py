@@ -9,7 +9,6 @@ from tests.streams import draw
 
 from shoal import MultitaskPerceptron, PassiveAggressive, load
 from shoal.engine.task_weights import weights as _own
-from shoal.online import multitask_perceptron
 
 LEARNERS = {
     "pairwise": MultitaskPerceptron,
@@ -21,9 +20,12 @@ LEARNERS = {
 
 def allow_dense(monkeypatch, first, most):
     """So many weights are dense from the start, and at most."""
-    for kind in (_own.OwnWeights, multitask_perceptron._Multitask):
-        monkeypatch.setattr(kind, "_most_dense", lambda self: first)
+    monkeypatch.setattr(_own, "dense_limit", lambda mistake_driven: first)
     monkeypatch.setattr(_own, "DENSE_MOST", most)
+
+
+def in_tables(learner):
+    return bool(_own.is_wide(learner._model.core.state.own))
 
 
 @pytest.fixture
@@ -47,7 +49,7 @@ def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
     np.testing.assert_array_equal(
         learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds), expected
     )
-    assert learner._in_pairs()
+    assert in_tables(learner)
     np.testing.assert_array_equal(learner.coef_, dense.coef_)
     np.testing.assert_array_equal(
         learner.decision_function(stream.X, stream.task), dense.decision_function(stream.X, stream.task)
@@ -73,7 +75,7 @@ def test_rows_longer_than_what_is_noted_ahead(name, monkeypatch):
     allow_dense(monkeypatch, 0, 0)
     learner = LEARNERS[name]()
     np.testing.assert_array_equal((learner.test_then_train(X, y, task), learner.decision_function(X, task)), expected)
-    assert learner._in_pairs()
+    assert in_tables(learner)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -84,7 +86,7 @@ def test_dense_rows_become_pairs_while_learning(name, monkeypatch):
         learner = LEARNERS[name]().partial_fit(stream.X[:200], stream.y[:200], stream.task[:200])
         allow_dense(monkeypatch, most, most)
         learner.add_tasks(["new", "newer"]).partial_fit(stream.X[200:], stream.y[200:], stream.task[200:])
-        assert learner._in_pairs() == (most == 5 * 40)
+        assert in_tables(learner) == (most == 5 * 40)
         weights.append(learner.coef_)
     np.testing.assert_array_equal(*weights)
 
@@ -96,9 +98,9 @@ def test_pairs_become_dense_rows_when_most_of_them_occur(name, monkeypatch):
     expected = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
     allow_dense(monkeypatch, 0, 2**28)
     learner = LEARNERS[name]().partial_fit(stream.X[:3], stream.y[:3], stream.task[:3])
-    assert learner._in_pairs()
+    assert in_tables(learner)
     learner.partial_fit(stream.X[3:], stream.y[3:], stream.task[3:])
-    assert not learner._in_pairs()
+    assert not in_tables(learner)
     np.testing.assert_array_equal(learner.coef_, expected.coef_)
 
 
@@ -117,10 +119,10 @@ def test_saved_pairs_go_on(name, wide, tmp_path):
 def test_a_forgotten_task_leaves_the_others(name, wide):
     stream = stream_of(4)
     learner = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
-    before = learner._state.own
+    before = learner._model.core.state.own
     others = _own.as_matrix(before, 5, 40)[[0, 1, 3, 4]]
     learner.forget_task(learner.tasks_[2])
-    np.testing.assert_array_equal(_own.as_matrix(learner._state.own, 4, 40), others)
+    np.testing.assert_array_equal(_own.as_matrix(learner._model.core.state.own, 4, 40), others)
 
 
 def test_memory_goes_by_the_pairs_that_occur():
@@ -132,33 +134,5 @@ def test_memory_goes_by_the_pairs_that_occur():
     y = rng.choice([-1.0, 1.0], n)
     learner = PassiveAggressive().partial_fit(X, y, np.arange(n))
     assert (learner.predict(X, np.arange(n)) == y).all()
-    own = learner._state.own
+    own = learner._model.core.state.own
     assert own.dense.nbytes + sum(array.nbytes for array in own.tables) < 1e8
-
-
-def test_bits_of_what_was_touched_change_nothing(monkeypatch):
-    """Not by a bit, whatever is fetched: chunks, losses that change on the way, rows that turn dense, a lost task."""
-    stream = stream_of(5, d=900)
-    rows = [slice(0, 150), slice(150, 250), slice(250, 400)]
-    weights = []
-    for with_bits in (False, True):
-        monkeypatch.setattr(MultitaskPerceptron, "_with_bits", with_bits)
-        learner = MultitaskPerceptron(relation=1.0)
-        for part, loss in zip(rows, ("perceptron", "logistic", "perceptron"), strict=True):
-            learner.set_params(loss=loss).partial_fit(stream.X[part], stream.y[part], stream.task[part])
-        learner.forget_task(1).partial_fit(stream.X[rows[0]], stream.y[rows[0]], stream.task[rows[0]])
-        touched = learner._state.own.touched
-        assert (touched.shape[1] > 0) == with_bits
-        learner.partial_fit(stream.X[rows[1]].toarray(), stream.y[rows[1]], stream.task[rows[1]])
-        weights.append((learner.coef_, learner.decision_function(stream.X, stream.task)))
-    for with_them, without in zip(*weights, strict=True):
-        np.testing.assert_array_equal(with_them, without)
-
-
-def test_bits_cover_all_that_is_not_zero():
-    stream = stream_of(6, d=900)
-    learner = MultitaskPerceptron(relation=1.0).partial_fit(stream.X, stream.y, stream.task)
-    own, d = learner._state.own, stream.X.shape[1]
-    bits = np.unpackbits(own.touched[:5, 1:].copy().view(np.uint8), axis=1, bitorder="little")[:, :d]
-    assert 0 < bits.sum() < bits.size
-    assert not own.dense[:5, :d][bits == 0].any()

@@ -82,7 +82,7 @@ def test_a_shuffle_of_the_simultaneous_protocol_has_whole_rounds() -> None:
     assert all(0 < trial.score < 0.5 for trial in found.trials)
 
 
-def test_a_batch_learner_on_a_shuffle_is_judged_on_one_fold() -> None:
+def test_a_estimator_on_a_shuffle_is_judged_on_one_fold() -> None:
     found = search(TraceNorm(), *DATA, parameters={"rho": [0.01, 0.1]}, validation="shuffle", n_folds=4, random_state=0)
     first = _folds(TraceNorm(), ROWS.task, "folds", 4, 0)[0]
     for trial in found.trials:
@@ -105,9 +105,9 @@ def test_regression_and_the_online_learners_of_periodic() -> None:
     found = search(MultitaskRegressor(), *rows, parameters={"eta": [0.001, 0.05]}, n_folds=3, random_state=0)
     assert (found.metric, found.best_params) == ("rmse", {"eta": 0.05})
     assert found.best_learner.score(*rows) > 0.5
-    periodic = search(Periodic(TraceNorm(), every=50), *DATA, parameters={"batch_learner__rho": [0.01, 10.0]},
+    periodic = search(Periodic(TraceNorm(), every=50), *DATA, parameters={"estimator__rho": [0.01, 10.0]},
                       validation="shuffle", random_state=0)  # fmt: skip
-    assert periodic.best_params == {"batch_learner__rho": 0.01}
+    assert periodic.best_params == {"estimator__rho": 0.01}
 
 
 def test_data_of_any_kind_and_processes() -> None:

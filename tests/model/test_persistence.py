@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.model import persistence as storage
+from shoal.model import persistence
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary() | st.dates()
@@ -24,11 +24,11 @@ plain = st.recursive(
 
 
 def back(value, folder: Path):
-    arrays: storage.Arrays = {}
-    content = storage.to_json(value, arrays, "value")
-    storage.write(folder / "file", {"content": content}, arrays)
-    header, read = storage.read(folder / "file")
-    return storage.from_json(header["content"], read)
+    arrays: persistence.Arrays = {}
+    content = persistence.to_json(value, arrays, "value")
+    persistence.write(folder / "file", {"content": content}, arrays)
+    header, read = persistence.read(folder / "file")
+    return persistence.from_json(header["content"], read)
 
 
 def same_kinds(a, b) -> bool:
@@ -41,7 +41,7 @@ def same_kinds(a, b) -> bool:
 
 @given(value=plain)
 def test_plain_values_come_back_in_kind(value, tmp_path_factory: pytest.TempPathFactory) -> None:
-    got = back(value, tmp_path_factory.mktemp("storage"))
+    got = back(value, tmp_path_factory.mktemp("persistence"))
     assert got == value
     assert same_kinds(got, value)
 
@@ -80,18 +80,28 @@ def test_sparse_matrices(form: str, tmp_path: Path) -> None:
 )
 def test_what_has_no_plain_form(value) -> None:
     with pytest.raises(ValueError, match=r"cannot save thing: a .* has no plain form"):
-        storage.to_json(value, {}, "thing")
+        persistence.to_json(value, {}, "thing")
 
 
-def test_a_newer_format_says_upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "FORMAT", 99)
-    storage.write(tmp_path / "file", {}, {"a": np.zeros(1)})
+def test_another_format_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persistence, "FORMAT", 99)
+    persistence.write(tmp_path / "file", {}, {"a": np.zeros(1)})
     monkeypatch.undo()
-    with pytest.raises(ValueError, match=r"has format 99, newer than this shoal reads .*; upgrade shoal"):
-        storage.read(tmp_path / "file")
+    with pytest.raises(ValueError, match=r"has format 99; this shoal reads"):
+        persistence.read(tmp_path / "file")
 
 
 def test_files_have_the_permissions_of_new_files(tmp_path: Path) -> None:
-    storage.write(tmp_path / "file", {}, {"a": np.zeros(1)})
+    persistence.write(tmp_path / "file", {}, {"a": np.zeros(1)})
     (tmp_path / "other").touch()
     assert stat.S_IMODE(os.stat(tmp_path / "file").st_mode) == stat.S_IMODE(os.stat(tmp_path / "other").st_mode)
+
+
+def test_links_stay_links_and_devices_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    persistence.write(tmp_path / "link", {}, {"a": np.zeros(1)})
+    assert (tmp_path / "link").is_symlink()
+    assert persistence.read(tmp_path / "file")[1]["a"].shape == (1,)
+    for place in (tmp_path, Path(os.devnull)):
+        with pytest.raises(ValueError, match="not a regular file"):
+            persistence.write(place, {}, {})

@@ -1,4 +1,4 @@
-"""Rows that are checked when their turn comes: as if all had been checked before."""
+"""Rows that are validated in blocks while they are learned: as if all had been validated before."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import scipy.sparse as sp
 from tests.engine.test_task_weights import allow_dense
 from tests.streams import draw
 
-import shoal.learner
 from shoal import MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, PassiveAggressiveRegressor
-from shoal.learner import Learner, leaves
-from shoal.model import features
-from shoal.model.features import read_table, unchecked
+from shoal.model import model, table, validation
+from shoal.model.state import leaves
 
 LEARNERS = {
     "pooled": lambda: MultitaskPerceptron(relation="pooled"),
@@ -21,7 +19,7 @@ LEARNERS = {
     "matrix": lambda: MultitaskPerceptron(relation=np.eye(4) + 0.1),
     "regressor": lambda: MultitaskRegressor(eta=0.01),
     "passive": PassiveAggressive,
-    "passive, pooled": lambda: PassiveAggressive(sharing="pooled"),
+    "passive, pooled": lambda: PassiveAggressive(relation="pooled"),
     "passive regressor": PassiveAggressiveRegressor,
 }
 N, D, K = 300, 20, 4
@@ -31,8 +29,9 @@ N, D, K = 300, 20, 4
 def all_are_large(request, monkeypatch):
     if request.param != "dense weights":
         allow_dense(monkeypatch, 0, 0)
-    monkeypatch.setattr(features, "LARGE", 1)
-    monkeypatch.setattr(shoal.learner, "SMALL", 0)
+    monkeypatch.setattr(table, "LARGE", 1)
+    monkeypatch.setattr(model, "COPY_PAYS", 0)
+    monkeypatch.setattr(validation, "BLOCK", 100)
 
 
 def rows(seed, sparse):
@@ -43,11 +42,13 @@ def rows(seed, sparse):
 
 def bits(learner):
     """All that a model is."""
-    arrays = [] if learner._state is None else leaves(learner._state)
-    tasks = None if learner._tasks is None else learner._tasks.ids
-    labels = None if learner._labels is None else (learner._labels.classes.tolist(), learner._labels.settled)
-    columns = (learner._columns.count, learner._columns.names)
-    return [a.tobytes() for a in arrays], tasks, labels, columns, learner._capacity, list(map(id, arrays))
+    model = learner._model
+    if model is None:
+        return None
+    arrays = [a.tobytes() for a in leaves(model.core.state)]
+    return arrays, model.tasks.ids, model.labels.classes.tolist() if model.labels else None, (
+        model.features.count, model.features.names, model.core.size
+    )  # fmt: skip
 
 
 def spoil(X, row, how):
@@ -83,14 +84,14 @@ def test_learns_and_answers_the_same(name, sparse, monkeypatch):
         learner.partial_fit(X, y, task)
         answers = learner._values(X, task)
         again = LEARNERS[name]().fit(X, y, task)
-        monkeypatch.setattr(features, "LARGE", 10**9)
+        monkeypatch.setattr(table, "LARGE", 10**9)
         before = LEARNERS[name]()
         np.testing.assert_array_equal(decisions, before.test_then_train(X, y, task))
         before.partial_fit(X, y, task)
         np.testing.assert_array_equal(answers, before._values(X, task))
-        assert bits(learner)[:5] == bits(before)[:5]
-        assert bits(again)[:5] == bits(LEARNERS[name]().fit(X, y, task))[:5]
-        monkeypatch.setattr(features, "LARGE", 1)
+        assert bits(learner) == bits(before)
+        assert bits(again) == bits(LEARNERS[name]().fit(X, y, task))
+        monkeypatch.setattr(table, "LARGE", 1)
 
 
 def test_rounds_of_several_rows(monkeypatch):
@@ -103,7 +104,7 @@ def test_rounds_of_several_rows(monkeypatch):
     with pytest.raises(ValueError, match="found NaN"):
         learner.partial_fit(bad, y, task, rounds=rounds)
     assert bits(learner) == was
-    monkeypatch.setattr(features, "LARGE", 10**9)
+    monkeypatch.setattr(table, "LARGE", 10**9)
     np.testing.assert_array_equal(decisions, MultitaskPerceptron().test_then_train(X, y, task, rounds=rounds))
 
 
@@ -121,39 +122,42 @@ def test_a_bad_row_leaves_the_model_as_it_was(name, verb, how, message, monkeypa
             learner = LEARNERS[name]()
             if n_before:
                 learner.partial_fit(X[:n_before], y[:n_before], task[:n_before])
-            was, held = bits(learner), learner._state
+            was = bits(learner)
             bad = spoil(X, N - 30, how)
-            monkeypatch.setattr(features, "LARGE", 10**9)
+            monkeypatch.setattr(table, "LARGE", 10**9)
             with pytest.raises(ValueError, match=message) as careful:
                 getattr(learner, verb)(bad, y, task)
-            monkeypatch.setattr(features, "LARGE", 1)
+            monkeypatch.setattr(table, "LARGE", 1)
             with pytest.raises(ValueError, match=message) as checked:
                 getattr(learner, verb)(bad, y, task)
             assert str(checked.value) == str(careful.value)
             assert bits(learner) == was
-            assert learner._state is held
             if n_before:
                 with pytest.raises(ValueError, match=message):
                     learner._values(bad, task)
 
 
-def test_rows_before_a_bad_one_are_learnt():
-    """And forgotten again: else nothing here would be tested."""
+def watch(learner, monkeypatch, after):
+    """Call `after` whenever the core has learned a block."""
+    core = learner._model.core
+    learn = core.learn
+
+    def watched(rounds, out):
+        learn(rounds, out)
+        after()
+
+    monkeypatch.setattr(core, "learn", watched)
+
+
+def test_blocks_before_a_bad_row_are_learned_and_rolled_back(monkeypatch):
     X, y, task = rows(1, sparse=True)
     learner, seen = PassiveAggressive().partial_fit(X[:50], y[:50], task[:50]), []
-    call, was = learner._call, bits(learner)
-
-    def watched(*arguments):
-        try:
-            return call(*arguments)
-        finally:
-            seen.append(bits(learner))
-
-    learner._call = watched
+    was = bits(learner)
+    watch(learner, monkeypatch, lambda: seen.append(bits(learner)))
     with pytest.raises(ValueError, match="found NaN"):
         learner.partial_fit(spoil(X, 200, "nan"), y, task)
-    assert len(seen) == 1
-    assert seen[0] != was
+    assert len(seen) > 2
+    assert seen[-1] != was
     assert bits(learner) == was
 
 
@@ -188,40 +192,50 @@ def test_columns_in_any_order_and_twice():
     np.testing.assert_array_equal(learner.decision_function(turned, task), expected.decision_function(X, task))
 
 
-def test_an_interrupt_leaves_the_model_as_it_was():
+def test_an_interrupt_leaves_the_model_as_it_was(monkeypatch):
     X, y, task = rows(1, sparse=True)
     learner = MultitaskPerceptron().partial_fit(X[:50], y[:50], task[:50])
-    was, call = bits(learner), learner._call
+    was = bits(learner)
 
-    def interrupted(*arguments):
-        call(*arguments)
+    def interrupt():
         raise KeyboardInterrupt
 
-    learner._call = interrupted
+    watch(learner, monkeypatch, interrupt)
     with pytest.raises(KeyboardInterrupt):
         learner.partial_fit(X, y, task)
     assert bits(learner) == was
 
 
-def test_which_tables_may_be_learnt_unchecked():
-    X = rows(1, sparse=True)[0]
-    for good in (X, X.toarray()):
-        for one, other in zip(unchecked(good), read_table(good), strict=True):
-            np.testing.assert_array_equal(one, other)
-    assert unchecked(sp.csr_array(X)) is not None
-    dense = X.toarray()
-    for other in (sp.coo_array(dense[0]).tocsr(), X.tocsc(), X.astype(complex), dense.tolist(), dense.T, dense[0]):
-        assert unchecked(other) is None
-    short = X.copy()
-    short.data = short.data[:-1]
-    assert unchecked(short) is None
-
-
-def test_a_model_that_is_large_beside_the_table_is_not_copied(monkeypatch):
+def test_a_model_that_is_large_next_to_the_table_is_not_copied(monkeypatch):
     X, y, task = rows(1, sparse=True)
-    learner = PassiveAggressive().partial_fit(X, y, task)
-    monkeypatch.setattr(shoal.learner, "SMALL", 8)
-    monkeypatch.setattr(Learner, "_learn_as_checked", lambda *arguments, **options: pytest.fail("was called"))
+    learner, copies = PassiveAggressive().partial_fit(X, y, task), []
+    monkeypatch.setattr(model, "COPY_PAYS", 8)
+    snapshot = learner._model.core.snapshot
+    monkeypatch.setattr(learner._model.core, "snapshot", lambda: copies.append(1) or snapshot())
     learner.partial_fit(X, y, task)
-    with pytest.raises(pytest.fail.Exception):
-        learner.fit(X, y, task)
+    assert copies == []
+    with pytest.raises(ValueError, match="found NaN"):
+        learner.partial_fit(spoil(X, 200, "nan"), y, task)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.array([["2026-01-01"]], "datetime64[D]"), "datetime64"),
+        (np.ma.masked_array([[1.0, 2.0]], [[False, True]]), "row 0, feature 1: the cell is masked"),
+        (np.array([[1e160]]), "row 0, feature 0: found 1e\\+160"),
+        ([[10**400]], "too large"),
+    ],
+    ids=["dates", "masked", "huge", "overflow"],
+)
+def test_what_is_no_number(X, message):
+    with pytest.raises(ValueError, match=message):
+        PassiveAggressive().partial_fit(X, [1])
+
+
+def test_targets_that_are_no_numbers():
+    for y in ([1j], [10**400], [1e160], np.array(["2026-01-01"], "datetime64[D]")):
+        with pytest.raises(ValueError, match=r"expected a number|must hold real numbers|[Cc]omplex"):
+            PassiveAggressiveRegressor().partial_fit([[1.0]], y)
+    with pytest.raises(ValueError, match="expected names of features or their number"):
+        PassiveAggressive().add_features(float("nan"))

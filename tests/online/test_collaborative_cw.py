@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from tests.online.test_collaborative_pa import go_on_as_if_after_many
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, draw, own_parameters
 from tests.twins import collaborative as twin
 
 from shoal import CollaborativeCW
@@ -20,7 +20,7 @@ from shoal import CollaborativeCW
 def compare(learner: CollaborativeCW, stream: Stream, X: object, relative: float = 1e-12) -> None:
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
     expected, W, V, g, updates = twin.learn_cw(
-        stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params()
+        stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner)
     )
     assert_close(decisions, expected, relative)
     assert_close(learner.coef_, W, relative)
@@ -35,7 +35,7 @@ def compare(learner: CollaborativeCW, stream: Stream, X: object, relative: float
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_equals_twin(alpha: float, protocol: str, sparse: bool) -> None:
     stream = draw(1, protocol=protocol, density=0.3 if sparse else 1.0)  # has empty rows
-    compare(CollaborativeCW(alpha=alpha), stream, stream.sparse if sparse else stream.X)
+    compare(CollaborativeCW(pull=alpha), stream, stream.sparse if sparse else stream.X)
 
 
 @pytest.mark.parametrize("C", [0.02, 1.0, np.inf])
@@ -46,8 +46,8 @@ def test_equals_twin_in_every_option(C: float, confidence: float) -> None:
 
 def test_features_that_are_rarely_seen_owe_many_pulls() -> None:
     stream = draw(3, n_rows=3000, K=2, d=40, density=0.05, protocol="one")
-    learner = CollaborativeCW(alpha=0.3)
-    _, W, V, g, _ = twin.learn_cw(stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params())
+    learner = CollaborativeCW(pull=0.3)
+    _, W, V, g, _ = twin.learn_cw(stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner))
     go_on_as_if_after_many(learner, stream)
     assert_close(learner.coef_, W, 1e-10)
     assert_close(learner.covariance_, V, 1e-10)
@@ -63,7 +63,7 @@ def test_a_step_minimises_the_objective(seed, alpha, C, confidence, labels) -> N
     diagonal covariance is a full one."""
     rng = np.random.default_rng(seed)
     x, task = rng.normal(size=(6, 1)), [0, 1, 0, 1, 1, 0]
-    learner = CollaborativeCW(alpha=alpha, C=C, confidence=confidence)
+    learner = CollaborativeCW(pull=alpha, C=C, confidence=confidence)
     learner.fit(x[:-1], labels[:-1], task[:-1], rounds=range(5))
     mean_k, S_k = learner.coef_[0, 0], learner.covariance_[0, 0]
     learner.partial_fit(x[-1:], labels[-1:], task[-1:])
@@ -87,7 +87,7 @@ def test_a_step_minimises_the_objective(seed, alpha, C, confidence, labels) -> N
 
 def test_a_hard_step_meets_its_confidence_exactly() -> None:
     """With C = inf the row is on its right side with probability `confidence`; in one dimension nothing is dropped."""
-    learner = CollaborativeCW(alpha=0.4, C=np.inf, confidence=0.8)
+    learner = CollaborativeCW(pull=0.4, C=np.inf, confidence=0.8)
     learner.fit([[2.0], [1.0]], [1, -1], ["a", "b"])
     for x, y, k in ((3.0, -1, 0), (0.2, 1, 1), (-1.0, 1, 0)):
         before = learner.n_updates_
@@ -102,7 +102,7 @@ def test_a_hard_step_meets_its_confidence_exactly() -> None:
 def test_precisions_only_grow_and_stay_between_global_and_own(sparse: bool) -> None:
     stream = draw(4, n_rows=400, protocol="one", density=0.5)
     X = stream.sparse if sparse else stream.X
-    learner, last = CollaborativeCW(alpha=0.0).add_tasks(range(5)), np.ones((5, 7))
+    learner, last = CollaborativeCW(pull=0.0).add_tasks(range(5)), np.ones((5, 7))
     for row in range(0, len(stream.y), 20):
         rows = slice(row, row + 20)
         learner.partial_fit(X[rows], stream.y[rows], stream.task[rows])
@@ -113,10 +113,10 @@ def test_precisions_only_grow_and_stay_between_global_and_own(sparse: bool) -> N
 
 def test_alpha_zero_is_one_gaussian_a_task() -> None:
     stream = draw(5, protocol="one")
-    learner = CollaborativeCW(alpha=0.0).fit(stream.X, stream.y, stream.task)
+    learner = CollaborativeCW(pull=0.0).fit(stream.X, stream.y, stream.task)
     for i, k in enumerate(learner.tasks_):
         own = stream.task == k
-        alone = CollaborativeCW(alpha=0.7).fit(stream.X[own], stream.y[own])
+        alone = CollaborativeCW(pull=0.7).fit(stream.X[own], stream.y[own])
         assert_close(learner.coef_[i], alone.coef_shared_)
 
 
@@ -157,7 +157,7 @@ def test_hard_numbers_stay_finite(values: list[float], K: int, C: float, sparse:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": -0.1}, "alpha must be in"), ({"alpha": float("nan")}, "alpha must be in"),
+        ({"pull": -0.1}, "pull must be a number in"), ({"pull": float("nan")}, "pull must be a number in"),
         ({"C": 0.0}, "C must be"), ({"C": float("nan")}, "C must be"),
         ({"confidence": 0.5}, "confidence must be"), ({"confidence": 1.0}, "confidence must be"),
         ({"confidence": float("nan")}, "confidence must be"),

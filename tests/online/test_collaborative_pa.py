@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, draw, own_parameters
 from tests.twins import collaborative as twin
 
 from shoal import CollaborativePA, PassiveAggressive
@@ -21,7 +21,7 @@ each_option = pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join
 def compare(learner: CollaborativePA, stream: Stream, X: object, relative: float = 1e-12) -> None:
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
     expected, W, g, updates = twin.learn_pa(
-        stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params()
+        stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner)
     )
     assert_close(decisions, expected, relative)
     assert_close(learner.coef_, W, relative)
@@ -34,10 +34,10 @@ def go_on_as_if_after_many(learner, stream: Stream) -> None:
     """Learn the stream; on the way, pulls and those that features have had are counted from a larger number on."""
     learner.partial_fit(stream.sparse[:300], stream.y[:300], stream.task[:300])
     already = MOST - 500
-    learner._state.pulls[...] += already
-    learner._state.settled[...] += already
+    learner._model.core.state.pulls[...] += already
+    learner._model.core.state.applied[...] += already
     learner.partial_fit(stream.sparse[300:], stream.y[300:], stream.task[300:])
-    assert (learner._state.pulls < already).all()  # so the whole model was settled
+    assert (learner._model.core.state.pulls < already).all()  # so the whole model was settled
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
@@ -46,7 +46,7 @@ def go_on_as_if_after_many(learner, stream: Stream) -> None:
 @each_option
 def test_equals_twin(options: dict, alpha: float, protocol: str, sparse: bool) -> None:
     stream = draw(1, protocol=protocol, density=0.3 if sparse else 1.0)  # has empty rows
-    compare(CollaborativePA(alpha=alpha, C=0.4, **options), stream, stream.sparse if sparse else stream.X)
+    compare(CollaborativePA(pull=alpha, C=0.4, **options), stream, stream.sparse if sparse else stream.X)
 
 
 @given(
@@ -55,8 +55,8 @@ def test_equals_twin(options: dict, alpha: float, protocol: str, sparse: bool) -
 )  # fmt: skip
 def test_equals_twin_wherever_hypothesis_looks(seed, alpha, C, options, protocol, density) -> None:
     stream = draw(seed, K=4, n_rows=60, protocol=protocol, density=density)
-    learner = CollaborativePA(alpha=alpha, C=C, **options)
-    _, W, g, _ = twin.learn_pa(stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params())
+    learner = CollaborativePA(pull=alpha, C=C, **options)
+    _, W, g, _ = twin.learn_pa(stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner))
     learner.partial_fit(stream.sparse, stream.y, stream.task, rounds=stream.rounds)
     assert_close(learner.coef_, W, 1e-11)
     assert_close(learner.coef_shared_, g, 1e-11)
@@ -66,8 +66,8 @@ def test_equals_twin_wherever_hypothesis_looks(seed, alpha, C, options, protocol
 def test_features_that_are_rarely_seen_owe_many_pulls(alpha: float) -> None:
     """More pulls of a task than a feature may owe (`_pull.MOST`), most of them on features its rows do not have."""
     stream = draw(2, n_rows=3000, K=2, d=40, density=0.05, protocol="one")
-    learner = CollaborativePA(alpha=alpha)
-    _, W, g, _ = twin.learn_pa(stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params())
+    learner = CollaborativePA(pull=alpha)
+    _, W, g, _ = twin.learn_pa(stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner))
     go_on_as_if_after_many(learner, stream)
     assert_close(learner.coef_, W, 1e-11)
     assert_close(learner.coef_shared_, g, 1e-11)
@@ -75,7 +75,7 @@ def test_features_that_are_rarely_seen_owe_many_pulls(alpha: float) -> None:
 
 def test_dense_and_sparse_chunks_may_alternate() -> None:
     stream = draw(3, n_rows=400, protocol="one", density=0.4)
-    mixed, dense = CollaborativePA(alpha=0.3), CollaborativePA(alpha=0.3)
+    mixed, dense = CollaborativePA(pull=0.3), CollaborativePA(pull=0.3)
     dense.partial_fit(stream.X, stream.y, stream.task)
     for i, rows in enumerate(np.array_split(np.arange(len(stream.y)), 9)):
         X = stream.sparse[rows] if i % 2 else stream.X[rows]
@@ -85,11 +85,11 @@ def test_dense_and_sparse_chunks_may_alternate() -> None:
 
 def test_pulls_are_owed_under_the_alpha_of_their_time() -> None:
     stream = draw(4, n_rows=200, protocol="one", density=0.3)
-    sparse, dense = CollaborativePA(alpha=0.3), CollaborativePA(alpha=0.3)
-    for changes in ({"alpha": 0.8}, {"variant": "mix"}, {"variant": "collaborative", "alpha": 0.1}):
+    sparse, dense = CollaborativePA(pull=0.3), CollaborativePA(pull=0.3)
+    for changes in ({"pull": 0.8}, {"variant": "mix"}, {"variant": "collaborative", "pull": 0.1}):
         sparse.partial_fit(stream.sparse, stream.y, stream.task)
         dense.partial_fit(stream.X, stream.y, stream.task)
-        assert sparse._state.pulls.any() != (sparse.variant == "mix")
+        assert sparse._model.core.state.pulls.any() != (sparse.variant == "mix")
         for learner in (sparse, dense):
             learner.set_params(**changes)
         assert_close(sparse.coef_, dense.coef_)
@@ -99,7 +99,7 @@ def test_pulls_are_owed_under_the_alpha_of_their_time() -> None:
 def test_a_step_minimises_the_objective(seed: int, alpha: float, C: float) -> None:
     """(1-alpha)/2 |u - u_k|^2 + alpha/2 |u - g|^2 + C hinge, with the hinge as a slack variable."""
     stream = draw(seed, n_rows=20, K=2, d=3, protocol="one")
-    learner = CollaborativePA(alpha=alpha, C=C).fit(stream.X[:-1], stream.y[:-1], stream.task[:-1])
+    learner = CollaborativePA(pull=alpha, C=C).fit(stream.X[:-1], stream.y[:-1], stream.task[:-1])
     x, y, k = stream.X[-1], stream.y[-1], learner.tasks_.index(stream.task[-1])
     before = learner.coef_[k]
     learner.partial_fit(stream.X[-1:], stream.y[-1:], stream.task[-1:])
@@ -124,7 +124,7 @@ def test_alpha_zero_is_passive_aggressive_per_task() -> None:
     for X in (stream.X, stream.sparse):
         expected = PassiveAggressive(C=0.3).fit(X, stream.y, stream.task, rounds=stream.rounds).coef_
         for options in OPTIONS:
-            learner = CollaborativePA(alpha=0.0, C=0.3, **options)
+            learner = CollaborativePA(pull=0.0, C=0.3, **options)
             assert_close(learner.fit(X, stream.y, stream.task, rounds=stream.rounds).coef_, expected)
 
 
@@ -133,7 +133,7 @@ def test_the_global_model_is_the_pooled_one() -> None:
     learner = CollaborativePA().fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     pooled = learner.baselines()["pooled"].fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     np.testing.assert_array_equal(learner.coef_shared_, pooled.coef_[0])
-    mix = CollaborativePA(variant="mix", alpha=1.0).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    mix = CollaborativePA(variant="mix", pull=1.0).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     np.testing.assert_array_equal(mix.coef_, pooled.coef_)
 
 
@@ -157,7 +157,7 @@ def test_flipping_all_labels_flips_all_weights(seed: int, options: dict) -> None
 @pytest.mark.parametrize("variant", ["collaborative", "mix"])
 def test_unseen_tasks_are_answered_by_the_global_model(variant: str) -> None:
     stream = draw(7)
-    learner = CollaborativePA(alpha=0.3, variant=variant).fit(stream.X, stream.y, stream.task)
+    learner = CollaborativePA(pull=0.3, variant=variant).fit(stream.X, stream.y, stream.task)
     answers = learner.decision_function(stream.X, np.full(len(stream.y), "nobody"))
     assert_close(answers, (0.3 if variant == "mix" else 1.0) * stream.X @ learner.coef_shared_)
 
@@ -180,8 +180,9 @@ def test_hard_numbers_stay_finite(values: list[float], K: int, sparse: bool) -> 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"alpha": -0.1}, "alpha must be in"), ({"alpha": 1.1}, "alpha must be in"),
-        ({"alpha": float("nan")}, "alpha must be in"), ({"C": 0.0}, "C must be"), ({"C": float("nan")}, "C must be"),
+        ({"pull": -0.1}, "pull must be a number in"), ({"pull": 1.1}, "pull must be a number in"),
+        ({"pull": float("nan")}, "pull must be a number in"),
+        ({"C": 0.0}, "C must be"), ({"C": float("nan")}, "C must be"),
         ({"variant": "blend"}, "variant must be"), ({"variant": "mix", "passive": True}, "never pulls"),
     ],
 )  # fmt: skip

@@ -125,7 +125,7 @@ def test_the_regression_stays_positive_definite():
     n = 100_000
     X, y = sp.random_array((n, 20), density=0.2, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
     learner = HedgedSharing().partial_fit(X, y, rng.integers(3, size=n))
-    covariance = learner._state.covariance.reshape(12, 16)[:, :12]
+    covariance = learner._model.core.state.covariance.reshape(12, 16)[:, :12]
     assert np.allclose(covariance, covariance.T, rtol=1e-6)
     assert np.linalg.eigvalsh((covariance + covariance.T) / 2).min() > 0
 
@@ -171,7 +171,7 @@ def test_memory_goes_by_the_pairs_that_occur():
     X = sp.csr_matrix((np.ones(2 * n), indices, np.arange(0, 2 * n + 1, 2)), shape=(n, d))
     learner = HedgedSharing().partial_fit(X, rng.choice([-1.0, 1.0], n), np.arange(n))
     assert len(learner.tasks_) == n
-    assert sum(array.nbytes for array in leaves(learner._state)) < 3e8
+    assert sum(array.nbytes for array in leaves(learner._model.core.state)) < 3e8
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
@@ -185,13 +185,13 @@ def test_room_for_all_rows_is_made_at_once(is_sparse, monkeypatch):
     X = rng.normal(size=(2_000, 40)) * (rng.random((2_000, 40)) < 0.5)
     y, task = rng.choice([-1.0, 1.0], 2_000), np.arange(2_000) % 50
     learner = HedgedSharing().partial_fit(sp.csr_matrix(X) if is_sparse else X, y, task)
-    assert learner._state.own.used[0] == 1 + 50 * 41
+    assert learner._model.core.state.own.used[0] == 1 + 50 * 41
     assert asked == [(used, 50 * 41 - used) for used, _ in asked]
     assert len(asked) == 1
     asked.clear()
     few = HedgedSharing().partial_fit(sp.csr_matrix(X[:60]), y[:60], np.arange(60))
     assert len(asked) == 1
-    assert few._state.own.used[0] == 1 + np.count_nonzero(X[:60]) + 60
+    assert few._model.core.state.own.used[0] == 1 + np.count_nonzero(X[:60]) + 60
     assert sum(asked[0]) <= 1 + np.count_nonzero(X[:60]) + 60
 
 

@@ -136,7 +136,7 @@ def test_memory_with_a_budget_does_not_grow_with_the_stream() -> None:
     for first in range(0, 4000, 500):
         rows = slice(first, first + 500)
         learner.partial_fit(stream.sparse[rows], stream.y[rows], stream.task[rows])
-        sizes.append(sum(array.nbytes for array in learner._state.support))
+        sizes.append(sum(array.nbytes for array in learner._model.core.state.support))
     assert len(set(sizes[1:])) == 1
 
 
@@ -178,7 +178,9 @@ def test_a_function_cannot_be_saved_but_copied(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"cannot save parameter\.kernel: a function has no plain form"):
         learner.save(tmp_path / "model")
     other = pickle.loads(pickle.dumps(learner))
-    np.testing.assert_array_equal(other.decision_function(stream.X), learner.decision_function(stream.X))
+    np.testing.assert_array_equal(
+        other.decision_function(stream.X, stream.task), learner.decision_function(stream.X, stream.task)
+    )
     learner.set_params(kernel="rbf").save(tmp_path / "model")
     np.testing.assert_array_equal(load(tmp_path / "model").support_, learner.support_)
 

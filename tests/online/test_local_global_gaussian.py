@@ -17,11 +17,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import PolynomialFeatures
 from tests.cases import saved
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, draw, own_parameters
 from tests.twins import local_global_gaussian as twin
 
 import shoal
 from shoal import LocalGlobalGaussian
+from shoal.model.table import read_table
 
 OPTIONS = [
     {"loss": loss, "covariance": covariance, "update": update}
@@ -38,13 +39,14 @@ def compare(learner: LocalGlobalGaussian, stream: Stream, phi: np.ndarray, *, sp
     p = learner.get_params()
     expected, model, queried, updates = twin.learn(
         phi, stream.y, stream.task, stream.rows_of_rounds, lam=p["lam"], eps=p["eps"], h=p["h"], loss=p["loss"],
-        covariance=p["covariance"], update=p["update"], theta_rule=p["theta"], seed=int(learner._state.random[0]),
+        covariance=p["covariance"], update=p["update"], theta_rule=p["theta"],
+        seed=int(learner._model.core.state.random[0]),
     )  # fmt: skip
     S = model.S0 + model.S
     shown = np.diagonal(S, axis1=1, axis2=2) if p["covariance"] == "diagonal" else S
     assert_close(decisions, expected, tolerance)
     assert_close(learner.coef_shared_, model.mu0, tolerance)
-    assert_close(learner.coef_personal_, model.mu, tolerance)
+    assert_close(learner.coef_task_, model.mu, tolerance)
     assert_close(learner.covariance_, shown, tolerance)
     np.testing.assert_array_equal(learner.task_updates_, updates)
     assert learner.n_queries_ == queried.sum()
@@ -79,7 +81,8 @@ def test_equals_twin_wherever_hypothesis_looks(seed, lam, eps, h, options, proto
     learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     _, model, queried, _ = twin.learn(
         stream.X, stream.y, stream.task, stream.rows_of_rounds, lam=lam, eps=eps, h=h, **options,
-        seed=int(learner._state.random[0]),
+
+        seed=int(learner._model.core.state.random[0]),
     )  # fmt: skip
     assert_close(learner.coef_, model.mu0 + model.mu, 1e-10)
     assert learner.n_queries_ == queried.sum()
@@ -138,7 +141,7 @@ def test_every_finite_stream_leaves_everything_finite(name, X, options, lam, eps
     decisions = learner.test_then_train(X, y, task, rounds=rounds)
     assert np.isfinite(decisions).all()
     assert np.isfinite(learner.decision_function(X, task)).all()
-    assert all(np.isfinite(array).all() for array in learner._state if array.dtype == np.float64)
+    assert all(np.isfinite(array).all() for array in learner._model.core.state if array.dtype == np.float64)
     assert np.isfinite(learner.covariance_).all()
 
 
@@ -217,7 +220,7 @@ def test_asking_one_by_one_is_partial_fit(name: str, covariance: str) -> None:
     if name == "nystrom":  # rows without a label enter only through `partial_fit`: compare with a full dictionary
         for learner in (asking, fitting):
             learner.partial_fit(draw(9, n_rows=400).X, draw(9, n_rows=400).y, draw(9, n_rows=400).task)
-            assert learner._state.used[0] == 25
+            assert learner._model.core.state.used[0] == 25
     asked = 0
     for row in rest:
         if asking.query_one(stream.X[row], stream.task[row]):
@@ -226,8 +229,10 @@ def test_asking_one_by_one_is_partial_fit(name: str, covariance: str) -> None:
         fitting.learn_one(stream.X[row], stream.y[row], stream.task[row])
     assert 0 < asked < len(rest)
     assert asking.n_queries_ == fitting.n_queries_
-    for name, a, b in zip(asking._state._fields, asking._state, fitting._state, strict=True):
-        if name != "clock":  # rounds without a label are not counted there
+    for name, a, b in zip(
+        asking._model.core.state._fields, asking._model.core.state, fitting._model.core.state, strict=True
+    ):
+        if name != "counters":  # rounds without a label are not counted there
             np.testing.assert_array_equal(a, b, err_msg=name)
 
 
@@ -242,7 +247,7 @@ def test_labels_may_come_late() -> None:
     coef = learner.coef_
     learner.learn_one(other, -learner.predict_one(other, 0), 0)
     assert learner.n_queries_ == before
-    assert (learner._state.granted == 0).all()
+    assert (learner._model.core.state.granted == 0).all()
     assert (learner.coef_ != coef).any()
     coef = learner.coef_
     learner.learn_one(other, -learner.predict_one(other, 0), 0)
@@ -272,8 +277,9 @@ def test_unseen_tasks_are_asked_for_like_tasks_without_rows(covariance: str, the
     for x in stream.X[:20] * 2:
         values = []
         for task in ("declared", "nobody"):
-            learner._call(2, learner._row_to_answer(x, task), learner._one[2])
-            values.append(learner._one[2][0])
+            theta = np.empty(1)
+            learner._model.core.confidence(learner._model.row_to_decide(x, task), theta)
+            values.append(theta[0])
         np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
@@ -312,16 +318,25 @@ def test_mapped_learners_equal_the_twin(covariance: str, protocol: str, sparse: 
     for features in (RFF, NYSTROM):
         learner = LocalGlobalGaussian(features=features, covariance=covariance, h=0.5, random_state=2)
         learner.fit(stream.X[:2], stream.y[:2], stream.task[:2])
-        seed, state = int(learner._state.random[0]), learner._state
+        seed, state = int(learner._model.core.state.random[0]), learner._model.core.state
         if features is RFF:
             phi = twin.fourier(stream.X, state.points, state.offsets)
         else:
             phi, D = twin.nystrom(stream.X, gamma=0.05, size=25, ridge=0.1, seed=seed)
             assert len(D) == 25 or sparse
-        fresh = LocalGlobalGaussian(**learner.get_params())
+        fresh = LocalGlobalGaussian(**own_parameters(learner))
         compare(fresh, stream, phi, sparse=sparse, tolerance=1e-9)
         with pytest.raises(AttributeError, match="see coef_shared_"):
             _ = fresh.coef_
+
+
+def mapped(learner, stream, *, grow):
+    """The features of a stream's rows."""
+    core = learner._model.core
+    columns = np.zeros(len(stream.y), np.int64)
+    rounds = read_table(stream.X).rounds(columns, stream.y, np.arange(len(stream.y) + 1))
+    pieces = core.algorithm.pieces(core.setup, core.state, rounds, grow)
+    return np.concatenate([piece.rounds.values.reshape(-1, piece.rounds.width) for piece in pieces])
 
 
 @given(seed=st.integers(0, 10**6), gamma=st.floats(0.01, 1.0), sparse=st.booleans())
@@ -330,15 +345,13 @@ def test_nystrom_features_are_the_kernel_on_the_dictionary(seed: int, gamma: flo
     stream = draw(seed, n_rows=40, density=0.5 if sparse else 1.0)
     learner = LocalGlobalGaussian(features={"map": "nystrom", "gamma": gamma, "size": 30}, random_state=seed)
     learner.fit(stream.X, stream.y, stream.task)
-    n = int(learner._state.used[0])
-    Z = learner._state.points[:, :n].T
+    n = int(learner._model.core.state.used[0])
+    Z = learner._model.core.state.points[:, :n].T
     for row in Z:
         assert (np.abs(stream.X - row).sum(axis=1) == 0).any()
-    rounds = shoal.Rounds(7, *(np.zeros(0, t) for t in (np.int64, np.int32)), stream.X.reshape(-1),
-                          stream.task, stream.y, np.arange(len(stream.y) + 1))  # fmt: skip
-    before = learner._state.used.copy()
-    phi = learner._mapped(rounds, 0, len(stream.y), grow=False)
-    np.testing.assert_array_equal(learner._state.used, before)
+    before = learner._model.core.state.used.copy()
+    phi = mapped(learner, stream, grow=False)
+    np.testing.assert_array_equal(learner._model.core.state.used, before)
     k = twin.gaussian_kernel(Z, stream.X, gamma)
     expected = k.T @ np.linalg.solve(twin.gaussian_kernel(Z, Z, gamma), k)
     np.testing.assert_allclose(phi @ phi.T, expected, atol=1e-6)
@@ -350,11 +363,9 @@ def test_growing_the_dictionary_leaves_features_as_they_were() -> None:
     """Appending a point appends a coordinate: decisions of the model do not change, bit for bit."""
     stream = draw(11, n_rows=60)
     learner = LocalGlobalGaussian(features=NYSTROM, random_state=0).fit(stream.X[:20], stream.y[:20], stream.task[:20])
-    before, n = learner.decision_function(stream.X, stream.task), int(learner._state.used[0])
-    rounds = shoal.Rounds(7, np.zeros(0, np.int64), np.zeros(0, np.int32), stream.X.reshape(-1), stream.task,
-                          stream.y, np.arange(len(stream.y) + 1))  # fmt: skip
-    learner._mapped(rounds, 0, len(stream.y), grow=True)
-    assert learner._state.used[0] > n
+    before, n = learner.decision_function(stream.X, stream.task), int(learner._model.core.state.used[0])
+    mapped(learner, stream, grow=True)
+    assert learner._model.core.state.used[0] > n
     np.testing.assert_array_equal(learner.decision_function(stream.X, stream.task), before)
 
 
@@ -362,7 +373,7 @@ def test_random_fourier_features_approach_the_kernel() -> None:
     X = np.random.default_rng(0).normal(size=(30, 4))
     learner = LocalGlobalGaussian(features={"map": "rff", "gamma": 0.3, "size": 20_000}, covariance="diagonal",
                                   random_state=0).fit(X, np.arange(30) % 2)  # fmt: skip
-    phi = twin.fourier(X, learner._state.points, learner._state.offsets)
+    phi = twin.fourier(X, learner._model.core.state.points, learner._model.core.state.offsets)
     np.testing.assert_allclose(phi @ phi.T, twin.gaussian_kernel(X, X, 0.3), atol=0.04)
 
 
@@ -395,7 +406,7 @@ def test_mapped_learners_keep_the_contract(kind: str, sparse: bool, tmp_path: Pa
         last = len(stream.y) if rows[-1] == len(stream.y) - 1 else last
         piece = slice(first, last)
         chunked.partial_fit(X[piece], stream.y[piece], stream.task[piece], rounds=stream.rounds[piece])
-    np.testing.assert_array_equal(chunked.coef_personal_, whole.coef_personal_)
+    np.testing.assert_array_equal(chunked.coef_task_, whole.coef_task_)
     assert chunked.n_queries_ == whole.n_queries_ < len(stream.y)
     one, decisions = whole.decision_one(stream.X[5], 0), whole.decision_function(X, np.zeros(len(stream.y), int))
     np.testing.assert_allclose(one, decisions[5], rtol=1e-10)
@@ -449,8 +460,8 @@ def test_random_state() -> None:
     np.testing.assert_array_equal(fit(0).coef_, fit(0).coef_)
     np.testing.assert_array_equal(fit(np.random.RandomState(5)).coef_, fit(np.random.RandomState(5)).coef_)
     assert len({fit(seed).n_queries_ for seed in range(20)}) > 3
-    assert fit(None)._state.random[0] != fit(None)._state.random[0]
-    assert LocalGlobalGaussian().fit(stream.X, stream.y)._state.random[0] == 0
+    assert fit(None)._model.core.state.random[0] != fit(None)._model.core.state.random[0]
+    assert LocalGlobalGaussian().fit(stream.X, stream.y)._model.core.state.random[0] == 0
 
 
 def test_what_shapes_the_state_cannot_change_on_the_way() -> None:

@@ -241,7 +241,7 @@ def test_baselines_do_not_share_and_share_all() -> None:
     assert {name: b.get_params() for name, b in baselines.items()} == {
         name: {**learner.get_params(), "relation": name} for name in ("independent", "pooled")
     }
-    assert {name: b.get_params()["sharing"] for name, b in PassiveAggressive().baselines().items()} == {
+    assert {name: b.get_params()["relation"] for name, b in PassiveAggressive().baselines().items()} == {
         "independent": "independent", "pooled": "pooled",
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from tests.cases import saved
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, draw, own_parameters
 from tests.twins import omtrl as twin
 
 from shoal import OMTRL, MultitaskPerceptron
@@ -26,7 +26,7 @@ def compare(learner: OMTRL, stream: Stream, *, sparse: bool = False, n_declared:
     X = stream.sparse if sparse else stream.X
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
     expected, W, B, updates = twin.learn(
-        stream.X, stream.y, stream.task, stream.rows_of_rounds, n_declared=n_declared, **learner.get_params()
+        stream.X, stream.y, stream.task, stream.rows_of_rounds, n_declared=n_declared, **own_parameters(learner)
     )
     relative = 1e-12 if learner.divergence in ("logdet", "covariance") else 1e-9
     assert_close(decisions, expected, relative)
@@ -70,7 +70,7 @@ def test_equals_twin_wherever_hypothesis_looks(seed, eta, warmup, divergence, pr
     stream = draw(seed, K=4, n_rows=60, protocol=protocol)
     learner = OMTRL(divergence=divergence, eta_A=eta, warmup=warmup)
     learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    _, W, B, _ = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params())
+    _, W, B, _ = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner))
     assert_close(learner.coef_, W.T, 1e-9)
     assert_close(learner.relation_, B, 1e-9)
 
@@ -162,7 +162,7 @@ def test_relation_stays_positive_with_trace_K(seed: int, divergence: str, eta: f
         np.testing.assert_array_equal(B, B.T)
         assert np.linalg.eigvalsh(B).min() > -1e-12
         assert (B.diagonal() >= 0).all()
-        assert_close(learner._state.gram[: len(B), : len(B)], learner.coef_ @ learner.coef_.T, 1e-9)
+        assert_close(learner._model.core.state.gram[: len(B), : len(B)], learner.coef_ @ learner.coef_.T, 1e-9)
     assert len(B) == 6
 
 
@@ -173,7 +173,7 @@ def test_long_streams_keep_gram_and_relation(divergence: str) -> None:
     learner = OMTRL(divergence=divergence)
     for _ in range(20):
         learner.partial_fit(stream.X, stream.y, stream.task)
-    assert_close(learner._state.gram[:4, :4], learner.coef_ @ learner.coef_.T, 1e-7)
+    assert_close(learner._model.core.state.gram[:4, :4], learner.coef_ @ learner.coef_.T, 1e-7)
     assert_close(np.trace(learner.relation_), 4.0)
     assert np.linalg.eigvalsh(learner.relation_).min() > -1e-12
     assert learner.n_updates_ > 1000

@@ -23,7 +23,7 @@ VARIANTS = ["PA", "PA-I", "PA-II"]
 def test_equals_twin(kind, variant: str, sharing: str, protocol: str, sparse: bool) -> None:
     regression = kind is PassiveAggressiveRegressor
     stream = draw(1, protocol=protocol, density=0.3 if sparse else 1.0, regression=regression)  # has empty rows
-    learner = kind(variant=variant, C=0.4, sharing=sharing)
+    learner = kind(variant=variant, C=0.4, relation=sharing)
     X = stream.sparse if sparse else stream.X
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
     expected, W, updates = twin.learn(
@@ -80,7 +80,7 @@ def test_independent_is_one_model_a_task_and_pooled_one_for_all() -> None:
     for k in learner.tasks_:
         own = stream.task == k
         np.testing.assert_array_equal(learner.coef_[k], PassiveAggressive().fit(stream.X[own], stream.y[own]).coef_[0])
-    pooled = PassiveAggressive(sharing="pooled").fit(stream.X, stream.y, stream.task)
+    pooled = PassiveAggressive(relation="pooled").fit(stream.X, stream.y, stream.task)
     np.testing.assert_array_equal(pooled.coef_[-1], PassiveAggressive().fit(stream.X, stream.y).coef_[0])
     assert (pooled.coef_ == pooled.coef_[0]).all()
 
@@ -98,7 +98,7 @@ def test_unseen_tasks() -> None:
     nobody = np.full(len(stream.y), "nobody")
     independent = PassiveAggressive().fit(stream.X, stream.y, stream.task)
     np.testing.assert_array_equal(independent.decision_function(stream.X, nobody), 0.0)
-    pooled = PassiveAggressive(sharing="pooled").fit(stream.X, stream.y, stream.task)
+    pooled = PassiveAggressive(relation="pooled").fit(stream.X, stream.y, stream.task)
     np.testing.assert_array_equal(
         pooled.decision_function(stream.X, nobody), pooled.decision_function(stream.X, stream.task)
     )
@@ -110,7 +110,7 @@ def test_unseen_tasks() -> None:
         ({"variant": "PA-III"}, "variant must be one of"),
         ({"C": 0.0}, "C must be"),
         ({"C": float("nan")}, "C must be"),
-        ({"sharing": "some"}, "sharing must be"),
+        ({"relation": "some"}, "relation must be"),
     ],
 )
 def test_bad_hyper_parameters(options: dict, message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.compiled import from_python
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, draw, own_parameters
 from tests.twins import romco as twin
 
 from shoal import ROMCO, MultitaskPerceptron
@@ -38,12 +38,12 @@ def compare(learner: ROMCO, stream: Stream, *, sparse: bool = False, n_declared:
     X = stream.sparse if sparse else stream.X
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
     expected, U, V, updates = twin.learn(
-        stream.X, stream.y, stream.task, stream.rows_of_rounds, n_declared=n_declared, **learner.get_params()
+        stream.X, stream.y, stream.task, stream.rows_of_rounds, n_declared=n_declared, **own_parameters(learner)
     )
     assert_close(decisions, expected, 1e-9)
-    assert_close(learner.coef_shared_, U.T, 1e-9)
-    assert_close(learner.coef_personal_, V.T, 1e-9)
-    assert_close(learner.coef_, learner.coef_shared_ + learner.coef_personal_)
+    assert_close(learner.coef_low_rank_, U.T, 1e-9)
+    assert_close(learner.coef_task_, V.T, 1e-9)
+    assert_close(learner.coef_, learner.coef_low_rank_ + learner.coef_task_)
     assert learner.rank_ == np.linalg.matrix_rank(U)
     assert learner.outlier_tasks_ == [learner.tasks_[k] for k in np.flatnonzero(V.any(axis=0))]
     np.testing.assert_array_equal(learner.task_updates_[: len(updates)], updates)
@@ -102,11 +102,11 @@ def test_rows_do_sleep() -> None:
     for first in range(0, 1500, 15):
         chunk = slice(first, first + 15)
         learner.partial_fit(X[chunk], stream.y[chunk], stream.task[chunk], rounds=stream.rounds[chunk])
-        tally = learner._state.rows.tally
+        tally = learner._model.core.state.rows.tally
         most = max(most, int(tally[EPOCHS]))
         assert tally[EPOCHS] <= tally[UPDATES] < max(2, tally[TOUCHED] // 64)
     assert most >= 8
-    stamps = learner._state.rows.stamps
+    stamps = learner._model.core.state.rows.stamps
     assert len(np.unique(stamps)) > 2
 
 
@@ -118,9 +118,9 @@ def test_equals_twin_wherever_hypothesis_looks(seed, eta, rho, lambda1, lambda2,
     stream = wide(seed, K=4, n_rows=40, d=150, density=0.1, protocol=protocol)
     learner = ROMCO(eta=eta, rho=rho, lambda1=lambda1, lambda2=lambda2, C=C, **options)
     learner.partial_fit(stream.sparse, stream.y, stream.task, rounds=stream.rounds)
-    _, U, V, _ = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params())
-    assert_close(learner.coef_shared_, U.T, 1e-9)
-    assert_close(learner.coef_personal_, V.T, 1e-9)
+    _, U, V, _ = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner))
+    assert_close(learner.coef_low_rank_, U.T, 1e-9)
+    assert_close(learner.coef_task_, V.T, 1e-9)
 
 
 # ---- spec section 8 ------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_without_penalties_it_is_subgradient_descent(protocol: str) -> None:
     own = MultitaskPerceptron(relation="independent", loss="hinge", eta=0.25)
     own.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     assert_close(learner.coef_, own.coef_, 1e-9)
-    assert_close(learner.coef_shared_ * 0.25, learner.coef_personal_, 1e-9)
+    assert_close(learner.coef_low_rank_ * 0.25, learner.coef_task_, 1e-9)
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
@@ -144,11 +144,11 @@ def test_large_strengths_leave_exact_zeros(sparse: bool) -> None:
     stream = draw(7, d=200, density=0.1 if sparse else 1.0)
     X = stream.sparse if sparse else stream.X
     low = ROMCO(lambda1=100.0).fit(X, stream.y, stream.task, rounds=stream.rounds)
-    assert not low.coef_shared_.any()
+    assert not low.coef_low_rank_.any()
     assert low.rank_ == 0
     assert low.outlier_tasks_ == low.tasks_
     alike = ROMCO(lambda2=100.0).fit(X, stream.y, stream.task, rounds=stream.rounds)
-    assert not alike.coef_personal_.any()
+    assert not alike.coef_task_.any()
     assert alike.outlier_tasks_ == []
     assert alike.rank_ > 0
 
@@ -157,14 +157,14 @@ def test_personal_columns_come_and_go() -> None:
     """A personal part is given up exactly, and what comes later starts from nothing."""
     learner = ROMCO(rho=1.0, lambda2=0.3, lambda1=100.0)
     learner.learn_round({"a": ([1.0, 0.0], 1), "b": ([0.0, 1.0], -1)})
-    np.testing.assert_allclose(learner.coef_personal_, [[0.7, 0.0], [0.0, -0.7]], rtol=1e-14)
+    np.testing.assert_allclose(learner.coef_task_, [[0.7, 0.0], [0.0, -0.7]], rtol=1e-14)
     for left in (0.4, 0.1, 0.0):  # task c makes the rounds; task a has no loss and shrinks
         learner.learn_round({"a": ([1e3, 0.0], 1), "c": ([0.0, 0.0], 1)})
-        np.testing.assert_allclose(learner.coef_personal_[0], [left, 0.0], atol=1e-15)
+        np.testing.assert_allclose(learner.coef_task_[0], [left, 0.0], atol=1e-15)
     assert learner.outlier_tasks_ == ["b"]
-    np.testing.assert_allclose(learner.coef_personal_[1], [0.0, -0.7], rtol=1e-14)  # absent: keeps v_b
+    np.testing.assert_allclose(learner.coef_task_[1], [0.0, -0.7], rtol=1e-14)  # absent: keeps v_b
     learner.learn_round({"a": ([0.0, 2.0], 1)})
-    np.testing.assert_allclose(learner.coef_personal_[0], [0.0, 1.7], rtol=1e-14)
+    np.testing.assert_allclose(learner.coef_task_[0], [0.0, 1.7], rtol=1e-14)
 
 
 @given(seed=st.integers(0, 10**6), options=st.sampled_from([o for o in OPTIONS if o["trigger"] == "margin"]))
@@ -189,7 +189,7 @@ def test_rounds_without_trigger_change_nothing() -> None:
 def test_unseen_tasks_get_the_mean_of_what_is_common() -> None:
     stream = draw(9)
     learner = ROMCO().fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    expected = stream.X @ learner.coef_shared_.mean(axis=0)
+    expected = stream.X @ learner.coef_low_rank_.mean(axis=0)
     assert_close(learner.decision_function(stream.X, np.full(len(stream.y), "nobody")), expected)
 
 

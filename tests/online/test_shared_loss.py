@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from tests.compiled import from_python
-from tests.streams import assert_close, draw
+from tests.streams import assert_close, draw, own_parameters
 from tests.twins import shared_loss as twin
 
 from shoal import MultitaskPerceptron, PassiveAggressive, SharedLoss
@@ -34,7 +34,7 @@ def test_equals_twin(norm: str, r: int, rule: str, protocol: str, sparse: bool) 
     learner = SharedLoss(norm=norm, r=r, rule=rule, C=0.3)
     X = stream.sparse if sparse else stream.X
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
-    expected, W, updates = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params())
+    expected, W, updates = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner))
     assert_close(decisions, expected)
     assert_close(learner.coef_, W)
     np.testing.assert_array_equal(learner.task_updates_, updates)
@@ -49,7 +49,7 @@ def test_equals_twin_wherever_hypothesis_looks(seed, norm, rule, C, scale) -> No
     stream = draw(seed, n_rows=40, protocol="some", scale=scale)
     learner = SharedLoss(norm=norm[0], r=norm[1], rule=rule, C=C)
     learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    _, W, _ = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **learner.get_params())
+    _, W, _ = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner))
     assert_close(learner.coef_, W, 1e-9)  # bisection on the threshold costs the twin digits
 
 
@@ -170,7 +170,7 @@ def test_500_tasks_and_equal_labels() -> None:
     X, task = rng.normal(size=(1500, 4)), np.tile(np.arange(500), 3)
     for rule, (norm, r) in product(RULES, [*NORMS, ("rmax", 100)]):
         learner = SharedLoss(norm=norm, r=r, rule=rule).fit(X, np.ones(1500), task)
-        _, W, _ = twin.learn(X, np.ones(1500), task, np.split(np.arange(1500), 3), **learner.get_params())
+        _, W, _ = twin.learn(X, np.ones(1500), task, np.split(np.arange(1500), 3), **own_parameters(learner))
         assert_close(learner.coef_, W, 1e-9)
 
 

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from tests.compiled import from_python
 
 from shoal import HedgedSharing
-from shoal.online import _mixing
-from shoal.online._mixing import N_EXPERTS, SHARE
+from shoal.online.hedged_sharing import mixing
+from shoal.online.hedged_sharing.mixing import N_EXPERTS, SHARE
 from shoal.theory import fixed_share_regret_bound
 
-bayes, mixture = from_python(_mixing.bayes), from_python(_mixing.mixture)
+bayes, mixture = from_python(mixing.bayes), from_python(mixing.mixture)
 
 
 @given(st.integers(1, 9), st.integers(1, 60), st.integers(0, 2**32 - 1), st.floats(0.1, 15.0))

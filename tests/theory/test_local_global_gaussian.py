@@ -62,7 +62,7 @@ def test_the_identity_of_the_proof(seed: int, lam: float, ratio: float) -> None:
         G = np.zeros((K + 1, d))  # minus the gradient of the round's losses
         for r in wrong:
             G[[0, stream.task[r] + 1]] += stream.y[r] * stream.X[r]
-        new = np.vstack([learner.coef_shared_, learner.coef_personal_])
+        new = np.vstack([learner.coef_shared_, learner.coef_task_])
         linear += np.sum(G * (U - mu))
         for k in range(K + 1):
             before, after = mu[k] - U[k], new[k] - U[k]

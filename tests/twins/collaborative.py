@@ -17,14 +17,14 @@ def pa_1(w, x, y, C):
     return w + min(C, loss / (x @ x)) * y * x, True
 
 
-def learn_pa(X, y, task, rounds, *, alpha, C, variant, passive):
+def learn_pa(X, y, task, rounds, *, pull, C, variant, passive):
     """Decisions before each round, final weights (K, d), global model (d,), updates per task."""
     K = task.max() + 1
     g, U = np.zeros(X.shape[1]), np.zeros((K, X.shape[1]))
     decisions, updates = np.zeros(len(X)), np.zeros(K, int)
 
     def weights():
-        return U if variant == "collaborative" else alpha * g + (1 - alpha) * U
+        return U if variant == "collaborative" else pull * g + (1 - pull) * U
 
     for rows in rounds:
         for r in rows:
@@ -32,7 +32,7 @@ def learn_pa(X, y, task, rounds, *, alpha, C, variant, passive):
         for r in rows:
             x, k = X[r], task[r]
             g, _ = pa_1(g, x, y[r], C)
-            start = U[k] if variant == "mix" else (1 - alpha) * U[k] + alpha * g
+            start = U[k] if variant == "mix" else (1 - pull) * U[k] + pull * g
             if passive and y[r] * (start @ x) >= 1 - ROUNDING:
                 continue
             U[k], moved = pa_1(start, x, y[r], C)
@@ -53,13 +53,13 @@ def scw_1(mean, S, x, y, phi, C):
     return mean + al * y * S @ x, S - be * np.outer(S @ x, S @ x), al > 0
 
 
-def prior(mean_k, S_k, mean_g, S_g, alpha):
+def prior(mean_k, S_k, mean_g, S_g, pull):
     """The geometric mean of two Gaussians (diagonals of their covariances)."""
-    S = 1 / ((1 - alpha) / S_k + alpha / S_g)
-    return S * ((1 - alpha) / S_k * mean_k + alpha / S_g * mean_g), S
+    S = 1 / ((1 - pull) / S_k + pull / S_g)
+    return S * ((1 - pull) / S_k * mean_k + pull / S_g * mean_g), S
 
 
-def learn_cw(X, y, task, rounds, *, alpha, C, confidence):
+def learn_cw(X, y, task, rounds, *, pull, C, confidence):
     """Decisions before each round, final means (K, d), variances (K, d), global mean (d,), updates per task."""
     K, d, phi = task.max() + 1, X.shape[1], NormalDist().inv_cdf(confidence)
     U, V, g, Vg = np.zeros((K, d)), np.ones((K, d)), np.zeros(d), np.ones(d)
@@ -71,7 +71,7 @@ def learn_cw(X, y, task, rounds, *, alpha, C, confidence):
             x, k = X[r], task[r]
             g, S, _ = scw_1(g, np.diag(Vg), x, y[r], phi, C)
             Vg = S.diagonal().copy()
-            mean, variance = prior(U[k], V[k], g, Vg, alpha)
+            mean, variance = prior(U[k], V[k], g, Vg, pull)
             U[k], S, moved = scw_1(mean, np.diag(variance), x, y[r], phi, C)
             V[k] = S.diagonal()
             updates[k] += moved

@@ -27,6 +27,7 @@ from shoal import (
 from shoal.datasets import make_related_tasks
 from shoal.engine.random import QUERIES, uniform
 from shoal.evaluation import progressive_validate
+from shoal.wrappers.label_query import GAIN
 
 INNER = {
     name: make
@@ -35,15 +36,30 @@ INNER = {
 }
 
 
-def by_hand(learner: Learner, stream: Stream, probability: Any, seed: int) -> tuple[np.ndarray, int]:
-    """Decide the round, draw for each row, learn the rows asked for: with the public verbs."""
-    random = np.array([seed, 0, 0], np.uint64)
+class Rule:
+    """A query rule in plain words."""
+
+    def __init__(self, seed: int, rule: str = "margin", budget: float = 0.1, b: float | None = None) -> None:
+        self.rule, self.budget, self.given = rule, budget, b
+        self.b = 1.0 if b is None else b
+        self.random = np.array([np.random.RandomState(seed).randint(2**31 - 1), 0, 0], np.uint64)
+
+    def asks(self, f: float) -> bool:
+        p = self.budget if self.rule == "fixed" else 1 / (1 + (abs(f) if self.given else max(abs(f), 1e-9)) / self.b)
+        asked = p >= 1 or uniform(self.random, QUERIES) < p
+        if self.given is None:
+            self.b *= np.exp(GAIN * (self.budget - asked))
+        return asked
+
+
+def by_hand(learner: Learner, stream: Stream, rule: Rule) -> tuple[np.ndarray, int]:
+    """Decide the round, ask for each row, learn the rows asked for: with the public verbs."""
     decisions, n_asked = np.zeros(len(stream.y)), 0
     learner.add_tasks(range(stream.task.max() + 1))
     for rows in stream.rows_of_rounds:
         if hasattr(learner, "coef_"):
             decisions[rows] = learner.decision_function(stream.X[rows], stream.task[rows])
-        asked = rows[[(p := probability(f)) >= 1 or uniform(random, QUERIES) < p for f in decisions[rows]]]
+        asked = rows[[rule.asks(f) for f in decisions[rows].tolist()]]
         n_asked += len(asked)
         if len(asked):
             X, y, task = stream.X[asked], stream.y[asked], stream.task[asked]
@@ -51,21 +67,20 @@ def by_hand(learner: Learner, stream: Stream, probability: Any, seed: int) -> tu
     return decisions, n_asked
 
 
-RULES = [("margin", 0.7), ("margin", 5.0), ("fixed", 0.4), ("fixed", 1.0), ("margin", float("inf"))]
+RULES: list[dict[str, Any]] = [
+    {"b": 0.7}, {"b": 5.0}, {"b": float("inf")}, {"rule": "fixed", "budget": 0.4}, {"rule": "fixed", "budget": 1.0},
+    {"budget": 0.3},
+]  # fmt: skip
 
 
 @given(seed=st.integers(0, 10**6), rule=st.sampled_from(RULES), protocol=st.sampled_from(["one", "some", "all"]))
 @pytest.mark.parametrize("kind", [PassiveAggressive, MultitaskPerceptron, OSMTL])
-def test_equals_the_loop_by_hand(kind: type[Learner], seed: int, rule: tuple[str, float], protocol: str) -> None:
+def test_equals_the_loop_by_hand(kind: type[Learner], seed: int, rule: dict[str, Any], protocol: str) -> None:
     stream = draw(seed, n_rows=60, protocol=protocol)
-    name, budget = rule
-    query = LabelQuery(kind(), rule=name, budget=budget, random_state=seed).add_tasks(range(stream.task.max() + 1))
+    query = LabelQuery(kind(), **rule, random_state=seed).add_tasks(range(stream.task.max() + 1))
     given = query.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
     plain = kind()
-    decisions, n_asked = by_hand(
-        plain, stream, (lambda f: budget) if name == "fixed" else (lambda f: 1 / (1 + abs(f) / budget)),
-        int(np.random.RandomState(seed).randint(2**31 - 1)),
-    )  # fmt: skip
+    decisions, n_asked = by_hand(plain, stream, Rule(seed, **rule))
     np.testing.assert_array_equal(given, decisions)
     assert query.n_queries_ == n_asked == query.task_queries_.sum()
     if n_asked:
@@ -78,7 +93,7 @@ def test_every_label_asked_is_the_learner_itself(name: str) -> None:
     """Around any classifier, kernels that make room for themselves included."""
     stream = draw(1, n_rows=60, protocol="growing" if "graph" not in name and "matrix" not in name else "some")
     plain = INNER[name]()
-    query = LabelQuery(clone(plain), budget=float("inf"))
+    query = LabelQuery(clone(plain), b=float("inf"))
     for model in (plain, query):
         for chunk in (slice(0, 30), slice(30, None)):
             rounds = np.arange(len(stream.y))[chunk]
@@ -92,10 +107,10 @@ def test_every_label_asked_is_the_learner_itself(name: str) -> None:
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_query_one_is_what_the_array_verbs_do(rule: tuple[str, float], sparse: bool) -> None:
+def test_query_one_is_what_the_array_verbs_do(rule: dict[str, Any], sparse: bool) -> None:
+    """The learner's rates depend on how many tasks there are."""
     stream = draw(2, n_rows=200, K=30, protocol="growing", density=0.5)
-    name, budget = rule  # the learner's rates depend on how many tasks there are
-    one, many = (LabelQuery(MultitaskPerceptron(loss="hinge"), rule=name, budget=budget, random_state=0) for _ in "12")
+    one, many = (LabelQuery(MultitaskPerceptron(loss="hinge"), **rule, random_state=0) for _ in "12")
     for model in (one, many):
         model.partial_fit(stream.X[:1], stream.y[:1], stream.task[:1], classes=[-1, 1])
     for x, y, task in list(zip(stream.X, stream.y.tolist(), stream.task.tolist(), strict=True))[1:]:
@@ -127,7 +142,7 @@ def test_a_query_is_a_promise(tmp_path: Path) -> None:
 
 def test_sure_rows_are_asked_for_less() -> None:
     stream = draw(3, n_rows=4000, protocol="one", d=4)
-    learner = LabelQuery(PassiveAggressive(variant="PA"), budget=0.5, random_state=0)
+    learner = LabelQuery(PassiveAggressive(variant="PA"), b=0.5, random_state=0)
     f = learner.test_then_train(stream.X, stream.y, stream.task)
     p = 0.5 / (0.5 + np.abs(f))
     assert p.std() > 0.1
@@ -138,15 +153,18 @@ def test_sure_rows_are_asked_for_less() -> None:
     assert abs(fixed.n_queries_ - 1200) < 4 * np.sqrt(4000 * 0.3 * 0.7)
 
 
-@pytest.mark.parametrize("rule", ["margin", "variance"])
-def test_asking_where_it_is_unsure_beats_the_control(rule: str) -> None:
+@pytest.mark.parametrize(
+    ("rule", "options"),
+    [("margin", {"b": 0.3}), ("variance", {"b": 0.02}), ("margin", {"budget": 0.1}), ("variance", {"budget": 0.2})],
+)
+def test_asking_where_it_is_unsure_beats_the_control(rule: str, options: dict[str, float]) -> None:
     """At the same number of labels, over five streams."""
     errors = np.zeros((5, 2))
     for seed in range(5):
         data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=seed)
         data = data.interleaved(seed=seed)
         learner = MultitaskPerceptron(loss="hinge") if rule == "margin" else LocalGlobalGaussian()
-        query = LabelQuery(learner, rule=rule, budget=0.3 if rule == "margin" else 0.02, random_state=seed)
+        query = LabelQuery(learner, rule=rule, **options, random_state=seed)
         given = query.test_then_train(data.X, data.y, data.task)
         control = LabelQuery(learner, rule="fixed", budget=query.n_queries_ / 2000, random_state=seed)
         for column, f in enumerate((given, control.test_then_train(data.X, data.y, data.task))):
@@ -161,17 +179,70 @@ def test_the_rule_by_variance_is_the_gaussians_own(protocol: str, options: dict)
     """Yang and Li's rule around a learner that takes all labels is that learner asking by itself."""
     stream = draw(4, n_rows=300, protocol=protocol)
     plain = LocalGlobalGaussian(h=0.2, random_state=0, **options)
-    query = LabelQuery(LocalGlobalGaussian(**options), rule="variance", budget=0.2, random_state=0)
+    query = LabelQuery(LocalGlobalGaussian(**options), rule="variance", b=0.2, random_state=0)
     decisions = [
         model.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds) for model in (plain, query)
     ]
     np.testing.assert_array_equal(*decisions)
     assert 0 < query.n_queries_ == plain.n_queries_ < 300
     np.testing.assert_array_equal(query.coef_, plain.coef_)
-    np.testing.assert_array_equal(query.learner_.covariance_, plain.covariance_)
+    np.testing.assert_array_equal(query.estimator_.covariance_, plain.covariance_)
     for x, task in zip(stream.X[:50], stream.task[:50].tolist(), strict=True):
         assert query.query_one(x, task) == plain.query_one(x, task)
     assert query.n_queries_ == plain.n_queries_
+
+
+SCALES: dict[str, Any] = {
+    "1e-3": lambda at: 1e-3, "1": lambda at: 1.0, "1e3": lambda at: 1e3,
+    "larger in the middle": lambda at: np.where(at < 0.5, 1.0, 1e3),
+    "smaller in the middle": lambda at: np.where(at < 0.5, 1.0, 1e-3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("budget", [0.05, 0.1, 0.3])
+@pytest.mark.parametrize("n_rows", [3000, 5000])
+def test_the_share_of_labels_is_the_budget_whatever_the_margins(budget: float, n_rows: int, scale: str) -> None:
+    """The learner's answers are as large as its step: eta; then the rows', for a scale that changes."""
+    data = make_related_tasks(n_tasks=20, n_features=30, n_rows=n_rows, relatedness=0.9, noise=0.0, seed=0)
+    data = data.interleaved(seed=0)
+    factors = np.broadcast_to(SCALES[scale](np.arange(n_rows) / n_rows), n_rows)
+    learner = MultitaskPerceptron(eta=float(factors[0]))  # updates at mistakes, whose number eta does not change
+    query = LabelQuery(learner, budget=budget, random_state=0)
+    margins = np.abs(query.test_then_train(data.X * (factors / factors[0])[:, None], data.y, data.task))
+    assert np.median(margins[n_rows // 2 :]) / factors[-1] > 1e-2  # they do have the scale
+    assert np.median(margins[n_rows // 4 : n_rows // 2]) / factors[0] < 1e2
+    assert abs(query.n_queries_ / n_rows - budget) < 0.01
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("budget", [0.05, 0.1, 0.3])
+def test_the_share_of_labels_at_given_margins(budget: float, scale: str) -> None:
+    """Not only at the end: from row 3,000 on the share so far never leaves the budget by more than a point."""
+    rng, n = np.random.default_rng(0), 6000
+    thetas = np.abs(rng.normal(size=n)) * SCALES[scale](np.arange(n) / n)
+    core: Any = LabelQuery(PassiveAggressive(), budget=budget, random_state=0).new_core()
+    share = np.cumsum([core.wants(theta) for theta in thetas.tolist()]) / np.arange(1, n + 1)
+    assert np.abs(share[3000:] - budget).max() < 0.01
+
+
+def test_rows_that_are_not_sure_at_all_keep_to_the_budget() -> None:
+    """Margins of exactly 0, as tasks alone have in their first rows."""
+    stream = draw(11, n_rows=6000, protocol="one")
+    stream.X[::2] = 0.0
+    query = LabelQuery(PassiveAggressive(), budget=0.1, random_state=0)
+    query.fit(stream.X, stream.y, stream.task)
+    assert abs(query.n_queries_ / 6000 - 0.1) < 0.01
+
+
+def test_draws_begin_when_not_all_labels_are_asked_for_any_more() -> None:
+    stream = draw(12, n_rows=400, protocol="one")
+    asked = set()
+    for _ in range(3):
+        query = LabelQuery(PassiveAggressive(), budget=1.0).fit(stream.X, stream.y, stream.task)
+        query.set_params(budget=0.3).partial_fit(stream.X, stream.y, stream.task)
+        asked.add(tuple(query.coef_.ravel().tolist()))
+    assert len(asked) > 1  # random_state=None
 
 
 def test_fitted_transformers_stay_fitted() -> None:
@@ -180,16 +251,16 @@ def test_fitted_transformers_stay_fitted() -> None:
     stream = draw(9, n_rows=60, density=0.5)
     features = Nystroem(n_components=5, random_state=0).fit(stream.X)
     for X in (stream.X, stream.sparse):
-        query = LabelQuery(LocalGlobalGaussian(features=features), rule="variance", budget=0.05, random_state=0)
+        query = LabelQuery(LocalGlobalGaussian(features=features), rule="variance", b=0.05, random_state=0)
         query.partial_fit(X, stream.y, stream.task, rounds=stream.rounds)
         assert 0 < query.n_queries_ < 60
-        assert query.learner_.coef_shared_.shape == (5,)
+        assert query.estimator_.coef_shared_.shape == (5,)
 
 
-@pytest.mark.parametrize("rule", [("margin", 1.0), ("fixed", 0.5)], ids=str)
-def test_a_refused_question_changes_nothing(rule: tuple[str, float]) -> None:
+@pytest.mark.parametrize("rule", [{"b": 1.0}, {"budget": 0.3}, {"rule": "fixed", "budget": 0.5}], ids=str)
+def test_a_refused_question_changes_nothing(rule: dict[str, Any]) -> None:
     stream = draw(10)
-    query = LabelQuery(PassiveAggressive(), rule=rule[0], budget=rule[1], random_state=0)
+    query = LabelQuery(PassiveAggressive(), **rule, random_state=0)
     query.fit(stream.X, stream.y, stream.task)
     before = saved(query)
     for x, task in ((stream.X[0, 1:], 0), (stream.X[0] * np.nan, "new"), (stream.X[0], float("nan"))):
@@ -203,27 +274,27 @@ def test_the_given_learner_stays_as_it_is() -> None:
     learner = OSMTL()
     query = LabelQuery(learner, random_state=0).fit(stream.X, stream.y, stream.task)
     assert not hasattr(learner, "coef_")
-    assert query.learner_ is not learner
+    assert query.estimator_ is not learner
     assert query.simultaneous
     assert not LabelQuery(PassiveAggressive()).simultaneous
-    np.testing.assert_array_equal(query.relation_, query.learner_.relation_)
+    np.testing.assert_array_equal(query.relation_, query.estimator_.relation_)
 
 
 def test_hyper_parameters_of_the_learner_may_change_on_the_way() -> None:
     stream = draw(6)
-    query = LabelQuery(MultitaskPerceptron(relation=np.eye(5) * 2.0, loss="hinge"), budget=float("inf"))
+    query = LabelQuery(MultitaskPerceptron(relation=np.eye(5) * 2.0, loss="hinge"), b=float("inf"))
     query.fit(stream.X, stream.y, stream.task)
     coef = query.coef_
-    query.set_params(learner__eta=1e-9).partial_fit(stream.X, stream.y, stream.task)
+    query.set_params(estimator__eta=1e-9).partial_fit(stream.X, stream.y, stream.task)
     assert 0 < np.abs(query.coef_ - coef).max() < 1e-6
-    before = saved(query.set_params(learner__eta=1e-9))
-    query.set_params(learner__eta=-1.0)
+    before = saved(query.set_params(estimator__eta=1e-9))
+    query.set_params(estimator__eta=-1.0)
     for act in (lambda: query.learn_one(stream.X[0], 1, 0), lambda: query.partial_fit(stream.X, stream.y, stream.task)):
         with pytest.raises(ValueError, match="eta must be"):
             act()
-    assert saved(query.set_params(learner__eta=1e-9)) == before
-    with pytest.raises(ValueError, match="learner can only be replaced"):
-        query.set_params(learner=OSMTL()).partial_fit(stream.X, stream.y, stream.task)
+    assert saved(query.set_params(estimator__eta=1e-9)) == before
+    with pytest.raises(ValueError, match="can only change before fit"):
+        query.set_params(estimator=OSMTL()).partial_fit(stream.X, stream.y, stream.task)
 
 
 def test_kernel_learners_continue_after_loading(tmp_path: Path) -> None:
@@ -258,11 +329,12 @@ def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> 
     [
         ({"rule": "luck"}, "rule must be one of"), ({"budget": 0.0}, "budget must be"),
         ({"budget": float("nan")}, "budget must be"), ({"rule": "fixed", "budget": 1.5}, "budget must be"),
-        ({"learner": MultitaskRegressor()}, "needs a classifier"),
-        ({"learner": PassiveAggressive(C=-1.0)}, "C must be"),
+        ({"b": 0.0}, "b must be"), ({"b": float("nan")}, "b must be"), ({"rule": "fixed", "b": 0.5}, "takes budget="),
+        ({"estimator": MultitaskRegressor()}, "needs a classifier"),
+        ({"estimator": PassiveAggressive(C=-1.0)}, "C must be"),
         ({"rule": "variance"}, "needs a LocalGlobalGaussian"),
-        ({"learner": LocalGlobalGaussian(h=0.5)}, "asks for labels itself"),
-        ({"learner": LabelQuery()}, "asks for labels itself"),
+        ({"estimator": LocalGlobalGaussian(h=0.5)}, "asks for labels itself"),
+        ({"estimator": LabelQuery()}, "asks for labels itself"),
     ],
 )  # fmt: skip
 def test_bad_hyper_parameters(options: dict, message: str) -> None:

@@ -61,7 +61,7 @@ def test_equals_a_learner_a_class(kind: type[Learner], seed: int, n_classes: int
     np.testing.assert_array_equal(margins, expected)
     assert learner.classes_.tolist() == list(learners)
     for c, one in learners.items():
-        assert learnt(learner.learners_[c]) == learnt(one)
+        assert learnt(learner.estimators_[c]) == learnt(one)
     f = np.stack([one.decision_function(stream.X, stream.task) for one in learners.values()], axis=1)
     np.testing.assert_array_equal(learner.decision_function(stream.X, stream.task), f)
     np.testing.assert_array_equal(learner.predict(stream.X, stream.task), np.array(list(learners))[f.argmax(axis=1)])
@@ -169,17 +169,17 @@ def test_sharing_pays_for_several_classes_too() -> None:
 def test_hyper_parameters_may_change_on_the_way() -> None:
     stream, y = several(5)
     learner = MultiClass(MultitaskPerceptron(relation=np.eye(5) * 2.0, loss="hinge")).fit(stream.X, y, stream.task)
-    coef = learner.learners_[2].coef_
-    learner.set_params(learner__eta=1e-9).partial_fit(stream.X, y, stream.task)
-    assert 0 < np.abs(learner.learners_[2].coef_ - coef).max() < 1e-6
+    coef = learner.estimators_[2].coef_
+    learner.set_params(estimator__eta=1e-9).partial_fit(stream.X, y, stream.task)
+    assert 0 < np.abs(learner.estimators_[2].coef_ - coef).max() < 1e-6
     before = saved(learner)
-    learner.set_params(learner__eta=-1.0)
+    learner.set_params(estimator__eta=-1.0)
     for act in (lambda: learner.learn_one(stream.X[0], 1, 0), lambda: learner.predict(stream.X, stream.task)):
         with pytest.raises(ValueError, match="eta must be"):
             act()
-    assert saved(learner.set_params(learner__eta=1e-9)) == before
-    with pytest.raises(ValueError, match="learner can only be replaced"):
-        learner.set_params(learner=OSMTL()).partial_fit(stream.X, y, stream.task)
+    assert saved(learner.set_params(estimator__eta=1e-9)) == before
+    with pytest.raises(ValueError, match="can only change before fit"):
+        learner.set_params(estimator=OSMTL()).partial_fit(stream.X, y, stream.task)
 
 
 @pytest.mark.parametrize(

@@ -55,15 +55,15 @@ def test_the_schedule(kind: str, every: int, window: int | None) -> None:
 def test_chunks_do_not_matter(kind: str, sparse: bool, size: int) -> None:
     make, rows = KINDS[kind]
     X = rows.sparse if sparse else rows.X
-    whole, cut, learnt = (Periodic(make(), every=50, window=80) for _ in range(3))
+    whole, cut, taught = (Periodic(make(), every=50, window=80) for _ in range(3))
     expected = whole.test_then_train(X, rows.y, rows.task)
     found = []
     for i in range(0, len(rows.y), size):
         part = slice(i, i + size)
         found.append(cut.test_then_train(X[part], rows.y[part], rows.task[part]))
-        learnt.partial_fit(X[part], rows.y[part], rows.task[part])
+        taught.partial_fit(X[part], rows.y[part], rows.task[part])
     assert_close(np.concatenate(found), expected)  # products with other numbers of rows round differently
-    for other in (cut, learnt):
+    for other in (cut, taught):
         np.testing.assert_array_equal(values(other, X, rows.task), values(whole, X, rows.task))
         assert other.task_updates_.tolist() == whole.task_updates_.tolist()
 
@@ -116,9 +116,10 @@ def test_memory_is_bounded_by_the_window(kind: str) -> None:
     learner = Periodic(make(), every=20, window=30)
     for i in range(0, len(rows.y), 3):
         learner.partial_fit(rows.X[i : i + 3], rows.y[i : i + 3], rows.task[i : i + 3])
-        assert sum(len(block.y) for block in learner._kept) == learner._n_kept < 30 + 20
-        assert len(learner._kept) <= 20
-        for block in learner._kept:
+        core = learner._model.core
+        assert sum(len(block.y) for block in core._kept) == core._n_kept < 30 + 20
+        assert len(core._kept) <= 20
+        for block in core._kept:
             assert block.X.base is None or len(block.X.base) <= 50  # no view of a longer array
 
 
@@ -161,7 +162,7 @@ def test_a_forgotten_task_is_gone() -> None:
     assert learner.tasks_ == [k for k in dict.fromkeys(ROWS.task[:120].tolist()) if k != 2]
     learner.partial_fit(ROWS.X[120:], ROWS.y[120:], ROWS.task[120:])
     others = np.flatnonzero((ROWS.task != 2) | (np.arange(len(ROWS.y)) >= 120))
-    trained = others[: learner._kept[0].y.size]
+    trained = others[: learner._model.core._kept[0].y.size]
     expected = IndependentTasks().fit(ROWS.X[trained], ROWS.y[trained], ROWS.task[trained])
     np.testing.assert_allclose(values(learner, ROWS.X, ROWS.task), values(expected, ROWS.X, ROWS.task), rtol=1e-6)
 
@@ -181,10 +182,9 @@ def test_bad_rows_leave_the_learner_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"every": 0}, "every must be an integer >= 1"), ({"window": 2.5}, "window must be an integer >= 1 or None"),
-        ({"batch_learner": None}, "batch_learner must be an estimator"),
-        ({"batch_learner": RegMTLRegressor()}, "must stay what it was"),
-        ({"batch_learner": MTFL(gamma=-1.0)}, "gamma must be a finite number > 0"),
+        ({"every": 0}, "every must be an integer >= 1"), ({"window": 2.5}, "window must be None or an integer >= 1"),
+        ({"estimator": None}, "estimator must be a batch learner"),
+        ({"estimator": MTFL(gamma=-1.0)}, "gamma must be a finite number > 0"),
     ],
 )  # fmt: skip
 def test_bad_settings(change: dict[str, Any], message: str) -> None:
@@ -192,6 +192,20 @@ def test_bad_settings(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         learner.partial_fit(ROWS.X, ROWS.y, ROWS.task)
     assert not hasattr(learner, "n_features_in_")
+
+
+def test_a_classifier_stays_one_once_it_has_learned() -> None:
+    learner = Periodic(MTFL(), every=50).set_params(estimator=RegMTLRegressor(loss="squared"))
+    assert is_regressor(learner)
+    learner.set_params(estimator=MTFL()).partial_fit(ROWS.X, ROWS.y, ROWS.task)
+    before = values(learner, ROWS.X, ROWS.task)
+    learner.set_params(estimator=RegMTLRegressor(loss="squared"))
+    with pytest.raises(ValueError, match="must stay what it was"):
+        learner.partial_fit(ROWS.X, ROWS.y, ROWS.task)
+    learner.set_params(estimator=MTFL())
+    np.testing.assert_array_equal(values(learner, ROWS.X, ROWS.task), before)
+    learner.set_params(estimator=TraceNorm(), every=10).partial_fit(ROWS.X[:10], ROWS.y[:10], ROWS.task[:10])
+    assert isinstance(learner.estimator_, TraceNorm)
 
 
 def test_copies_and_files(tmp_path: Any) -> None:
@@ -203,11 +217,11 @@ def test_copies_and_files(tmp_path: Any) -> None:
     assert learner.n_trainings_ == 4
     fresh = clone(learner)
     assert (type(fresh), fresh.n_trainings_) == (type(learner), 0)
-    with pytest.raises(ValueError, match="save its batch_learner_"):
+    with pytest.raises(ValueError, match="save its estimator_"):
         learner.save(tmp_path / "model")
-    learner.batch_learner_.save(tmp_path / "model")
+    learner.estimator_.save(tmp_path / "model")
     number = learner.number_of_task(3)
-    assert learner.batch_learner_.tasks_[number - 1] == number
+    assert learner.estimator_.tasks_[number - 1] == number
 
 
 def test_in_progressive_validation() -> None:
@@ -226,7 +240,7 @@ def test_in_progressive_validation() -> None:
 
 def test_columns_that_appear_later_wait_for_the_next_training() -> None:
     learner = Periodic(MTFL(), every=100).partial_fit(ROWS.X[:150, :5], ROWS.y[:150], ROWS.task[:150])
-    learner.widen(7)
+    learner.add_features(2)
     narrow = values(learner, np.hstack([ROWS.X[:, :5], np.zeros((len(ROWS.y), 2))]), ROWS.task)
     np.testing.assert_array_equal(values(learner, ROWS.X, ROWS.task), narrow)
     learner.partial_fit(ROWS.X[150:200], ROWS.y[150:200], ROWS.task[150:200])

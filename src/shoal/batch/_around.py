@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 
-from shoal.batch._base import BatchLearner
 from shoal.batch._hinge import Fit, weighted_hinge
+from shoal.batch.base import BatchLearner
 from shoal.engine.arrays import FloatArray
 
 
@@ -18,13 +18,13 @@ class AroundEstimator(BatchLearner):
     estimator: Any
     mu: float
 
-    def _check_settings(self) -> None:
+    def check_parameters(self) -> None:
         self._require_positive("mu")
         known = isinstance(self.estimator, BaseEstimator) and hasattr(self.estimator, "predict")
         if self.estimator is not None and not known:
             raise ValueError(f"estimator must be None or a scikit-learn estimator, got {self.estimator!r}")
 
-    def _classifies(self) -> bool:
+    def classifies(self) -> bool:
         return self.estimator is None or is_classifier(self.estimator)
 
     def _fit_linear(self, X: Any, y: FloatArray) -> Fit:
@@ -35,7 +35,7 @@ class AroundEstimator(BatchLearner):
         """A copy of the estimator; many refuse rows of one label, for which the answer is that label."""
         from sklearn.dummy import DummyClassifier
 
-        one_label = self._classifies() and bool((y == y[0]).all())
+        one_label = self.classifies() and bool((y == y[0]).all())
         model = DummyClassifier(strategy="most_frequent") if one_label else clone(self.estimator)
         return model.fit(X, y)
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.batch import _basis_sets as basis_sets
-from shoal.batch._base import Rows
-from shoal.batch._basis_joint import Cross, cross, joint_newton
 from shoal.batch._basis_sets import Family, Fit, add_vector, alternate, family
+from shoal.batch.base import Rows
 from shoal.engine.arrays import FloatArray, IntArray
+
+MOST_SWEEPS = 500  # of one estimation
 
 
 class Limits(NamedTuple):
@@ -24,8 +25,6 @@ class Limits(NamedTuple):
     n_candidates: int
     tol: float
     inner_tol: float
-    max_iter: int
-    joint: bool
 
 
 class Selection:
@@ -56,7 +55,6 @@ class Selection:
         starts = np.concatenate([[0], np.cumsum([len(task) for task in by_task])])
         self.common, self.own = family(gamma, np.array([0, n]), 8), family(lam, starts, 8)
         self.fit = Fit(hinge, y, np.zeros(n), np.zeros(n), np.zeros(8), np.zeros(8), np.zeros(1 + rows.n_tasks, bool))
-        self.joint: Cross | None = None
         self.support: dict[tuple[bool, int], list[int]] = {}  # (is it a task's?, number) -> rows here
         self.objective = [basis_sets.objective(self.common, self.own, self.fit)]
         self.n_iter, self.converged = 0, True
@@ -121,18 +119,13 @@ class Selection:
         if sets is not before:
             self.common, self.own = (self.common, sets) if is_own else (sets, self.own)
             room = max(self.common.K.shape[1], self.own.K.shape[1])
-            self.fit, self.joint = self.fit._replace(g=np.zeros(room), w=np.zeros(room)), None
+            self.fit = self.fit._replace(g=np.zeros(room), w=np.zeros(room))
         add_vector(sets, k, np.ascontiguousarray(column), row, self.fit.w)
         self.fit.stale[1 + k if is_own else 0] = True
 
     def _estimate(self) -> None:
-        """Algorithm 1, or its joint form, from the coefficients so far."""
-        limits = self.limits
-        if limits.joint:
-            self.joint = self.joint or cross(self.common, self.own)
-            found = joint_newton(self.common, self.own, self.fit, self.joint, limits.inner_tol, limits.max_iter)
-        else:
-            found = alternate(self.common, self.own, self.fit, limits.inner_tol, limits.max_iter)
+        """Algorithm 1 from the coefficients so far."""
+        found = alternate(self.common, self.own, self.fit, self.limits.inner_tol, MOST_SWEEPS)
         self.objective.append(found[0])
         self.n_iter += found[1]
         self.converged &= found[2]

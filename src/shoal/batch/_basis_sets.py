@@ -259,13 +259,13 @@ def objective(common: Family, own: Family, fit: Fit) -> float:
 
 
 @kernel(entry=True)
-def alternate(common: Family, own: Family, fit: Fit, inner_tol: float, max_iter: int) -> tuple[float, int, bool]:
+def alternate(common: Family, own: Family, fit: Fit, inner_tol: float, most_sweeps: int) -> tuple[float, int, bool]:
     """Algorithm 1: the common coefficients, then each task's, until a sweep's relative decrease is small.
 
     Only what is `stale` is looked at. Returns the objective, the sweeps, and whether they were enough.
     """
     E = objective(common, own, fit)
-    for sweep in range(max_iter):
+    for sweep in range(most_sweeps):
         small = 0.01 * inner_tol * E
         if fit.stale[0]:
             fit.stale[0] = False
@@ -279,7 +279,7 @@ def alternate(common: Family, own: Family, fit: Fit, inner_tol: float, max_iter:
         before, E = E, objective(common, own, fit)
         if before - E <= inner_tol * E or (common.size[0] == 0 or not fit.stale.any()):
             return E, sweep + 1, True
-    return E, max_iter, False
+    return E, most_sweeps, False
 
 
 def errors(fit: Fit) -> Any:

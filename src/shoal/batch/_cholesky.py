@@ -62,12 +62,3 @@ def rank_one(R: FloatArray, size: int, w: FloatArray, sign: float) -> bool:
             R[k, i] = (R[k, i] + sign * s * w[i]) / c
             w[i] = c * w[i] - s * R[k, i]
     return True
-
-
-@kernel
-def factorise(P: FloatArray, size: int, R: FloatArray, scratch: FloatArray) -> None:
-    """R <- the factor of P."""
-    for k in range(size):
-        for i in range(k + 1):
-            scratch[i] = P[k, i]
-        append(R, k, scratch)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from shoal.batch._accelerated import Path
-from shoal.batch._base import LinearBatchLearner, Rows
+from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
@@ -74,12 +74,12 @@ class SmoothLossLearner(LinearBatchLearner):
         "squared": losses.SQUARED,
     }
 
-    def _check_settings(self) -> None:
+    def check_parameters(self) -> None:
         self._require_choice("loss", tuple(self.losses))
         self._require_positive("tol")
         self._require_count("max_iter")
 
-    def _classifies(self) -> bool:
+    def classifies(self) -> bool:
         return self.loss != "squared"
 
     def _finish(self, path: Path) -> dict[str, Any]:

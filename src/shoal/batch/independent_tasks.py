@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from shoal.batch._around import AroundEstimator, answers
-from shoal.batch._base import Rows, split_by_task, task_margins
+from shoal.batch.base import Rows, split_by_task, task_margins
 from shoal.engine.arrays import FloatArray, IntArray
 
 
 class IndependentTasks(AroundEstimator):
-    """One model a task, each learnt from its own rows: what every shared model has to beat.
+    """One model a task, each learned from its own rows: what every shared model has to beat.
 
     The default is the papers' linear model ``min (mu/2)||w||² + (1/N_k) sum_i [1 - y_i w.x_i]_+`` without
     an intercept (put a constant among the features). Cost: K fits on N_k rows, O(N_k d²)
@@ -74,7 +74,7 @@ class IndependentTasks(AroundEstimator):
         self.estimator = estimator
         self.mu = mu
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
+    def solve(self, rows: Rows) -> dict[str, Any]:
         parts = [(rows.X[own], rows.y[own]) for own in rows.of_tasks()]
         if self.estimator is not None:
             return {"estimators_": [self._fit_clone(*part) for part in parts]}
@@ -83,7 +83,7 @@ class IndependentTasks(AroundEstimator):
         objective = np.sum([[*path, *path[-1:] * (longest - len(path))] for path in paths], axis=0)
         return {"coef_": np.array(coef), "n_iter_": np.array(n_iter), "objective_": objective}
 
-    def _decide(self, X: Any, task: IntArray) -> FloatArray:
+    def decide(self, X: Any, task: IntArray) -> FloatArray:
         if self.estimator is None:
             return task_margins(X, task, self.coef_, self.coef_.mean(axis=0))
         values = np.empty(len(task))

@@ -2,7 +2,7 @@
 
     min_{W, D}  sum_k sum_i loss(y_i, <w_k, x_i>) + gamma tr(W^T D^-1 W),   D positive semidefinite, tr D <= 1
 
-The best D is (W W^T)^½ / tr (W W^T)^½, which leaves  min_W loss + gamma ||W||_*²: tasks that share few learnt
+The best D is (W W^T)^½ / tr (W W^T)^½, which leaves  min_W loss + gamma ||W||_*²: tasks that share few learned
 features. Solved in W by accelerated proximal gradient, or by the paper's alternation between W and D.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from shoal.batch._accelerated import Path, minimise
-from shoal.batch._base import Rows
 from shoal.batch._risk import Risk, SmoothLossLearner
 from shoal.batch._spectral import group_lasso, squared_nuclear
+from shoal.batch.base import Rows
 from shoal.engine.arrays import FloatArray
 
 EPSILONS = tuple(10.0**-e for e in range(1, 9))  # D = (W W^T + eps I)^½ / tr: the smaller eps, the slower
@@ -98,8 +98,8 @@ class MTFL(SmoothLossLearner):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         self._require_choice("penalty", ("squared-nuclear", "l21"))
         self._require_choice("solver", ("fista", "alternating"))
         if self.solver == "alternating" and self.penalty != "squared-nuclear":
@@ -108,7 +108,7 @@ class MTFL(SmoothLossLearner):
             )
         self._require_positive("gamma")
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
+    def solve(self, rows: Rows) -> dict[str, Any]:
         smooth = Risk(rows, self.loss, np.ones(rows.n_tasks))
         penalty = squared_nuclear if self.penalty == "squared-nuclear" else group_lasso
 

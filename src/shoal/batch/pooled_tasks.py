@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shoal.batch._around import AroundEstimator, answers
-from shoal.batch._base import Rows
+from shoal.batch.base import Rows
 from shoal.engine.arrays import FloatArray, IntArray
 
 
@@ -72,13 +72,13 @@ class PooledTasks(AroundEstimator):
         self.estimator = estimator
         self.mu = mu
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
+    def solve(self, rows: Rows) -> dict[str, Any]:
         if self.estimator is not None:
             return {"estimator_": self._fit_clone(rows.X, rows.y)}
         w, n_iter, objective = self._fit_linear(rows.X, rows.y)
         return {"coef_": np.tile(w, (rows.n_tasks, 1)), "n_iter_": n_iter, "objective_": np.array(objective)}
 
-    def _decide(self, X: Any, task: IntArray) -> FloatArray:
+    def decide(self, X: Any, task: IntArray) -> FloatArray:
         if self.estimator is None:
             return np.asarray(X @ self.coef_[0])
         return answers(self.estimator_, X)

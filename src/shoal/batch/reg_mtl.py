@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.batch._base import BatchLearner, Rows, task_margins
 from shoal.batch._machines import Machine, classification, regression, squared_hinge
+from shoal.batch.base import BatchLearner, Rows, task_margins
 from shoal.engine import kernels
 from shoal.engine.arrays import FloatArray, IntArray
 
@@ -40,7 +40,7 @@ class _RegMTL(BatchLearner):
     support_vectors_: Any
     support_task_: IntArray
 
-    def _check_settings(self) -> None:
+    def check_parameters(self) -> None:
         self._require_positive("mu", "C", "tol")
         if self.max_iter != -1:
             self._require_count("max_iter")
@@ -53,7 +53,7 @@ class _RegMTL(BatchLearner):
     def _primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
         raise NotImplementedError
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
+    def solve(self, rows: Rows) -> dict[str, Any]:
         n = len(rows.y)
         K = np.zeros((n + 2, n + 2))
         for block in _blocks(n):
@@ -64,23 +64,23 @@ class _RegMTL(BatchLearner):
             self._warn_not_converged(f"the solver made {self.max_iter} steps; raise max_iter or tol")
         del K
         support = np.flatnonzero(machine.b)
-        learnt = {
+        learned = {
             "support_": support, "dual_coef_": machine.b[support], "support_vectors_": rows.X[support],
             "support_task_": rows.task[support], "n_iter_": machine.n_iter,
             "relation_": np.eye(rows.n_tasks) + 1.0 / self.mu,
         }  # fmt: skip
         if self.kernel == "linear":
-            shared = learnt["dual_coef_"] @ learnt["support_vectors_"]
+            shared = learned["dual_coef_"] @ learned["support_vectors_"]
             own = np.zeros((rows.n_tasks, rows.X.shape[1]))
             for k in range(rows.n_tasks):
-                i = learnt["support_task_"] == k
-                own[k] = learnt["dual_coef_"][i] @ learnt["support_vectors_"][i]
-            learnt |= {"coef_": shared / self.mu + own, "coef_shared_": shared / self.mu, "coef_personal_": own}
-        return learnt | {"objective_": np.array(machine.objective or [self._objective(rows, machine.b, learnt)])}
+                i = learned["support_task_"] == k
+                own[k] = learned["dual_coef_"][i] @ learned["support_vectors_"][i]
+            learned |= {"coef_": shared / self.mu + own, "coef_shared_": shared / self.mu, "coef_task_": own}
+        return learned | {"objective_": np.array(machine.objective or [self._objective(rows, machine.b, learned)])}
 
-    def _objective(self, rows: Rows, b: FloatArray, learnt: dict[str, Any]) -> float:
+    def _objective(self, rows: Rows, b: FloatArray, learned: dict[str, Any]) -> float:
         """C sum of losses + ½ (mu ||w_0||² + sum_t ||v_t||²)."""
-        f = self._outputs(rows.X, rows.task, learnt)
+        f = self._outputs(rows.X, rows.task, learned)
         return 0.5 * float(b @ f) + self.C * float(self._primal_loss(f, rows.y).sum())
 
     def _kernel_values(self, X: Any, Z: Any) -> FloatArray:
@@ -91,18 +91,18 @@ class _RegMTL(BatchLearner):
         values = linear_kernel(X, Z) if self.kernel == "linear" else rbf_kernel(X, Z, gamma=self.gamma)
         return np.asarray(values)
 
-    def _decide(self, X: Any, task: IntArray) -> FloatArray:
-        return self._outputs(X, task, {name: getattr(self, name) for name in self._learnt})
+    def decide(self, X: Any, task: IntArray) -> FloatArray:
+        return self._outputs(X, task, {name: getattr(self, name) for name in self._learned})
 
-    def _outputs(self, X: Any, task: IntArray, learnt: dict[str, Any]) -> FloatArray:
+    def _outputs(self, X: Any, task: IntArray, learned: dict[str, Any]) -> FloatArray:
         """f(x, t); of a task without training rows only the common part w_0."""
-        if "coef_" in learnt:
-            return task_margins(X, task, learnt["coef_"], learnt["coef_shared_"])
+        if "coef_" in learned:
+            return task_margins(X, task, learned["coef_"], learned["coef_shared_"])
         f = np.zeros(len(task))
-        if len(learnt["dual_coef_"]):
+        if len(learned["dual_coef_"]):
             for block in _blocks(len(task)):
-                terms = self._kernel_values(X[block], learnt["support_vectors_"]) * learnt["dual_coef_"]
-                own = task[block, None] == learnt["support_task_"]
+                terms = self._kernel_values(X[block], learned["support_vectors_"]) * learned["dual_coef_"]
+                own = task[block, None] == learned["support_task_"]
                 f[block] = terms.sum(axis=1) / self.mu + (terms * own).sum(axis=1)
         return f
 
@@ -143,7 +143,7 @@ class RegMTL(_RegMTL):
     support_ : (n_support,) numbers of the training rows with a dual coefficient
     dual_coef_ : (n_support,) signed coefficients b_i, between 0 and C y_i ("hinge"), or of the sign of y_i
     support_vectors_, support_task_ : their rows, and the positions of their tasks in `tasks_`
-    coef_, coef_shared_, coef_personal_ : linear kernel only: (n_tasks, n_features) w_0 + v_t, (n_features,) w_0 and
+    coef_, coef_shared_, coef_task_ : linear kernel only: (n_tasks, n_features) w_0 + v_t, (n_features,) w_0 and
         (n_tasks, n_features) v_t
     relation_ : (n_tasks, n_tasks) factors of the kernel, 1/mu + [s = t]
     objective_ : primal objective: (n_iter_,) after each of Newton's steps, never rising; (1,) at the end of libsvm's,
@@ -199,8 +199,8 @@ class RegMTL(_RegMTL):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         self._require_choice("loss", ("hinge", "squared_hinge"))
 
     def _machine(self, K: FloatArray, y: FloatArray) -> Machine:
@@ -232,7 +232,7 @@ class RegMTLRegressor(_RegMTL):
     Attributes
     ----------
     support_, dual_coef_, support_vectors_, support_task_ : as in `RegMTL`; here -C <= b_i <= C, or any b_i ("squared")
-    coef_, coef_shared_, coef_personal_, relation_, objective_ : as in `RegMTL`
+    coef_, coef_shared_, coef_task_, relation_, objective_ : as in `RegMTL`
     n_iter_ : steps of libsvm; 1 for "squared"
     tasks_, n_features_in_, feature_names_in_
 
@@ -285,13 +285,13 @@ class RegMTLRegressor(_RegMTL):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         self._require_choice("loss", ("epsilon_insensitive", "squared"))
         if not self.epsilon >= 0:
             raise ValueError(f"epsilon must be a number >= 0, got {self.epsilon}")
 
-    def _classifies(self) -> bool:
+    def classifies(self) -> bool:
         return False
 
     def _machine(self, K: FloatArray, y: FloatArray) -> Machine:

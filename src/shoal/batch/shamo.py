@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.batch._base import LinearBatchLearner, Rows
 from shoal.batch._hinge import mean_hinge_by_task, weighted_hinge
+from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.engine.arrays import FloatArray, IntArray
 
 
@@ -101,11 +101,11 @@ class SHAMO(LinearBatchLearner):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def _check_settings(self) -> None:
+    def check_parameters(self) -> None:
         self._require_count("n_hypotheses", "n_init", "max_iter")
         self._require_positive("mu")
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
+    def solve(self, rows: Rows) -> dict[str, Any]:
         from sklearn.utils import check_random_state
 
         random = check_random_state(self.random_state)

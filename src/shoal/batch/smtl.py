@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.batch._base import LinearBatchLearner, Rows
 from shoal.batch._hinge import mean_hinge_by_task, weighted_hinge
+from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.engine.arrays import FloatArray
 
 
@@ -105,14 +105,14 @@ class SMTL(LinearBatchLearner):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _check_settings(self) -> None:
+    def check_parameters(self) -> None:
         self._require_choice("attention", ("exponential", "threshold"))
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha}")
         self._require_positive("lam", "mu", "tol")
         self._require_count("max_iter")
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
+    def solve(self, rows: Rows) -> dict[str, Any]:
         K, counts = rows.n_tasks, np.bincount(rows.task)
         P = np.full((K, K), 1.0 / K)
         objective: list[float] = []

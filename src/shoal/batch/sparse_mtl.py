@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.batch._base import BatchLearner, Rows, split_by_task
-from shoal.batch._basis_selection import Limits, Selection, gaussian
+from shoal.batch._basis_selection import MOST_SWEEPS, Limits, Selection, gaussian
+from shoal.batch.base import BatchLearner, Rows, split_by_task
 from shoal.engine.arrays import FloatArray, IntArray
 
 BLOCK = 1024  # rows of a kernel matrix at a time
@@ -37,9 +37,7 @@ class _SparseMTL(BatchLearner):
     n_candidates: int
     tol: float
     inner_tol: float
-    max_iter: int
     sharing: str
-    solver: str
     random_state: Any
 
     basis_: Any  # (n_basis, n_features) the common vectors, then each task's
@@ -47,31 +45,30 @@ class _SparseMTL(BatchLearner):
     dual_coef_: FloatArray  # (n_basis,)
     basis_starts_: IntArray  # (1 + n_tasks + 1,) where the common ones and each task's begin
 
-    def _check_settings(self) -> None:
+    def check_parameters(self) -> None:
         self._require_positive("gamma", "lam", "sigma")
-        self._require_count("n_common", "n_task", "n_candidates", "max_iter")
+        self._require_count("n_common", "n_task", "n_candidates")
         for name in ("tol", "inner_tol"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ValueError(f"{name} must be a number >= 0 and < 1, got {getattr(self, name)}")
         self._require_choice("sharing", ("both", "common", "task"))
-        self._require_choice("solver", ("alternating", "joint"))
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
+    def solve(self, rows: Rows) -> dict[str, Any]:
         from sklearn.utils import check_random_state
 
-        limits = Limits(self.n_candidates, self.tol, self.inner_tol, self.max_iter, self.solver == "joint")
+        limits = Limits(self.n_candidates, self.tol, self.inner_tol)
         random = check_random_state(self.random_state)
-        selection = Selection(rows, self._classifies(), self.gamma, self.lam, self.sigma, limits, random)
+        selection = Selection(rows, self.classifies(), self.gamma, self.lam, self.sigma, limits, random)
         if self.sharing != "task":
             selection.grow(False, 0, self.n_common)
         if self.sharing != "common":
             for k in range(rows.n_tasks):
                 selection.grow(True, k, self.n_task)
         if not selection.converged:
-            self._warn_not_converged(f"{self.max_iter} sweeps left a decrease above inner_tol; raise max_iter or it")
-        return self._learnt_from(selection, rows)
+            self._warn_not_converged(f"{MOST_SWEEPS} sweeps left a decrease above inner_tol; raise it")
+        return self._learned_from(selection, rows)
 
-    def _learnt_from(self, selection: Selection, rows: Rows) -> dict[str, Any]:
+    def _learned_from(self, selection: Selection, rows: Rows) -> dict[str, Any]:
         blocks = [(False, 0), *((True, k) for k in range(rows.n_tasks))]
         chosen = [selection.support.get(block, []) for block in blocks]
         coef = [
@@ -85,7 +82,7 @@ class _SparseMTL(BatchLearner):
             "objective_": np.array(selection.objective), "n_iter_": selection.n_iter,
         }  # fmt: skip
 
-    def _decide(self, X: Any, task: IntArray) -> FloatArray:
+    def decide(self, X: Any, task: IntArray) -> FloatArray:
         """Eq. 1; an unseen task by the common part, or without one by the mean of the tasks' parts."""
         f = self._part(0, X)
         n_tasks = len(self.basis_starts_) - 2
@@ -181,11 +178,6 @@ class SparseMTL(_SparseMTL):
     sharing : {"both", "common", "task"}
         SparseMTL; SparseCTL: one model for all tasks, without sets of the tasks' own; SparseSTL: one for each task,
         without a common set.
-    solver : {"alternating", "joint"}
-        Algorithm 1, which alternates between the common and the tasks' coefficients, or Newton steps on all of them
-        at once: dearer steps, but few are needed where the parts depend on each other.
-    max_iter : int >= 1
-        Most sweeps of one estimation.
     random_state : int, RandomState or None
         Draws the candidates.
 
@@ -196,7 +188,7 @@ class SparseMTL(_SparseMTL):
     support_common_, dual_coef_common_ : their training rows and coefficients α
     support_task_, dual_coef_task_ : dict of task id -> the same of its own vectors, β_t
     objective_ : (n_basis + 1,) objective without vectors, and after each new one
-    n_iter_ : sweeps (joint: Newton steps) over all estimations
+    n_iter_ : sweeps over all estimations
     tasks_, classes_, n_features_in_, feature_names_in_
 
     Raises
@@ -207,7 +199,7 @@ class SparseMTL(_SparseMTL):
     Warns
     -----
     ConvergenceWarning
-        If an estimation took `max_iter` sweeps.
+        If 500 sweeps of an estimation left a decrease above `inner_tol`.
 
     Notes
     -----
@@ -241,7 +233,7 @@ class SparseMTL(_SparseMTL):
     def __init__(
         self, *, gamma: float = 1.0, lam: float = 1.0, sigma: float = 1.0, n_common: int = 50, n_task: int = 10,
         n_candidates: int = 59, tol: float = 1e-3, inner_tol: float = 1e-6, sharing: str = "both",
-        solver: str = "alternating", max_iter: int = 500, random_state: Any = None,
+        random_state: Any = None,
     ) -> None:  # fmt: skip
         self.gamma = gamma
         self.lam = lam
@@ -252,8 +244,6 @@ class SparseMTL(_SparseMTL):
         self.tol = tol
         self.inner_tol = inner_tol
         self.sharing = sharing
-        self.solver = solver
-        self.max_iter = max_iter
         self.random_state = random_state
 
 
@@ -265,7 +255,7 @@ class SparseMTLRegressor(_SparseMTL):
 
     Parameters
     ----------
-    gamma, lam, sigma, n_common, n_task, n_candidates, tol, inner_tol, sharing, solver, max_iter, random_state :
+    gamma, lam, sigma, n_common, n_task, n_candidates, tol, inner_tol, sharing, random_state :
         as in `SparseMTL`
 
     Attributes
@@ -282,7 +272,7 @@ class SparseMTLRegressor(_SparseMTL):
     Warns
     -----
     ConvergenceWarning
-        If an estimation took `max_iter` sweeps.
+        If 500 sweeps of an estimation left a decrease above `inner_tol`.
 
     Notes
     -----
@@ -312,7 +302,7 @@ class SparseMTLRegressor(_SparseMTL):
     def __init__(
         self, *, gamma: float = 1.0, lam: float = 1.0, sigma: float = 1.0, n_common: int = 50, n_task: int = 10,
         n_candidates: int = 59, tol: float = 1e-3, inner_tol: float = 1e-6, sharing: str = "both",
-        solver: str = "alternating", max_iter: int = 500, random_state: Any = None,
+        random_state: Any = None,
     ) -> None:  # fmt: skip
         self.gamma = gamma
         self.lam = lam
@@ -323,9 +313,7 @@ class SparseMTLRegressor(_SparseMTL):
         self.tol = tol
         self.inner_tol = inner_tol
         self.sharing = sharing
-        self.solver = solver
-        self.max_iter = max_iter
         self.random_state = random_state
 
-    def _classifies(self) -> bool:
+    def classifies(self) -> bool:
         return False

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from shoal.batch._accelerated import minimise
-from shoal.batch._base import Rows
 from shoal.batch._risk import Risk, SmoothLossLearner
 from shoal.batch._spectral import nuclear
+from shoal.batch.base import Rows
 from shoal.engine.arrays import FloatArray
 
 
@@ -83,11 +83,11 @@ class TraceNorm(SmoothLossLearner):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _check_settings(self) -> None:
-        super()._check_settings()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         self._require_positive("rho")
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
+    def solve(self, rows: Rows) -> dict[str, Any]:
         smooth = Risk(rows, self.loss, 1.0 / np.bincount(rows.task))
 
         def prox(Z: FloatArray, s: float) -> tuple[FloatArray, float]:

@@ -12,7 +12,7 @@ import shoal
 from shoal.learner import Learner
 
 if TYPE_CHECKING:
-    from shoal.batch._base import BatchLearner
+    from shoal.batch.base import BatchLearner
 
 Kind = TypeVar("Kind")
 
@@ -24,7 +24,7 @@ def learner_kinds() -> dict[str, type[Learner]]:
 
 def batch_kinds() -> dict[str, type[BatchLearner]]:
     """All public batch learners by name."""
-    from shoal.batch._base import BatchLearner
+    from shoal.batch.base import BatchLearner
 
     return _kinds(BatchLearner)
 
@@ -53,7 +53,7 @@ def make_learner(name: str, settings: list[str]) -> Learner:
             raise ValueError(f"{name} has no hyper-parameter {key!r}{_nearest(key, known)}; it has {', '.join(known)}")
         parameters[key] = parse_value(value)
     learner = kind(**parameters)
-    learner._settings()  # a wrong value is refused before the data is opened
+    learner.new_core()  # a wrong value is refused before the data is opened
     return learner
 
 

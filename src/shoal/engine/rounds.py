@@ -33,7 +33,6 @@ class Rounds(NamedTuple):
     task: IntArray  # (n,) column of the row's task, -1 for a task the model has not seen
     y: FloatArray  # (n,) +1 or -1, or a real target
     starts: IntArray  # (n_rounds + 1,) row offset of each round
-    n_columns: int = 0  # if the rows are to be checked when their turn comes, the columns that there are
 
 
 NO_INDPTR = np.zeros(0, np.int64)
@@ -99,3 +98,18 @@ def form_rounds(task: IntArray, n_tasks: int, rounds: Any, *, simultaneous: bool
             f"row {row}: its task already has a row in round {rounds[row]}; a round holds one row per task"
         )
     return starts
+
+
+def cut(rounds: Rounds, first: int, last: int) -> Rounds:
+    """The rows from first to last."""
+    if (first, last) == (0, len(rounds.task)):
+        return rounds
+    width = rounds.width
+    starts = rounds.starts[np.searchsorted(rounds.starts, first) :]
+    return rounds._replace(
+        indptr=rounds.indptr if width else rounds.indptr[first : last + 1],
+        values=rounds.values[first * width : last * width] if width else rounds.values,
+        task=rounds.task[first:last],
+        y=rounds.y[first:last],
+        starts=starts[: np.searchsorted(starts, last, "right")] - first,
+    )

@@ -123,16 +123,16 @@ def copy_to(target: NDArray[np.float64], source: NDArray[np.float64]) -> None:
         target[i] = source[i]
 
 
-TASKS, ROUNDS = 0, 1  # positions in a state's clock: tasks that exist, rounds learnt
+TASKS, ROUNDS, FEATURES = 0, 1, 2  # positions in a state's counters: tasks that exist, rounds learned, features
 
 
 @kernel
-def open_round(rounds: Rounds, r: int, clock: NDArray[np.int64]) -> tuple[int, int]:
+def open_round(rounds: Rounds, r: int, counters: NDArray[np.int64]) -> tuple[int, int]:
     """Count the round, let its new tasks in, and return its first row and the row after its last."""
     first, last = rounds.starts[r], rounds.starts[r + 1]
-    clock[ROUNDS] += 1
+    counters[ROUNDS] += 1
     for row in range(first, last):
-        clock[TASKS] = max(clock[TASKS], rounds.task[row] + 1)
+        counters[TASKS] = max(counters[TASKS], rounds.task[row] + 1)
     return first, last
 
 

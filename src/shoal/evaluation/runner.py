@@ -11,7 +11,9 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.stream import Piece, cut, widened
+from shoal.evaluation.stream import Piece, cut
+from shoal.model.table import widened
+from shoal.parallel.cores import thread_seconds
 
 
 class Runner:
@@ -60,7 +62,7 @@ class Runner:
         self.cpu_seconds += self._cpu() - cpu
 
     def _cpu(self) -> float:
-        return time.thread_time() + float(getattr(self.learner, "_seconds_beside", 0.0))
+        return thread_seconds()
 
     def _is_fitted(self) -> bool:
         return hasattr(self.learner, "n_features_in_")
@@ -70,7 +72,7 @@ class Runner:
         if self.names:
             return self._by_name(X)
         if self._is_fitted() and getattr(X, "shape", (0, 0))[1] > self.learner.n_features_in_:
-            self.learner.widen(X.shape[1])
+            self.learner.add_features(X.shape[1] - self.learner.n_features_in_)
         return X
 
     def _by_name(self, X: Any) -> Any:

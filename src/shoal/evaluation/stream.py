@@ -13,6 +13,7 @@ import numpy as np
 
 from shoal.engine.arrays import IntArray
 from shoal.engine.rounds import Chunk, starts_without_repeats
+from shoal.model.table import widened
 from shoal.model.tasks import TaskIndex
 
 
@@ -41,18 +42,6 @@ def rows_of(X: Any, first: int, last: int) -> Any:
 def len_of(X: Any) -> int:
     """Number of rows."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def widened(X: Any, n_features: int) -> Any:
-    """The rows with columns of zeros added up to `n_features`."""
-    missing = n_features - X.shape[1]
-    if missing <= 0:
-        return X
-    if hasattr(X, "tocsr"):
-        X = X.tocsr(copy=True)
-        X.resize(X.shape[0], n_features)
-        return X
-    return np.pad(np.asarray(X), ((0, 0), (0, missing)))
 
 
 def joined(head: Any, tail: Any) -> Any:

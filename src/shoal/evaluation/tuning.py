@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from shoal.batch._base import as_matrix
+from shoal.batch.base import as_matrix
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics import choose
 from shoal.evaluation.result import HIGHER_IS_BETTER
 from shoal.evaluation.trials import SearchResult, Trial
-from shoal.model.features import read_table
 from shoal.model.labels import encode, real_targets
+from shoal.model.table import read_table
 from shoal.model.tasks import TaskIndex
 
 
@@ -48,7 +48,7 @@ def search(
         Stays as it is; copies are trained.
     X, y, task : as for `fit`
     parameters : dict of name -> sequence of values
-        All combinations are tried. Names as in `set_params`, so `batch_learner__gamma` works. With `n_draws` a value
+        All combinations are tried. Names as in `set_params`, so `estimator__gamma` works. With `n_draws` a value
         may also be a distribution, such as `scipy.stats.loguniform(1e-3, 1e3)`.
     n_draws : int, optional
         Try this many random combinations instead.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
+from shoal.model.validation import LARGEST, first_out_of_range
 
 EXACT = 2**53  # whole numbers below are told apart as float64
 # One label seen so far: what the other will be. A first label 1 may still turn out to belong to {0, 1}.
@@ -195,13 +196,15 @@ def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> t
 def real_targets(y: Any, n_rows: int) -> FloatArray:
     """Regression targets as finite float64."""
     y = _as_1d(y, n_rows)
+    if y.dtype.kind in "cmMSU":
+        raise ValueError(f"y must hold real numbers, got {y.dtype} values")
     try:
         y = np.require(y, np.float64, ["C", "W"])
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"y must hold real numbers, got {y.dtype} values") from None
-    if not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise ValueError(
-            f"row {row}: the target is {'NaN' if np.isnan(y[row]) else 'infinity'}; expected a finite number"
-        )
+    row = first_out_of_range(y)
+    if row >= 0:
+        found = "NaN" if np.isnan(y[row]) else "infinity" if np.isinf(y[row]) else f"{y[row]:.3g}"
+        expected = f"a number of at most {LARGEST:g} in size" if np.isfinite(y[row]) else "a finite number"
+        raise ValueError(f"row {row}: the target is {found}; expected {expected}")
     return np.asarray(y)

@@ -1,4 +1,8 @@
-"""Models on disk: one safetensors file, its JSON header in the metadata, a checksum over both. Never pickle."""
+"""Models on disk: one safetensors file, its JSON header in the metadata, a checksum over both. Never pickle.
+
+A file is safe to read, whoever wrote it: only learners are built, and every array is held against what the learner
+allocates before it is taken. It is not safe to trust: it may hold any numbers that a model can have.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,39 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from shoal import relations
+from shoal.engine.axes import ROW
+from shoal.model.algorithm import Size
+from shoal.model.core import CoreLike
+from shoal.model.features import Features
+from shoal.model.state import described, leaves, rebuilt
+from shoal.model.tasks import TaskIndex
 
-FORMAT = 1
+FORMAT = 2
+PROBE = 64  # features that tell which axes count features
+STATE = "state."  # what the names of a state's arrays begin with
 _KEY = "shoal"
 Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+class Known(NamedTuple):
+    """The ids that a model knows."""
+
+    tasks: TaskIndex
+    features: Features
+    labels: Any  # plain values
+    learned: Any = None  # of batch learners: what was learned by name, as JSON
+
+
+# ---- values as JSON ----------------------------------------------------------------------------------------
 
 
 def to_json(value: Any, arrays: Arrays, name: str) -> Any:
@@ -33,7 +59,7 @@ def to_json(value: Any, arrays: Arrays, name: str) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, tuple | list | frozenset):
-        kind = type(value).__name__
+        kind = next(kind for kind in (tuple, list, frozenset) if isinstance(value, kind)).__name__
         return {kind: [to_json(item, arrays, f"{name}.{i}") for i, item in enumerate(value)]}
     if isinstance(value, dict):
         return {"dict": [[to_json(k, arrays, name), to_json(v, arrays, f"{name}.{k}")] for k, v in value.items()]}
@@ -50,7 +76,7 @@ def to_json(value: Any, arrays: Arrays, name: str) -> Any:
         return {"sparse": [to_json(part, arrays, f"{name}.{i}") for i, part in enumerate(parts)]}
     if relations.is_networkx(value):
         value = relations.graph(value)
-    if hasattr(value, "_hyper_parameters"):  # a learner within a learner, as it was before it learnt
+    if hasattr(value, "estimator_names"):  # a learner within a learner, as it was before it learned
         return {"learner": [type(value).__name__, to_json(value.get_params(deep=False), arrays, name)]}
     if isinstance(value, relations.Constant | relations.Given):
         return {type(value).__name__: to_json(vars(value), arrays, name)}
@@ -74,19 +100,57 @@ def from_json(value: Any, arrays: Arrays) -> Any:
         return arrays[content]
     if kind == "sparse":
         form, shape, *parts = (from_json(item, arrays) for item in content)
-        return sp.csr_matrix(tuple(parts), shape=shape).asformat(form)
+        matrix = sp.csr_matrix(tuple(parts), shape=shape)
+        matrix.check_format(full_check=True)
+        return matrix.asformat(form)
     if kind == "learner":
-        import shoal
-
-        return getattr(shoal, content[0])(**from_json(content[1], arrays))
-    if kind in ("Constant", "Given"):
-        return getattr(relations, kind)(**from_json(content, arrays))
+        return learner_class(content[0])(**from_json(content[1], arrays))
+    if kind == "Constant":
+        return relations.Constant(**from_json(content, arrays))
+    if kind == "Given":
+        return relations.checked(**from_json(content, arrays))
     if kind in ("date", "datetime"):
         return getattr(datetime, kind).fromisoformat(content)
     return {"tuple": tuple, "list": list, "frozenset": frozenset}[kind](from_json(item, arrays) for item in content)
 
 
-def _checksum(header: str, arrays: Arrays) -> str:
+def learner_class(name: Any) -> Any:
+    """The public learner of this name. Raises ValueError if there is none: nothing else is ever built."""
+    import shoal
+
+    kind = getattr(shoal, name, None) if isinstance(name, str) and name in shoal.__all__ else None
+    if not (isinstance(kind, type) and hasattr(kind, "estimator_names") and hasattr(kind, "save")):
+        raise ValueError(f"it holds a {name!r}, which this shoal does not know")
+    return kind
+
+
+# ---- writing -----------------------------------------------------------------------------------------------
+
+
+def save(
+    path: str | os.PathLike[str], learner: Any, known: Known, state: Mapping[str, Any], companion: Any,
+    learned: Any = None,
+) -> None:  # fmt: skip
+    """Write a learner: its class and hyper-parameters, the ids that it knows, the arrays of its state."""
+    arrays: Arrays = {STATE + name: array for name, array in state.items()}
+    names = None if known.features.names is None else list(known.features.names)
+    header = {
+        "class": type(learner).__name__,
+        "companion": companion,
+        "parameters": to_json(learner.get_params(deep=False), arrays, "parameter"),
+        "tasks": to_json(known.tasks.ids, arrays, "task id"),
+        "features": {
+            "count": known.features.count,
+            "names": to_json(names, arrays, "feature name"),
+            "open": known.features.is_open,
+        },
+        "labels": to_json(known.labels, arrays, "label"),
+        "learned": learned,
+    }
+    write(path, header, arrays)
+
+
+def checksum(header: str, arrays: Arrays) -> str:
     digest = hashlib.blake2b(header.encode(), digest_size=16)
     for name in sorted(arrays):
         array = arrays[name]
@@ -96,59 +160,128 @@ def _checksum(header: str, arrays: Arrays) -> str:
 
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
-    """Write to a temporary file beside `path`, flush it to disk, rename: a crash never leaves half a model."""
+    """Write to a temporary file in the same folder, flush it to disk, rename: a crash never leaves half a model."""
     from safetensors.numpy import save
 
-    path = Path(path)
+    path = Path(path).resolve()  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise ValueError(f"cannot save to {path}: it is not a regular file")
     text = json.dumps(header | {"format": FORMAT}, allow_nan=False)
     # One entry: safetensors writes several in random order, and equal models shall give equal files.
-    content = save(arrays, {_KEY: f"{_checksum(text, arrays)} {text}"})
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    content = save(arrays, {_KEY: f"{checksum(text, arrays)} {text}"})
+    temporary = Path(tempfile.mktemp(dir=path.parent, prefix=path.name, suffix=".part"))
     try:
-        with os.fdopen(handle, "wb") as file:
+        # Opened here and not by tempfile, whose files only their owner may read: this one obeys the umask.
+        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+# ---- reading -----------------------------------------------------------------------------------------------
+
+# What reading values that are not what they should be can raise.
+_DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError, RecursionError)
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """Header and arrays of a file written by `write`.
+@contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Arrays]]:
+    """Header and arrays of a file; whatever the body finds wrong with them is one ValueError that names the file.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not a shoal model, is of a newer format, or is truncated or damaged.
+        If the file is not a shoal model, is of another format, or is truncated or damaged.
     """
+    header, arrays = read(Path(path))
+    try:
+        yield header, arrays
+    except _DAMAGE as error:
+        said = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} is a damaged model: {said}") from None
+
+
+def read(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays of a file that `write` wrote."""
     from safetensors import SafetensorError, safe_open
 
-    path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no model at {path}")
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError, ValueError, KeyError, AttributeError) as error:
+    except (SafetensorError, OSError, ValueError, KeyError, AttributeError, TypeError) as error:
         raise ValueError(f"{path} is not a shoal model, or is truncated or damaged ({error})") from None
     if _KEY not in metadata:
         raise ValueError(f"{path} is not a shoal model (its header says nothing of shoal)")
-    checksum, _, text = metadata[_KEY].partition(" ")
-    if checksum != _checksum(text, arrays):
-        raise ValueError(f"{path} is damaged: its content does not match its checksum")
-    header = json.loads(text)
-    if header["format"] > FORMAT:
-        raise ValueError(f"{path} has format {header['format']}, newer than this shoal reads ({FORMAT}); upgrade shoal")
+    said, _, text = metadata[_KEY].partition(" ")
+    if said != checksum(text, arrays):
+        raise ValueError(f"{path}: the model is damaged: its content does not match its checksum")
+    try:
+        header = json.loads(text)
+        form = header["format"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise ValueError(f"{path}: the model is damaged: its header cannot be read") from None
+    if form != FORMAT:
+        raise ValueError(f"{path}: the model has format {form!r}; this shoal reads {FORMAT}")
     return header, arrays
+
+
+def known_from(header: Mapping[str, Any], arrays: Arrays) -> Known:
+    """The ids of a header. Raises ValueError, TypeError or KeyError if they are not ids."""
+    ids = from_json(header["tasks"], arrays)
+    tasks = TaskIndex(ids)
+    if not isinstance(ids, list) or len(tasks) != len(ids):
+        raise ValueError("its task ids are not different ids")
+    count, names, is_open = (header["features"][name] for name in ("count", "names", "open"))
+    names = from_json(names, arrays)
+    if type(count) is not int or count < 0 or type(is_open) is not bool:
+        raise ValueError("its number of features is not a number")
+    if names is not None and not (isinstance(names, list) and len(set(names)) == len(names) == count):
+        raise ValueError("its names of features are not as many different names as features")
+    index = None if names is None else {name: j for j, name in enumerate(names)}
+    features = Features(count, index, is_open=is_open)
+    return Known(tasks, features, from_json(header["labels"], arrays), header["learned"])
+
+
+def state_arrays(arrays: Arrays) -> Arrays:
+    """The arrays of the state by their own names."""
+    return {name.removeprefix(STATE): array for name, array in arrays.items() if name.startswith(STATE)}
+
+
+def take(core: CoreLike, arrays: Arrays, size: Size) -> None:
+    """Give a new core the arrays of a file, each held against what the core would allocate.
+
+    Raises
+    ------
+    ValueError
+        If they are not what such a core saves. Nothing larger than the file is allocated before that is known.
+    """
+    small, wider = (leaves(core.blank(Size(1, n))) for n in (1, 1 + PROBE))  # tell names, types and axes
+    kinds = described(type(core.blank(Size(1, 1))))
+    if sorted(leaf.name for leaf in kinds) != sorted(arrays):
+        raise ValueError("it does not hold the arrays of such a model")
+    for leaf, array, wide in zip(kinds, small, wider, strict=True):
+        found = arrays[leaf.name]
+        if found.dtype != array.dtype or found.ndim != array.ndim:
+            raise ValueError(f"{leaf.name} is {found.ndim}-dimensional {found.dtype}, expected {array.dtype}")
+        by_feature = [n for n, a, b in zip(found.shape, array.shape, wide.shape, strict=True) if b - a >= PROBE]
+        if ROW not in leaf.axes and any(n < size.features for n in by_feature):
+            raise ValueError(f"{leaf.name} has shape {found.shape}, too small for {size.features} features")
+        if found.dtype.kind == "f" and not np.isfinite(found).all() and not leaf.may_be_infinite:
+            raise ValueError(f"{leaf.name} holds NaN or infinity")
+        if leaf.may_be_infinite and np.isnan(found).any():
+            raise ValueError(f"{leaf.name} holds NaN")
+    empty = core.blank(size)
+    for leaf, array in zip(kinds, leaves(empty), strict=True):
+        if ROW not in leaf.axes and arrays[leaf.name].shape != array.shape:
+            raise ValueError(f"{leaf.name} has shape {arrays[leaf.name].shape}, expected {array.shape}")
+    taken = iter([np.require(arrays[leaf.name], None, ["C", "W"]) for leaf in kinds])
+    core.unpack(rebuilt(empty, taken), size)

@@ -113,6 +113,11 @@ class TaskIndex:
         for task in ids:
             self.column.setdefault(task, len(self.column))
 
+    def keep_first(self, n: int) -> None:
+        """Take back the tasks that were added last."""
+        for task in list(self.column)[n:]:
+            del self.column[task]
+
     def encode(self, task: Any, n_rows: int) -> tuple[IntArray, list[Any]]:
         """Columns of the rows' tasks, and the new ids in order of appearance (columns from `len(self)` on).
 

@@ -1,14 +1,10 @@
-"""Are the rows that came from outside finite numbers in columns that there are, each column once and in order?
+"""Are rows finite numbers in columns that exist, each column once and in order?
 
-Rows of a large table are brought from memory once if a few are checked just before they are learnt (`good_until`): to
-read all of them only to check them takes as long as learning from them.
+A large table is validated in blocks of rows just before they are learned: to read all of it from memory only to
+validate it takes as long as learning from it.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from threading import Thread
-from typing import Any
 
 import numpy as np
 
@@ -16,27 +12,26 @@ from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 
-BAD = -1
-AT_ONCE = 2**7  # numbers; while more are only checked, memory brings no others
-THREAD_PAYS = 2**18  # numbers; starting a thread takes as long as checking about 2^16
+LARGEST = 1e151  # of a number's size: products of two are finite
+BLOCK = 2**15  # numbers that are validated and then learned at once: they stay in a core's own cache in between
 
 
 @kernel
-def _all_finite(values: FloatArray) -> bool:
-    """A sum is finite only if its terms are: one fast pass."""
-    total = 0.0
+def _all_in_range(values: FloatArray) -> bool:
+    """One SIMD pass; NaN is not in range."""
+    outside = 0
     for p in range(len(values)):
-        total += values[p] * 0.0
-    return total == 0.0
+        outside += int(not abs(values[p]) <= LARGEST)
+    return outside == 0
 
 
 @kernel(entry=True, allocates=True)
-def first_not_finite(values: FloatArray) -> int:
-    """Position of the first NaN or infinity, or -1."""
-    if _all_finite(values):
+def first_out_of_range(values: FloatArray) -> int:
+    """Position of the first NaN, infinity or number beyond `LARGEST`, or -1."""
+    if _all_in_range(values):
         return -1
     for p in range(len(values)):
-        if not np.isfinite(values[p]):
+        if not abs(values[p]) <= LARGEST:
             return p
     return -1
 
@@ -81,46 +76,23 @@ def first_malformed(indptr: IntArray, indices: IndexArray, n_features: int) -> i
     return -1
 
 
-def _beside(check: Callable[[], Any], other: Callable[[], Any]) -> tuple[Any, Any]:
-    """The results of two compiled checks, which hold no lock, side by side on two cores."""
-    results: list[Any] = []
-    thread = Thread(target=lambda: results.append(other()))
-    thread.start()
-    result = check()
-    thread.join()
-    return result, results[0]
-
-
-def both_checks(indptr: IntArray, indices: IndexArray, values: FloatArray, n_features: int) -> tuple[bool, int]:
-    """Whether the rows are canonical, and where the first value is that is not finite."""
-    if len(values) < THREAD_PAYS:
-        return is_canonical(indptr, indices, n_features), first_not_finite(values)
-    return _beside(lambda: is_canonical(indptr, indices, n_features), lambda: first_not_finite(values))
-
-
-@kernel
-def are_good(rounds: Rounds, first: int, last: int) -> bool:
-    """Are these rows finite and canonical, or known to be?"""
-    if rounds.n_columns == 0:
-        return True
+@kernel(entry=True)
+def are_valid(rounds: Rounds, n_features: int, first: int, last: int) -> bool:
+    """Are these rows in range and canonical?"""
     if rounds.width > 0:
-        return _all_finite(rounds.values[first * rounds.width : last * rounds.width])
+        return _all_in_range(rounds.values[first * rounds.width : last * rounds.width])
     indptr = rounds.indptr
-    return _in_order(indptr, rounds.indices, rounds.n_columns, first, last) and _all_finite(
+    return _in_order(indptr, rounds.indices, n_features, first, last) and _all_in_range(
         rounds.values[indptr[first] : indptr[last]]
     )
 
 
-@kernel
-def good_until(rounds: Rounds, good: int, row: int) -> int:
-    """Rows before `good` are good. Check some more until those before `row` are; the new `good`, or BAD."""
-    if rounds.n_columns == 0:
-        return row
-    n = len(rounds.task)
-    some = max(AT_ONCE * n // max(len(rounds.values), 1), 1)
-    while good < row:
-        last = max(min(good + some, n), row)
-        if not are_good(rounds, good, last):
-            return BAD
-        good = last
-    return good
+def blocks(rounds: Rounds) -> list[int]:
+    """Rounds at which blocks of about `BLOCK` numbers begin, and where the last ends."""
+    n_rounds, n_numbers = len(rounds.starts) - 1, len(rounds.values)
+    if n_numbers <= 2 * BLOCK:
+        return [0, n_rounds]
+    begins = rounds.starts * rounds.width if rounds.width > 0 else rounds.indptr[rounds.starts]
+    edges = np.searchsorted(begins, np.arange(BLOCK, n_numbers, BLOCK))
+    found: list[int] = np.unique(np.clip([0, *edges, n_rounds], 0, n_rounds)).tolist()
+    return found

@@ -10,18 +10,23 @@ these features goes on: new weights start at their prior. ||phi(x)||² <= k(x, x
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.engine.random import POINTS, uniform
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
 from shoal.engine.rows import copy_to, dot_all, squared_norm
+from shoal.model.algorithm import Piece, Setup
+from shoal.model.parameters import Reader
+from shoal.model.table import Table, read_table, validated
 
 LINEAR: Final = 0
 RFF: Final = 1
@@ -41,6 +46,7 @@ class FeatureMap(NamedTuple):
     gamma: float = 1.0  # the kernel's
     size: int = 200  # features, or room in the dictionary
     ridge: float = 0.1  # of the leverage scores: the larger, the fewer rows enter
+    transformer: Any = None
 
 
 class MapState(NamedTuple):
@@ -63,7 +69,8 @@ def read(features: Any) -> FeatureMap:
         If it names none, or one of its numbers is out of range.
     """
     if hasattr(features, "transform"):
-        return FeatureMap(TRANSFORMER)
+        check_is_fitted(features)
+        return FeatureMap(TRANSFORMER, transformer=features)
     options = dict(features) if isinstance(features, Mapping) else {"map": features}
     name = options.pop("map", None)
     if not isinstance(name, str) or name not in _KINDS:
@@ -173,3 +180,48 @@ def blocks(starts: IntArray) -> list[tuple[int, int]]:
         end = int(np.searchsorted(starts, starts[cuts[-1]] + ROWS_AT_ONCE, "right")) - 1
         cuts.append(max(end, cuts[-1] + 1))
     return list(pairwise(cuts))
+
+
+FEATURE_MAP = Reader("a feature map", read)
+
+
+def n_mapped(feature_map: FeatureMap, n_features: int) -> int:
+    """D, the features after the map."""
+    if feature_map.kind == TRANSFORMER:
+        return _transform(feature_map, np.zeros((1, feature_map.transformer.n_features_in_))).n_features
+    return n_features if feature_map.kind == LINEAR else feature_map.size
+
+
+def pieces(setup: Setup, state: Any, rounds: Rounds, learns: bool) -> Iterator[Piece]:
+    """The features of rows, some rounds at a time; the dictionary may take rows in that are learned."""
+    feature_map: FeatureMap = setup.params.features
+    n = len(rounds.task)
+    if feature_map.kind in (LINEAR, TRANSFORMER):
+        whole = rounds if feature_map.kind == LINEAR else _transformed(feature_map, rounds)
+        yield Piece(0, n, whole, setup.settings, state)
+        return
+    kept = MapState(*(getattr(state, name) for name in MapState._fields))
+    starts = rounds.starts if learns else np.arange(n + 1)
+    for a, b in blocks(starts):
+        first, last = int(starts[a]), int(starts[b])
+        phi = np.empty((last - first, len(kept.offsets)))
+        if feature_map.kind == RFF:
+            fourier(rounds, first, kept, phi)
+        else:
+            nystrom(rounds, first, learns, kept, state.random, phi)
+        mapped = dense_rounds(phi, rounds, first, last, starts[a : b + 1] - first)
+        yield Piece(first, last, mapped, setup.settings, state)
+
+
+def _transform(feature_map: FeatureMap, X: Any) -> Table:
+    return validated(read_table(feature_map.transformer.transform(X)))
+
+
+def _transformed(feature_map: FeatureMap, rounds: Rounds) -> Rounds:
+    n, d = len(rounds.task), feature_map.transformer.n_features_in_
+    if rounds.width > 0:
+        X: Any = rounds.values.reshape(n, d)
+    else:
+        X = sp.csr_matrix((rounds.values, rounds.indices, rounds.indptr), shape=(n, d))
+    table = _transform(feature_map, X)
+    return rounds._replace(width=table.width, indptr=table.indptr, indices=table.indices, values=table.values)

@@ -12,11 +12,12 @@ near the trace: the gradient tr(G^p)^(1/p-1) V G^(p-1) does not depend on it, an
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
+from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
 
 P: Final = 0  # positions in `form`
@@ -32,8 +33,8 @@ ROUNDING: Final = 1.0 + 1e-9  # v = x makes |<v, x>| = ||v|| ||x||, but for the 
 class Gram(NamedTuple):
     """What the tasks' weights are to each other."""
 
-    products: FloatArray  # (tasks, tasks) G/scale
-    power: FloatArray  # (tasks, tasks) (G/scale)^(p-1)
+    products: Annotated[FloatArray, TASK, TASK]  # G/scale
+    power: Annotated[FloatArray, TASK, TASK]  # (G/scale)^(p-1)
     form: FloatArray  # (5,) p, scale, factor tr((G/scale)^p)^(1/p-1), and of the power: steps since fresh, its peak
 
 

@@ -7,16 +7,19 @@ Columns of B come from the matrix, or for large sparse graphs from the factors o
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, add_to_all, dot, open_round
-from shoal.model.validation import BAD, good_until
+from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.parameters import Params
+from shoal.online._relation import named_tasks
 from shoal.relations import Factors, rates_column
 
 
@@ -33,9 +36,9 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """All tasks are known from the start."""
 
-    weights: FloatArray  # (features, tasks) W
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    weights: Annotated[FloatArray, FEATURE, TASK]  # W
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel
@@ -51,27 +54,17 @@ def margin(rounds: Rounds, row: int, state: State) -> float:
 
 
 @kernel(entry=True)
-def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
-    good = 0
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
-        good = good_until(rounds, good, row + 1)
-        if good == BAD:
-            return BAD
         decisions[row] = margin(rounds, row, state)
-    return len(decisions)
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     column = np.empty(state.weights.shape[1])
-    good = rounds.starts[0]
     for r in range(len(rounds.starts) - 1):
-        first, last = rounds.starts[r], rounds.starts[r + 1]
-        good = good_until(rounds, good, last)
-        if good == BAD:
-            return BAD
-        open_round(rounds, r, state.clock)
-        step = settings.eta / math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else settings.eta
+        first, last = open_round(rounds, r, state.counters)
+        step = settings.eta / math.sqrt(state.counters[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0:
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, state)
@@ -83,4 +76,25 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 column *= losses.step_along(settings.loss, -step * slope, rounds, row)
                 add_to_all(rounds, row, column, state.weights)
                 state.updates[rounds.task[row]] += 1
-    return len(rounds.starts) - 1
+
+
+def settings(p: Params) -> Settings:
+    factors = p.relation.factors(unit_own_rate=p.loss != losses.PERCEPTRON)
+    return Settings(p.loss, p.eta, p.step == "sqrt", getattr(p, "epsilon", 0.0), factors)
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    n_tasks, n_features = size
+    weights = np.zeros((n_features, n_tasks), setup.params.dtype)
+    return State(weights, np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+
+
+ALGORITHM = Algorithm(
+    parameters={},  # those of the learner
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="every step moves the weights of all tasks that the relation ties to the row's",
+    named_tasks=named_tasks,
+)

@@ -15,12 +15,13 @@ the personal matrix V by a number. Doing so costs O(d); here a row waits until a
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import LANES, FloatArray, IntArray
+from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import copy_to
@@ -35,11 +36,11 @@ SMALLEST_SCALE = 1e-60
 class Rows(NamedTuple):
     """Rows of U and V side by side. K below is the number of tasks that exist, `side_of(K)` is what loops run over."""
 
-    weights: FloatArray  # (features, 2, side of all tasks)
-    stamps: NDArray[np.int32]  # (features,) the epoch in which the row was written
-    transform: FloatArray  # (tasks, tasks) A
-    inverse: FloatArray  # (tasks, tasks) A^-1
-    scales: FloatArray  # (tasks,) of V's columns in the present epoch
+    weights: Annotated[FloatArray, FEATURE, OTHER, TASK]  # (features, 2, side of all tasks)
+    stamps: Annotated[NDArray[np.int32], FEATURE]  # the epoch in which the row was written
+    transform: Annotated[FloatArray, TASK, TASK]  # A
+    inverse: Annotated[FloatArray, TASK, TASK]  # A^-1
+    scales: Annotated[FloatArray, TASK]  # of V's columns in the present epoch
     products: FloatArray  # side x side numbers a closed epoch: of A, from it to the end of its block
     fades: FloatArray  # side numbers a closed epoch: of the scales, likewise
     tally: IntArray  # (3,) closed epochs, updates since all rows were awake, rows touched so far
@@ -52,6 +53,15 @@ def allocate(n_tasks: int, n_features: int) -> Rows:
         np.zeros((n_features, 2, side)), np.full(n_features, UNTOUCHED, np.int32), np.eye(n_tasks), np.eye(n_tasks),
         np.ones(n_tasks), np.zeros(n_epochs * side * side), np.zeros(n_epochs * side), np.zeros(3, np.int64),
     )  # fmt: skip
+
+
+def check(rows: Rows) -> None:
+    """Raise ValueError unless stamps and epochs are in range."""
+    n, most = int(rows.tally[EPOCHS]), len(rows.fades) // max(rows.weights.shape[2], 1)
+    if not (0 <= n <= most and (rows.tally >= 0).all() and rows.tally[TOUCHED] <= len(rows.stamps)):
+        raise ValueError("its epochs are out of range")
+    if len(rows.stamps) and not (rows.stamps.min() >= UNTOUCHED and rows.stamps.max() <= n):
+        raise ValueError("the epochs of its rows are out of range")
 
 
 @kernel(entry=True)

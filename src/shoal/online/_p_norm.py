@@ -8,11 +8,12 @@ up. All powers are taken of |V|/scale; the scale follows the largest entry, so n
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS
@@ -25,16 +26,15 @@ ROOM = 2.0**300  # a sum of powers beyond this, or below its inverse, calls for 
 class State(NamedTuple):
     """Weights lie feature by feature, all tasks together."""
 
-    own: FloatArray  # (features, tasks) S, sums of own steps; V itself under a given relation; (., 0) if pooled
-    shared: FloatArray  # (features,) s, the sum of all steps; empty if nothing is shared
-    powers: FloatArray  # sign(V)|V/scale|^(p-1): (features, tasks) if given, (features, 1) their sum over tasks
-    sums: FloatArray  # (features,) sum over tasks of |V/scale|^p
+    own: Annotated[FloatArray, FEATURE, TASK]  # S, sums of own steps; V itself under a given relation; empty if pooled
+    shared: Annotated[FloatArray, FEATURE]  # s, the sum of all steps; empty if nothing is shared
+    powers: Annotated[FloatArray, FEATURE, OTHER]  # sign(V)|V/scale|^(p-1), of all tasks if given, else their sum
+    sums: Annotated[FloatArray, FEATURE]  # sum over tasks of |V/scale|^p
     blocks: FloatArray  # sums over 64 features
     superblocks: FloatArray  # sums over 64 blocks
     link: FloatArray  # (5,) p, own, shared, scale, and the factor scale / ||V/scale||_p^(p-2) of the powers
-    updates: IntArray  # (tasks,)
-    width: IntArray  # (1,) features of the model
-    clock: IntArray  # (2,) tasks, rounds
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel
@@ -53,7 +53,7 @@ def entry(state: State, a: int, k: int) -> float:
 @kernel
 def refresh(state: State, a: int) -> None:
     """Powers and sum of feature a, after a change of its row of V; a task at the shared value costs no power."""
-    K, link = state.clock[TASKS], state.link
+    K, link = state.counters[TASKS], state.link
     base = entry(state, a, -1)
     common = power(base, link)
     mixed, total = 0.0, 0.0
@@ -98,7 +98,7 @@ def largest(state: State) -> float:
     for a in range(len(state.sums)):
         top = max(top, abs(entry(state, a, -1)))
         if state.link[OWN] > 0.0:
-            for k in range(state.clock[TASKS]):
+            for k in range(state.counters[TASKS]):
                 top = max(top, abs(entry(state, a, k)))
     return top if top > 0.0 else 1.0
 
@@ -159,5 +159,5 @@ def empty(n_tasks: int, n_features: int, *, own: bool, shared: bool, given: bool
         np.zeros((n_features, n_tasks if own else 0)), np.zeros(n_features if shared else 0),
         np.zeros((n_features, n_tasks if given else int(shared))), np.zeros(n_features),
         np.zeros(n_blocks), np.zeros(-(-n_blocks // BLOCK)), np.array([0.0, 0.0, 0.0, 1.0, 0.0]),
-        np.zeros(n_tasks, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int64),
+        np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
     )  # fmt: skip

@@ -13,18 +13,24 @@ Where rows are so large that a is lost beside them, what rounding leaves is held
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import ROW, TASK
 from shoal.engine.compile import kernel
-from shoal.engine.kernels import Kernel
+from shoal.engine.kernels import Kernel, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, copy_to, open_round
+from shoal.model.algorithm import Algorithm, Piece, Setup, Size
+from shoal.model.parameters import Params, optional, positive, whole
+from shoal.online import _support
 from shoal.online._factor import remove_first, solve, solve_transposed, squared_length
-from shoal.online._rates import Rates, rates_with
+from shoal.online._relation import RELATION, Rates, named_tasks, rates_of, rates_with
+from shoal.online._second_order import new_tasks
 from shoal.online._support import ROWS, STORED, Support, append, compare, drop_oldest
 
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
@@ -43,11 +49,11 @@ class State(NamedTuple):
     """The rows of all mistakes serve every task."""
 
     support: Support
-    factor: FloatArray  # (rows, rows) U
-    whitened: FloatArray  # (rows,) U^-T y
-    dual: FloatArray  # (rows,) beta
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    factor: Annotated[FloatArray, ROW, ROW]  # U
+    whitened: Annotated[FloatArray, ROW]  # U^-T y
+    dual: Annotated[FloatArray, ROW]  # beta
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(allocates=True, inline=False)
@@ -55,7 +61,7 @@ def compare_all(rounds: Rounds, row: int, settings: Settings, state: State, k: F
     """beta.k and k(x, x); fills k."""
     support = state.support
     n = support.extent[STORED]
-    own = rates_with(settings.rates, state.clock[TASKS], rounds.task[row], support.task, n, k)
+    own = rates_with(settings.rates, state.counters[TASKS], rounds.task[row], support.task, n, k)
     own *= compare(rounds, row, settings.kernel, support, k)
     total = 0.0
     for s in range(n):
@@ -115,7 +121,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     support = state.support
     k, v = np.empty(len(support.y)), np.empty(len(support.y))
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
                 total, own = compare_all(rounds, row, settings, state, k)
@@ -151,3 +157,86 @@ def factorise(settings: Settings, state: State, n_tasks: int, gram: FloatArray) 
             v[s] *= gram[n, s]
         border(state, n, settings.a, own * gram[n, n], support.y[n], v)
     solve_dual(state, len(gram), settings.a)
+
+
+def settings(p: Params) -> Settings:
+    return Settings(p.a, rates_of(p.relation), resolve(p.kernel, p.gamma), _support.most(p))
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    rows = np.zeros(0)
+    return State(
+        _support.empty(), rows.reshape(0, 0), rows, rows, np.zeros(size.tasks, np.int64), np.zeros(3, np.int64)
+    )
+
+
+def in_rows(state: State, capacity: int) -> State:
+    """The state with a factor for so many rows."""
+    n = min(int(state.support.extent[STORED]), capacity)
+    factor, whitened, dual = np.zeros((capacity, capacity)), np.zeros(capacity), np.zeros(capacity)
+    factor[:n, :n], whitened[:n], dual[:n] = state.factor[:n, :n], state.whitened[:n], state.dual[:n]
+    return state._replace(factor=factor, whitened=whitened, dual=dual)
+
+
+def prepare(setup: Setup, state: State, rounds: Rounds) -> State:
+    """Capacity for the rows, and the tasks of the first round enter."""
+    if len(state.support.y) > len(state.whitened):
+        state = in_rows(state, len(state.support.y))
+    n_tasks = int(rounds.task[: rounds.starts[1]].max()) + 1
+    if n_tasks > state.counters[TASKS]:
+        enter(setup, state, n_tasks)
+    return state
+
+
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
+    return _support.pieces(setup, state, rounds, learns, ends=new_tasks, prepare=prepare)
+
+
+def enter(setup: Setup, state: State, n_tasks: int) -> None:
+    """Rates depend on the number of tasks, so the matrix is formed anew."""
+    state.counters[TASKS] = n_tasks
+    left(setup, state, n_tasks)
+
+
+def left(setup: Setup, state: State, n_tasks: int) -> None:
+    """The matrix formed anew, for this number of tasks."""
+    if state.support.extent[STORED]:
+        factorise(setup.settings, state, n_tasks, _support.gram_of(setup, state))
+
+
+def pack(setup: Setup, state: State, size: Size) -> State:
+    packed = _support.pack(allocate)(setup, state, size)
+    return in_rows(packed, int(state.support.extent[STORED]))
+
+
+def check(setup: Setup, state: State, size: Size) -> None:
+    _support.check(setup, state, size)
+    n = len(state.support.y)
+    if (state.factor.shape, state.whitened.shape, state.dual.shape) != ((n, n), (n,), (n,)):
+        raise ValueError("its factor does not fit its rows")
+
+
+def retune(before: Setup, after: Setup, state: State) -> None:
+    """All hyper-parameters but the budget are part of the matrix."""
+    for name in ("relation", "a", "kernel", "gamma"):
+        if getattr(before.params, name) != getattr(after.params, name):
+            raise ValueError("only budget can change after the first row: the others shape the matrix")
+
+
+ALGORITHM = Algorithm(
+    parameters={"relation": RELATION, "a": positive(), "budget": optional(whole(1, "a whole number"))},
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="every task answers by the rows that all tasks keep",
+    named_tasks=named_tasks,
+    enter=enter,
+    leave=_support.leave,
+    left=left,
+    pack=pack,
+    check=check,
+    pieces=pieces,
+    may_fail=lambda p: callable(p.kernel),
+    retune=retune,
+)

@@ -14,18 +14,25 @@ what is true of the exact J: with l the least eigenvalue of a A, ||U^-T phi|| <=
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
 from shoal import relations
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
-from shoal.engine.rounds import Rounds
+from shoal.engine.rounds import Rounds, cut
 from shoal.engine.rows import TASKS, add, dot, open_round, squared_norm
+from shoal.model.algorithm import Algorithm, Piece, Setup, Size, as_needed
+from shoal.model.parameters import Params
+from shoal.model.state import in_capacity
+from shoal.online import _second_order_dual as dual
 from shoal.online._factor import rotate_in, solve, solve_transposed, squared_length
-from shoal.online._rates import UNSEEN, Rates, shares
+from shoal.online._relation import UNSEEN, Rates, named_tasks, rates_of, shares
+from shoal.online._second_order import new_tasks
 
 LARGEST = 10_000  # rows of U, 800 MB
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
@@ -40,21 +47,33 @@ class Settings(NamedTuple):
 
 
 class State(NamedTuple):
-    """A model a task, or one if tasks are pooled."""
+    """A model a task."""
 
-    factor: FloatArray  # (models, features, models, features) U
-    whitened: FloatArray  # (models, features) U^-T g
-    weights: FloatArray  # (models, features) J^-1 g
-    prior: FloatArray  # (models, models) a A
+    factor: Annotated[FloatArray, TASK, FEATURE, TASK, FEATURE]  # U
+    whitened: Annotated[FloatArray, TASK, FEATURE]  # U^-T g
+    weights: Annotated[FloatArray, TASK, FEATURE]  # J^-1 g
+    prior: Annotated[FloatArray, TASK, TASK]  # a A
     least: FloatArray  # (1,) its least eigenvalue
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
+
+
+class PooledState(NamedTuple):
+    """One model for all tasks: the same arrays, whose axes of tasks have length 1."""
+
+    factor: Annotated[FloatArray, OTHER, FEATURE, OTHER, FEATURE]
+    whitened: Annotated[FloatArray, OTHER, FEATURE]
+    weights: Annotated[FloatArray, OTHER, FEATURE]
+    prior: FloatArray
+    least: FloatArray
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray
 
 
 @kernel
 def n_models(settings: Settings, state: State) -> int:
     """Models that exist."""
-    return 1 if settings.pooled else state.clock[TASKS]
+    return 1 if settings.pooled else state.counters[TASKS]
 
 
 @kernel(inline=False)
@@ -66,7 +85,7 @@ def look(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     if rounds.task[row] != UNSEEN:
         return dot(rounds, row, state.weights[rounds.task[row]])
     total = 0.0
-    for k in range(state.clock[TASKS]):
+    for k in range(state.counters[TASKS]):
         total += dot(rounds, row, state.weights[k])
     return total * part_of_unseen(settings, state)
 
@@ -76,7 +95,7 @@ def part_of_unseen(settings: Settings, state: State) -> float:
     """What an unseen task's weights hold of each known task's."""
     if len(settings.rates.mean) > 0:
         return 1.0 / len(settings.rates.mean)
-    return shares(settings.rates, state.clock[TASKS])[1]
+    return shares(settings.rates, state.counters[TASKS])[1]
 
 
 @kernel(inline=False)
@@ -89,7 +108,7 @@ def spread(rounds: Rounds, row: int, settings: Settings, state: State, phi: Floa
         model = 0 if settings.pooled else task
         add(rounds, row, 1.0, phi[model * d : (model + 1) * d])
         return model * d, 0.0
-    part, n_tasks = part_of_unseen(settings, state), state.clock[TASKS]
+    part, n_tasks = part_of_unseen(settings, state), state.counters[TASKS]
     for k in range(n_tasks):
         add(rounds, row, part, phi[k * d : (k + 1) * d])
     if len(settings.rates.mean) > 0:
@@ -134,7 +153,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     phi = np.empty(state.weights.size)
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         n = n_models(settings, state) * state.weights.shape[1]
         if len(decisions) > 0:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
@@ -162,8 +181,19 @@ def tighten(state: State, n_models: int, roots: FloatArray) -> None:
     solve_weights(state, n)
 
 
-def allocate(pooled: bool, n_tasks: int, n_features: int, before: State | None) -> State:
-    """Zeros, but for the features to come of the models `before`: they have seen nothing but the prior."""
+def settings(p: Params) -> Settings:
+    if p.kernel != "linear" or p.budget is not None:
+        raise ValueError("form='primal' needs kernel='linear' and no budget; use form='dual'")
+    return Settings(p.a, rates_of(p.relation), is_pooled(p.relation))
+
+
+def is_pooled(relation: relations.Relation) -> bool:
+    return isinstance(relation, relations.Constant) and math.isinf(relation.b)
+
+
+def allocate(setup: Setup, size: Size) -> State | PooledState:
+    """Zeros."""
+    (n_tasks, n_features), pooled = size, setup.settings.pooled
     models = 1 if pooled else n_tasks
     if models * n_features > LARGEST:
         raise ValueError(
@@ -171,22 +201,40 @@ def allocate(pooled: bool, n_tasks: int, n_features: int, before: State | None) 
             " their product; use form='dual'"
         )
     shape = (models, n_features)
-    state = State(
+    return (PooledState if pooled else State)(
         np.zeros(shape + shape), np.zeros(shape), np.zeros(shape), np.zeros((models, models)),
-        np.zeros(1), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
+        np.zeros(1), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
     )  # fmt: skip
-    if before is not None:
-        live = min(models, len(before.prior) if pooled else int(before.clock[TASKS]))
-        each = np.arange(n_features)
-        state.factor[:live, each, :live, each] = np.linalg.cholesky(before.prior[:live, :live]).T
-    return state
 
 
-def enter(settings: Settings, state: State, relation: Any, n_tasks: int) -> None:
+def grow(setup: Setup, state: State, size: Size) -> State:
+    """Features to come of the models that there are have seen nothing but the prior."""
+    larger = allocate(setup, size)
+    live = len(state.prior) if setup.settings.pooled else int(state.counters[TASKS])
+    each = np.arange(size.features)
+    larger.factor[:live, each, :live, each] = np.linalg.cholesky(state.prior[:live, :live]).T
+    grown: State = in_capacity(state, larger)
+    return grown
+
+
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
+    """A round that brings tasks begins a call: the matrix is formed anew before it."""
+    first = 0
+    for last in new_tasks(state, rounds) if learns else [len(rounds.task)]:
+        piece = cut(rounds, first, int(last))
+        n_tasks = int(piece.task[: piece.starts[1]].max()) + 1
+        if learns and n_tasks > state.counters[TASKS]:
+            enter(setup, state, n_tasks)
+        yield Piece(first, int(last), piece, setup.settings, state)
+        first = int(last)
+
+
+def enter(setup: Setup, state: State, n_tasks: int) -> None:
     """Move from the prior of the tasks so far to that of n_tasks, by adding what it is larger."""
-    old, new = (1, 1) if settings.pooled else (int(state.clock[TASKS]), n_tasks)
-    state.clock[TASKS] = n_tasks
-    A = np.full((1, 1), float(n_tasks)) if settings.pooled else relations.interaction(relation, n_tasks)
+    settings = setup.settings
+    old, new = (1, 1) if settings.pooled else (int(state.counters[TASKS]), n_tasks)
+    state.counters[TASKS] = n_tasks
+    A = np.full((1, 1), float(n_tasks)) if settings.pooled else relations.interaction(setup.params.relation, n_tasks)
     state.factor[old:new] = 0.0
     state.factor[:old, :, old:new] = 0.0
     state.whitened[old:new] = 0.0
@@ -200,12 +248,13 @@ def enter(settings: Settings, state: State, relation: Any, n_tasks: int) -> None
     tighten(state, new, np.ascontiguousarray(roots))
 
 
-def leave(state: State, k: int, n_tasks: int) -> None:
+def leave(setup: Setup, state: State, k: int) -> None:
     """Integrate task k's weights out: the belief about all others stays as it is, and so do their answers."""
+    n_tasks = int(state.counters[TASKS])
     others = np.delete(np.arange(n_tasks), k)
     d = state.weights.shape[1]
-    n, rest = n_tasks * d, (n_tasks - 1) * d
-    if not rest:
+    n = n_tasks * d
+    if setup.settings.pooled or not len(others):
         return
     order = np.append(k, others)
     U = state.factor[:n_tasks, :, order].reshape(n, n)
@@ -216,3 +265,20 @@ def leave(state: State, k: int, n_tasks: int) -> None:
     state.whitened[others] = R[d:, n].reshape(n_tasks - 1, d)
     rates = np.linalg.inv(state.prior[:n_tasks, :n_tasks])
     state.prior[np.ix_(others, others)] = np.linalg.inv(rates[np.ix_(others, others)])
+
+
+ALGORITHM = Algorithm(
+    parameters=dual.ALGORITHM.parameters,
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="the matrix that every task answers with spans all tasks",
+    named_tasks=named_tasks,
+    enter=enter,
+    leave=leave,
+    capacity=as_needed,
+    grow=grow,
+    pieces=pieces,
+    retune=dual.retune,
+)

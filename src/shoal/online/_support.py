@@ -6,39 +6,44 @@ over the stored row. The oldest row leaves by moving the others up, which costs 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from shoal.engine import kernels
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
-from shoal.engine.compile import call, kernel
+from shoal.engine.axes import ROW
+from shoal.engine.compile import kernel
 from shoal.engine.kernels import FUNCTION, Kernel, of_product
-from shoal.engine.rounds import Rounds
-from shoal.engine.rows import squared_norm
-from shoal.online._rates import UNSEEN, Related
+from shoal.engine.rounds import Rounds, cut
+from shoal.engine.rows import FEATURES, squared_norm
+from shoal.learner import Learner
+from shoal.model.algorithm import Piece, Setup, Size, State
+from shoal.model.parameters import Params
+from shoal.model.state import copy_block, leaves, trimmed, trimmed_array
+from shoal.online._relation import UNSEEN, Rates
 
 STORED, ROWS = 0, 1  # positions in a support's extent
-PIECE = 64  # rows that are given room at once, if not more rows are stored already
+PIECE = 64  # rows for which there is capacity at once, if not more rows are stored already
 
 
 class Support(NamedTuple):
     """Stored rows."""
 
-    values: FloatArray  # features of all rows one after the other
-    indices: IndexArray  # their columns, of sparse rows only
-    value_starts: IntArray  # (rows + 1,)
-    index_starts: IntArray  # (rows + 1,)
-    norms: FloatArray  # (rows,) ||x||^2
-    task: IntArray  # (rows,) column of the row's task, below -1 if it was forgotten
-    y: FloatArray  # (rows,)
-    position: IntArray  # (rows,) place in the stream
-    extent: IntArray  # (2,) rows stored, rows learnt
+    values: Annotated[FloatArray, ROW]  # features of all rows one after the other
+    indices: Annotated[IndexArray, ROW]  # their columns, of sparse rows only
+    value_starts: Annotated[IntArray, ROW]  # (rows + 1,)
+    index_starts: Annotated[IntArray, ROW]  # (rows + 1,)
+    norms: Annotated[FloatArray, ROW]  # (rows,) ||x||^2
+    task: Annotated[IntArray, ROW]  # (rows,) the row's task, below -1 if it was forgotten
+    y: Annotated[FloatArray, ROW]  # (rows,)
+    position: Annotated[IntArray, ROW]  # (rows,) place in the stream
+    extent: IntArray  # (2,) rows stored, rows learned
 
 
-class Room(NamedTuple):
+class Capacity(NamedTuple):
     """How much a support can hold."""
 
     rows: int = 0
@@ -46,12 +51,16 @@ class Room(NamedTuple):
     indices: int = 0
 
 
-def empty(room: Room) -> Support:
+NOTHING = Capacity()
+
+
+def empty(capacity: Capacity = NOTHING) -> Support:
     """A support without rows."""
+    rows = capacity.rows
     return Support(
-        np.zeros(room.values), np.zeros(room.indices, np.int32), np.zeros(room.rows + 1, np.int64),
-        np.zeros(room.rows + 1, np.int64), np.zeros(room.rows), np.zeros(room.rows, np.int64), np.zeros(room.rows),
-        np.zeros(room.rows, np.int64), np.zeros(2, np.int64),
+        np.zeros(capacity.values), np.zeros(capacity.indices, np.int32), np.zeros(rows + 1, np.int64),
+        np.zeros(rows + 1, np.int64), np.zeros(rows), np.zeros(rows, np.int64), np.zeros(rows),
+        np.zeros(rows, np.int64), np.zeros(2, np.int64),
     )  # fmt: skip
 
 
@@ -118,7 +127,7 @@ def _zero_without_sign(value: float) -> float:
 
 @kernel(inline=False)
 def append(rounds: Rounds, row: int, kernel: Kernel, support: Support) -> None:
-    """Store a row; there is room."""
+    """Store a row; there is capacity."""
     n = support.extent[STORED]
     dense = rounds.width > 0
     first = row * rounds.width if dense else rounds.indptr[row]
@@ -196,169 +205,180 @@ def gram(kernel: Kernel, support: Support, out: FloatArray) -> None:
             x[p if dense else np.uint32(support.indices[index + p])] = 0.0
 
 
-class SupportLearner(Related):
-    """A learner that keeps rows: makes room before the loops run, and evaluates kernels that are functions."""
+# ---- rounds in pieces --------------------------------------------------------------------------------------
 
-    kernel: Any
-    gamma: float
-    budget: int | None
-    _room = Room()
 
-    def _kernel(self) -> Kernel:
-        return kernels.resolve(self.kernel, self.gamma)
+def pieces(
+    setup: Setup,
+    state: State,
+    rounds: Rounds,
+    learns: bool,
+    *,
+    ends: Callable[[State, Rounds], IntArray] | None = None,
+    prepare: Callable[[Setup, State, Rounds], State] | None = None,
+) -> Iterator[Piece]:
+    """Calls for which there is capacity and whose kernels are evaluated.
 
-    def _most(self) -> int:
-        """The number of rows that may be stored."""
-        if self.budget is None:
-            return int(np.iinfo(np.int64).max)
-        if isinstance(self.budget, bool) or not (self.budget >= 1 and int(self.budget) == self.budget):
-            raise ValueError(f"budget must be None or a whole number >= 1, got {self.budget!r}")
-        return int(self.budget)
+    `ends` gives rows, where rounds begin, before which a call has to end, the last the number of rows. `prepare` gets
+    each piece that is to be learned, and the state with capacity for it.
+    """
+    for first, last in _spans(setup, state, rounds, learns, ends):
+        piece = cut(rounds, first, last)
+        if learns:
+            state = state._replace(support=extended(state.support, piece, most(setup.params)))
+            if prepare is not None:
+                state = prepare(setup, state, piece)
+        yield Piece(first, last, piece, setup.settings._replace(kernel=_evaluated(setup, state, piece)), state)
 
-    # ---- rounds in pieces --------------------------------------------------------------------------------
 
-    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
-        settings = self._current()
-        for first, last in self._pieces(loop, rounds):
-            piece = cut(rounds, first, last)
-            if loop == 0:
-                self._prepare(piece)
-            kernel = self._evaluated(settings.kernel, piece)
-            call(
-                self._code[loop],
-                piece,
-                settings._replace(kernel=kernel),
-                self._state,
-                decisions[first:last],
-                self.dtype,
-            )
+def _spans(
+    setup: Setup, state: State, rounds: Rounds, learns: bool, ends: Callable[[State, Rounds], IntArray] | None
+) -> Iterator[tuple[int, int]]:
+    """First and last row of each call; rounds stay whole.
 
-    def _pieces(self, loop: int, rounds: Rounds) -> Iterator[tuple[int, int]]:
-        """First and last row of each call; rounds stay whole.
+    A function is called for a single round, so that its values do not depend on the size of chunks.
+    """
+    n, by_function, extent = len(rounds.task), callable(setup.params.kernel), state.support.extent
+    if (learns and len(rounds.starts) == 2) or (not learns and not by_function):
+        yield 0, n
+        return
+    starts = rounds.starts if learns else np.arange(n + 1)
+    stops = ends(state, rounds) if learns and ends is not None else np.array([n])
+    first = at = 0
+    while first < n:
+        most_rows = max(PIECE, int(extent[STORED]))
+        most_rows = 1 if by_function and learns else PIECE if by_function else most_rows
+        last = min(first + most_rows, int(stops[np.searchsorted(stops, first, "right")]))
+        at = max(int(np.searchsorted(starts, last, "right")) - 1, at + 1)
+        yield first, int(starts[at])
+        first = int(starts[at])
 
-        A function is called for a single round, so that its values do not depend on the size of chunks.
-        """
-        n, by_function = len(rounds.task), callable(self.kernel)
-        if (loop == 0 and len(rounds.starts) == 2) or (loop == 1 and not by_function):
-            yield 0, n
-            return
-        starts, ends = (rounds.starts, self._ends(rounds)) if loop == 0 else (np.arange(n + 1), np.array([n]))
-        first = at = 0
-        while first < n:
-            most = max(PIECE, int(self._state.support.extent[STORED]))
-            most = 1 if by_function and loop == 0 else PIECE if by_function else most
-            last = min(first + most, int(ends[np.searchsorted(ends, first, "right")]))
-            at = max(int(np.searchsorted(starts, last, "right")) - 1, at + 1)
-            yield first, int(starts[at])
-            first = int(starts[at])
 
-    def _ends(self, rounds: Rounds) -> IntArray:
-        """Rows, where rounds begin, before which a call has to end; the last is the number of rows."""
-        return np.array([len(rounds.task)])
+def most(params: Params) -> int:
+    """The number of rows that may be stored."""
+    budget = getattr(params, "budget", None)
+    return int(np.iinfo(np.int64).max) if budget is None else int(budget)
 
-    def _prepare(self, rounds: Rounds) -> None:
-        """Room for all rows to become supports: at least doubled when it grows, so that growth is amortised."""
-        support, n = self._state.support, len(rounds.task)
-        stored = int(support.extent[STORED])
-        n_values = n * rounds.width if rounds.width else int(rounds.indptr[-1] - rounds.indptr[0])
-        needed = Room(
-            min(stored + n, max(stored, self._most())),
-            int(support.value_starts[stored]) + n_values,
-            int(support.index_starts[stored]) + (0 if rounds.width else n_values),
-        )
-        if any(need > have for need, have in zip(needed, self._room, strict=True)):
-            pairs = zip(needed, self._room, strict=True)
-            self._room = Room(*(have if need <= have else max(need, 2 * have) for need, have in pairs))
-            self._enlarge(*self._capacity)
 
-    def _evaluated(self, kernel: Kernel, rounds: Rounds) -> Kernel:
-        """The kernel with what the loops need for these rows."""
-        if kernel.kind != FUNCTION:
-            return kernel if rounds.width else kernel._replace(scratch=kernels.zeros(self._columns.count))
-        X = self._rows(rounds)
-        stored = self.support_vectors_
-        values = kernels.evaluate(self.kernel, np.vstack([stored, X]), X)
-        slots = np.zeros(max(self._room.rows, len(values)), np.int64)
-        slots[: len(values)] = np.arange(len(values))
-        return kernel._replace(values=values, slots=slots)
-
-    def _rows(self, rounds: Rounds) -> FloatArray:
-        d = self._columns.count
-        if rounds.width:
-            return rounds.values.reshape(-1, d)
-        used = slice(rounds.indptr[0], rounds.indptr[-1])
-        arrays = (rounds.values[used], rounds.indices[used], rounds.indptr - rounds.indptr[0])
-        return np.asarray(sp.csr_matrix(arrays, shape=(len(rounds.task), d)).toarray())
-
-    def _gram(self) -> FloatArray:
-        """(stored, stored) kernels between the stored rows, lower half."""
-        kernel, n = self._kernel(), int(self._state.support.extent[STORED])
-        if kernel.kind == FUNCTION:
-            X = self.support_vectors_
-            return kernels.evaluate(self.kernel, X, X) if n else np.zeros((0, 0))
-        values = np.zeros((n, n))
-        gram(kernel._replace(scratch=kernels.zeros(self._columns.count)), self._state.support, values)
-        return values
-
-    # ---- forgetting, saving ------------------------------------------------------------------------------
-
-    def _leave(self, state: Any, k: int, n_tasks: int) -> None:
-        """What the others learnt from task k stays: its rows get a number of their own, below all others.
-
-        If tasks are independent, its rows hold nothing for the others and go.
-        """
-        rates = self._rates()
-        if rates.b == 0.0 and not rates.b_is_n_tasks:
-            keep(state.support, kernels.NO_SLOTS, 0, k)
-        task = state.support.task[: state.support.extent[STORED]]
-        task[task == k] = min(UNSEEN, int(task.min(initial=0))) - 1
-        task[task > k] -= 1
-
-    def _trimmed(self) -> Any:
-        room, support = self._room, self._state.support
-        n = int(support.extent[STORED])
-        self._room = Room(n, int(support.value_starts[n]), int(support.index_starts[n]))
-        try:
-            return super()._trimmed()
-        finally:
-            self._room = room
-
-    def _restore(self, header: dict[str, Any], arrays: Any) -> None:
-        names = ("y", "values", "indices")
-        self._room = Room(*(len(arrays[f"state.support.{name}"]) for name in names))
-        super()._restore(header, arrays)
-
-    # ---- what can be seen --------------------------------------------------------------------------------
-
-    def _stored(self, name: str) -> Support:
-        support: Support = self._fitted(name).support
+def extended(support: Support, rounds: Rounds, most: int) -> Support:
+    """Capacity for all rows to be stored: at least doubled when it grows, so that growth is amortized."""
+    stored, n = int(support.extent[STORED]), len(rounds.task)
+    n_values = n * rounds.width if rounds.width else int(rounds.indptr[-1] - rounds.indptr[0])
+    have = Capacity(len(support.y), len(support.values), len(support.indices))
+    need = Capacity(
+        min(stored + n, max(stored, most)),
+        int(support.value_starts[stored]) + n_values,
+        int(support.index_starts[stored]) + (0 if rounds.width else n_values),
+    )
+    if all(new <= old for new, old in zip(need, have, strict=True)):
         return support
+    larger = empty(Capacity(*(old if new <= old else max(new, 2 * old) for new, old in zip(need, have, strict=True))))
+    for old, new in zip(leaves(support), leaves(larger), strict=True):
+        copy_block(old, new)
+    # The kernels hold on to the counts of the state that they were given.
+    return larger._replace(extent=support.extent)
+
+
+def _evaluated(setup: Setup, state: State, rounds: Rounds) -> Kernel:
+    """The kernel with what the loops need for these rows."""
+    kernel: Kernel = setup.settings.kernel
+    d = int(state.counters[FEATURES])
+    if kernel.kind != FUNCTION:
+        return kernel if rounds.width else kernel._replace(scratch=kernels.zeros(d))
+    X = _dense_rows(rounds, d)
+    stored = stored_rows(state)
+    values = kernels.evaluate(setup.params.kernel, np.vstack([stored, X]), X)
+    slots = np.zeros(max(len(state.support.y), len(values)), np.int64)
+    slots[: len(values)] = np.arange(len(values))
+    return kernel._replace(values=values, slots=slots)
+
+
+def _dense_rows(rounds: Rounds, d: int) -> FloatArray:
+    if rounds.width:
+        return rounds.values.reshape(-1, d)
+    used = slice(rounds.indptr[0], rounds.indptr[-1])
+    arrays = (rounds.values[used], rounds.indices[used], rounds.indptr - rounds.indptr[0])
+    return np.asarray(sp.csr_matrix(arrays, shape=(len(rounds.task), d)).toarray())
+
+
+def stored_rows(state: State) -> FloatArray:
+    """(stored, features) the rows."""
+    rows = np.zeros((int(state.support.extent[STORED]), int(state.counters[FEATURES])))
+    lay_out(state.support, rows)
+    return rows
+
+
+def gram_of(setup: Setup, state: State) -> FloatArray:
+    """(stored, stored) kernels between the stored rows, lower half."""
+    kernel, n = setup.settings.kernel, int(state.support.extent[STORED])
+    if kernel.kind == FUNCTION:
+        X = stored_rows(state)
+        return kernels.evaluate(setup.params.kernel, X, X) if n else np.zeros((0, 0))
+    values = np.zeros((n, n))
+    gram(kernel._replace(scratch=kernels.zeros(int(state.counters[FEATURES]))), state.support, values)
+    return values
+
+
+# ---- forgetting, saving ------------------------------------------------------------------------------------
+
+
+def leave(setup: Setup, state: State, k: int) -> None:
+    """What the others learned from task k stays: its rows get a number of their own, below all others.
+
+    If tasks are independent, its rows hold nothing for the others and go.
+    """
+    rates: Rates = setup.settings.rates
+    if rates.b == 0.0 and not rates.b_is_n_tasks and len(rates.mean) == 0:
+        keep(state.support, kernels.NO_SLOTS, 0, k)
+    task = state.support.task[: state.support.extent[STORED]]
+    task[task == k] = min(UNSEEN, int(task.min(initial=0))) - 1
+    task[task > k] -= 1
+
+
+def compacted(support: Support) -> Support:
+    """Without spare capacity."""
+    n = int(support.extent[STORED])
+    smaller = empty(Capacity(n, int(support.value_starts[n]), int(support.index_starts[n])))
+    return Support(*(trimmed_array(old, new) for old, new in zip(leaves(support), leaves(smaller), strict=True)))
+
+
+def pack(allocate: Callable[[Setup, Size], State]) -> Callable[[Setup, State, Size], State]:
+    """`Algorithm.pack` of a state with a support."""
+
+    def packed(setup: Setup, state: State, size: Size) -> State:
+        return trimmed(state._replace(support=compacted(state.support)), allocate(setup, size))
+
+    return packed
+
+
+def check(setup: Setup, state: State, size: Size) -> None:
+    """Raise ValueError unless the stored rows are rows of such a model."""
+    s: Support = state.support
+    n = int(s.extent[STORED])
+    if len(s.y) != n or any(len(array) != n for array in (s.norms, s.task, s.position)) or s.extent[ROWS] < 0:
+        raise ValueError(f"it says that it holds {n} rows, but it holds {len(s.y)}")
+    for starts, held in ((s.value_starts, s.values), (s.index_starts, s.indices)):
+        if len(starts) != n + 1 or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(held):
+            raise ValueError("where its stored rows begin is not in order")
+    lengths, indexed = np.diff(s.value_starts), np.diff(s.index_starts)
+    if not ((indexed == lengths) | (indexed == 0)).all() or (lengths[indexed == 0] > size.features).any():
+        raise ValueError("its stored rows have other lengths than their columns")
+    if len(s.indices) and (s.indices.min() < 0 or s.indices.max() >= size.features):
+        raise ValueError("the columns of its stored rows are out of range")
+    if n and s.task.max() >= size.tasks:
+        raise ValueError("the tasks of its stored rows are out of range")
+
+
+class Supported(Learner):
+    """What learners that keep rows show of them."""
 
     @property
     def support_(self) -> IntArray:
         """(n_support,) places in the stream, from 0, of the rows that the model keeps."""
-        support = self._stored("support_")
+        support: Support = self._state("support_").support
         return support.position[: support.extent[STORED]].copy()
 
     @property
     def support_vectors_(self) -> FloatArray:
         """(n_support, n_features) the rows that the model keeps."""
-        support = self._stored("support_vectors_")
-        rows = np.zeros((int(support.extent[STORED]), self._columns.count))
-        lay_out(support, rows)
-        return rows
-
-
-def cut(rounds: Rounds, first: int, last: int) -> Rounds:
-    """The rows from first to last."""
-    if (first, last) == (0, len(rounds.task)):
-        return rounds
-    width = rounds.width
-    starts = rounds.starts[np.searchsorted(rounds.starts, first) :]
-    return rounds._replace(
-        indptr=rounds.indptr if width else rounds.indptr[first : last + 1],
-        values=rounds.values[first * width : last * width] if width else rounds.values,
-        task=rounds.task[first:last],
-        y=rounds.y[first:last],
-        starts=starts[: np.searchsorted(starts, last, "right")] - first,
-    )
+        return stored_rows(self._state("support_vectors_"))

@@ -14,16 +14,32 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
-from shoal.learner import Learner
-from shoal.online._pull import ROUNDING, CountArray, Pulled, extent, feature, may_owe, part_at, pull, settle
+from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.parameters import Params, between, positive, strictly_between
+from shoal.online._pull import (
+    ROUNDING,
+    CountArray,
+    apply_pending,
+    check,
+    extent,
+    feature,
+    may_be_pending,
+    part_at,
+    powers_of,
+    pull,
+    retune,
+    with_pulls,
+)
 
 PRECISION, SHIFT = 0, 1  # the parts of a Gaussian: 1/variance - 1, and mean/variance
 
@@ -40,12 +56,12 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """Gaussians in natural parameters; see `_pull` for how the tasks' pulls are counted."""
 
-    common: FloatArray  # (2, features) the global one
-    own: FloatArray  # (2, features, tasks) the tasks', less the pulls that they owe
-    settled: CountArray  # (features, tasks) pulls that the feature has had
-    pulls: IntArray  # (tasks,) pulls of the task
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    common: Annotated[FloatArray, OTHER, FEATURE]  # (2, features) the global one
+    own: Annotated[FloatArray, OTHER, FEATURE, TASK]  # (2, features, tasks) the tasks', less the pulls that they owe
+    applied: Annotated[CountArray, FEATURE, TASK]  # pulls that the feature has had
+    pulls: Annotated[IntArray, TASK]  # pulls of the task
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True, allocates=True)
@@ -53,13 +69,13 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>; an unseen task has the global mean."""
     start, n = extent(rounds, row)
     k = -1 if settings.pooled else rounds.task[row]
-    powers, common, own, settled, pulls = settings.powers, state.common, state.own, state.settled, state.pulls
+    powers, common, own, applied, pulls = settings.powers, state.common, state.own, state.applied, state.pulls
     total = 0.0
     for p in range(n):
         j = feature(rounds, start, p)
         if k >= 0:
-            excess = part_at(PRECISION, j, k, powers, common, own, settled, pulls)
-            shift = part_at(SHIFT, j, k, powers, common, own, settled, pulls)
+            excess = part_at(PRECISION, j, k, powers, common, own, applied, pulls)
+            shift = part_at(SHIFT, j, k, powers, common, own, applied, pulls)
         else:
             excess, shift = common[PRECISION, j], common[SHIFT, j]
         total += rounds.values[start + p] * shift / (1.0 + excess)
@@ -117,10 +133,10 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    powers, common, own, settled, pulls = settings.powers, state.common, state.own, state.settled, state.pulls
-    owing = may_owe(rounds, powers, pulls)
+    powers, common, own, applied, pulls = settings.powers, state.common, state.own, state.applied, state.pulls
+    pending = may_be_pending(rounds, powers, pulls)
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         if len(decisions) > 0:
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state)
@@ -129,11 +145,11 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             excess, shift = common[PRECISION], common[SHIFT]
             size, root = scw_size(rounds, row, excess, shift, settings)
             if size > 0.0:
-                if owing:
-                    settle(rounds, row, state.clock[TASKS], powers, common, own, settled, pulls)
+                if pending:
+                    apply_pending(rounds, row, state.counters[TASKS], powers, common, own, applied, pulls)
                 scw_move(rounds, row, size, root, excess, shift, settings.phi)
             if not settings.pooled:
-                pull(rounds, row, k, powers, common, own, settled, pulls)
+                pull(rounds, row, k, powers, common, own, applied, pulls)
                 mine, drift = own[PRECISION, :, k], own[SHIFT, :, k]
                 size, root = scw_size(rounds, row, mine, drift, settings)
                 if size > 0.0:
@@ -142,22 +158,52 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 state.updates[k] += 1
 
 
-class CollaborativeCW(Pulled):
+def settings(p: Params) -> Settings:
+    return Settings(p.C, NormalDist().inv_cdf(p.confidence), False, powers_of(1.0 - p.pull))
+
+
+def only_global(p: Params) -> Settings:
+    return settings(p)._replace(pooled=True)
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    n_tasks, n_features = size
+    return State(
+        np.zeros((2, n_features)), np.zeros((2, n_features, n_tasks)), np.zeros((n_features, n_tasks), np.int16),
+        np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
+    )  # fmt: skip
+
+
+ALGORITHM = Algorithm(
+    parameters={"pull": between(0, 1), "C": positive(infinite=True), "confidence": strictly_between(0.5, 1)},
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange=Exchange(mean=("common",), local=("counters",)),
+    check=check,
+    retune=retune,
+)
+
+
+class CollaborativeCW(Classifier):
     """CW-COL: a Gaussian over the weights of each task, begun anew at every row between its own past and a global one.
 
     On every row the global Gaussian N(g, Sg) makes a step of SCW-I, then the row's task makes one from the prior
-    ``Sp⁻¹ = (1 - alpha) S_k⁻¹ + alpha Sg⁻¹``, ``mp = Sp ((1 - alpha) S_k⁻¹ u_k + alpha Sg⁻¹ g)``:
+    ``Sp⁻¹ = (1 - pull) S_k⁻¹ + pull Sg⁻¹``, ``mp = Sp ((1 - pull) S_k⁻¹ u_k + pull Sg⁻¹ g)``:
     ``u = mp + al y Sp x``, ``S = Sp - be (Sp x)²``, al ≤ C. All covariances are diagonal and begin with 1. Cost O(nnz)
     to predict; to learn, O(d) for a dense row (nnz = d) and O(nnz K) for a sparse one whatever d is.
 
     Parameters
     ----------
-    alpha : float in [0, 1]
+    pull : float in [0, 1]
         Pull to the global model, e2/(e1 + e2); 0 is SCW-I per task.
     C : float > 0
         Bound on the step al; infinity is confidence-weighted learning without softness.
     confidence : float, 0.5 < confidence < 1
         Probability with which a row is to be on its right side after the step.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -186,48 +232,32 @@ class CollaborativeCW(Pulled):
     >>> from shoal import CollaborativeCW
     >>> from shoal.datasets import make_related_tasks
     >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
-    >>> for alpha in (0.0, 0.5):
-    ...     learner = CollaborativeCW(alpha=alpha)
+    >>> for pull in (0.0, 0.5):
+    ...     learner = CollaborativeCW(pull=pull)
     ...     decisions = learner.test_then_train(data.X, data.y, data.task)
-    ...     print(f"alpha {alpha} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
-    alpha 0.0 error 0.254
-    alpha 0.5 error 0.133
+    ...     print(f"pull {pull} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    pull 0.0 error 0.254
+    pull 0.5 error 0.133
     """
 
-    _pooled = False
+    algorithm = ALGORITHM
 
-    def __init__(self, *, alpha: float = 0.5, C: float = 1.0, confidence: float = 0.9) -> None:
-        self.alpha = alpha
+    def __init__(self, *, pull: float = 0.5, C: float = 1.0, confidence: float = 0.9, classes: Any = None) -> None:
+        self.pull = pull
         self.C = C
         self.confidence = confidence
-
-    def _settings(self) -> Settings:
-        powers = self._powers()
-        if not self.C > 0:
-            raise ValueError(f"C must be a number > 0, got {self.C}")
-        if not 0.5 < self.confidence < 1:
-            raise ValueError(f"confidence must be between 0.5 and 1, both excluded, got {self.confidence}")
-        return Settings(float(self.C), NormalDist().inv_cdf(self.confidence), self._pooled, powers)
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        return State(
-            np.zeros((2, n_features)), np.zeros((2, n_features, n_tasks)), np.zeros((n_features, n_tasks), np.int16),
-            np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
-        )  # fmt: skip
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
+        self.classes = classes
 
     def baselines(self) -> dict[str, Learner]:
-        alone = CollaborativeCW(alpha=0.0, C=self.C, confidence=self.confidence)
+        alone = CollaborativeCW(pull=0.0, C=self.C, confidence=self.confidence)
         return {"independent": alone, "pooled": _GlobalCW(C=self.C, confidence=self.confidence)}
 
     def _gaussians(self, name: str) -> FloatArray:
         """(2, n_tasks, n_features) natural parameters of the tasks that exist."""
-        self._fitted(name)
-        parts = self._parts(self._current().powers)[:, : self.n_features_in_, : len(self.tasks_)]
-        if self._pooled:
-            parts = np.broadcast_to(self._state.common[:, : self.n_features_in_, None], parts.shape)
+        state, settings = self._state(name), self._setup().settings
+        parts = with_pulls(settings.powers, state)[:, : self.n_features_in_, : len(self.tasks_)]
+        if settings.pooled:
+            parts = np.broadcast_to(state.common[:, : self.n_features_in_, None], parts.shape)
         return np.ascontiguousarray(parts.transpose(0, 2, 1))
 
     @property
@@ -244,11 +274,11 @@ class CollaborativeCW(Pulled):
     @property
     def coef_shared_(self) -> FloatArray:
         """(n_features,) the global mean g."""
-        excess, shift = self._fitted("coef_shared_").common[:, : self.n_features_in_]
+        excess, shift = self._state("coef_shared_").common[:, : self.n_features_in_]
         return np.asarray(shift / (1.0 + excess))
 
 
 class _GlobalCW(CollaborativeCW):
     """The global Gaussian alone, as the pooled baseline."""
 
-    _pooled = True
+    algorithm = ALGORITHM._replace(settings=only_global)

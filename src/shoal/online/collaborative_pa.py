@@ -10,16 +10,32 @@ the minimiser of (1 - alpha)/2 ||u - u_k||^2 + alpha/2 ||u - g||^2 + C [1 - y <u
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, add, dot, open_round, squared_norm
-from shoal.learner import Learner
-from shoal.online._pull import ROUNDING, CountArray, Pulled, extent, feature, may_owe, part_at, powers_of, pull, settle
+from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.parameters import Params, between, one_of, positive, truth
+from shoal.online._pull import (
+    ROUNDING,
+    CountArray,
+    apply_pending,
+    check,
+    extent,
+    feature,
+    may_be_pending,
+    part_at,
+    powers_of,
+    pull,
+    retune,
+    with_pulls,
+)
 from shoal.online.passive_aggressive import VARIANTS, PassiveAggressive, step
 from shoal.online.passive_aggressive import Settings as StepSettings
 
@@ -27,7 +43,7 @@ from shoal.online.passive_aggressive import Settings as StepSettings
 class Settings(NamedTuple):
     """Hyper-parameters."""
 
-    alpha: float
+    pull: float  # alpha
     pa: StepSettings  # PA-I with C, for the global model and the tasks'
     mix: bool
     passive: bool
@@ -37,12 +53,12 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """Task models lie feature by feature: before g moves on a feature, all of them are looked at there."""
 
-    common: FloatArray  # (1, features) g
-    own: FloatArray  # (1, features, tasks) u, less the pulls that it owes
-    settled: CountArray  # (features, tasks) pulls that u_kj has had
-    pulls: IntArray  # (tasks,) pulls of the task
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    common: Annotated[FloatArray, OTHER, FEATURE]  # (1, features) g
+    own: Annotated[FloatArray, OTHER, FEATURE, TASK]  # (1, features, tasks) u, less the pulls that it owes
+    applied: Annotated[CountArray, FEATURE, TASK]  # pulls that u_kj has had
+    pulls: Annotated[IntArray, TASK]  # pulls of the task
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True, allocates=True)
@@ -54,7 +70,7 @@ def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: Stat
     total = 0.0
     for p in range(n):
         j = feature(rounds, start, p)
-        u = part_at(0, j, k, settings.powers, state.common, state.own, state.settled, state.pulls)
+        u = part_at(0, j, k, settings.powers, state.common, state.own, state.applied, state.pulls)
         total += rounds.values[start + p] * u
     return total
 
@@ -64,8 +80,8 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>, or the mixture of <g, x> and <v_k, x>; an unseen task has u_k = g, or v_k = 0."""
     k = rounds.task[row]
     if settings.mix:
-        f = settings.alpha * dot(rounds, row, state.common[0])
-        return f + (1.0 - settings.alpha) * own_margin(rounds, row, k, settings, state) if k >= 0 else f
+        f = settings.pull * dot(rounds, row, state.common[0])
+        return f + (1.0 - settings.pull) * own_margin(rounds, row, k, settings, state) if k >= 0 else f
     return own_margin(rounds, row, k, settings, state) if k >= 0 else dot(rounds, row, state.common[0])
 
 
@@ -76,20 +92,20 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @kernel(entry=True, allocates=True)
-def learn_row(rounds: Rounds, row: int, owing: bool, settings: Settings, state: State) -> None:
+def learn_row(rounds: Rounds, row: int, pending: bool, settings: Settings, state: State) -> None:
     k, y, norm = rounds.task[row], rounds.y[row], squared_norm(rounds, row)
-    powers, common, own, settled, pulls = settings.powers, state.common, state.own, state.settled, state.pulls
+    powers, common, own, applied, pulls = settings.powers, state.common, state.own, state.applied, state.pulls
     change = step(dot(rounds, row, common[0]), y, norm, settings.pa)
     if change != 0.0:
-        if owing:
-            settle(rounds, row, state.clock[TASKS], powers, common, own, settled, pulls)
+        if pending:
+            apply_pending(rounds, row, state.counters[TASKS], powers, common, own, applied, pulls)
         add(rounds, row, change, common[0])
     f = own_margin(rounds, row, k, settings, state)
     if not settings.mix:
-        f = (1.0 - settings.alpha) * f + settings.alpha * dot(rounds, row, common[0])  # <ubar, x>
+        f = (1.0 - settings.pull) * f + settings.pull * dot(rounds, row, common[0])  # <ubar, x>
         repaired = y * f >= 1.0 - ROUNDING
         if not (repaired and settings.passive):
-            pull(rounds, row, k, powers, common, own, settled, pulls)
+            pull(rounds, row, k, powers, common, own, applied, pulls)
         if repaired:
             return
     change = step(f, y, norm, settings.pa)
@@ -100,34 +116,69 @@ def learn_row(rounds: Rounds, row: int, owing: bool, settings: Settings, state: 
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    owing = may_owe(rounds, settings.powers, state.pulls)
+    pending = may_be_pending(rounds, settings.powers, state.pulls)
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         if len(decisions) > 0:
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state)
         for row in range(first, last):
-            learn_row(rounds, row, owing, settings, state)
+            learn_row(rounds, row, pending, settings, state)
 
 
-class CollaborativePA(Pulled):
+def settings(p: Params) -> Settings:
+    mix = p.variant == "mix"
+    if mix and p.passive:
+        raise ValueError("passive=True says when not to pull, and variant='mix' never pulls; drop one of the two")
+    pa = StepSettings(VARIANTS["PA-I"], p.C, -1.0, False)
+    return Settings(p.pull, pa, mix, p.passive, powers_of(1.0 if mix else 1.0 - p.pull))
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    n_tasks, n_features = size
+    return State(
+        np.zeros((1, n_features)), np.zeros((1, n_features, n_tasks)), np.zeros((n_features, n_tasks), np.int16),
+        np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
+    )  # fmt: skip
+
+
+ALGORITHM = Algorithm(
+    parameters={
+        "pull": between(0, 1),
+        "C": positive(infinite=True),
+        "variant": one_of(("collaborative", "mix")),
+        "passive": truth(),
+    },
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange=Exchange(mean=("common",), local=("counters",)),
+    check=check,
+    retune=retune,
+)
+
+
+class CollaborativePA(Classifier):
     """COML: a Passive-Aggressive model per task, pulled to a global one.
 
-    On every row the global model g makes a PA-I step; then, with ``ū = (1 - alpha) u_k + alpha g``, the row's task
+    On every row the global model g makes a PA-I step; then, with ``ū = (1 - pull) u_k + pull g``, the row's task
     makes ``u_k <- ū + min(C, [1 - y <ū, x>]₊/||x||²) y x``. Cost O(nnz) to predict; to learn, O(d) for a dense row
     (nnz = d) and O(nnz K) for a sparse one whatever d is, O(nnz) where g does not move.
 
     Parameters
     ----------
-    alpha : float in [0, 1]
+    pull : float in [0, 1]
         Pull to the global model, e2/(e1 + e2); 0 is PA-I per task.
     C : float > 0
         Aggressiveness: the longest step, in units of x.
     variant : {"collaborative", "mix"}
         "mix" pulls nothing: g and independent PA-I models v_k learn from their own losses, and the answer is
-        ``alpha <g, x> + (1 - alpha) <v_k, x>``. O(nnz) a row.
+        ``pull <g, x> + (1 - pull) <v_k, x>``. O(nnz) a row.
     passive : bool
         What a row without loss does to u_k: nothing (True), or ``u_k <- ū`` as the objective says (False).
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -143,7 +194,7 @@ class CollaborativePA(Pulled):
 
     Notes
     -----
-    A task begins with zero weights; an unseen one is answered by the global model ("mix": by its share alpha).
+    A task begins with zero weights; an unseen one is answered by the global model ("mix": by its share pull).
 
     References
     ----------
@@ -155,57 +206,45 @@ class CollaborativePA(Pulled):
     >>> from shoal import CollaborativePA
     >>> from shoal.datasets import make_related_tasks
     >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
-    >>> for alpha in (0.0, 0.5):
-    ...     learner = CollaborativePA(alpha=alpha)
+    >>> for pull in (0.0, 0.5):
+    ...     learner = CollaborativePA(pull=pull)
     ...     decisions = learner.test_then_train(data.X, data.y, data.task)
-    ...     print(f"alpha {alpha} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
-    alpha 0.0 error 0.253
-    alpha 0.5 error 0.136
+    ...     print(f"pull {pull} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    pull 0.0 error 0.253
+    pull 0.5 error 0.136
     """
 
     def __init__(
-        self, *, alpha: float = 0.5, C: float = 1.0, variant: str = "collaborative", passive: bool = False
+        self,
+        *,
+        pull: float = 0.5,
+        C: float = 1.0,
+        variant: str = "collaborative",
+        passive: bool = False,
+        classes: Any = None,
     ) -> None:
-        self.alpha = alpha
+        self.pull = pull
         self.C = C
         self.variant = variant
         self.passive = passive
+        self.classes = classes
 
-    def _settings(self) -> Settings:
-        powers = self._powers()
-        if not self.C > 0:
-            raise ValueError(f"C must be a number > 0, got {self.C}")
-        if self.variant not in ("collaborative", "mix"):
-            raise ValueError(f"variant must be 'collaborative' or 'mix', got {self.variant!r}")
-        mix = self.variant == "mix"
-        if mix and self.passive:
-            raise ValueError("passive=True says when not to pull, and variant='mix' never pulls; drop one of the two")
-        pa = StepSettings(VARIANTS["PA-I"], float(self.C), -1.0, False)
-        return Settings(float(self.alpha), pa, mix, bool(self.passive), powers_of(1.0) if mix else powers)
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        return State(
-            np.zeros((1, n_features)), np.zeros((1, n_features, n_tasks)), np.zeros((n_features, n_tasks), np.int16),
-            np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
-        )  # fmt: skip
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
+    algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
-        return {name: PassiveAggressive(C=self.C, sharing=name) for name in ("independent", "pooled")}
+        return {name: PassiveAggressive(C=self.C, relation=name) for name in ("independent", "pooled")}
 
     @property
     def coef_(self) -> FloatArray:
-        """(n_tasks, n_features) weights: u, or alpha g + (1 - alpha) v."""
-        s, settings = self._fitted("coef_"), self._current()
-        u = self._parts(settings.powers)[0]
+        """(n_tasks, n_features) weights: u, or pull g + (1 - pull) v."""
+        s, settings = self._state("coef_"), self._setup().settings
+        u = with_pulls(settings.powers, s)[0]
         if settings.mix:
-            u = settings.alpha * s.common[0][:, None] + (1.0 - settings.alpha) * u
+            u = settings.pull * s.common[0][:, None] + (1.0 - settings.pull) * u
         return np.ascontiguousarray(u[: self.n_features_in_, : len(self.tasks_)].T)
 
     @property
     def coef_shared_(self) -> FloatArray:
         """(n_features,) the global model g."""
-        g: FloatArray = self._fitted("coef_shared_").common[0, : self.n_features_in_]
+        g: FloatArray = self._state("coef_shared_").common[0, : self.n_features_in_]
         return g.copy()

@@ -7,19 +7,23 @@ rows on which it was wrong, and decides  f = sum_s y_s B[i_s, i] k(x_s, x).  Wit
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
-from shoal.engine.kernels import Kernel
+from shoal.engine.kernels import Kernel, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
 from shoal.learner import Classifier
-from shoal.online._rates import Rates, rates_with
-from shoal.online._support import ROWS, STORED, Support, SupportLearner, append, compare, drop_oldest, empty
+from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.parameters import Params, optional, whole
+from shoal.online import _support
+from shoal.online._relation import RELATION, Rates, Related, named_tasks, rates_of, rates_with
+from shoal.online._support import ROWS, STORED, Support, Supported, append, compare, drop_oldest
 
 
 class Settings(NamedTuple):
@@ -34,8 +38,8 @@ class State(NamedTuple):
     """The rows of all mistakes serve every task."""
 
     support: Support
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True, allocates=True)
@@ -43,7 +47,7 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State, room: Flo
     """sum_s y_s B[i_s, i] k(x_s, x) (eq. 3)."""
     support = state.support
     n = support.extent[STORED]
-    rates_with(settings.rates, state.clock[TASKS], rounds.task[row], support.task, n, room)
+    rates_with(settings.rates, state.counters[TASKS], rounds.task[row], support.task, n, room)
     compare(rounds, row, settings.kernel, support, room)
     total = 0.0
     for s in range(n):
@@ -62,7 +66,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     room = np.empty(len(state.support.y))
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state, room)
@@ -78,7 +82,34 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             state.support.extent[ROWS] += 1
 
 
-class KernelPerceptron(Classifier, SupportLearner):
+PARAMETERS = {"relation": RELATION, "budget": optional(whole(1, "a whole number"))}
+
+
+def settings(p: Params) -> Settings:
+    return Settings(rates_of(p.relation), resolve(p.kernel, p.gamma), _support.most(p))
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    return State(_support.empty(), np.zeros(size.tasks, np.int64), np.zeros(3, np.int64))
+
+
+ALGORITHM = Algorithm(
+    parameters=PARAMETERS,
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="every task answers by the rows that all tasks keep",
+    named_tasks=named_tasks,
+    leave=_support.leave,
+    pack=_support.pack(allocate),
+    check=_support.check,
+    pieces=_support.pieces,
+    may_fail=lambda p: callable(p.kernel),
+)
+
+
+class KernelPerceptron(Related, Supported, Classifier):
     """Kernel Perceptrons that learn from each other's mistakes through an interaction matrix.
 
     On a mistake of task i (ŷ ≠ y) the row is kept; a row (x, j) is answered by the sign of
@@ -97,6 +128,8 @@ class KernelPerceptron(Classifier, SupportLearner):
     budget : int >= 1, optional
         Most rows to keep: when there is no room, the oldest goes. Cost and memory are then bounded, but the mistake
         bound is not: Theorem 1 needs every mistake, and a row that went may be needed again.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -139,19 +172,19 @@ class KernelPerceptron(Classifier, SupportLearner):
     rbf    pairwise    error 0.082
     """
 
+    algorithm = ALGORITHM
+
     def __init__(
-        self, *, relation: Any = "pairwise", kernel: Any = "rbf", gamma: float = 1.0, budget: int | None = None
+        self,
+        *,
+        relation: Any = "pairwise",
+        kernel: Any = "rbf",
+        gamma: float = 1.0,
+        budget: int | None = None,
+        classes: Any = None,
     ) -> None:
         self.relation = relation
         self.kernel = kernel
         self.gamma = gamma
         self.budget = budget
-
-    def _settings(self) -> Settings:
-        return Settings(self._rates(), self._kernel(), self._most())
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        return State(empty(self._room), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
+        self.classes = classes

@@ -13,23 +13,25 @@ theta = [|f| - xᵀ(S_0 + S_k) x/(4 eps)]_+: always where the margin is within t
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.random import QUERIES, SEED, uniform
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import dot, open_round
 from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import Algorithm, Setup, Size, as_needed, doubled
+from shoal.model.parameters import SEEDED, Params, one_of, positive
+from shoal.model.state import in_capacity
 from shoal.online import _feature_maps as maps
 from shoal.online._gaussian import condition, covariance, prior, prior_variance, pull, variance
-from shoal.online._mapped import Mapped
 
 LARGEST_STEP = 1e300  # of g: finite whatever the margin, so that 0 times it is 0
 
@@ -52,20 +54,20 @@ class State(NamedTuple):
     """Means and factors of covariances, the feature map, and who was asked for labels. D features after the map."""
 
     shared_mean: FloatArray  # (D,) mu_0
-    mean: FloatArray  # (tasks, D) mu_k
+    mean: Annotated[FloatArray, TASK, OTHER]  # (tasks, D) mu_k
     shared_factor: FloatArray  # (D, D) F with S_0 = F Fᵀ, or (1, D) its diagonal
-    factor: FloatArray  # (tasks, D, D) or (tasks, 1, D), of S_k
+    factor: Annotated[FloatArray, TASK, OTHER, OTHER]  # (tasks, D, D) or (tasks, 1, D), of S_k
     kernel: FloatArray  # the feature map's, see `MapState`
     points: FloatArray
     offsets: FloatArray
     cholesky: FloatArray
     ridge_cholesky: FloatArray
     used: IntArray
-    random: NDArray[np.uint64]  # (3,) see `_random`
-    queries: IntArray  # (tasks,) labels asked for
-    granted: IntArray  # (tasks,) those that `query_one` asked for and that have not come yet
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    random: NDArray[np.uint64]  # (3,) see `shoal.engine.random`
+    queries: Annotated[IntArray, TASK]  # labels asked for
+    granted: Annotated[IntArray, TASK]  # those that `query_one` asked for and that have not come yet
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True, allocates=True)
@@ -137,7 +139,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     lam, diagonal, work = settings.lam, settings.diagonal, np.empty(len(state.shared_mean))
     asked, mistaken = np.empty(len(state.updates), np.bool_), np.empty(len(state.updates), np.bool_)
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         for row in range(first, last):  # a task's own Gaussian: nothing that the round's other rows look at
             k, y, f = rounds.task[row], rounds.y[row], margin(rounds, row, state)
             if len(decisions) > 0:
@@ -164,7 +166,103 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 pull(rounds, row, state.shared_factor, scale, diagonal, work, state.shared_mean)
 
 
-class LocalGlobalGaussian(Mapped, Classifier):
+def settings_for(shared: bool, personal: bool) -> Callable[[Params], Settings]:
+    """With the global Gaussian, the local ones, or both."""
+
+    def settings(p: Params) -> Settings:
+        return Settings(
+            p.lam, p.eps, p.h, p.loss == "hinge", p.covariance == "diagonal", p.update == "all", p.theta == "post",
+            shared, personal,
+        )  # fmt: skip
+
+    return settings
+
+
+def seed_of(p: Params) -> int:
+    """The model's seed; a learner that draws nothing has seed 0, so that equal models are equal."""
+    draws = p.h < math.inf or p.features.kind in (maps.RFF, maps.NYSTROM)
+    return p.random_state.seed if draws or p.random_state.given else 0
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    return with_seed(setup, size, seed_of(setup.params))
+
+
+def with_seed(setup: Setup, size: Size, seed: int) -> State:
+    n_tasks, diagonal = size.tasks, setup.settings.diagonal
+    D = maps.n_mapped(setup.params.features, size.features)
+    try:
+        return State(
+            np.zeros(D), np.zeros((n_tasks, D)), prior(None, D, diagonal=diagonal),
+            prior(n_tasks, D, diagonal=diagonal), *maps.allocate(setup.params.features, size.features, seed),
+            np.array([seed, 0, 0], np.uint64),
+            np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64),
+            np.zeros(3, np.int64),
+        )  # fmt: skip
+    except MemoryError:
+        raise ValueError(
+            f"no memory for the covariances of {n_tasks} tasks over {D} features; use covariance='diagonal'"
+        ) from None
+
+
+def grow(setup: Setup, state: State, size: Size) -> State:
+    grown: State = in_capacity(state, with_seed(setup, size, int(state.random[SEED])))
+    return grown
+
+
+def capacity(setup: Setup, have: Size, need: Size) -> Size:
+    """A transformer takes the features that it was fitted on."""
+    expected = getattr(setup.params.features.transformer, "n_features_in_", need.features)
+    if need.features != expected:
+        raise ValueError(f"X has {need.features} features, but the transformer is expecting {expected} features")
+    return (doubled if setup.params.features.transformer is None else as_needed)(setup, have, need)
+
+
+def check(setup: Setup, state: State, size: Size) -> None:
+    if not 0 <= state.used[0] <= len(state.offsets) or state.granted.min(initial=0) < 0:
+        raise ValueError("the number of its dictionary's rows is out of range")
+
+
+def retune(before: Setup, after: Setup, state: State) -> None:
+    features = after.params.features
+    if state.kernel.tolist() != [features.gamma, features.ridge]:
+        raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
+
+
+PARAMETERS = {
+    "lam": positive(),
+    "eps": positive(),
+    "h": positive(infinite=True),
+    "loss": one_of(("squared_hinge", "hinge")),
+    "covariance": one_of(("full", "diagonal")),
+    "features": maps.FEATURE_MAP,
+    "update": one_of(("mistaken", "all")),
+    "theta": one_of(("post", "pre")),
+    "random_state": SEEDED,
+}
+
+
+def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm:
+    """On rows as they come, or on their features."""
+    return Algorithm(
+        parameters=PARAMETERS,
+        settings=settings_for(shared, personal),
+        allocate=allocate,
+        learn=learn,
+        decide=decide,
+        exchange="covariances of different rows multiply: neither a mean nor a sum of copies is that of all rows",
+        simultaneous=True,
+        capacity=capacity,
+        grow=grow,
+        check=check,
+        pieces=maps.pieces if mapped else None,
+        may_fail=lambda p: p.features.transformer is not None,
+        retune=retune,
+        confidence=thetas,
+    )
+
+
+class LocalGlobalGaussian(Classifier):
     """A global and a local Gaussian per task: second-order multi-task learning that asks for the labels it needs.
 
     Weights of task k are N(mu_0 + mu_k, S_0 + S_k). In a round, every queried row that is predicted wrongly makes
@@ -202,12 +300,14 @@ class LocalGlobalGaussian(Mapped, Classifier):
         Doubt with the covariances as they will be after the row, or as they are, which asks for more labels.
     random_state : int, RandomState or None
         Of the queries and of "rff" and "nystrom". The generator is part of the model.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
     coef_ : (n_tasks, n_features) means mu_0 + mu_k; with "linear" only
     coef_shared_ : (D,) mu_0, over the map's features
-    coef_personal_ : (n_tasks, D) mu_k
+    coef_task_ : (n_tasks, D) mu_k
     covariance_ : (n_tasks, D, D) S_0 + S_k; (n_tasks, D) variances if diagonal
     covariance_shared_ : (D, D) S_0; (D,) if diagonal
     n_queries_ : labels asked for
@@ -244,13 +344,14 @@ class LocalGlobalGaussian(Mapped, Classifier):
     1004 labels, error 0.163
     """
 
-    simultaneous: ClassVar[bool] = True
-    _parts: ClassVar[tuple[bool, bool]] = (True, True)  # global and local Gaussians
+    algorithms: ClassVar[tuple[Algorithm, Algorithm]] = (
+        algorithm_for(True, True, mapped=False), algorithm_for(True, True, mapped=True)
+    )  # fmt: skip
 
     def __init__(
         self, *, lam: float = 1.0, eps: float = 1.0, h: float = float("inf"), loss: str = "squared_hinge",
         covariance: str = "full", features: Any = "linear", update: str = "mistaken", theta: str = "post",
-        random_state: Any = None,
+        random_state: Any = None, classes: Any = None,
     ) -> None:  # fmt: skip
         self.lam = lam
         self.eps = eps
@@ -261,55 +362,11 @@ class LocalGlobalGaussian(Mapped, Classifier):
         self.update = update
         self.theta = theta
         self.random_state = random_state
+        self.classes = classes
 
-    def _settings(self) -> Settings:
-        choices = {
-            "loss": ("squared_hinge", "hinge"),
-            "covariance": ("full", "diagonal"),
-            "update": ("mistaken", "all"),
-            "theta": ("post", "pre"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        for name in ("lam", "eps"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be a finite number > 0, got {getattr(self, name)}")
-        if not self.h > 0:
-            raise ValueError(f"h must be a number > 0 (inf asks for every label), got {self.h}")
-        check_random_state(self.random_state)
-        self._check_map()
-        return Settings(
-            float(self.lam), float(self.eps), float(self.h), self.loss == "hinge", self.covariance == "diagonal",
-            self.update == "all", self.theta == "post", *self._parts,
-        )  # fmt: skip
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        diagonal, seed, size = self.covariance == "diagonal", self._seed(), self._n_mapped(n_features)
-        try:
-            return State(
-                np.zeros(size), np.zeros((n_tasks, size)), prior(None, size, diagonal=diagonal),
-                prior(n_tasks, size, diagonal=diagonal), *maps.allocate(maps.read(self.features), n_features, seed),
-                np.array([seed, 0, 0], np.uint64),
-                np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64),
-                np.zeros(2, np.int64),
-            )  # fmt: skip
-        except MemoryError:
-            raise ValueError(
-                f"no memory for the covariances of {n_tasks} tasks over {size} features; use covariance='diagonal'"
-            ) from None
-
-    def _seed(self) -> int:
-        """The model's seed; a learner that draws nothing has seed 0, so that equal models are equal."""
-        if self._state is not None:
-            return int(self._state.random[SEED])
-        draws = self.h < math.inf or maps.read(self.features).kind in (maps.RFF, maps.NYSTROM)
-        if self.random_state is None and not draws:
-            return 0
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _loops(self) -> tuple[Any, ...]:
-        return learn, decide, thetas
+    @property
+    def algorithm(self) -> Algorithm:  # type: ignore[override]
+        return self.algorithms[not (isinstance(self.features, str) and self.features == "linear")]
 
     # ---- label queries -----------------------------------------------------------------------------------
 
@@ -332,17 +389,18 @@ class LocalGlobalGaussian(Mapped, Classifier):
         ValueError
             If the example is not one that `predict_one` takes.
         """
-        if self._state is None or self.h == math.inf:
+        if self.h == math.inf or not self.__sklearn_is_fitted__():
             return True
-        theta = self._one[2]
-        self._call(2, self._row_to_answer(x, task), theta)
-        if not wants_label(float(theta[0]), self._current().h, self._state.random):
+        model, theta = self._begun(), np.empty(1)
+        core: Any = model.core
+        core.confidence(model.row_to_decide(x, task), theta)
+        if not wants_label(float(theta[0]), float(self.h), model.core.state.random):
             return False
-        if task not in self._known_tasks().column:
-            self.add_tasks([task])
-        k = self._known_tasks().column[task]
-        self._state.queries[k] += 1
-        self._state.granted[k] += 1
+        if task not in model.tasks.column:
+            model.add_tasks([task])
+        k = model.tasks.column[task]
+        model.core.state.queries[k] += 1
+        model.core.state.granted[k] += 1
         return True
 
     # ---- what can be seen --------------------------------------------------------------------------------
@@ -354,50 +412,52 @@ class LocalGlobalGaussian(Mapped, Classifier):
     @property
     def n_queries_(self) -> int:
         """Labels asked for so far."""
-        return int(self._fitted("n_queries_").queries[: len(self.tasks_)].sum())
+        return int(self._state("n_queries_").queries[: len(self.tasks_)].sum())
 
     def _size(self) -> int:
-        return self._n_mapped(self.n_features_in_)
+        setup: Setup = self._setup()
+        return maps.n_mapped(setup.params.features, self.n_features_in_)
 
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) mu_0 + mu_k, with linear features."""
-        self._fitted("coef_")
+        self._state("coef_")
         if self.features != "linear":
-            raise AttributeError("weights of mapped features are no coef_; see coef_shared_ and coef_personal_")
-        return np.asarray(self.coef_shared_ + self.coef_personal_)
+            raise AttributeError("weights of mapped features are no coef_; see coef_shared_ and coef_task_")
+        return np.asarray(self.coef_shared_ + self.coef_task_)
 
     @property
     def coef_shared_(self) -> FloatArray:
         """(D,) mu_0, over the map's features."""
-        return np.array(self._fitted("coef_shared_").shared_mean[: self._size()])
+        return np.array(self._state("coef_shared_").shared_mean[: self._size()])
 
     @property
-    def coef_personal_(self) -> FloatArray:
+    def coef_task_(self) -> FloatArray:
         """(n_tasks, D) mu_k, over the map's features."""
-        return np.array(self._fitted("coef_personal_").mean[: len(self.tasks_), : self._size()])
+        return np.array(self._state("coef_task_").mean[: len(self.tasks_), : self._size()])
 
     @property
     def covariance_shared_(self) -> FloatArray:
         """(D, D) S_0, or (D,) variances."""
-        factor = self._fitted("covariance_shared_").shared_factor[: self._size(), : self._size()]
+        factor = self._state("covariance_shared_").shared_factor[: self._size(), : self._size()]
         return covariance(factor, diagonal=self.covariance == "diagonal")
 
     @property
     def covariance_(self) -> FloatArray:
         """(n_tasks, D, D) S_0 + S_k, or (n_tasks, D) variances."""
-        factor = self._fitted("covariance_").factor[: len(self.tasks_), : self._size(), : self._size()]
+        factor = self._state("covariance_").factor[: len(self.tasks_), : self._size(), : self._size()]
         own = covariance(factor, diagonal=self.covariance == "diagonal")
-        return np.asarray(self._parts[0] * self.covariance_shared_ + self._parts[1] * own)
+        settings: Settings = self._setup().settings
+        return np.asarray(settings.shared * self.covariance_shared_ + settings.personal * own)
 
 
 class _LocalGaussians(LocalGlobalGaussian):
     """Without the global Gaussian: tasks on their own."""
 
-    _parts = (False, True)
+    algorithms = algorithm_for(False, True, mapped=False), algorithm_for(False, True, mapped=True)
 
 
 class _GlobalGaussian(LocalGlobalGaussian):
     """Without local Gaussians: one model for all."""
 
-    _parts = (True, False)
+    algorithms = algorithm_for(True, False, mapped=False), algorithm_for(True, False, mapped=True)

@@ -10,38 +10,35 @@ steps and s the sum of all,  w_i = a v_i + (1 - a)/K s,  so an example costs O(n
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from shoal import relations
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import on_stack
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add, dot, open_round
-from shoal.engine.task_weights.lookahead import Ahead, nothing_ahead
+from shoal.engine.task_weights import weights as task_weights
+from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import (
-    DENSE_FIRST,
-    DENSE_MOST,
-    Own,
-    OwnWeights,
+    TaskWeights,
     as_matrix,
-    fetch_own,
-    fits,
-    new_own,
-    own_add,
-    own_dot,
-    own_dot_and,
-    touch,
-    touch_all,
+    has_capacity,
+    prefetch_task,
+    task_add,
+    task_dot,
+    task_dot_and,
 )
-from shoal.learner import Classifier, Learner, Regressor
-from shoal.model.validation import BAD, good_until
+from shoal.learner import Classifier, Regressor
+from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, non_negative, one_of, positive
 from shoal.online import _interaction
-
-LEARN = 0  # of the loops
+from shoal.online._relation import RELATION, Related
+from shoal.online._task_weights import with_task_weights
 
 
 class Settings(NamedTuple):
@@ -58,10 +55,10 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """Sums of steps; rows of tasks are contiguous."""
 
-    shared: FloatArray  # (features,) s, or empty if tasks are independent
-    own: Own  # (tasks, features) v, or nothing if tasks are pooled
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    shared: Annotated[FloatArray, FEATURE]  # s, or empty if tasks are independent
+    own: TaskWeights  # (tasks, features) v, or (tasks, 0) if tasks are pooled
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True)
@@ -75,31 +72,26 @@ def shares(settings: Settings, n_tasks: int) -> tuple[float, float]:
 
 
 @kernel
-def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ahead: Ahead) -> float:
+def margin(rounds: Rounds, row: int, own: float, shared: float, state: State, ahead: Lookahead) -> float:
     """<w_i, x> with w_i = own v_i + shared s; an unseen task has v_i = 0."""
     if own > 0.0 and shared > 0.0 and rounds.task[row] >= 0:
-        v, s = own_dot_and(rounds, row, rounds.task[row], state.own, ahead, state.shared)
+        v, s = task_dot_and(rounds, row, rounds.task[row], state.own, ahead, state.shared)
         return own * v + shared * s
     f = 0.0
     if own > 0.0 and rounds.task[row] >= 0:
-        f += own * own_dot(rounds, row, rounds.task[row], state.own, ahead)
+        f += own * task_dot(rounds, row, rounds.task[row], state.own, ahead)
     if shared > 0.0:
         f += shared * dot(rounds, row, state.shared)
     return f
 
 
 @kernel(entry=True)
-def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
-    own, shared = shares(settings, max(state.clock[TASKS], 1))
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    own, shared = shares(settings, max(state.counters[TASKS], 1))
     ahead = on_stack()
     nothing_ahead(ahead)
-    good = 0
     for row in range(len(decisions)):
-        good = good_until(rounds, good, row + 1)
-        if good == BAD:
-            return BAD
         decisions[row] = margin(rounds, row, own, shared, state, ahead)
-    return len(decisions)
 
 
 @kernel(entry=True)
@@ -107,19 +99,15 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     ahead = on_stack()
     n_tasks, own, shared = 0, 0.0, 0.0
     nothing_ahead(ahead)
-    good = rounds.starts[0]
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        good = good_until(rounds, good, last)
-        if good == BAD:
-            return BAD
-        if not fits(rounds, first, last, state.own):
+        if not has_capacity(rounds, first, last, state.own):
             return r
-        open_round(rounds, r, state.clock)
-        if state.clock[TASKS] != n_tasks:
-            n_tasks = state.clock[TASKS]
+        open_round(rounds, r, state.counters)
+        if state.counters[TASKS] != n_tasks:
+            n_tasks = state.counters[TASKS]
             own, shared = shares(settings, n_tasks)
-        step = settings.eta / math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else settings.eta
+        step = settings.eta / math.sqrt(state.counters[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, own, shared, state, ahead)
@@ -132,85 +120,77 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 continue
             move = losses.step_along(settings.loss, -step * slope, rounds, row)
             if own > 0.0:
-                fetch_own(rounds, row, state.own)  # while the shared weights learn
+                prefetch_task(rounds, row, state.own)  # while the shared weights learn
             if shared > 0.0:
                 add(rounds, row, move, state.shared)
             if own > 0.0:
-                own_add(rounds, row, move, rounds.task[row], state.own)
-                if settings.loss == losses.PERCEPTRON:
-                    touch(rounds, row, rounds.task[row], state.own)
-                else:
-                    touch_all(rounds.task[row], state.own)
+                task_add(rounds, row, move, rounds.task[row], state.own)
             state.updates[rounds.task[row]] += 1
     return len(rounds.starts) - 1
 
 
-class _Multitask(OwnWeights):
+def parameters(allowed: dict[str, int]) -> dict[str, Reader]:
+    return {
+        "relation": RELATION,
+        "loss": one_of(allowed),
+        "eta": positive(),
+        "step": one_of(("constant", "sqrt")),
+        "epsilon": non_negative(infinite=True),
+        "dtype": WEIGHTS_TYPE,
+    }
+
+
+def settings(p: Params) -> Settings:
+    return Settings(p.loss, p.eta, p.step == "sqrt", getattr(p, "epsilon", 0.0), p.relation.b, p.relation.b_is_n_tasks)
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    (n_tasks, n_features), relation, dtype = size, setup.params.relation, setup.params.dtype
+    pooled, independent = math.isinf(relation.b), relation.b == 0 and not relation.b_is_n_tasks
+    shared = np.zeros(0 if independent else n_features, dtype)
+    own = task_weights.allocate(
+        n_tasks, 0 if pooled else n_features, dtype, task_weights.dense_limit(mistake_driven(setup.params))
+    )
+    return State(shared, own, np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+
+
+def mistake_driven(p: Params) -> bool:
+    return bool(p.loss == losses.PERCEPTRON)
+
+
+def constant(allowed: dict[str, int]) -> Algorithm:
+    """The algorithm for constant relations."""
+    return with_task_weights(
+        Algorithm(
+            parameters=parameters(allowed),
+            settings=settings,
+            allocate=allocate,
+            learn=learn,
+            decide=decide,
+            exchange=Exchange(sum=("shared",), local=("counters",)),
+        ),
+        mistake_driven,
+    )
+
+
+def given(allowed: dict[str, int]) -> Algorithm:
+    """The algorithm for matrices and graphs."""
+    return _interaction.ALGORITHM._replace(parameters=parameters(allowed))
+
+
+class _Multitask(Related):
     """What the classifier and the regressor share."""
 
-    relation: Any
-    loss: str
-    eta: float
-    step: str
-    epsilon = 0.0
-    _losses: dict[str, int]
-    _with_bits = True
-    _checks_rows = True
+    algorithms: ClassVar[tuple[Algorithm, Algorithm]]  # for constant relations, and for matrices and graphs
 
-    def _most_dense(self) -> int:
-        return DENSE_FIRST if self.loss == "perceptron" else DENSE_MOST
-
-    def _settings(self) -> Any:
-        if self.loss not in self._losses:
-            raise ValueError(f"loss must be one of {sorted(self._losses)}, got {self.loss!r}")
-        if not (self.eta > 0 and math.isfinite(self.eta)):
-            raise ValueError(f"eta must be a finite number > 0, got {self.eta}")
-        if self.step not in ("constant", "sqrt"):
-            raise ValueError(f"step must be 'constant' or 'sqrt', got {self.step!r}")
-        if not self.epsilon >= 0:
-            raise ValueError(f"epsilon must be a number >= 0, got {self.epsilon}")
-        loss = self._losses[self.loss]
-        step = (loss, float(self.eta), self.step == "sqrt", float(self.epsilon))
-        relation = self._resolved()
-        if isinstance(relation, relations.Constant):
-            return Settings(*step, relation.b, relation.b_is_n_tasks)
-        factors = relation.factors(unit_own_rate=loss != losses.PERCEPTRON)
-        return _interaction.Settings(*step, factors)
-
-    def _resolved(self) -> relations.Relation:
-        """The relation, resolved once per value of the hyper-parameter."""
-        cached = self.__dict__.get("_relation_cache")
-        if cached is None or cached[0] is not self.relation:
-            cached = self._relation_cache = (self.relation, relations.resolve(self.relation))
-        resolved: relations.Relation = cached[1]
-        return resolved
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State | _interaction.State:
-        relation = self._resolved()
-        updates, clock, dtype = np.zeros(n_tasks, np.int64), np.zeros(2, np.int64), self._weights_type()
-        if isinstance(relation, relations.Given):
-            return _interaction.State(np.zeros((n_features, n_tasks), dtype), updates, clock)
-        pooled, independent = math.isinf(relation.b), relation.b == 0 and not relation.b_is_n_tasks
-        shared = np.zeros(0 if independent else n_features, dtype)
-        own = new_own(n_tasks, 0, dtype) if pooled else self._new_own(n_tasks, n_features)
-        return State(shared, own, updates, clock)
-
-    def _loops(self) -> tuple[Any, Any]:
-        constant = isinstance(self._resolved(), relations.Constant)
-        return (learn, decide) if constant else (_interaction.learn, _interaction.decide)
-
-    def _initial_tasks(self) -> list[Any]:
-        relation = self._resolved()
-        return list(relation.tasks) if isinstance(relation, relations.Given) else []
-
-    def baselines(self) -> dict[str, Learner]:
-        parameters = self.get_params(deep=False)
-        return {name: type(self)(**{**parameters, "relation": name}) for name in ("independent", "pooled")}
+    @property
+    def algorithm(self) -> Algorithm:  # type: ignore[override]
+        return self.algorithms[isinstance(relations.resolve(self.relation), relations.Given)]
 
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) the weights w_i."""
-        state, settings = self._fitted("coef_"), self._current()
+        state, settings = self._state("coef_"), self._setup().settings
         n_tasks, d = len(self.tasks_), self.n_features_in_
         if isinstance(state, _interaction.State):
             return np.ascontiguousarray(state.weights[:d, :n_tasks].T, np.float64)
@@ -221,12 +201,6 @@ class _Multitask(OwnWeights):
         if shared > 0:
             weights += shared * state.shared[:d]
         return weights
-
-    @property
-    def relation_(self) -> FloatArray:
-        """(n_tasks, n_tasks) the rates B = A^-1: on a mistake of task i, task j moves by B[j, i]."""
-        self._fitted("relation_")
-        return self._resolved().rates(len(self.tasks_))
 
 
 class MultitaskPerceptron(_Multitask, Classifier):
@@ -252,6 +226,8 @@ class MultitaskPerceptron(_Multitask, Classifier):
         "sqrt" divides eta by the square root of the number of rounds so far.
     dtype : {"float64", "float32"}
         What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -292,7 +268,7 @@ class MultitaskPerceptron(_Multitask, Classifier):
     pooled       error 0.166
     """
 
-    _losses = losses.CLASSIFICATION
+    algorithms = constant(losses.CLASSIFICATION), given(losses.CLASSIFICATION)
 
     def __init__(
         self,
@@ -302,12 +278,19 @@ class MultitaskPerceptron(_Multitask, Classifier):
         eta: float = 1.0,
         step: str = "constant",
         dtype: Any = "float64",
+        classes: Any = None,
     ) -> None:
         self.dtype = dtype
         self.relation = relation
         self.loss = loss
         self.eta = eta
         self.step = step
+        self.classes = classes
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """With the logistic loss, decision values are logits."""
+        return self.loss == "logistic"
 
 
 class MultitaskRegressor(_Multitask, Regressor):
@@ -360,7 +343,7 @@ class MultitaskRegressor(_Multitask, Regressor):
     pairwise     RMSE 0.40
     """
 
-    _losses = losses.REGRESSION
+    algorithms = constant(losses.REGRESSION), given(losses.REGRESSION)
 
     def __init__(
         self, *, relation: Any = "pairwise", loss: str = "squared", eta: float = 0.1, epsilon: float = 0.1,

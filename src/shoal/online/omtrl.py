@@ -12,22 +12,24 @@ after each step. W changes with rate matrices of all times, so it is stored, all
 from __future__ import annotations
 
 import math
-import numbers
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, padded, squared_norm
 from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import FAILED, Algorithm, Setup, Size
+from shoal.model.parameters import Params, one_of, positive, whole
 from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 
-USED = 2  # position in the clock
+USED = 3  # position in the counters
 VANISHED = 1e-100  # a rate below this has underflowed, or will in the Gram matrix
 
 
@@ -43,20 +45,20 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """Weights lie feature by feature, all tasks together: a mistake moves all of them."""
 
-    weights: FloatArray  # (features, tasks padded to blocks) W
-    gram: FloatArray  # (tasks, tasks) G = W'W
-    relation: FloatArray  # (tasks, tasks) B
-    log_relation: FloatArray  # (tasks, tasks) log B, empty unless von Neumann
-    sums: FloatArray  # (tasks,) sums of the columns of W, empty unless covariance
-    used: NDArray[np.bool_]  # (features,) rows of W that ever moved, empty unless covariance
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (3,) tasks, rounds, features used
+    weights: Annotated[FloatArray, FEATURE, TASK]  # W, tasks padded to blocks
+    gram: Annotated[FloatArray, TASK, TASK]  # G = W'W
+    relation: Annotated[FloatArray, TASK, TASK]  # B
+    log_relation: Annotated[FloatArray, TASK, TASK]  # log B, empty unless von Neumann
+    sums: Annotated[FloatArray, TASK]  # sums of the columns of W, empty unless covariance
+    used: Annotated[NDArray[np.bool_], FEATURE]  # rows of W that ever moved, empty unless covariance
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (4,) tasks, rounds, features, features used
 
 
 @kernel(entry=True, allocates=True, inline=False)
 def enter(state: State, n_tasks: int, literal: bool) -> None:
     """New tasks are related to none: B = I, or in the literal rule A = I/K, the old part of A keeping its share."""
-    old = state.clock[TASKS]
+    old = state.counters[TASKS]
     if n_tasks <= old:
         return
     rate = float(n_tasks) if literal else 1.0
@@ -69,7 +71,7 @@ def enter(state: State, n_tasks: int, literal: bool) -> None:
             state.log_relation[k, k] += math.log(grown)
     for k in range(old, n_tasks):
         start_afresh(state, k, rate)
-    state.clock[TASKS] = n_tasks
+    state.counters[TASKS] = n_tasks
 
 
 @kernel(allocates=True, inline=False)
@@ -89,7 +91,7 @@ def mean_margin(rounds: Rounds, row: int, state: State) -> float:
     """The mean over all tasks of <w_k, x>."""
     margins = np.empty(state.weights.shape[1])
     dot_all(rounds, row, state.weights, margins)
-    total, n_tasks = 0.0, state.clock[TASKS]
+    total, n_tasks = 0.0, state.counters[TASKS]
     for k in range(n_tasks):
         total += margins[k]
     return float(total / max(n_tasks, 1))
@@ -119,15 +121,15 @@ def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> No
         total += rounds.values[start + p]
         if rounds.values[start + p] != 0.0 and not state.used[j]:
             state.used[j] = True
-            state.clock[USED] += 1
-    for k in range(state.clock[TASKS]):
+            state.counters[USED] += 1
+    for k in range(state.counters[TASKS]):
         state.sums[k] += step[k] * total
 
 
 @kernel(allocates=True, inline=False)
 def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State, z: FloatArray, b: FloatArray) -> None:
     """w_j <- w_j + y B[j, i] x for all j, and G with it: G + z b' + b z' + ||x||^2 b b', z = W'x, b = y B[:, i]."""
-    i, n = rounds.task[row], state.clock[TASKS]
+    i, n = rounds.task[row], state.counters[TASKS]
     if state.relation[i, i] < VANISHED:  # the relation has no room for a task without weights: let it begin
         start_afresh(state, i, float(n) if settings.literal else 1.0)
     for j in range(n):
@@ -145,16 +147,16 @@ def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State
 @kernel(allocates=True, inline=False)
 def relate(settings: Settings, state: State) -> bool:
     """Let B follow G; False if that would leave the range of doubles."""
-    n = state.clock[TASKS]
+    n = state.counters[TASKS]
     return next_relation(
-        settings.divergence, settings.eta, not settings.literal, state.gram[:n, :n], state.sums, state.clock[USED],
+        settings.divergence, settings.eta, not settings.literal, state.gram[:n, :n], state.sums, state.counters[USED],
         state.relation[:n, :n], state.log_relation[:n, :n],
     )  # fmt: skip
 
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
-    """The number of rounds, or -1 if the literal rule has left the range of doubles, with the state as it was then."""
+    """The number of rounds, or FAILED if the literal rule has left the range of doubles."""
     z, b = np.zeros(state.weights.shape[1]), np.zeros(state.weights.shape[1])
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
@@ -162,7 +164,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         for row in range(first, last):
             newest = max(newest, rounds.task[row])
         enter(state, newest + 1, settings.literal)
-        state.clock[ROUNDS] += 1
+        state.counters[ROUNDS] += 1
         if len(decisions) > 0:
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, state)
@@ -172,9 +174,45 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 continue
             move(rounds, row, norm, settings, state, z, b)
             state.updates[rounds.task[row]] += 1
-            if state.clock[ROUNDS] > settings.warmup and not relate(settings, state) and settings.literal:
-                return -1
+            if state.counters[ROUNDS] > settings.warmup and not relate(settings, state) and settings.literal:
+                return FAILED
     return len(rounds.starts) - 1
+
+
+def settings(p: Params) -> Settings:
+    return Settings(p.divergence, p.eta_A, p.warmup, p.normalize is None)
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    (n_tasks, n_features), divergence = size, setup.settings.divergence
+    covariance = divergence == COVARIANCE
+    n_log = n_tasks if divergence == VON_NEUMANN else 0
+    return State(
+        aligned_zeros((n_features, padded(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
+        np.zeros((n_log, n_log)), np.zeros(n_tasks if covariance else 0),
+        np.zeros(n_features if covariance else 0, np.bool_), np.zeros(n_tasks, np.int64), np.zeros(4, np.int64),
+    )  # fmt: skip
+
+
+ALGORITHM = Algorithm(
+    parameters={
+        "divergence": one_of(DIVERGENCES),
+        "eta_A": positive(),
+        "warmup": whole(0, "a number of rounds, an integer"),
+        "normalize": one_of(("trace", None)),
+    },
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="the relation follows the weights of all tasks, and every step moves all of them",
+    enter=lambda setup, state, n_tasks: enter(state, n_tasks, setup.settings.literal),
+    may_fail=lambda p: p.normalize is None,
+    failure=(
+        "the literal relation (normalize=None) left the range of doubles at update {updates}, and the model was put "
+        "back to what it was before this call; use normalize='trace', or a smaller eta_A"
+    ),
+)
 
 
 class OMTRL(Classifier):
@@ -196,6 +234,8 @@ class OMTRL(Classifier):
         The first `warmup` rounds leave B as it is: independent Perceptrons (the papers' EPOCH times T).
     normalize : {"trace", None}
         "trace": B is rescaled to trace K after each step. None: the literal rule, which soon overflows.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -234,68 +274,21 @@ class OMTRL(Classifier):
     """
 
     def __init__(
-        self, *, divergence: str = "logdet", eta_A: float = 1e-3, warmup: int = 0, normalize: str | None = "trace"
+        self,
+        *,
+        divergence: str = "logdet",
+        eta_A: float = 1e-3,
+        warmup: int = 0,
+        normalize: str | None = "trace",
+        classes: Any = None,
     ) -> None:
         self.divergence = divergence
         self.eta_A = eta_A
         self.warmup = warmup
         self.normalize = normalize
+        self.classes = classes
 
-    def _settings(self) -> Settings:
-        if self.divergence not in DIVERGENCES:
-            raise ValueError(f"divergence must be one of {sorted(DIVERGENCES)}, got {self.divergence!r}")
-        if not (self.eta_A > 0 and math.isfinite(self.eta_A)):
-            raise ValueError(f"eta_A must be a finite number > 0, got {self.eta_A}")
-        if not isinstance(self.warmup, numbers.Integral) or self.warmup < 0:
-            raise ValueError(f"warmup must be a number of rounds, an integer >= 0, got {self.warmup!r}")
-        if self.normalize not in ("trace", None):
-            raise ValueError(f"normalize must be 'trace' or None, got {self.normalize!r}")
-        return Settings(DIVERGENCES[self.divergence], float(self.eta_A), int(self.warmup), self.normalize is None)
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        divergence = DIVERGENCES[self.divergence]
-        covariance = divergence == COVARIANCE
-        n_log = n_tasks if divergence == VON_NEUMANN else 0
-        return State(
-            aligned_zeros((n_features, padded(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
-            np.zeros((n_log, n_log)), np.zeros(n_tasks if covariance else 0),
-            np.zeros(n_features if covariance else 0, np.bool_), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
-        )  # fmt: skip
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
-
-    def _enter(self, state: State, n_tasks: int) -> None:
-        enter(state, n_tasks, self.normalize is None)
-
-    def _advance(self, *arguments: Any, **options: Any) -> None:
-        way_back = self._way_back([])
-        try:
-            super()._advance(*arguments, **options)
-        except ValueError:  # the literal rule has overflowed, see `_call`: tasks and features that are new go again
-            way_back()
-            raise
-
-    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
-        if loop == 1 or self.normalize is not None:
-            return super()._call(loop, rounds, decisions)
-        # Any row may overflow, so what these rows can change is kept aside: their own features, not all of W.
-        features = slice(rounds.width) if rounds.width else np.unique(rounds.indices)
-        by_feature = (self._state.weights, self._state.used)
-        kept = [
-            (array, where, array[where].copy())
-            for array in self._state
-            for where in [features if any(array is a for a in by_feature) and len(array) else ...]
-        ]
-        if super()._call(loop, rounds, decisions) < 0:
-            n_updates = self._state.updates.sum()
-            for array, where, old in kept:
-                array[where] = old
-            raise ValueError(
-                f"the literal relation (normalize=None) left the range of doubles at update {n_updates}, and the model "
-                "was put back to what it was before this call; use normalize='trace', or a smaller eta_A"
-            )
-        return None
+    algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
         return {name: MultitaskPerceptron(relation=name) for name in ("independent", "pooled")}
@@ -303,12 +296,12 @@ class OMTRL(Classifier):
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) weights."""
-        weights = self._fitted("coef_").weights
+        weights = self._state("coef_").weights
         return np.ascontiguousarray(weights[: self.n_features_in_, : len(self.tasks_)].T)
 
     @property
     def relation_(self) -> FloatArray:
         """(n_tasks, n_tasks) the rates B = A^-1: on a mistake of task i, task j moves by B[j, i]."""
         n = len(self.tasks_)
-        relation: FloatArray = self._fitted("relation_").relation[:n, :n]
+        relation: FloatArray = self._state("relation_").relation[:n, :n]
         return relation.copy()

@@ -12,17 +12,20 @@ P is kept as log P: losses of raw counts reach 1e5, where every exp underflows a
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import LANES, FloatArray, IntArray, aligned_zeros
+from shoal.engine.axes import FEATURE, INFINITE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add, add_to_all, dot, dot_all, padded
 from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.parameters import WEIGHTS_TYPE, Params, between, one_of, or_auto, positive, truth
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 
 
@@ -41,10 +44,10 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """Weights lie feature by feature, all tasks together: a round needs every learner on every row."""
 
-    weights: FloatArray  # (features, tasks padded to blocks) W
-    log_attention: FloatArray  # (tasks, tasks) log P
-    updates: IntArray  # (tasks,) fired triggers
-    clock: IntArray  # (2,) tasks, rounds
+    weights: Annotated[FloatArray, FEATURE, TASK]  # W, tasks padded to blocks
+    log_attention: Annotated[FloatArray, TASK, TASK, INFINITE]  # log P
+    updates: Annotated[IntArray, TASK]  # fired triggers
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 class Work(NamedTuple):
@@ -62,7 +65,7 @@ class Work(NamedTuple):
 @kernel(entry=True)
 def enter(state: State, n_tasks: int) -> None:
     """New tasks get their fair share 1/K of every attention, the others keep what is left; their own is uniform."""
-    known = state.clock[TASKS]
+    known = state.counters[TASKS]
     if n_tasks <= known:
         return
     share = -math.log(n_tasks)
@@ -74,7 +77,7 @@ def enter(state: State, n_tasks: int) -> None:
     for k in range(known, n_tasks):
         for j in range(n_tasks):
             state.log_attention[k, j] = share
-    state.clock[TASKS] = n_tasks
+    state.counters[TASKS] = n_tasks
 
 
 @kernel(entry=True)
@@ -122,7 +125,7 @@ def shift_attention(log_p: FloatArray, tasks: IntArray, rate: float, settings: S
 
 @kernel
 def decide_rows(rounds: Rounds, state: State, decisions: FloatArray, margins: FloatArray) -> None:
-    n_tasks = state.clock[TASKS]
+    n_tasks = state.counters[TASKS]
     for row in range(len(decisions)):
         if rounds.task[row] >= 0:
             decisions[row] = dot(rounds, row, state.weights[:, rounds.task[row]])
@@ -208,7 +211,7 @@ def collect(rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float,
 @kernel
 def borrow(rounds: Rounds, first: int, tasks: IntArray, step: float, state: State, work: Work) -> None:
     """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0."""
-    n_tasks, present = state.clock[TASKS], work.present
+    n_tasks, present = state.counters[TASKS], work.present
     for k in range(n_tasks):
         present[k] = False
     for j in range(len(tasks)):
@@ -226,12 +229,12 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
         n, tasks = last - first, rounds.task[first:last]
-        n_tasks = state.clock[TASKS]
+        n_tasks = state.counters[TASKS]
         for k in tasks:
             n_tasks = max(n_tasks, k + 1)
         enter(state, n_tasks)
-        state.clock[ROUNDS] += 1
-        alpha, C = schedule(settings, state.clock[ROUNDS])
+        state.counters[ROUNDS] += 1
+        alpha, C = schedule(settings, state.counters[ROUNDS])
         n_fired = answer_own(rounds, first, tasks, settings, state.weights, decisions, work)
         if n_fired == 0:
             continue
@@ -260,6 +263,52 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         np.empty(room, np.bool_), np.arange(most),
     )  # fmt: skip
     learn_rounds(rounds, settings, state, decisions, work)
+
+
+AUTO = -1.0  # corollary 2's schedule
+
+
+def settings(p: Params) -> Settings:
+    return Settings(
+        p.alpha, p.C, p.lam, p.attention == "threshold", p.trigger == "margin", p.memory, p.absent == "follow"
+    )
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    n_tasks, n_features = size
+    weights = aligned_zeros((n_features, padded(n_tasks)), setup.params.dtype)
+    return State(weights, np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+
+
+def leave(setup: Setup, state: State, k: int) -> None:
+    """Every attention row shares out what it gave to task k in proportion, or evenly if that was all."""
+    others = np.delete(np.arange(state.counters[TASKS]), k)
+    for row in others:
+        log_p = state.log_attention[row]
+        mass = log_sum_exp(log_p, others)
+        log_p[others] = log_p[others] - mass if mass > -np.inf else -math.log(len(others))
+
+
+ALGORITHM = Algorithm(
+    parameters={
+        "alpha": or_auto(between(0, 1), AUTO),
+        "C": or_auto(positive(), AUTO),
+        "lam": positive(infinite=True),
+        "attention": one_of(("exponential", "threshold")),
+        "trigger": one_of(("mistake", "margin")),
+        "memory": truth(),
+        "absent": one_of(("stay", "follow")),
+        "dtype": WEIGHTS_TYPE,
+    },
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="each task learns from the rows of all others in its round, so no task can be learned apart from them",
+    simultaneous=True,
+    enter=lambda setup, state, n_tasks: enter(state, n_tasks),
+    leave=leave,
+)
 
 
 class OSMTL(Classifier):
@@ -294,6 +343,8 @@ class OSMTL(Classifier):
         independent learning with step C (alpha + (1 - alpha)/K), "follow" sharing with equal fixed weights.
     dtype : {"float64", "float32"}
         What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -329,11 +380,12 @@ class OSMTL(Classifier):
     alpha 0.5 error 0.235
     """
 
-    simultaneous: ClassVar[bool] = True
+    algorithm = ALGORITHM
 
     def __init__(
         self, *, alpha: float | str = 0.5, C: float | str = 1.0, lam: float = 1.0, attention: str = "exponential",
         trigger: str = "mistake", memory: bool = False, absent: str = "stay", dtype: Any = "float64",
+        classes: Any = None,
     ) -> None:  # fmt: skip
         self.dtype = dtype
         self.alpha = alpha
@@ -343,46 +395,7 @@ class OSMTL(Classifier):
         self.trigger = trigger
         self.memory = memory
         self.absent = absent
-
-    def _settings(self) -> Settings:
-        choices = {
-            "attention": ("exponential", "threshold"),
-            "trigger": ("mistake", "margin"),
-            "absent": ("stay", "follow"),
-        }
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        alpha = _number_or_auto("alpha", self.alpha)
-        C = _number_or_auto("C", self.C)
-        if self.alpha != "auto" and not 0 <= alpha <= 1:
-            raise ValueError(f"alpha must be in [0, 1] or 'auto', got {self.alpha}")
-        if self.C != "auto" and not (C > 0 and math.isfinite(C)):
-            raise ValueError(f"C must be a finite number > 0 or 'auto', got {self.C}")
-        if not self.lam > 0:
-            raise ValueError(f"lam must be a number > 0, got {self.lam}")
-        return Settings(
-            alpha, C, float(self.lam), self.attention == "threshold", self.trigger == "margin", bool(self.memory),
-            self.absent == "follow",
-        )  # fmt: skip
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        weights = aligned_zeros((n_features, padded(n_tasks)), self._weights_type())
-        return State(weights, np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
-
-    def _enter(self, state: State, n_tasks: int) -> None:
-        enter(state, n_tasks)
-
-    def _leave(self, state: State, k: int, n_tasks: int) -> None:
-        """Every attention row shares out what it gave to task k in proportion, or evenly if that was all."""
-        others = np.delete(np.arange(n_tasks), k)
-        for row in others:
-            log_p = state.log_attention[row]
-            mass = log_sum_exp(log_p, others)
-            log_p[others] = log_p[others] - mass if mass > -np.inf else -math.log(len(others))
+        self.classes = classes
 
     def baselines(self) -> dict[str, Learner]:
         own = OSMTL(**{**self.get_params(), "alpha": 1.0, "absent": "stay"})
@@ -396,25 +409,19 @@ class OSMTL(Classifier):
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) weights."""
-        weights = self._fitted("coef_").weights
+        weights = self._state("coef_").weights
         return np.ascontiguousarray(weights[: self.n_features_in_, : len(self.tasks_)].T, np.float64)
 
     @property
     def attention_(self) -> FloatArray:
         """(n_tasks, n_tasks) P: row k is how task k's borrowed attention is spread over the tasks."""
         n = len(self.tasks_)
-        P = np.exp(self._fitted("attention_").log_attention[:n, :n])
+        P = np.exp(self._state("attention_").log_attention[:n, :n])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
     @property
     def relation_(self) -> FloatArray:
         """(n_tasks, n_tasks) R = alpha I + (1 - alpha) P."""
-        state = self._fitted("relation_")
-        alpha, _ = schedule(self._current(), max(int(state.clock[ROUNDS]), 1))
+        state = self._state("relation_")
+        alpha, _ = schedule(self._setup().settings, max(int(state.counters[ROUNDS]), 1))
         return np.asarray(alpha * np.eye(len(self.tasks_)) + (1 - alpha) * self.attention_)
-
-
-def _number_or_auto(name: str, value: Any) -> float:
-    if isinstance(value, str) and value != "auto":
-        raise ValueError(f"{name} must be a number or 'auto', got {value!r}")
-    return -1.0 if value == "auto" else float(value)

@@ -19,11 +19,13 @@ from shoal.engine import losses
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import TASKS, copy_to, open_round
+from shoal.engine.rows import FEATURES, TASKS, copy_to, open_round
 from shoal.learner import Classifier
+from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.parameters import Params, at_least, one_of, or_auto
 from shoal.online import _p_norm
 from shoal.online._p_norm import FACTOR, OWN, SHARED, P, State
-from shoal.online._rates import Rates, Related, shares
+from shoal.online._relation import RELATION, Rates, Related, named_tasks, rates_of, shares
 from shoal.relations import rates_column
 
 AUTO = 0.0
@@ -40,8 +42,8 @@ class Settings(NamedTuple):
 @kernel(entry=True)
 def prepare(settings: Settings, state: State) -> None:
     """Follow what depends on the numbers of tasks and features: auto p and the shares of a constant relation."""
-    K = max(state.clock[TASKS], 1)
-    p = settings.p if settings.p != AUTO else max(2.0, 2.0 * math.log(max(K, state.width[0])))
+    K = max(state.counters[TASKS], 1)
+    p = settings.p if settings.p != AUTO else max(2.0, 2.0 * math.log(max(K, state.counters[FEATURES])))
     own, shared = 1.0, 0.0
     if len(settings.rates.mean) == 0:  # B = a I + (1 - a)/K 11^T, and B^1/2 the same with sqrt(a)
         own, shared = shares(settings.rates, K)
@@ -116,7 +118,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     column = np.empty(len(settings.rates.mean))
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         prepare(settings, state)
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
@@ -127,6 +129,62 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 decisions[row] = f
             if losses.is_mistake(f, rounds.y[row]):
                 step(rounds, row, settings, state, column)
+
+
+def settings(p: Params) -> Settings:
+    rates, root = rates_of(p.relation), p.variant == "sqrt"
+    if root and len(rates.mean):
+        B = _square_root(p.relation.rates(len(rates.mean)))
+        rates = rates._replace(factors=relations.Factors(B, *rates.factors[1:-1], 1.0), mean=B.mean(axis=0))
+    return Settings(p.p, root, rates)
+
+
+def _square_root(B: FloatArray) -> FloatArray:
+    """The symmetric B^1/2 of a positive definite B."""
+    values, vectors = np.linalg.eigh(B)
+    return np.ascontiguousarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    relation = setup.params.relation
+    if isinstance(relation, relations.Given):
+        return _p_norm.empty(*size, own=True, shared=False, given=True)
+    independent = relation.b == 0 and not relation.b_is_n_tasks
+    return _p_norm.empty(*size, own=not math.isinf(relation.b), shared=not independent, given=False)
+
+
+def enter(setup: Setup, state: State, n_tasks: int) -> None:
+    state.counters[TASKS] = n_tasks
+    prepare(setup.settings, state)
+
+
+def left(setup: Setup, state: State, n_tasks: int) -> None:
+    """V is that of the tasks that are left."""
+    prepare(setup.settings, state)
+    _p_norm.rebuild(state, *state.link[: SHARED + 1])
+
+
+def check(setup: Setup, state: State, size: Size) -> None:
+    if state.link[P] < 2.0 and state.link[P] != 0.0:
+        raise ValueError(f"its p is {state.link[P]}, expected at least 2")
+
+
+ALGORITHM = Algorithm(
+    parameters={
+        "relation": RELATION,
+        "p": or_auto(at_least(2), AUTO),
+        "variant": one_of(("printed", "sqrt")),
+    },
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="the norm is that of all tasks' sums together",
+    named_tasks=named_tasks,
+    enter=enter,
+    left=left,
+    check=check,
+)
 
 
 class PNormPerceptron(Related, Classifier):
@@ -145,6 +203,8 @@ class PNormPerceptron(Related, Classifier):
     variant : {"printed", "sqrt"}
         "printed" is the algorithm above; its p = 2 predicts with B² and is not the multitask Perceptron. "sqrt" puts
         B^½ in place of B (Remark 7), the p-norm Perceptron of the transformed rows; its p = 2 is `MultitaskPerceptron`.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -186,57 +246,25 @@ class PNormPerceptron(Related, Classifier):
     PNormPerceptron(variant='sqrt') error 0.040
     """
 
-    def __init__(self, *, relation: Any = "pairwise", p: float | str = "auto", variant: str = "printed") -> None:
+    algorithm = ALGORITHM
+
+    def __init__(
+        self, *, relation: Any = "pairwise", p: float | str = "auto", variant: str = "printed", classes: Any = None
+    ) -> None:
         self.relation = relation
         self.p = p
         self.variant = variant
-
-    def _settings(self) -> Settings:
-        if self.variant not in ("printed", "sqrt"):
-            raise ValueError(f"variant must be 'printed' or 'sqrt', got {self.variant!r}")
-        automatic = isinstance(self.p, str) and self.p == "auto"
-        if not automatic and (isinstance(self.p, str) or not 2 <= self.p < math.inf):
-            raise ValueError(f"p must be a finite number >= 2 or 'auto', got {self.p!r}")
-        rates, root = self._rates(), self.variant == "sqrt"
-        if root and len(rates.mean):
-            B = _square_root(self._resolved().rates(len(rates.mean)))
-            rates = rates._replace(factors=relations.Factors(B, *rates.factors[1:-1], 1.0), mean=B.mean(axis=0))
-        return Settings(AUTO if automatic else float(self.p), root, rates)
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        relation = self._resolved()
-        if isinstance(relation, relations.Given):
-            return _p_norm.empty(n_tasks, n_features, own=True, shared=False, given=True)
-        independent = relation.b == 0 and not relation.b_is_n_tasks
-        return _p_norm.empty(n_tasks, n_features, own=not math.isinf(relation.b), shared=not independent, given=False)
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
-
-    def _reserve(self, n_tasks: int, n_features: int) -> None:
-        super()._reserve(n_tasks, n_features)
-        self._state.width[0] = n_features
-
-    def _enter(self, state: State, n_tasks: int) -> None:
-        super()._enter(state, n_tasks)
-        prepare(self._current(), state)
-
-    def forget_task(self, task: Any) -> PNormPerceptron:
-        """Remove a task and its own sum of mistakes; what it added to the shared sum stays."""
-        super().forget_task(task)
-        prepare(self._current(), self._state)
-        _p_norm.rebuild(self._state, *self._state.link[: SHARED + 1])
-        return self
+        self.classes = classes
 
     @property
     def p_(self) -> float:
         """The p in force."""
-        return float(self._fitted("p_").link[P])
+        return float(self._state("p_").link[P])
 
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) weights: the columns of W B, or W B^1/2."""
-        state, n_tasks, d = self._fitted("coef_"), len(self.tasks_), self.n_features_in_
+        state, n_tasks, d = self._state("coef_"), len(self.tasks_), self.n_features_in_
         p, own, shared, scale, factor = state.link
         V = np.zeros((d, n_tasks))
         if own > 0:
@@ -244,13 +272,8 @@ class PNormPerceptron(Related, Classifier):
         if shared > 0:
             V += shared * state.shared[:d, None]
         W = factor * np.sign(V) * (np.abs(V) / scale) ** (p - 1)
-        if isinstance(self._resolved(), relations.Given):
-            B = self._resolved().rates(n_tasks)
+        relation = self._setup().params.relation
+        if isinstance(relation, relations.Given):
+            B = relation.rates(n_tasks)
             return np.ascontiguousarray((W @ (_square_root(B) if self.variant == "sqrt" else B)).T)
         return np.ascontiguousarray((own * W + shared * W.sum(axis=1, keepdims=True)).T)
-
-
-def _square_root(B: FloatArray) -> FloatArray:
-    """The symmetric B^1/2 of a positive definite B."""
-    values, vectors = np.linalg.eigh(B)
-    return np.ascontiguousarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)

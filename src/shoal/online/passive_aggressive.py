@@ -9,19 +9,23 @@ One model per task is the multi-task papers' PA-ITL or PA-Unique, one for all ta
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import on_stack
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import open_round, squared_norm
-from shoal.engine.task_weights.lookahead import Ahead, nothing_ahead
-from shoal.engine.task_weights.weights import Own, OwnWeights, as_matrix, fits, new_own, own_add, own_dot
+from shoal.engine.rows import add, dot, open_round, squared_norm
+from shoal.engine.task_weights import weights as task_weights
+from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
+from shoal.engine.task_weights.weights import TaskWeights, as_matrix, has_capacity, task_add, task_dot
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.model.validation import BAD, good_until
+from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.parameters import WEIGHTS_TYPE, Params, non_negative, one_of, positive
+from shoal.online._task_weights import with_task_weights
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}
 
@@ -38,16 +42,18 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """One row of weights a model."""
 
-    own: Own  # (tasks, features) w, or (1, features) if pooled
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    shared: Annotated[FloatArray, FEATURE]  # w if tasks are pooled, or empty
+    own: TaskWeights  # (tasks, features) w, or (tasks, 0) if pooled
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel
-def margin(rounds: Rounds, row: int, settings: Settings, state: State, ahead: Ahead) -> float:
+def margin(rounds: Rounds, row: int, settings: Settings, state: State, ahead: Lookahead) -> float:
     """<w, x>; an unseen task has w = 0 if tasks are independent."""
-    model = 0 if settings.pooled else rounds.task[row]
-    return own_dot(rounds, row, model, state.own, ahead) if model >= 0 else 0.0
+    if settings.pooled:
+        return dot(rounds, row, state.shared)
+    return task_dot(rounds, row, rounds.task[row], state.own, ahead) if rounds.task[row] >= 0 else 0.0
 
 
 @kernel
@@ -66,31 +72,22 @@ def step(f: float, y: float, norm: float, settings: Settings) -> float:
 
 
 @kernel(entry=True)
-def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
+def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     ahead = on_stack()
     nothing_ahead(ahead)
-    good = 0
     for row in range(len(decisions)):
-        good = good_until(rounds, good, row + 1)
-        if good == BAD:
-            return BAD
         decisions[row] = margin(rounds, row, settings, state, ahead)
-    return len(decisions)
 
 
 @kernel(entry=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     ahead = on_stack()
     nothing_ahead(ahead)
-    good = rounds.starts[0]
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        good = good_until(rounds, good, last)
-        if good == BAD:
-            return BAD
-        if not fits(rounds, first, last, state.own):
+        if not has_capacity(rounds, first, last, state.own):
             return r
-        open_round(rounds, r, state.clock)
+        open_round(rounds, r, state.counters)
         if len(decisions) > 0:
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state, ahead)
@@ -98,52 +95,61 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             f = margin(rounds, row, settings, state, ahead)
             change = step(f, rounds.y[row], squared_norm(rounds, row), settings)
             if change != 0.0:
-                own_add(rounds, row, change, 0 if settings.pooled else rounds.task[row], state.own)
+                if settings.pooled:
+                    add(rounds, row, change, state.shared)
+                else:
+                    task_add(rounds, row, change, rounds.task[row], state.own)
                 state.updates[rounds.task[row]] += 1
     return len(rounds.starts) - 1
 
 
-class _PassiveAggressive(OwnWeights):
+PARAMETERS = {
+    "variant": one_of(VARIANTS),
+    "C": positive(infinite=True),
+    "relation": one_of(("independent", "pooled")),
+    "dtype": WEIGHTS_TYPE,
+}
+
+
+def settings(p: Params) -> Settings:
+    return Settings(p.variant, p.C, getattr(p, "epsilon", -1.0), p.relation == "pooled")
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    n_tasks, n_features = size
+    pooled, dtype = setup.settings.pooled, setup.params.dtype
+    own = task_weights.allocate(n_tasks, 0 if pooled else n_features, dtype, task_weights.dense_limit(False))
+    return State(np.zeros(n_features * pooled, dtype), own, np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+
+
+ALGORITHM = with_task_weights(
+    Algorithm(
+        parameters=PARAMETERS,
+        settings=settings,
+        allocate=allocate,
+        learn=learn,
+        decide=decide,
+        exchange=Exchange(mean=("shared",), local=("counters",)),
+    )
+)
+
+
+class _PassiveAggressive(Learner):
     """What the classifier and the regressor share."""
 
-    variant: str
-    C: float
-    sharing: str
-    _zone: ClassVar[float] = -1.0
-    _checks_rows = True
-
-    def _settings(self) -> Settings:
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant must be one of {sorted(VARIANTS)}, got {self.variant!r}")
-        if not self.C > 0:
-            raise ValueError(f"C must be a number > 0, got {self.C}")
-        if self.sharing not in ("independent", "pooled"):
-            raise ValueError(f"sharing must be 'independent' or 'pooled', got {self.sharing!r}")
-        epsilon = self._zone if self._zone < 0 else self.epsilon
-        if self._zone >= 0 and not epsilon >= 0:
-            raise ValueError(f"epsilon must be a number >= 0, got {epsilon}")
-        return Settings(VARIANTS[self.variant], float(self.C), float(epsilon), self.sharing == "pooled")
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        own = (
-            new_own(1, n_features, self._weights_type())
-            if self.sharing == "pooled"
-            else self._new_own(n_tasks, n_features)
-        )
-        return State(own, np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
+    relation: str
 
     def baselines(self) -> dict[str, Learner]:
         parameters = self.get_params(deep=False)
-        return {name: type(self)(**{**parameters, "sharing": name}) for name in ("independent", "pooled")}
+        return {name: type(self)(**{**parameters, "relation": name}) for name in ("independent", "pooled")}
 
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) weights; equal rows if pooled."""
-        own, n_tasks, d = self._fitted("coef_").own, len(self.tasks_), self.n_features_in_
-        return as_matrix(own, 1, d).repeat(n_tasks, axis=0) if self.sharing == "pooled" else as_matrix(own, n_tasks, d)
+        state, n_tasks, d = self._state("coef_"), len(self.tasks_), self.n_features_in_
+        if len(state.shared):
+            return np.tile(state.shared[:d].astype(np.float64), (n_tasks, 1))
+        return as_matrix(state.own, n_tasks, d)
 
 
 class PassiveAggressive(_PassiveAggressive, Classifier):
@@ -158,10 +164,12 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
         How far a row may pull: PA repairs its loss entirely, the others trade it against the step.
     C : float > 0
         Aggressiveness of PA-I and PA-II.
-    sharing : {"independent", "pooled"}
+    relation : {"independent", "pooled"}
         One model per task (PA-ITL, PA-Unique), or one for all tasks (PA-ONE, PA-Global).
     dtype : {"float64", "float32"}
         What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -188,21 +196,30 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
     >>> from shoal import PassiveAggressive
     >>> from shoal.datasets import make_related_tasks
     >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
-    >>> for sharing in ("independent", "pooled"):
-    ...     learner = PassiveAggressive(sharing=sharing)
+    >>> for relation in ("independent", "pooled"):
+    ...     learner = PassiveAggressive(relation=relation)
     ...     decisions = learner.test_then_train(data.X, data.y, data.task)
-    ...     print(f"{sharing:12} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    ...     print(f"{relation:12} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
     independent  error 0.253
     pooled       error 0.143
     """
 
+    algorithm = ALGORITHM
+
     def __init__(
-        self, *, variant: str = "PA-I", C: float = 1.0, sharing: str = "independent", dtype: Any = "float64"
+        self,
+        *,
+        variant: str = "PA-I",
+        C: float = 1.0,
+        relation: str = "independent",
+        dtype: Any = "float64",
+        classes: Any = None,
     ) -> None:
         self.dtype = dtype
         self.variant = variant
         self.C = C
-        self.sharing = sharing
+        self.relation = relation
+        self.classes = classes
 
 
 class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
@@ -219,7 +236,7 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
         Aggressiveness of PA-I and PA-II.
     epsilon : float >= 0
         Errors up to this cost nothing.
-    sharing : {"independent", "pooled"}
+    relation : {"independent", "pooled"}
         One model per task, or one for all tasks.
     dtype : {"float64", "float32"}
         What weights are stored in. float32 takes half the memory; sums are float64 all the same.
@@ -250,21 +267,21 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
     >>> rng = np.random.default_rng(0)
     >>> X, task = rng.normal(size=(3000, 5)), rng.integers(10, size=3000)
     >>> y = np.einsum("ij,ij->i", X, rng.normal(size=(10, 5))[task])
-    >>> for sharing in ("independent", "pooled"):
-    ...     predictions = PassiveAggressiveRegressor(sharing=sharing).test_then_train(X, y, task)
-    ...     print(f"{sharing:12} RMSE {np.sqrt(np.mean((predictions - y) ** 2)):.2f}")
+    >>> for relation in ("independent", "pooled"):
+    ...     predictions = PassiveAggressiveRegressor(relation=relation).test_then_train(X, y, task)
+    ...     print(f"{relation:12} RMSE {np.sqrt(np.mean((predictions - y) ** 2)):.2f}")
     independent  RMSE 0.32
     pooled       RMSE 2.92
     """
 
-    _zone = 0.0
+    algorithm = ALGORITHM._replace(parameters=PARAMETERS | {"epsilon": non_negative(infinite=True)})
 
     def __init__(
-        self, *, variant: str = "PA-I", C: float = 1.0, epsilon: float = 0.1, sharing: str = "independent",
+        self, *, variant: str = "PA-I", C: float = 1.0, epsilon: float = 0.1, relation: str = "independent",
         dtype: Any = "float64",
     ) -> None:  # fmt: skip
         self.dtype = dtype
         self.variant = variant
         self.C = C
         self.epsilon = epsilon
-        self.sharing = sharing
+        self.relation = relation

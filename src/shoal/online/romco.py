@@ -13,16 +13,19 @@ U^T U, U <- U Q diag(f) Q^T. So no round needs an SVD of U nor all of its rows (
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, squared_norm
 from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.parameters import Params, non_negative, one_of, positive
 from shoal.online import _lazy_rows as lazy
 from shoal.online._lazy_rows import Rows
 from shoal.online._shrinkage import logdet_factor, nuclear_factor
@@ -46,23 +49,23 @@ class State(NamedTuple):
     """Weights, and what the shrinkage must know of them."""
 
     rows: Rows  # of U and V
-    gram: FloatArray  # (tasks, tasks) U^T U
-    personal: FloatArray  # (tasks,) ||v_k||^2
-    updates: IntArray  # (tasks,)
-    clock: IntArray  # (2,) tasks, rounds
+    gram: Annotated[FloatArray, TASK, TASK]  # U^T U
+    personal: Annotated[FloatArray, TASK]  # ||v_k||^2
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True, allocates=True, inline=False)
 def awaken_all(state: State) -> None:
     """Let every row feel all transforms; U^T U and ||v_k||^2 anew, so that rounding errors do not add up."""
-    lazy.awaken_all(state.rows, state.clock[TASKS])
+    lazy.awaken_all(state.rows, state.counters[TASKS])
     measure(state)
 
 
 @kernel(allocates=True, inline=False)
 def measure(state: State) -> None:
     """U^T U and ||v_k||^2 of rows that are all awake in a new epoch."""
-    K = state.clock[TASKS]
+    K = state.counters[TASKS]
     for i in range(K):
         state.personal[i] = 0.0
         for k in range(K):
@@ -79,15 +82,15 @@ def measure(state: State) -> None:
 @kernel(entry=True, allocates=True, inline=False)
 def enter(state: State, n_tasks: int) -> None:
     """New tasks have u = v = 0; what rows remember is laid out for `side_of` tasks."""
-    if lazy.side_of(n_tasks) > lazy.side_of(state.clock[TASKS]):
+    if lazy.side_of(n_tasks) > lazy.side_of(state.counters[TASKS]):
         awaken_all(state)
-    state.clock[TASKS] = max(state.clock[TASKS], n_tasks)
+    state.counters[TASKS] = max(state.counters[TASKS], n_tasks)
 
 
 @kernel
 def push_common(rounds: Rounds, row: int, k: int, step: float, z: FloatArray, state: State) -> None:
     """The Gram matrix of U with u_k + step x, from the present U^T x."""
-    K = state.clock[TASKS]
+    K = state.counters[TASKS]
     lazy.project(state.rows, rounds, row, k, K, z)
     for i in range(K):
         h = step * lazy.through(state.rows, z, i, K)
@@ -130,7 +133,7 @@ def shrink_common(tau: float, logdet: bool, state: State) -> bool:
 
     Columns that are still zero stay out of it and exactly zero: noise would decide what a margin of 0 predicts.
     """
-    K, rows = state.clock[TASKS], state.rows
+    K, rows = state.counters[TASKS], state.rows
     tasks = np.array([k for k in range(K) if state.gram[k, k] > 0.0])
     n = len(tasks)
     if n == 0:
@@ -165,7 +168,7 @@ def shrink_common(tau: float, logdet: bool, state: State) -> bool:
 
 @kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    K, n_room = state.clock[TASKS], state.rows.weights.shape[2]
+    K, n_room = state.counters[TASKS], state.rows.weights.shape[2]
     z, copy, spare = np.empty(n_room), np.empty((2, n_room)), np.empty(n_room)
     for row in range(len(decisions)):
         k = rounds.task[row]
@@ -185,8 +188,8 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
         enter(state, rounds.task[first:last].max() + 1)
-        state.clock[ROUNDS] += 1
-        K, rows = state.clock[TASKS], state.rows
+        state.counters[ROUNDS] += 1
+        K, rows = state.counters[TASKS], state.rows
         due = False
         for row in range(first, last):
             k, y = rounds.task[row], rounds.y[row]
@@ -198,7 +201,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             due |= is_mistake(f, y) if settings.on_mistakes else y * f < 1.0
         if not due:
             continue
-        root = math.sqrt(state.clock[ROUNDS]) if settings.sqrt_step else 1.0
+        root = math.sqrt(state.counters[ROUNDS]) if settings.sqrt_step else 1.0
         eta, rho = settings.eta / root, settings.rho / root
         for row in range(first, last):
             k, y = rounds.task[row], rounds.y[row]
@@ -214,6 +217,54 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             truncated = shrink_common(eta * settings.lambda1, settings.logdet, state)
         if lazy.end_update(rows, truncated, K):
             measure(state)
+
+
+def settings(p: Params) -> Settings:
+    return Settings(
+        p.penalty == "logdet", p.eta, p.rho, p.lambda1, p.lambda2, p.C, p.trigger == "mistake", p.step == "sqrt"
+    )
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    n_tasks = size.tasks
+    return State(
+        lazy.allocate(*size), np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks), np.zeros(n_tasks, np.int64),
+        np.zeros(3, np.int64),
+    )  # fmt: skip
+
+
+def leave(setup: Setup, state: State, k: int) -> None:
+    """Every transform mixes all tasks, so all are applied before one goes."""
+    awaken_all(state)
+    state.rows.products[:] = 0.0
+    state.rows.fades[:] = 0.0
+
+
+def check(setup: Setup, state: State, size: Size) -> None:
+    lazy.check(state.rows)
+
+
+ALGORITHM = Algorithm(
+    parameters={
+        "penalty": one_of(("nuclear", "logdet")),
+        "eta": positive(),
+        "rho": positive(),
+        "lambda1": non_negative(),
+        "lambda2": non_negative(),
+        "C": positive(),
+        "trigger": one_of(("margin", "mistake")),
+        "step": one_of(("constant", "sqrt")),
+    },
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="the common part is shrunk as one matrix over all tasks, which no part of the tasks can do by itself",
+    simultaneous=True,
+    enter=lambda setup, state, n_tasks: enter(state, n_tasks),
+    leave=leave,
+    check=check,
+)
 
 
 class ROMCO(Classifier):
@@ -244,11 +295,13 @@ class ROMCO(Classifier):
         Either way all tasks with a loss push.
     step : {"constant", "sqrt"}
         "sqrt" divides eta and rho by the square root of the number of rounds so far.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
     coef_ : (n_tasks, n_features) weights u_k + v_k
-    coef_shared_, coef_personal_ : (n_tasks, n_features) their two parts
+    coef_low_rank_, coef_task_ : (n_tasks, n_features) their two parts
     rank_ : rank of U
     outlier_tasks_ : ids of the tasks with v_k ≠ 0
     relation_ : None
@@ -285,11 +338,11 @@ class ROMCO(Classifier):
     lambda1 0.3  rank  6  error 0.212
     """
 
-    simultaneous: ClassVar[bool] = True
+    algorithm = ALGORITHM
 
     def __init__(
         self, *, penalty: str = "nuclear", eta: float = 0.1, rho: float = 0.1, lambda1: float = 0.01,
-        lambda2: float = 0.01, C: float = 1.0, trigger: str = "margin", step: str = "constant",
+        lambda2: float = 0.01, C: float = 1.0, trigger: str = "margin", step: str = "constant", classes: Any = None,
     ) -> None:  # fmt: skip
         self.penalty = penalty
         self.eta = eta
@@ -299,40 +352,7 @@ class ROMCO(Classifier):
         self.C = C
         self.trigger = trigger
         self.step = step
-
-    def _settings(self) -> Settings:
-        choices = {"penalty": ("nuclear", "logdet"), "trigger": ("margin", "mistake"), "step": ("constant", "sqrt")}
-        for name, allowed in choices.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        for name in ("eta", "rho", "C"):
-            if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
-                raise ValueError(f"{name} must be a finite number > 0, got {getattr(self, name)}")
-        for name in ("lambda1", "lambda2"):
-            if not (getattr(self, name) >= 0 and math.isfinite(getattr(self, name))):
-                raise ValueError(f"{name} must be a finite number >= 0, got {getattr(self, name)}")
-        return Settings(
-            self.penalty == "logdet", float(self.eta), float(self.rho), float(self.lambda1), float(self.lambda2),
-            float(self.C), self.trigger == "mistake", self.step == "sqrt",
-        )  # fmt: skip
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        return State(
-            lazy.allocate(n_tasks, n_features), np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks),
-            np.zeros(n_tasks, np.int64), np.zeros(2, np.int64),
-        )  # fmt: skip
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
-
-    def _enter(self, state: State, n_tasks: int) -> None:
-        enter(state, n_tasks)
-
-    def _leave(self, state: State, k: int, n_tasks: int) -> None:
-        """Every transform mixes all tasks, so all are applied before one goes."""
-        awaken_all(state)
-        state.rows.products[:] = 0.0
-        state.rows.fades[:] = 0.0
+        self.classes = classes
 
     def baselines(self) -> dict[str, Learner]:
         own = ROMCO(**{**self.get_params(), "lambda1": 0.0, "lambda2": 0.0})
@@ -343,7 +363,7 @@ class ROMCO(Classifier):
 
     def _parts(self, name: str) -> FloatArray:
         """(2, n_tasks, n_features) U and V, transposed."""
-        state = self._fitted(name)
+        state = self._state(name)
         weights = state.rows.weights[: self.n_features_in_].copy()
         lazy.write_out(state.rows, weights, len(self.tasks_))
         return np.ascontiguousarray(weights[:, :, : len(self.tasks_)].transpose(1, 2, 0))
@@ -354,14 +374,14 @@ class ROMCO(Classifier):
         return np.asarray(self._parts("coef_").sum(axis=0))
 
     @property
-    def coef_shared_(self) -> FloatArray:
+    def coef_low_rank_(self) -> FloatArray:
         """(n_tasks, n_features) the common part, U transposed."""
-        return np.asarray(self._parts("coef_shared_")[lazy.COMMON])
+        return np.asarray(self._parts("coef_low_rank_")[lazy.COMMON])
 
     @property
-    def coef_personal_(self) -> FloatArray:
+    def coef_task_(self) -> FloatArray:
         """(n_tasks, n_features) the personal part, V transposed."""
-        return np.asarray(self._parts("coef_personal_")[lazy.PERSONAL])
+        return np.asarray(self._parts("coef_task_")[lazy.PERSONAL])
 
     @property
     def rank_(self) -> int:
@@ -371,5 +391,5 @@ class ROMCO(Classifier):
     @property
     def outlier_tasks_(self) -> list[Any]:
         """Ids of the tasks that have a personal part."""
-        personal = self._fitted("outlier_tasks_").personal
+        personal = self._state("outlier_tasks_").personal
         return [task for task, squared in zip(self.tasks_, personal, strict=False) if squared > 0.0]

@@ -11,21 +11,24 @@ kernels serve as well (section 6.2.1). Remark 12 replaces the mistakes by the st
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
-from shoal.engine.kernels import LINEAR, Kernel
+from shoal.engine.kernels import LINEAR, NO_SLOTS, Kernel, resolve
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import TASKS, add, dot_all, open_round, padded
+from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, padded
 from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.parameters import Params, between, one_of, or_auto, positive
 from shoal.online import _gram, _support
 from shoal.online._gram import FACTOR, Gram, P
 from shoal.online._shared_steps import finite_steps, norm_code
-from shoal.online._support import ROWS, STORED, Support, SupportLearner, append, compare
+from shoal.online._support import ROWS, STORED, Support, Supported, append, compare
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 
 AUTO = 0.0
@@ -45,21 +48,20 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """V as weights feature by feature, or as rows with their factors if the kernel is not linear."""
 
-    weights: FloatArray  # (features, tasks padded to blocks) V, or (0, padded tasks)
+    weights: Annotated[FloatArray, FEATURE, TASK]  # V, tasks padded to blocks; or (0, padded tasks)
     support: Support  # rows of V's expansion, their factors in place of labels
     gram: Gram
-    updates: IntArray  # (tasks,)
-    width: IntArray  # (1,) features of the model
-    clock: IntArray  # (2,) tasks, rounds
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True, allocates=True)
 def prepare(settings: Settings, state: State) -> None:
     """Follow p = ceil(ln min(d, K)) as tasks and features come; d is infinite for kernels."""
-    K = max(state.clock[TASKS], 1)
+    K = max(state.counters[TASKS], 1)
     p = settings.p
     if p == AUTO:
-        rank = min(K, max(state.width[0], 1)) if settings.kernel.kind == LINEAR else K
+        rank = min(K, max(state.counters[FEATURES], 1)) if settings.kernel.kind == LINEAR else K
         p = max(1.0, math.ceil(math.log(rank)))
     if p != state.gram.form[P]:
         _gram.refresh(state.gram, K, p)
@@ -102,7 +104,7 @@ def margin(state: State, k: int, z: FloatArray) -> float:
     """
     f = 0.0
     if k >= 0:
-        for j in range(state.clock[TASKS]):
+        for j in range(state.counters[TASKS]):
             f += relation(state, k, j) * z[j]
     return f
 
@@ -127,9 +129,9 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     z, room = np.empty(n_room), np.empty(len(state.support.y))
     losses, steps = np.empty(n_room), np.empty(n_room)
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         prepare(settings, state)
-        K, n = state.clock[TASKS], last - first
+        K, n = state.counters[TASKS], last - first
         for row in range(first, last):
             products(rounds, row, settings, state, z, room)
             f, y = margin(state, rounds.task[row], z), rounds.y[row]
@@ -163,7 +165,64 @@ def move(rounds: Rounds, row: int, c: float, settings: Settings, state: State) -
     state.updates[k] += 1
 
 
-class SchattenPerceptron(Classifier, SupportLearner):
+def settings(p: Params) -> Settings:
+    norm = MISTAKES if p.shared_loss is None else norm_code(p.shared_loss)
+    return Settings(p.p, norm, p.C, resolve(p.kernel, p.gamma))
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    (n_tasks, n_features), linear = size, setup.settings.kernel.kind == LINEAR
+    weights = aligned_zeros((n_features if linear else 0, padded(n_tasks)))
+    return State(weights, _support.empty(), _gram.empty(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+
+
+def enter(setup: Setup, state: State, n_tasks: int) -> None:
+    state.counters[TASKS] = n_tasks
+    prepare(setup.settings, state)
+
+
+def leave(setup: Setup, state: State, k: int) -> None:
+    """The rows of the task go with it."""
+    _support.keep(state.support, NO_SLOTS, 0, k)
+    task = state.support.task[: state.support.extent[STORED]]
+    task[task > k] -= 1
+
+
+def left(setup: Setup, state: State, n_tasks: int) -> None:
+    """What the others' weights owed to its sum goes too."""
+    prepare(setup.settings, state)
+    _gram.refresh(state.gram, max(n_tasks, 1), state.gram.form[P])
+
+
+def check(setup: Setup, state: State, size: Size) -> None:
+    _support.check(setup, state, size)
+    p, scale, _, steps, _ = state.gram.form
+    if not ((p == 0.0 or 1.0 <= p <= LARGEST_P) and scale > 0.0 and steps >= 0.0) or (state.support.task < 0).any():
+        raise ValueError("its power or scale is out of range")
+
+
+ALGORITHM = Algorithm(
+    parameters={
+        "p": or_auto(between(1, LARGEST_P), AUTO),
+        "shared_loss": one_of((None, "l1", "l2", "linf")),
+        "C": positive(),
+    },
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange="the norm is that of all tasks' weights together",
+    simultaneous=True,
+    enter=enter,
+    leave=leave,
+    left=left,
+    pack=_support.pack(allocate),
+    check=check,
+)
+WITH_ROWS = ALGORITHM._replace(pieces=_support.pieces, may_fail=lambda p: callable(p.kernel))
+
+
+class SchattenPerceptron(Supported, Classifier):
     """The 2p-norm matrix Perceptron: tasks whose weights lie near a common subspace help each other find it.
 
     Every mistaken task of a round (ŷ ≠ y) makes ``v_k <- v_k + y_k x_k``, and tasks are answered by the columns of
@@ -185,6 +244,8 @@ class SchattenPerceptron(Classifier, SupportLearner):
         ``v_k <- v_k + tau_k y_k x_k`` with tau = argmax {Σ tau_k l_k: ‖tau‖_* ≤ C}, as in `SharedLoss`.
     C : float > 0
         Size of the steps of the shared loss.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -227,71 +288,23 @@ class SchattenPerceptron(Classifier, SupportLearner):
     p auto error 0.094
     """
 
-    simultaneous: ClassVar[bool] = True
-    budget = None  # the rows' expansion is exact
+    @property
+    def algorithm(self) -> Algorithm:  # type: ignore[override]
+        return ALGORITHM if self._is_linear() else WITH_ROWS
 
     def __init__(
         self, *, p: float | str = "auto", kernel: Any = "linear", gamma: float = 1.0, shared_loss: str | None = None,
-        C: float = 1.0,
+        C: float = 1.0, classes: Any = None,
     ) -> None:  # fmt: skip
         self.p = p
         self.kernel = kernel
         self.gamma = gamma
         self.shared_loss = shared_loss
         self.C = C
-
-    def _settings(self) -> Settings:
-        automatic = isinstance(self.p, str) and self.p == "auto"
-        if not automatic and (isinstance(self.p, str) or not 1 <= self.p <= LARGEST_P):
-            raise ValueError(f"p must be a number in [1, {LARGEST_P}] or 'auto', got {self.p!r}")
-        if not (self.C > 0 and math.isfinite(self.C)):
-            raise ValueError(f"C must be a finite number > 0, got {self.C}")
-        if self.shared_loss not in (None, "l1", "l2", "linf"):
-            raise ValueError(f"shared_loss must be None, 'l1', 'l2' or 'linf', got {self.shared_loss!r}")
-        norm = MISTAKES if self.shared_loss is None else norm_code(self.shared_loss)
-        return Settings(AUTO if automatic else float(self.p), norm, float(self.C), self._kernel())
+        self.classes = classes
 
     def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        return State(
-            aligned_zeros((n_features if self._is_linear() else 0, padded(n_tasks))), _support.empty(self._room),
-            _gram.empty(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int64),
-        )  # fmt: skip
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
-
-    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
-        if self._is_linear():  # no rows to make room for
-            return Learner._call(self, loop, rounds, decisions)
-        return super()._call(loop, rounds, decisions)
-
-    def _initial_tasks(self) -> list[Any]:
-        return []
-
-    def _reserve(self, n_tasks: int, n_features: int) -> None:
-        super()._reserve(n_tasks, n_features)
-        self._state.width[0] = n_features
-
-    def _enter(self, state: State, n_tasks: int) -> None:
-        super()._enter(state, n_tasks)
-        prepare(self._current(), state)
-
-    def _leave(self, state: State, k: int, n_tasks: int) -> None:
-        """The rows of the task go with it."""
-        _support.keep(state.support, np.zeros(0, np.int64), 0, k)
-        task = state.support.task[: state.support.extent[STORED]]
-        task[task > k] -= 1
-
-    def forget_task(self, task: Any) -> SchattenPerceptron:
-        """Remove a task and its sum, and with it what the others' weights owe to it."""
-        super().forget_task(task)
-        settings, state = self._current(), self._state
-        prepare(settings, state)
-        _gram.refresh(state.gram, max(len(self.tasks_), 1), state.gram.form[P])
-        return self
 
     def baselines(self) -> dict[str, Learner]:
         own = type(self)(**{**self.get_params(deep=False), "p": 1})
@@ -308,12 +321,12 @@ class SchattenPerceptron(Classifier, SupportLearner):
     @property
     def p_(self) -> float:
         """The p in force."""
-        return float(self._fitted("p_").gram.form[P])
+        return float(self._state("p_").gram.form[P])
 
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) the columns of W."""
-        state = self._fitted("coef_")
+        state = self._state("coef_")
         if not self._is_linear():
             raise AttributeError("SchattenPerceptron has no coef_ if its kernel is not linear")
         V = state.weights[: self.n_features_in_, : len(self.tasks_)]
@@ -322,5 +335,5 @@ class SchattenPerceptron(Classifier, SupportLearner):
     @property
     def relation_(self) -> FloatArray:
         """(n_tasks, n_tasks) tr(G^p)^(1/p-1) G^(p-1)."""
-        gram, K = self._fitted("relation_").gram, len(self.tasks_)
+        gram, K = self._state("relation_").gram, len(self.tasks_)
         return np.asarray(gram.form[FACTOR] * gram.power[:K, :K])

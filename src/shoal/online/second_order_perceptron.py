@@ -11,23 +11,22 @@ those over the weights.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.engine.compile import call
-from shoal.engine.rounds import Rounds
-from shoal.engine.rows import TASKS
-from shoal.learner import Classifier, Learner
+from shoal.learner import Classifier
+from shoal.model.algorithm import Algorithm
 from shoal.online import _second_order_dual as dual
 from shoal.online import _second_order_primal as primal
-from shoal.online._support import STORED, Support, SupportLearner, cut, empty
-from shoal.relations import Constant
+from shoal.online._relation import Related
+from shoal.online._support import Supported
+
+ALGORITHMS = {"dual": dual.ALGORITHM, "primal": primal.ALGORITHM}
 
 
-class SecondOrderPerceptron(Classifier, SupportLearner):
+class SecondOrderPerceptron(Related, Supported, Classifier):
     """Second-order Perceptrons that learn from each other's mistakes through an interaction matrix.
 
     A row is answered by ``f = a beta.k / delta`` with k_s = B[i_s, i] k(x_s, x), G the same between the rows kept,
@@ -53,6 +52,8 @@ class SecondOrderPerceptron(Classifier, SupportLearner):
     budget : int >= 1, optional
         Most rows to keep ("dual"): when there is no room, the oldest goes. Cost and memory are then bounded, but
         Theorem 8 is lost: it needs every mistake.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -101,7 +102,7 @@ class SecondOrderPerceptron(Classifier, SupportLearner):
 
     def __init__(
         self, *, relation: Any = "pairwise", a: float = 1.0, kernel: Any = "linear", gamma: float = 1.0,
-        form: str = "dual", budget: int | None = None,
+        form: str = "dual", budget: int | None = None, classes: Any = None,
     ) -> None:  # fmt: skip
         self.relation = relation
         self.a = a
@@ -109,132 +110,37 @@ class SecondOrderPerceptron(Classifier, SupportLearner):
         self.gamma = gamma
         self.form = form
         self.budget = budget
+        self.classes = classes
 
     @property
-    def _is_primal(self) -> bool:
-        return self.form == "primal"
-
-    def _settings(self) -> dual.Settings | primal.Settings:
-        if not (self.a > 0 and math.isfinite(self.a)):
-            raise ValueError(f"a must be a finite number > 0, got {self.a}")
-        if self.form not in ("dual", "primal"):
+    def algorithm(self) -> Algorithm:  # type: ignore[override]
+        if self.form not in ALGORITHMS:
             raise ValueError(f"form must be 'dual' or 'primal', got {self.form!r}")
-        kernel, most = self._kernel(), self._most()
-        if not self._is_primal:
-            return dual.Settings(float(self.a), self._rates(), kernel, most)
-        if self.kernel != "linear" or self.budget is not None:
-            raise ValueError("form='primal' needs kernel='linear' and no budget; use form='dual'")
-        return primal.Settings(float(self.a), self._rates(), self._is_pooled)
+        return ALGORITHMS[self.form]
+
+    def _rows_of(self, attribute: str) -> None:
+        if self.form == "primal":
+            raise AttributeError(f"form='primal' keeps no rows, so there is no {attribute}")
 
     @property
-    def _is_pooled(self) -> bool:
-        relation = self._resolved()
-        return isinstance(relation, Constant) and math.isinf(relation.b)
+    def support_(self) -> IntArray:
+        """(n_support,) places in the stream, from 0, of the rows that the model keeps ("dual")."""
+        self._rows_of("support_")
+        return super().support_
 
-    def _allocate(self, n_tasks: int, n_features: int) -> dual.State | primal.State:
-        if self._is_primal:
-            return primal.allocate(self._is_pooled, n_tasks, n_features, self._state)
-        rows = self._room.rows
-        return dual.State(
-            empty(self._room), np.zeros((rows, rows)), np.zeros(rows), np.zeros(rows), np.zeros(n_tasks, np.int64),
-            np.zeros(2, np.int64),
-        )  # fmt: skip
-
-    def _loops(self) -> tuple[Any, Any]:
-        return (primal.learn, primal.decide) if self._is_primal else (dual.learn, dual.decide)
-
-    # ---- hyper-parameters are part of the matrix ---------------------------------------------------------
-
-    def _current(self) -> Any:
-        if self._state is not None and not all(map(_same, self._matrix_of(), self._learnt_with)):
-            raise ValueError("only budget can change after the first row: the others shape the matrix")
-        return super()._current()
-
-    def _keep(self, settings: Any) -> None:
-        super()._keep(settings)
-        self._learnt_with = self._matrix_of()
-
-    def _matrix_of(self) -> tuple[Any, ...]:
-        return self.relation, self.a, self.kernel, self.gamma, self.form
-
-    # ---- tasks come and go -------------------------------------------------------------------------------
-
-    def _reserve(self, n_tasks: int, n_features: int) -> None:
-        if self._is_primal:  # no spare features: the matrix is square in them
-            have = self._capacity if self._state is not None else (0, 0)
-            if (n_tasks, n_features) != (min(n_tasks, have[0]), min(n_features, have[1])):
-                self._enlarge(max(n_tasks, have[0]), max(n_features, have[1]))
-        else:
-            super()._reserve(n_tasks, n_features)
-
-    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
-        if not self._is_primal:
-            return super()._call(loop, rounds, decisions)
-        settings, first = self._current(), 0
-        for last in self._ends(rounds) if loop == 0 else [len(rounds.task)]:
-            piece = cut(rounds, first, int(last))
-            if loop == 0:
-                self._let_in(piece)
-            call(self._code[loop], piece, settings, self._state, decisions[first:last], self.dtype)
-            first = int(last)
-        return None
-
-    def _prepare(self, rounds: Rounds) -> None:
-        super()._prepare(rounds)
-        self._let_in(rounds)
-
-    def _ends(self, rounds: Rounds) -> IntArray:
-        """A round that brings tasks begins a call: the matrix is formed anew before it."""
-        known = np.maximum.accumulate(np.maximum(rounds.task, self._state.clock[TASKS] - 1))
-        rows = np.flatnonzero(np.diff(known)) + 1
-        starts = rounds.starts[np.searchsorted(rounds.starts, rows, "right") - 1]
-        return np.append(np.unique(starts[starts > 0]), len(known))
-
-    def _let_in(self, rounds: Rounds) -> None:
-        n_tasks = int(rounds.task[: rounds.starts[1]].max()) + 1
-        if n_tasks > self._state.clock[TASKS]:
-            self._enter(self._state, n_tasks)
-
-    def _enter(self, state: Any, n_tasks: int) -> None:
-        if self._is_primal:
-            primal.enter(self._current(), state, self._resolved(), n_tasks)
-        else:
-            state.clock[TASKS] = n_tasks
-            self._form_anew(state, n_tasks)
-
-    def _leave(self, state: Any, k: int, n_tasks: int) -> None:
-        if not self._is_primal:
-            super()._leave(state, k, n_tasks)
-            self._form_anew(state, n_tasks - 1)
-        elif not self._is_pooled:
-            primal.leave(state, k, n_tasks)
-
-    def _form_anew(self, state: Any, n_tasks: int) -> None:
-        if state.support.extent[STORED]:
-            dual.factorise(self._current(), state, n_tasks, self._gram())
-
-    # ---- what the forms keep -----------------------------------------------------------------------------
-
-    def _trimmed(self) -> Any:
-        return Learner._trimmed(self) if self._is_primal else super()._trimmed()
-
-    def _restore(self, header: dict[str, Any], arrays: Any) -> None:
-        (Learner if self._is_primal else SupportLearner)._restore(self, header, arrays)
-
-    def _stored(self, name: str) -> Support:
-        if self._is_primal:
-            raise AttributeError(f"form='primal' keeps no rows, so there is no {name}")
-        return super()._stored(name)
+    @property
+    def support_vectors_(self) -> FloatArray:
+        """(n_support, n_features) the rows that the model keeps ("dual")."""
+        self._rows_of("support_vectors_")
+        return super().support_vectors_
 
     @property
     def relation_(self) -> FloatArray:
         """(n_tasks, n_tasks) the rates B = A^-1 of the tasks that there are."""
-        if not self._is_primal:
+        if self.form == "dual":
             return super().relation_
-        n_tasks = len(self.tasks_)
-        prior = self._fitted("relation_").prior[:n_tasks, :n_tasks]
-        return np.full((n_tasks, n_tasks), self.a / prior[0, 0]) if self._is_pooled else self.a * np.linalg.inv(prior)
-
-
-def _same(now: Any, then: Any) -> bool:
-    return now is then or (isinstance(now, str | int | float) and isinstance(then, str | int | float) and now == then)
+        n_tasks, state = len(self.tasks_), self._state("relation_")
+        prior = state.prior[:n_tasks, :n_tasks]
+        if isinstance(state, primal.PooledState):
+            return np.full((n_tasks, n_tasks), self.a / prior[0, 0])
+        return np.asarray(self.a * np.linalg.inv(prior))

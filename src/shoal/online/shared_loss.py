@@ -7,16 +7,18 @@ The multi-task papers' OMTL and OSGL.
 
 from __future__ import annotations
 
-import math
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, open_round, squared_norm
 from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.parameters import Params, one_of, positive
 from shoal.online._shared_steps import finite_steps, implicit_steps, norm_code, shared_loss, spread
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 from shoal.online.passive_aggressive import PassiveAggressive
@@ -36,9 +38,9 @@ class Settings(NamedTuple):
 class State(NamedTuple):
     """One row of weights a task."""
 
-    weights: FloatArray  # (tasks, features)
-    updates: IntArray  # (tasks,) own steps that were not zero
-    clock: IntArray  # (2,) tasks, rounds
+    weights: Annotated[FloatArray, TASK, FEATURE]
+    updates: Annotated[IntArray, TASK]  # own steps that were not zero
+    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True, allocates=True)
@@ -70,7 +72,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     n_room = len(state.weights)
     loss_room, norm_room, tau_room = np.empty(n_room), np.empty(n_room), np.empty(n_room)
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.clock)
+        first, last = open_round(rounds, r, state.counters)
         n, suffers = last - first, False
         losses, norms, tau = loss_room[:n], norm_room[:n], tau_room[:n]
         for row in range(first, last):
@@ -88,6 +90,26 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             if tau[row - first] > 0.0 and norms[row - first] > 0.0:
                 add(rounds, row, tau[row - first] * rounds.y[row], state.weights[rounds.task[row]])
                 state.updates[rounds.task[row]] += 1
+
+
+def settings(p: Params) -> Settings:
+    return Settings(norm_code(p.norm, p.r), p.C, p.rule)
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    n_tasks, n_features = size
+    return State(np.zeros((n_tasks, n_features)), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+
+
+ALGORITHM = Algorithm(
+    parameters={"C": positive(), "rule": one_of(RULES)},
+    settings=settings,
+    allocate=allocate,
+    learn=learn,
+    decide=decide,
+    exchange=Exchange(local=("counters",)),
+    simultaneous=True,
+)
 
 
 class SharedLoss(Classifier):
@@ -110,6 +132,8 @@ class SharedLoss(Classifier):
         longest row of the round and ρ² = n, 1, 1, min(r, n) for l1, l2, linf and rmax in a round of n tasks.
     r : int >= 1
         For "rmax" only.
+    classes : two labels, optional
+        Needed where the first label does not tell the other; see `partial_fit`.
 
     Attributes
     ----------
@@ -146,36 +170,26 @@ class SharedLoss(Classifier):
     linf error 0.269
     """
 
-    simultaneous: ClassVar[bool] = True
+    algorithm = ALGORITHM
 
-    def __init__(self, *, norm: str = "l2", C: float = 1.0, rule: str = "finite", r: int = 1) -> None:
+    def __init__(
+        self, *, norm: str = "l2", C: float = 1.0, rule: str = "finite", r: int = 1, classes: Any = None
+    ) -> None:
         self.norm = norm
         self.C = C
         self.rule = rule
         self.r = r
-
-    def _settings(self) -> Settings:
-        if not (self.C > 0 and math.isfinite(self.C)):
-            raise ValueError(f"C must be a finite number > 0, got {self.C}")
-        if self.rule not in RULES:
-            raise ValueError(f"rule must be one of {tuple(RULES)}, got {self.rule!r}")
-        return Settings(norm_code(self.norm, self.r), float(self.C), RULES[self.rule])
-
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        return State(np.zeros((n_tasks, n_features)), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
-
-    def _loops(self) -> tuple[Any, Any]:
-        return learn, decide
+        self.classes = classes
 
     def baselines(self) -> dict[str, Learner]:
         """What the rule is for a single task: steps of C under "finite", else Passive-Aggressive I."""
         names = ("independent", "pooled")
         if self.rule == "finite":
             return {name: MultitaskPerceptron(relation=name, loss="hinge", eta=self.C) for name in names}
-        return {name: PassiveAggressive(C=self.C, sharing=name) for name in names}
+        return {name: PassiveAggressive(C=self.C, relation=name) for name in names}
 
     @property
     def coef_(self) -> FloatArray:
         """(n_tasks, n_features) weights."""
-        weights = self._fitted("coef_").weights
+        weights = self._state("coef_").weights
         return np.asarray(weights[: len(self.tasks_), : self.n_features_in_].copy())

@@ -1,6 +1,6 @@
-"""Two cores for one learner: while its weights learn one block of rows, another thread makes the next block ready.
+"""Two cores for one learner: while its weights learn one block of rows, another thread prepares the next block.
 
-Making rows ready (scaling them, finding their pairs) needs neither labels nor weights, so nothing is handed back. The
+Preparing rows (scaling them, finding their pairs) needs neither labels nor weights, so nothing is handed back. The
 loop is one compiled function that does the first part, the second, or both row by row: all three give the same bits.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 
 from shoal.engine.arrays import LANES, FloatArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.parallel.cores import n_cores
+from shoal.parallel.cores import add_seconds, n_threads
 
 ENTRIES = 2**16  # of a block of rows
 
 
 class Block(NamedTuple):
-    """Rows that are ready to be learnt, one after the other, each filled up to whole turns of SIMD loops."""
+    """Rows that are ready to be learned, one after the other, each filled up to whole turns of SIMD loops."""
 
     x: FloatArray
     feature: IntArray
@@ -58,7 +58,7 @@ def _ends(rounds: Rounds) -> IntArray:
 
 def blocks(rounds: Rounds) -> tuple[IntArray, Block, Block] | None:
     """The blocks' first rounds and the end of the last, and two blocks; None if another thread would not pay."""
-    if len(rounds.values) < 2 * ENTRIES or n_cores() < 2:
+    if len(rounds.values) < 2 * ENTRIES or n_threads() < 2:
         return None
     ends = _ends(rounds)
     if ends[-1] < 2 * ENTRIES or len(rounds.starts) - 1 < len(ends):  # rounds of several rows
@@ -70,10 +70,20 @@ def blocks(rounds: Rounds) -> tuple[IntArray, Block, Block] | None:
     return edges, new_block(*size), new_block(*size)
 
 
-def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Block, those: Block) -> tuple[int, float]:
-    """Learn rounds in blocks by `run`; how many were learnt if one did not have room, and the seconds of both threads.
+def run(step: Callable[[Part], int], rounds: Rounds) -> int:
+    """Learn rounds by `step`, in blocks and two threads if that pays; how many were learned before one did not fit."""
+    in_blocks = blocks(rounds)
+    if in_blocks is None:
+        return step(WHOLE)
+    done, seconds = learn_in_blocks(step, *in_blocks)
+    add_seconds(seconds)
+    return done
 
-    Both are other threads than the caller's: an interrupt, which comes to that one, waits until all is learnt.
+
+def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Block, those: Block) -> tuple[int, float]:
+    """Learn rounds in blocks by `run`; how many were learned if one did not have room, and the seconds of both threads.
+
+    Both are other threads than the caller's: an interrupt, which comes to that one, waits until all is learned.
     """
     with ThreadPoolExecutor(1) as learner:
         return learner.submit(_alternate, run, edges, these, those).result()

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.model.features import read_table
 from shoal.model.labels import encode
+from shoal.model.table import read_table, validated
 from shoal.model.tasks import TaskIndex
 
 
@@ -70,7 +70,7 @@ def stream_table(
     X: Any, y: Any, task: Any, n_tasks: int, tasks: Sequence[Hashable] | None
 ) -> tuple[Any, FloatArray, IntArray]:
     """Rows, signs, and for each row its task's row of the comparator."""
-    table = read_table(X)
+    table = validated(read_table(X))
     signs, _ = encode(y, table.n_rows, None)
     index = TaskIndex(tasks or ())
     columns, new = index.encode(task, table.n_rows)

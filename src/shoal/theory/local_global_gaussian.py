@@ -76,7 +76,7 @@ def gaussian_regret_bound(
     """
     W = comparator_matrix(comparator)
     learner = LocalGlobalGaussian(loss="hinge", lam=lam, eps=eps)
-    learner._settings()
+    learner.new_core()  # raises if a hyper-parameter is out of its range
     if lam > 2.0 * eps:
         raise ValueError(f"the theorem is for lam <= 2 eps, got lam={lam}, eps={eps}")
     v0 = W.sum(axis=0) / (len(W) + 1) if shared is None else np.asarray(shared, np.float64)
@@ -98,7 +98,7 @@ def gaussian_regret_bound(
         moving = [0, *(columns[piece][wrong] + 1)] if wrong.any() else []
         distances = np.sum((mu[moving] - V[moving]) ** 2, axis=1)
         largest[moving] = np.maximum(largest[moving], distances)
-        mu = np.vstack([learner.coef_shared_, learner.coef_personal_])
+        mu = np.vstack([learner.coef_shared_, learner.coef_task_])
     bound = 0.0
     for k in range(len(V)):
         taken = rows[mistaken & ((columns == k - 1) | (k == 0))]

@@ -30,7 +30,7 @@ def romco_regret_bound(
     Parameters
     ----------
     common, personal : (K, d) arrays
-        U* and V*, one row a task in the order of `tasks`, as `coef_shared_` and `coef_personal_`.
+        U* and V*, one row a task in the order of `tasks`, as `coef_low_rank_` and `coef_task_`.
     X, y, task, rounds
         The stream, as the learner got it.
     eta, rho, lambda1, lambda2, C : float

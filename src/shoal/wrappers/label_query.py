@@ -1,71 +1,239 @@
 """Selective sampling around any classifier: labels are asked for where the margin says that they may teach something.
 
-A row is asked for with probability b/(b + theta), b the budget and theta how sure the learner is of it: the margin |f|
-(Cesa-Bianchi, Gentile, Zaniboni, JMLR 2006, where b trades labels for mistakes in the bound of the selective sampling
-Perceptron), or what the margin has beyond the learner's doubt, [|f| - xᵀ S x/(4 eps)]_+ (Yang, Li, WWW 2020). The
-learner sees the rows that were asked for and no others.
+A row is asked for with probability b/(b + theta), theta how sure the learner is of it: the margin |f| (Cesa-Bianchi,
+Gentile, Zaniboni, JMLR 2006, where b trades labels for mistakes in the bound of the selective sampling Perceptron), or
+what the margin has beyond the learner's doubt, [|f| - xᵀ S x/(4 eps)]_+ (Yang, Li, WWW 2020). The learner sees the rows
+that were asked for and no others. Given a budget, b is not a constant: after every row
+
+    ln b <- ln b + GAIN (budget - q),  q = 1 if the row was asked for, else 0.
+
+The sum over n rows is  n budget - (labels asked for) = (ln b now - ln b at first)/GAIN:  whatever the scale of theta
+is, and however it changes, the labels miss the budget by a number that does not grow with n.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Hashable
+from functools import cache
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import TASK
 from shoal.engine.random import QUERIES, uniform
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS
-from shoal.learner import NO_DECISIONS, Classifier, Learner, alike
-from shoal.model import persistence as storage
-from shoal.model.features import Columns, Table
-from shoal.model.labels import Labels
-from shoal.model.tasks import TaskIndex
-from shoal.online.hedged_sharing import HedgedSharing
+from shoal.learner import Classifier, Learner
+from shoal.model.algorithm import Size
+from shoal.model.core import NO_OUT, CoreLike
+from shoal.model.parameters import SEEDED, one_of, optional, positive, read, share
+from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.local_global_gaussian import LocalGlobalGaussian
-from shoal.wrappers.within import restored, untaught
+from shoal.wrappers.inner import inner_core, seen_through
 
-RULES = ("margin", "variance", "fixed")
-DECIDE, LEARN, THETAS = 1, 0, 2  # a learner's loops; the last is that of `LocalGlobalGaussian`
+# How fast ln b follows. A scale of theta 1,000 times larger or smaller costs ln(1000)/GAIN = 14 labels, once. A larger
+# gain spaces the labels evenly, which leaves the margin less to say; with 0.05 the same change would cost 138 labels.
+GAIN = 0.5
+LEAST = 1e-9  # theta, given a budget: rows that are not sure at all would be asked for whatever b is
+PARAMETERS = {
+    "rule": one_of(("margin", "variance", "fixed")),
+    "budget": share(),
+    "b": optional(positive(infinite=True)),
+    "random_state": SEEDED,
+}
 
 
-class State(NamedTuple):
-    """What is saved."""
+@cache
+def _packed_kind(inner: Any) -> Any:
+    """What is saved, around what the inner core saves."""
+    fields: list[tuple[str, Any]] = [
+        ("estimator", inner),
+        ("random", NDArray[np.uint64]),  # see `shoal.engine.random`
+        ("log_b", FloatArray),
+        ("asked", Annotated[IntArray, TASK]),
+        ("granted", Annotated[IntArray, TASK]),
+    ]
+    return NamedTuple("Packed", fields)
 
-    learner: Any  # the learner's state
-    random: NDArray[np.uint64]  # (3,) see `_random`
-    asked: IntArray  # (tasks,)
-    granted: IntArray  # (tasks,)
+
+class QueryCore:
+    """A core that learns only the rows whose labels a rule asks for."""
+
+    def __init__(self, inner: CoreLike, values: dict[str, Any]) -> None:
+        params = read(PARAMETERS, values)
+        self.inner = inner
+        self.rule = params.rule
+        self.budget, self.b = params.budget, params.b
+        self.named_tasks, self.simultaneous, self.may_fail = inner.named_tasks, inner.simultaneous, inner.may_fail
+        self.asked: Counter[int] = Counter()  # labels asked for, by task index
+        self.granted: Counter[int] = Counter()  # those that `query_one` asked for and that have not come yet
+        if self.rule == "fixed" and self.b is not None and self.b < math.inf:
+            raise ValueError(f"rule='fixed' takes budget=, not b= (but for inf: all labels), got b={self.b}")
+        always = self.b == math.inf or (self.b is None and self.budget == 1.0)
+        seed = 0 if always and not params.random_state.given else params.random_state.seed
+        self.random = np.array([seed, 0, 0], np.uint64)  # a model that draws nothing has seed 0: equal ones are equal
+        self.log_b = np.zeros(1)
+
+    # ---- the query -----------------------------------------------------------------------------------------
+
+    def thetas(self, rounds: Rounds, decisions: FloatArray) -> FloatArray:
+        """How sure the learner is of each row; `decisions` are filled with its margins."""
+        self.inner.decide(rounds, decisions)
+        if self.rule != "variance":
+            return np.abs(decisions)
+        thetas = np.empty(len(decisions))
+        self.inner.confidence(rounds, thetas)  # type: ignore[attr-defined]
+        return np.maximum(thetas, 0.0)
+
+    def wants(self, theta: float) -> bool:
+        """Draw, unless the answer is certain; b follows the budget."""
+        if self.b is not None:
+            return self._draw(1.0 / (1.0 + theta / self.b))
+        if self.rule == "fixed" or self.budget == 1.0:
+            return self._draw(self.budget)
+        wanted = self._draw(1.0 / (1.0 + max(theta, LEAST) / math.exp(self.log_b[0])))
+        self.log_b[0] = min(max(self.log_b[0] + GAIN * (self.budget - wanted), -300.0), 300.0)
+        return wanted
+
+    def _draw(self, p: float) -> bool:
+        return bool(p >= 1.0 or uniform(self.random, QUERIES) < p)
+
+    def asks(self, k: int, theta: float) -> bool:
+        """Is the label of a row of task k asked for, or has it been?"""
+        if self.granted[k] > 0:
+            self.granted[k] -= 1
+            return True
+        wanted = self.wants(theta)
+        self.asked[k] += wanted
+        return wanted
+
+    def grants(self, k: int, theta: float) -> bool:
+        """Ask now for the label of a row to come."""
+        wanted = self.wants(theta)
+        self.asked[k] += wanted
+        self.granted[k] += wanted
+        return wanted
+
+    # ---- what a model asks of its core ---------------------------------------------------------------------
+
+    @property
+    def state(self) -> Any:
+        return self.inner.state
+
+    @property
+    def learns_in_blocks(self) -> bool:
+        return False
+
+    def reserve(self, n_tasks: int, n_features: int) -> None:
+        self.inner.reserve(n_tasks, n_features)
+
+    def enter(self, n_tasks: int) -> None:
+        self.inner.enter(n_tasks)
+
+    def leave(self, k: int, n_tasks: int) -> None:
+        self.inner.leave(k, n_tasks)
+        for counter in (self.asked, self.granted):
+            kept = {j - (j > k): n for j, n in counter.items() if j != k}
+            counter.clear()
+            counter.update(kept)
+
+    def new_out(self, n_rows: int) -> FloatArray:
+        return self.inner.new_out(n_rows)
+
+    def learn(self, rounds: Rounds, out: FloatArray) -> None:
+        decisions = out if len(out) > 0 else np.empty(len(rounds.task))
+        for first, last in zip(rounds.starts[:-1].tolist(), rounds.starts[1:].tolist(), strict=True):
+            rows, tasks = rows_of(rounds, [*range(first, last)]), rounds.task[first:last].tolist()
+            if max(tasks) >= self.inner.state.counters[TASKS]:
+                self.inner.enter(max(tasks) + 1)
+            thetas = self.thetas(rows, decisions[first:last]).tolist()
+            wanted = [first + i for i, k in enumerate(tasks) if self.asks(k, thetas[i])]
+            if wanted:
+                self.inner.learn(rows if len(wanted) == len(tasks) else rows_of(rounds, wanted), NO_OUT)
+
+    def decide(self, rounds: Rounds, out: FloatArray) -> None:
+        self.inner.decide(rounds, out)
+
+    def updates(self, n_tasks: int) -> IntArray:
+        return self.inner.updates(n_tasks)
+
+    def adopt(self, other: Any) -> None:
+        self.inner.adopt(other.inner)
+        self.rule, self.budget, self.b = other.rule, other.budget, other.b
+        self.named_tasks, self.simultaneous, self.may_fail = other.named_tasks, other.simultaneous, other.may_fail
+        if not self.random.any():  # all labels so far: from now on there may be draws
+            self.random = other.random
+
+    def attach(self, other: Any) -> None:
+        self.inner.attach(other.inner)
+
+    def snapshot(self) -> Callable[[], None]:
+        rollback, kept = self.inner.snapshot(), (self.random.copy(), self.log_b.copy())
+        counters = Counter(self.asked), Counter(self.granted)
+
+        def go_back() -> None:
+            rollback()
+            (self.random, self.log_b), (self.asked, self.granted) = kept, counters
+
+        return go_back
+
+    def nbytes(self) -> int:
+        return self.inner.nbytes()
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def _packed(self, inner: Any, asked: IntArray, granted: IntArray) -> Any:
+        kind: Any = type(inner)
+        return _packed_kind(kind)(inner, self.random, self.log_b, asked, granted)
+
+    def pack(self, size: Size) -> Any:
+        asked, granted = (np.array([c[k] for k in range(size.tasks)], np.int64) for c in (self.asked, self.granted))
+        return self._packed(self.inner.pack(size), asked, granted)
+
+    def blank(self, size: Size) -> Any:
+        return self._packed(self.inner.blank(size), *np.zeros((2, size.tasks), np.int64))
+
+    def expect_labels(self, labels: Any) -> None:
+        self.inner.expect_labels(labels)
+
+    def unpack(self, packed: Any, size: Size) -> None:
+        if (packed.asked < 0).any() or (packed.granted < 0).any():
+            raise ValueError("its numbers of labels are negative")
+        self.inner.unpack(packed.estimator, size)
+        self.random, self.log_b = packed.random, packed.log_b
+        self.asked = Counter(dict(enumerate(packed.asked.tolist())))
+        self.granted = Counter(dict(enumerate(packed.granted.tolist())))
 
 
 class LabelQuery(Classifier):
     """Any classifier of this library, shown only the labels that a query rule asks for.
 
-    In every round all rows are answered, then each is asked for with probability ``budget/(budget + theta)``, and the
-    learner learns the asked rows of the round. Cost: the learner's, and 10 to 20 us a round in Python.
+    In every round all rows are answered, then each is asked for with probability ``b/(b + theta)``, and the learner
+    learns the asked rows of the round. Cost: the learner's, and 10 to 20 us a round in Python.
 
     Parameters
     ----------
-    learner : classifier of this library; None: `HedgedSharing()`
-        It stays as it is; its trained copy is `learner_`.
+    estimator : classifier of this library; None: `HedgedSharing()`
+        It stays as it is; its trained copy is `estimator_`.
     rule : {"margin", "variance", "fixed"}
         "margin": theta = abs(f), f the margin. "variance": theta = [abs(f) - xᵀ S x/(4 eps)]_+, the rule of Yang and
-        Li, for a `LocalGlobalGaussian` (its own `h` stays inf): always asked for where the margin is within the doubt.
-        "fixed": every row with the same probability, the control that a rule has to beat.
-    budget : float > 0
-        The theta at which every second label is asked for (inf: all); with "fixed" the share of labels, at most 1.
+        Li, for a `LocalGlobalGaussian` (its own `h` stays inf): 0 where the margin is within the doubt. "fixed": every
+        row with the same probability `budget`, the control that a rule has to beat.
+    budget : float, 0 < budget <= 1
+        The share of labels to ask for. b follows the stream: it rises while too few labels were asked for and falls
+        while too many were, so that the share of all rows is within a point of the budget after 3,000 rows.
+    b : float > 0, optional
+        The papers' constant instead of a budget: the theta at which every second label is asked for (inf: all).
     random_state : int, RandomState or None
         Of the queries. The generator is part of the model.
 
     Attributes
     ----------
-    learner_ : the trained learner; its `coef_` and `relation_` are here too
+    estimator_ : the trained learner; its `coef_` and `relation_` are here too
     n_queries_ : labels asked for
     task_queries_ : (n_tasks,) labels asked for, by task
     tasks_, classes_, n_features_in_, feature_names_in_, n_updates_, task_updates_
@@ -91,36 +259,58 @@ class LabelQuery(Classifier):
     >>> from shoal import LabelQuery, MultitaskPerceptron
     >>> from shoal.datasets import make_related_tasks
     >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
-    >>> for rule, budget in (("fixed", 1.0), ("margin", 0.3), ("fixed", 0.39)):
+    >>> for rule, budget in (("fixed", 1.0), ("margin", 0.1), ("fixed", 0.1)):
     ...     learner = LabelQuery(MultitaskPerceptron(loss="hinge", eta=0.3), rule=rule, budget=budget, random_state=0)
     ...     decisions = learner.test_then_train(data.X, data.y, data.task)
     ...     error = ((decisions >= 0) != (data.y > 0)).mean()
     ...     print(f"{rule:6} {learner.n_queries_} labels, error {error:.3f}")
     fixed  2000 labels, error 0.124
-    margin 768 labels, error 0.135
-    fixed  807 labels, error 0.149
+    margin 208 labels, error 0.189
+    fixed  203 labels, error 0.240
     """
 
-    learner_: Learner
-    _asked: Counter[Hashable]
-    _granted: Counter[Hashable]
-    _random: NDArray[np.uint64]
-    _synced: tuple[Any, ...]  # the hyper-parameters last seen
+    estimator_names = ("estimator",)
 
     def __init__(
-        self, learner: Learner | None = None, *, rule: str = "margin", budget: float = 1.0, random_state: Any = None
-    ) -> None:
-        self.learner = learner
+        self, estimator: Learner | None = None, *, rule: str = "margin", budget: float = 0.1, b: float | None = None,
+        random_state: Any = None, classes: Any = None,
+    ) -> None:  # fmt: skip
+        self.estimator = estimator
         self.rule = rule
         self.budget = budget
+        self.b = b
         self.random_state = random_state
+        self.classes = classes
 
-    # ---- the query -----------------------------------------------------------------------------------------
+    def _plain(self) -> Learner:
+        return HedgedSharing() if self.estimator is None else self.estimator
+
+    def new_core(self) -> CoreLike:
+        """The query around a core of the estimator."""
+        core = QueryCore(inner_core(self._plain(), Classifier, "LabelQuery"), self.get_params(deep=False))
+        estimator = self._plain()
+        if isinstance(estimator, LabelQuery) or getattr(estimator, "h", math.inf) < math.inf:
+            raise ValueError("the estimator asks for labels itself; expected one that takes them all (h=inf)")
+        if self.rule == "variance" and not isinstance(estimator, LocalGlobalGaussian):
+            raise ValueError(
+                f"rule='variance' needs a LocalGlobalGaussian; a {type(estimator).__name__} has no variance"
+            )
+        return core
+
+    @property
+    def simultaneous(self) -> bool:
+        """The estimator's protocol."""
+        return self._plain().simultaneous
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """Are the estimator's decision values logits?"""
+        return bool(getattr(self._plain(), "is_probabilistic", False))
 
     def query_one(self, x: Any, task: Hashable = None) -> bool:
         """Should the label of this example be asked for?
 
-        True is a promise: the next example of the task given to a learn verb is learnt without asking again, so
+        True is a promise: the next example of the task given to a learn verb is learned without asking again, so
         ``if learner.query_one(x, task): learner.learn_one(x, label(), task)`` over a stream of one-row rounds learns
         what `partial_fit` does. For that the question is counted, its random number is used up, and a task that was
         not known enters.
@@ -135,207 +325,55 @@ class LabelQuery(Classifier):
         ValueError
             If the example is not one that `learn_one` takes.
         """
-        inner = self._begun()
-        theta = np.zeros(1)  # before the first row nothing is sure
-        if inner._state is not None:
-            inner._row_to_answer(x, task)  # refused before its task enters
-        if task is not None and task not in inner._known_tasks().column:
-            inner.add_tasks([task])
-        if inner._state is not None:
-            theta[0] = self._thetas(inner._row_to_answer(x, task), np.empty(1))[0]
-        wanted = self._wants(theta[0])
-        self._asked[task] += wanted
-        self._granted[task] += wanted
-        return wanted
-
-    def _thetas(self, rounds: Rounds, answers: FloatArray) -> FloatArray:
-        """How sure the learner is of each row; `answers` are filled with its margins."""
-        inner = self.learner_
-        inner._call(DECIDE, rounds, answers)
-        if self.rule != "variance":
-            return np.abs(answers)
-        thetas = np.empty(len(answers))
-        inner._call(THETAS, rounds, thetas)
-        return np.maximum(thetas, 0.0)
-
-    def _wants(self, theta: float) -> bool:
-        """Draw, unless the answer is certain."""
-        p = self.budget if self.rule == "fixed" else 1.0 / (1.0 + theta / self.budget)
-        return bool(p >= 1.0 or uniform(self._random, QUERIES) < p)
-
-    def _asks(self, task: Hashable, theta: float) -> bool:
-        """Is the row's label asked for, or has it been?"""
-        if self._granted[task] > 0:
-            self._granted[task] -= 1
-            return True
-        wanted = self._wants(theta)
-        self._asked[task] += wanted
-        return wanted
-
-    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> Any:
-        inner = self._begun()
-        if loop != LEARN:
-            return inner._call(loop, rounds, decisions)
-        ids = inner.tasks_
-        answers = decisions if len(decisions) > 0 else np.empty(len(rounds.task))
-        for first, last in zip(rounds.starts[:-1].tolist(), rounds.starts[1:].tolist(), strict=True):
-            rows, columns = _rows(rounds, [*range(first, last)]), rounds.task[first:last].tolist()
-            if max(columns) >= inner._state.clock[TASKS]:
-                inner._enter(inner._state, max(columns) + 1)
-            thetas = self._thetas(rows, answers[first:last]).tolist()
-            wanted = [first + i for i, k in enumerate(columns) if self._asks(ids[k], thetas[i])]
-            if wanted:
-                inner._call(LEARN, rows if len(wanted) == len(columns) else _rows(rounds, wanted), NO_DECISIONS)
-        return None
-
-    # ---- the learner's, seen through -----------------------------------------------------------------------
-
-    def _settings(self) -> Any:
-        if self.rule not in RULES:
-            raise ValueError(f"rule must be one of {RULES}, got {self.rule!r}")
-        if not self.budget > 0 or (self.rule == "fixed" and self.budget > 1):
-            raise ValueError(f"budget must be a number > 0, and with rule='fixed' a share <= 1, got {self.budget}")
-        check_random_state(self.random_state)
-        learner = self._plain()
-        if not isinstance(learner, Classifier):
-            raise ValueError(f"LabelQuery needs a classifier of this library, got {type(learner).__name__}")
-        if isinstance(learner, LabelQuery) or getattr(learner, "h", math.inf) < math.inf:
-            raise ValueError("the learner asks for labels itself; expected one that takes them all (h=inf)")
-        if self.rule == "variance" and not isinstance(learner, LocalGlobalGaussian):
-            raise ValueError(f"rule='variance' needs a LocalGlobalGaussian; a {type(learner).__name__} has no variance")
-        return learner._settings()
-
-    def _plain(self) -> Learner:
-        return HedgedSharing() if self.learner is None else self.learner
-
-    def _begun(self) -> Learner:
-        """`learner_`, with the hyper-parameters that `learner` has now; there need not be a row yet."""
-        plain = self._plain()
-        values = (*self._hyper_parameters(), *plain._hyper_parameters())
-        if not hasattr(self, "learner_"):
-            self._settings()
-            self._start(untaught(plain))
-        elif not alike(values, self._synced):
-            self._settings()
-            if type(plain) is not type(self.learner_):
-                raise ValueError("learner can only be replaced by another kind before fit")
-            self.learner_.set_params(**plain.get_params(deep=False))
-            self._synced = values
-        return self.learner_
-
-    def _start(self, learner: Learner) -> None:
-        self.learner_, self._asked, self._granted = learner, Counter(), Counter()
-        self._synced = (*self._hyper_parameters(), *self._plain()._hyper_parameters())
-        draws = self.budget < (1.0 if self.rule == "fixed" else math.inf) or self.random_state is not None
-        # A model that draws nothing has seed 0, so that equal models are equal.
-        seed = check_random_state(self.random_state).randint(2**31 - 1) if draws else 0
-        self._random = np.array([seed, 0, 0], np.uint64)
-
-    def _admit(
-        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, *, fresh: bool, columns: Columns | None
-    ) -> Rounds:
-        self._settings()
-        is_new = fresh or not hasattr(self, "learner_")
-        inner = untaught(self._plain()) if is_new else self._begun()
-        admitted: Rounds = inner._admit(table, y, task, rounds, classes, fresh=fresh, columns=columns)
-        if is_new:
-            self._start(inner)
-        return admitted
-
-    @property
-    def simultaneous(self) -> bool:  # type: ignore[override]
-        """The learner's protocol."""
-        return self._plain().simultaneous
-
-    @property
-    def _state(self) -> Any:
-        return self.learner_._state if hasattr(self, "learner_") else None
-
-    @property
-    def _tasks(self) -> TaskIndex | None:  # type: ignore[override]
-        return self.learner_._tasks if hasattr(self, "learner_") else None
-
-    @property
-    def _columns(self) -> Columns:  # type: ignore[override]
-        return self.learner_._columns if hasattr(self, "learner_") else Columns()
-
-    @property
-    def _labels(self) -> Labels | None:  # type: ignore[override]
-        return self.learner_._labels if hasattr(self, "learner_") else None
-
-    @property
-    def _one(self) -> Any:  # type: ignore[override]
-        return self.learner_._one
-
-    def _set_columns(self, columns: Columns) -> None:
-        self._begun()._set_columns(columns)
-
-    def _initial_tasks(self) -> list[Any]:
-        return self._plain()._initial_tasks()
-
-    def add_tasks(self, ids: Iterable[Hashable]) -> Self:
-        """Declare tasks before their first row."""
-        self._begun().add_tasks(ids)
-        return self
-
-    def forget_task(self, task: Hashable) -> Self:
-        """Remove a task and what only it holds; what others learnt from it stays with them."""
-        check_is_fitted(self)
-        self.learner_.forget_task(task)
-        del self._asked[task], self._granted[task]
-        return self
+        model = self._begun()
+        core, theta = model.core, 0.0  # before the first row nothing is sure
+        if model.is_fitted:
+            model.row_to_decide(x, task)  # refused before its task enters
+        if task is None and not len(model.tasks):
+            model.tasks.add([None])
+        elif task is not None and task not in model.tasks.column:
+            model.add_tasks([task])
+        if model.is_fitted:
+            theta = float(core.thetas(model.row_to_decide(x, task), np.empty(1))[0])  # type: ignore[attr-defined]
+        self._keep(model)
+        return bool(core.grants(model.tasks.column[task], theta))  # type: ignore[attr-defined]
 
     def baselines(self) -> dict[str, Learner]:
         options = self.get_params(deep=False)
-        return {name: LabelQuery(**{**options, "learner": b}) for name, b in self._plain().baselines().items()}
+        return {name: LabelQuery(**{**options, "estimator": b}) for name, b in self._plain().baselines().items()}
 
     # ---- what can be seen ----------------------------------------------------------------------------------
 
     @property
+    def estimator_(self) -> Learner:
+        """The trained learner, as it is now."""
+        model = self._known("estimator_")
+        return seen_through(self._plain(), model, model.core.inner)  # type: ignore[attr-defined]
+
+    @property
     def task_queries_(self) -> IntArray:
         """(n_tasks,) labels asked for, by task."""
-        self._fitted("task_queries_")
-        return np.array([self._asked[task] for task in self.tasks_], np.int64)
+        model = self._known("task_queries_")
+        asked: Counter[int] = model.core.asked  # type: ignore[attr-defined]
+        return np.array([asked[k] for k in range(len(model.tasks))], np.int64)
 
     @property
     def n_queries_(self) -> int:
         """Labels asked for."""
-        self._fitted("n_queries_")
         return int(self.task_queries_.sum())
 
     @property
-    def task_updates_(self) -> IntArray:
-        """(n_tasks,) examples of each task that were used in updates of its own model."""
-        self._fitted("task_updates_")
-        return self.learner_.task_updates_
-
-    @property
     def coef_(self) -> FloatArray:
-        """(n_tasks, n_features) weights, if the learner's are linear."""
-        self._fitted("coef_")
-        return np.asarray(self.learner_.coef_)
+        """(n_tasks, n_features) weights, if the estimator's are linear."""
+        return np.asarray(self.estimator_.coef_)
 
     @property
     def relation_(self) -> FloatArray | None:
-        """(n_tasks, n_tasks) the learner's task relationship, or None."""
-        return self.learner_.relation_ if hasattr(self, "learner_") else None
-
-    # ---- persistence ---------------------------------------------------------------------------------------
-
-    def _trimmed(self) -> State:
-        granted = np.array([self._granted[task] for task in self.tasks_], np.int64)
-        asked = np.array([self._asked[task] for task in self.tasks_], np.int64)
-        return State(self.learner_._trimmed(), self._random, asked, granted)
-
-    def _restore(self, header: dict[str, Any], arrays: storage.Arrays) -> None:
-        inner = restored(self._plain(), header, arrays, "learner")
-        self._start(inner)
-        self._random = np.array(arrays["state.random"])
-        for counter, name in ((self._asked, "asked"), (self._granted, "granted")):
-            counter.update(dict(zip(inner.tasks_, arrays[f"state.{name}"].tolist(), strict=True)))
+        """(n_tasks, n_tasks) the estimator's task relationship, or None."""
+        return self.estimator_.relation_ if self.__sklearn_is_fitted__() else None
 
 
-def _rows(rounds: Rounds, rows: list[int]) -> Rounds:
+def rows_of(rounds: Rounds, rows: list[int]) -> Rounds:
     """Some rows as one round."""
     first, last, n = rows[0], rows[-1] + 1, len(rows)
     width, indptr, starts = rounds.width, rounds.indptr, np.array([0, n])

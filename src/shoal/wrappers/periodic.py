@@ -6,34 +6,26 @@ So the ROMCO paper runs MTFL and trace-norm learning (Yang, Zhao, Gao, TKDE 2017
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS
-from shoal.evaluation.stream import widened
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.model.features import Columns, Table
+from shoal.model.algorithm import Size
+from shoal.model.core import CoreLike
+from shoal.model.parameters import optional, read, whole
+from shoal.model.table import widened
+from shoal.model.targets import RealTargets, Targets, TwoLabels
 
-
-class Settings(NamedTuple):
-    """Hyper-parameters."""
-
-    every: int
-    window: int | None
-
-
-class State(NamedTuple):
-    """What is known of each task; its rows and the model are kept beside."""
-
-    updates: IntArray  # (tasks,) rows that went into a training
-    number: IntArray  # (tasks,) under which the batch learner knows the task: 1, 2, ...; 0 if it has none yet
-    clock: IntArray  # (2,) tasks, rounds
+PARAMETERS = {"every": whole(1), "window": optional(whole(1))}
 
 
 class Kept(NamedTuple):
@@ -45,6 +37,148 @@ class Kept(NamedTuple):
     fresh: NDArray[np.bool_]  # not yet in a training
 
 
+class Retraining:
+    """A core that keeps rows, and trains a batch learner on them every so often."""
+
+    simultaneous = False
+    may_fail = True  # training may
+
+    def __init__(self, estimator: Any, values: dict[str, Any]) -> None:
+        self.named_tasks: list[Any] = []
+        params = read(PARAMETERS, values)
+        if not (hasattr(estimator, "fit") and hasattr(estimator, "get_params")):
+            raise ValueError(f"estimator must be a batch learner with fit(X, y, task), got {estimator!r}")
+        if hasattr(estimator, "check_parameters"):
+            estimator.check_parameters()
+        self.estimator, self.every, self.window = estimator, params.every, params.window
+        self.model: Any = None  # the one in force
+        self.n_trainings = 0
+        self.state: Any = None  # (tasks,) rows that went into a training, once there is one
+        self._numbers = np.zeros(0, np.int64)  # (tasks,) by which the batch learner knows the tasks: 1, 2, ...
+        self._highest = 0
+        self._n_features = 0
+        self._kept: deque[Kept] = deque()  # in the order of arrival
+        self._n_kept = self._since = 0  # rows kept, rows since the last training
+
+    # ---- what a model asks of its core ---------------------------------------------------------------------
+
+    @property
+    def learns_in_blocks(self) -> bool:
+        return False
+
+    def reserve(self, n_tasks: int, n_features: int) -> None:
+        """New tasks get the next numbers: they rise with the tasks and none is given twice."""
+        new = n_tasks - len(self._numbers)
+        self.state = np.append([] if self.state is None else self.state, np.zeros(new)).astype(np.int64)
+        self._numbers = np.append(self._numbers, self._highest + 1 + np.arange(new)).astype(np.int64)
+        self._highest += new
+        self._n_features = n_features
+
+    def enter(self, n_tasks: int) -> None:
+        pass
+
+    def leave(self, k: int, n_tasks: int) -> None:
+        """A forgotten task's rows are dropped; the model in force is not asked about it any more."""
+        others = [_some(block, block.task != self._numbers[k]) for block in self._kept]
+        self._kept, self._n_kept = deque(others), sum(len(block.y) for block in others)
+        self._numbers, self.state = np.delete(self._numbers, k), np.delete(self.state, k)
+
+    def new_out(self, n_rows: int) -> FloatArray:
+        return np.empty(n_rows)
+
+    def learn(self, rounds: Rounds, out: FloatArray) -> None:
+        self.learn_every(rounds, out, self.every)
+
+    def learn_every(self, rounds: Rounds, out: FloatArray, every: int) -> None:
+        """Keep the rows, and train at the round ends where it is due."""
+        X = _matrix(rounds, self._n_features)
+        first, n = 0, len(rounds.y)
+        while first < n:
+            due = first + max(every - self._since, 1)
+            last = n if due >= n else int(rounds.starts[np.searchsorted(rounds.starts, due)])
+            if len(out):
+                out[first:last] = self._decisions(X[first:last], rounds.task[first:last])
+            task = self._numbers[rounds.task[first:last]]
+            self._keep_rows(Kept(X[first:last].copy(), rounds.y[first:last].copy(), task, np.ones(len(task), bool)))
+            if self._since >= every:
+                self._train()
+            first = last
+
+    def _keep_rows(self, rows: Kept) -> None:
+        """Keep the rows for the next training, and forget blocks that are out of the window."""
+        self._kept.append(rows)
+        self._n_kept += len(rows.y)
+        self._since += len(rows.y)
+        while self.window is not None and self._n_kept - len(self._kept[0].y) >= self.window:
+            self._n_kept -= len(self._kept.popleft().y)
+
+    def _train(self) -> None:
+        rows = _stacked(self._kept, self._n_features)
+        rows = _some(rows, slice(max(0, len(rows.y) - (self.window or len(rows.y))), None))
+        model = clone(self.estimator).fit(rows.X, rows.y, rows.task)
+        self._kept, self._n_kept = deque([rows._replace(fresh=np.zeros(len(rows.y), bool))]), len(rows.y)
+        self.model = model
+        self.n_trainings += 1
+        self._since = 0
+        trained = np.searchsorted(self._numbers, rows.task[rows.fresh])
+        self.state = self.state + np.bincount(trained, minlength=len(self._numbers))
+
+    def decide(self, rounds: Rounds, out: FloatArray) -> None:
+        out[:] = self._decisions(_matrix(rounds, self._n_features), rounds.task)
+
+    def _decisions(self, X: Any, task: IntArray) -> FloatArray:
+        """(n,) decision values or predictions of the model in force; 0 before the first training."""
+        model = self.model
+        if model is None:
+            return np.zeros(len(task))
+        known = np.where(task >= 0, np.append(self._numbers, -1)[task], -1)
+        X = X[:, : model.n_features_in_]
+        values = (model.decision_function if is_classifier(model) else model.predict)(X, known)
+        return np.asarray(values, np.float64)
+
+    def number_of(self, k: int) -> int:
+        """The number by which the batch learner knows task k."""
+        return int(self._numbers[k])
+
+    def updates(self, n_tasks: int) -> IntArray:
+        return np.array(self.state[:n_tasks])
+
+    def adopt(self, other: Any) -> None:
+        if is_classifier(other.estimator) != is_classifier(self.estimator):
+            raise ValueError(f"estimator must stay what it was, a classifier or a regressor, got {other.estimator!r}")
+        self.estimator, self.every, self.window = other.estimator, other.every, other.window
+
+    def attach(self, other: Any) -> None:
+        pass
+
+    def snapshot(self) -> Callable[[], None]:
+        before = {**vars(self), "_kept": self._kept.copy()}  # only the queue changes in place
+        return lambda: vars(self).update(before)
+
+    def nbytes(self) -> int:
+        return 0
+
+    def pack(self, size: Size) -> Any:
+        raise ValueError("Periodic keeps rows and cannot be saved; save its estimator_")
+
+    def blank(self, size: Size) -> Any:
+        return self.pack(size)
+
+    def expect_labels(self, labels: Any) -> None:
+        pass
+
+    def unpack(self, packed: Any, size: Size) -> None:
+        self.pack(size)
+
+
+def _classifies(learner: Any) -> bool:
+    return bool(is_classifier(learner.estimator))
+
+
+def _predicts_numbers(learner: Any) -> bool:
+    return not _classifies(learner)
+
+
 class Periodic(Learner):
     """A batch learner that is trained anew every so many rows of a stream: an online learner with all verbs.
 
@@ -53,7 +187,7 @@ class Periodic(Learner):
 
     Parameters
     ----------
-    batch_learner : batch learner
+    estimator : batch learner
         An estimator with `fit(X, y, task)`, such as those of `shoal.batch`; it stays as it is, copies are trained.
     every : int >= 1
         Rows from one training to the next, over all tasks; a round of several rows is finished first.
@@ -62,7 +196,7 @@ class Periodic(Learner):
 
     Attributes
     ----------
-    batch_learner_ : the model in force, None before the first training; its tasks are numbers, see `number_of_task`
+    estimator_ : the model in force, None before the first training; its tasks are numbers, see `number_of_task`
     n_trainings_ : trainings so far
     tasks_, n_features_in_, feature_names_in_, n_updates_, task_updates_ : as of all online learners; an update is a
         row's first training
@@ -75,9 +209,9 @@ class Periodic(Learner):
 
     Notes
     -----
-    `Periodic(...)` makes a `PeriodicClassifier` or a `PeriodicRegressor`, as the batch learner is. `fit` trains once,
-    on the last `window` rows. Columns that appeared after the last training are left out of the answers until the
-    next. Such a learner cannot be saved; its `batch_learner_` can.
+    It is a classifier or a regressor, as the batch learner is. `fit` trains once, on the last `window` rows. Columns
+    that appeared after the last training are left out of the answers until the next. Such a learner cannot be saved;
+    its `estimator_` can.
 
     References
     ----------
@@ -97,145 +231,106 @@ class Periodic(Learner):
     every 500  error 0.245,  3 trainings
     """
 
-    batch_learner: Any
-    every: int
-    window: int | None
+    estimator_names = ("estimator",)
 
-    batch_learner_: Any = None
-    n_trainings_: int = 0
-    _kept: deque[Kept] | None = None  # in the order of arrival
-    _n_kept: int = 0
-    _since: int = 0  # rows since the last training
-    _highest: int = 0  # number given to a task
-
-    def __new__(cls, batch_learner: Any = None, every: int = 100, window: int | None = None) -> Periodic:
-        if cls is Periodic:
-            cls = PeriodicClassifier if is_classifier(batch_learner) else PeriodicRegressor
-        made: Periodic = super().__new__(cls)
-        return made
-
-    def __init__(self, batch_learner: Any, every: int = 100, window: int | None = None) -> None:
-        self.batch_learner = batch_learner
+    def __init__(
+        self, estimator: Any = None, *, every: int = 100, window: int | None = None, classes: Any = None
+    ) -> None:
+        self.estimator = estimator
         self.every = every
         self.window = window
+        self.classes = classes
 
-    # ---- what the base asks for --------------------------------------------------------------------------
+    @property
+    def targets(self) -> Targets:  # type: ignore[override]
+        """Labels or numbers, as the estimator predicts them."""
+        return TwoLabels() if _classifies(self) else RealTargets()
 
-    def _settings(self) -> Settings:
-        learner = self.batch_learner
-        if not (hasattr(learner, "fit") and hasattr(learner, "get_params")):
-            raise ValueError(f"batch_learner must be an estimator with fit(X, y, task), got {learner!r}")
-        if is_classifier(learner) != is_classifier(self):
-            raise ValueError(f"batch_learner must stay what it was, a classifier or a regressor, got {learner!r}")
-        for name, value in (("every", self.every), ("window", self.window)):
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 1
-            if not (whole or (name == "window" and value is None)):
-                raise ValueError(f"{name} must be an integer >= 1{' or None' * (name == 'window')}, got {value!r}")
-        if hasattr(learner, "_check_settings"):
-            learner._check_settings()
-        return Settings(self.every, self.window)
+    @property
+    def simultaneous(self) -> bool:
+        """Each row is a round."""
+        return False
 
-    def _allocate(self, n_tasks: int, n_features: int) -> State:
-        return State(np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(2, np.int64))
+    def new_core(self) -> CoreLike:
+        """What keeps the rows."""
+        return Retraining(self.estimator, self.get_params(deep=False))
 
-    def _loops(self) -> tuple[Any, ...]:
-        return ()
+    def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None) -> Periodic:
+        """Forget everything, then train once, on the last `window` rows."""
+        model = self._new_model()
+        core: Any = model.core
 
-    def _advance(
-        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, decisions: FloatArray,
-        *, fresh: bool = False, columns: Columns | None = None,
-    ) -> None:  # fmt: skip
-        admitted = self._admit(table, y, task, rounds, classes, fresh=fresh, columns=columns)
-        if fresh:
-            self.batch_learner_, self.n_trainings_ = None, 0
-            self._kept, self._since, self._highest = None, 0, 0
-        self._learn(admitted, decisions, every=len(admitted.y) if fresh else self.every)
+        def learn(rounds: Rounds, out: FloatArray) -> None:
+            core.learn_every(rounds, out, len(rounds.y))
 
-    def _call(self, loop: int, rounds: Rounds, decisions: FloatArray) -> None:
-        self._current()
-        if loop == 0:
-            self._learn(rounds, decisions, self.every)
+        model.learn(X, y, task, rounds, None, declare=True, learn=learn)
+        self._model = None
+        self._keep(model)
+        return self
+
+    # A classifier's verbs or a regressor's, as the estimator is one or the other.
+
+    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
+        """(n,) labels, or numbers."""
+        return (Classifier if _classifies(self) else Regressor).predict(self, X, task)
+
+    def predict_one(self, x: Any, task: Any = None) -> Any:
+        """The label or the number of one example."""
+        return (Classifier if _classifies(self) else Regressor).predict_one(self, x, task)
+
+    def predict_round(self, examples: Any) -> dict[Any, Any]:
+        """`{task: x, ...}` to `{task: prediction, ...}`."""
+        return {task: self.predict_one(x, task) for task, x in examples.items()}
+
+    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy, or R^2."""
+        kind: Any = Classifier if _classifies(self) else Regressor
+        return float(kind.score(self, X, y, task, sample_weight))
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any, task: Any = None) -> FloatArray:
+        """(n,) margins."""
+        return self._values(X, task)
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def decision_one(self, x: Any, task: Any = None) -> float:
+        """The margin of one example."""
+        return float(self._value_one(x, task)[0])
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """(2,) the labels, of classifiers."""
+        if not _classifies(self):
+            raise AttributeError("Periodic of a regressor has no classes_")
+        return np.asarray(self._known("classes_").labels.classes)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if _classifies(self):
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags(multi_class=False)
         else:
-            decisions[:] = self._answers(_matrix(rounds, self._columns.count), rounds.task)
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+        return tags
 
-    def _leave(self, state: State, k: int, n_tasks: int) -> None:
-        """A forgotten task's rows are dropped; the model in force is not asked about it any more."""
-        others = [_some(block, block.task != state.number[k]) for block in self._kept or ()]
-        self._kept, self._n_kept = deque(others), sum(len(block.y) for block in others)
+    # ---- what can be seen ----------------------------------------------------------------------------------
 
-    # ---- rows and trainings ------------------------------------------------------------------------------
+    @property
+    def estimator_(self) -> Any:
+        """The batch model in force; None before the first training."""
+        core: Any = self._known("estimator_").core
+        return core.model
 
-    def _learn(self, rounds: Rounds, decisions: FloatArray, every: int) -> None:
-        """Keep the rows, and train at the round ends where it is due."""
-        X = _matrix(rounds, self._columns.count)
-        self._number_tasks()
-        first, n = 0, len(rounds.y)
-        while first < n:
-            due = first + max(every - self._since, 1)
-            last = n if due >= n else int(rounds.starts[np.searchsorted(rounds.starts, due)])
-            if len(decisions):
-                decisions[first:last] = self._answers(X[first:last], rounds.task[first:last])
-            task = self._state.number[rounds.task[first:last]]
-            self._keep_rows(Kept(X[first:last].copy(), rounds.y[first:last].copy(), task, np.ones(len(task), bool)))
-            if self._since >= every:
-                self._train()
-            first = last
-        self._state.clock[ROUNDS] += len(rounds.starts) - 1
-
-    def _number_tasks(self) -> None:
-        """Numbers for new tasks; they rise with the tasks' columns and none is given twice."""
-        number = self._state.number[: len(self.tasks_)]
-        new = np.flatnonzero(number == 0)
-        number[new] = self._highest + 1 + np.arange(len(new))
-        self._highest += len(new)
-
-    def _keep_rows(self, rows: Kept) -> None:
-        """Keep the rows for the next training, and forget blocks that are out of the window."""
-        if self._kept is None:
-            self._kept, self._n_kept = deque(), 0
-        self._kept.append(rows)
-        self._n_kept += len(rows.y)
-        self._since += len(rows.y)
-        while self.window is not None and self._n_kept - len(self._kept[0].y) >= self.window:
-            self._n_kept -= len(self._kept.popleft().y)
-
-    def _train(self) -> None:
-        rows = _stacked(self._kept or deque(), self._columns.count)
-        rows = _some(rows, slice(max(0, len(rows.y) - (self.window or len(rows.y))), None))
-        self._kept, self._n_kept = deque([rows._replace(fresh=np.zeros(len(rows.y), bool))]), len(rows.y)
-        self.batch_learner_ = clone(self.batch_learner).fit(rows.X, rows.y, rows.task)
-        self.n_trainings_ += 1
-        self._since = 0
-        numbers = self._state.number[: len(self.tasks_)]
-        trained = np.searchsorted(numbers, rows.task[rows.fresh])
-        self._state.updates[: len(numbers)] += np.bincount(trained, minlength=len(numbers))
-
-    def _answers(self, X: Any, task: IntArray) -> FloatArray:
-        """(n,) decision values or predictions of the model in force; 0 before the first training."""
-        model = self.batch_learner_
-        if model is None:
-            return np.zeros(len(task))
-        known = np.where(task >= 0, self._state.number[task], -1)
-        X = X[:, : model.n_features_in_]
-        values = (model.decision_function if is_classifier(model) else model.predict)(X, known)
-        return np.asarray(values, np.float64)
+    @property
+    def n_trainings_(self) -> int:
+        """Trainings so far."""
+        core: Any = None if self._model is None else self._model.core
+        return 0 if core is None else int(core.n_trainings)
 
     def number_of_task(self, task: Any) -> int:
-        """The number under which `batch_learner_` knows a task."""
-        self._fitted("number_of_task")
-        return int(self._state.number[self._known_tasks().column[task]])
-
-    def save(self, path: Any, *, companion: Any = None) -> None:
-        """Not possible: the rows kept for the next training are not part of a model's file."""
-        raise ValueError("Periodic keeps rows and cannot be saved; save its batch_learner_")
-
-
-class PeriodicClassifier(Periodic, Classifier):
-    """`Periodic` of a classifier."""
-
-
-class PeriodicRegressor(Periodic, Regressor):
-    """`Periodic` of a regressor."""
+        """The number by which `estimator_` knows a task."""
+        model = self._known("number_of_task")
+        return int(model.core.number_of(model.tasks.column[task]))  # type: ignore[attr-defined]
 
 
 def _some(rows: Kept, which: Any) -> Kept:
@@ -253,5 +348,5 @@ def _matrix(rounds: Rounds, n_features: int) -> Any:
     """The rows as an (n, d) array or CSR matrix."""
     if rounds.width:
         return rounds.values.reshape(-1, rounds.width)
-    shape = (len(rounds.y), n_features)
+    shape = (len(rounds.task), n_features)
     return sp.csr_matrix((rounds.values, rounds.indices, rounds.indptr), shape=shape)

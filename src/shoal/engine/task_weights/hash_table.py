@@ -15,12 +15,13 @@ of features share a home.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.arrays import LINE, IntArray, aligned_zeros
+from shoal.engine.arrays import LINE, IndexArray, IntArray, aligned_zeros
+from shoal.engine.axes import ROW, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import equal, lowest_bit, number_in, prefetch, set_number
 from shoal.engine.rounds import Rounds
@@ -29,9 +30,9 @@ FREE = 0
 WORDS = 16  # int32 numbers of a group: five keys, one that is not used, five times two; or eight keys, eight places
 NUMBERS, PLACES = 5, 8  # slots of a group
 HINTS = 4  # bytes a group
-FIRST_ROOM, FIRST_SIZE = 64, 1  # groups
+FIRST_CAPACITY, FIRST_SIZE = 64, 1  # groups
 SMALL = 512  # groups, 32 KiB
-MOST_ROOM = 2**28  # groups; places are int32
+MOST_CAPACITY = 2**28  # groups; places are int32
 MOST_AT_ONCE = 2**21  # groups that an arena gets because of rows to come, not because it was full
 PAIRS_A_GROUP = 2  # of tables that grow fourfold and leave blank pieces behind
 BLOCK = 3  # features whose numbers differ in the last 3 bits lie close together: in text, frequent words do
@@ -43,23 +44,35 @@ MOST_WAITING = 64
 class Tables(NamedTuple):
     """Task k's groups are start[k] to start[k] + size[k] - 1. Nothing is written before it is needed."""
 
-    words: IntArray  # (16 room,) int32: of each group its keys (FREE, or a feature + 1), then what its slots hold
-    taken: NDArray[np.uint8]  # (room,) so many of a group's slots, the first ones, are
-    hints: NDArray[np.uint8]  # (4 room,) bit j & 7 at the home of feature j's block: j may occur; or none for places
-    start: IntArray  # (tasks,)
-    size: IntArray  # (tasks,) groups, a power of two, or 0
-    filled: IntArray  # (tasks,) pairs of the task
-    used: IntArray  # (1,) groups that were ever given away
-    waiting: IntArray  # (3, 64) scratch: features that are to be put into a table, their slots, what goes into these
-    spare: IntArray  # (32,) 1 + where a blank piece of 2^i groups starts, whose first word is that of the next; or 0
+    words: Annotated[IndexArray, ROW]  # (16 capacity,) of each group its keys (FREE, or a feature + 1), then what its
+    # slots hold
+    taken: Annotated[NDArray[np.uint8], ROW]  # (capacity,) so many of a group's slots, the first ones, are
+    hints: Annotated[
+        NDArray[np.uint8], ROW
+    ]  # (4 capacity,) bit j & 7 at the home of feature j's block: j may occur; or
+    # none for places
+    start: Annotated[IntArray, TASK]
+    size: Annotated[IntArray, TASK]  # groups, a power of two, or 0
+    filled: Annotated[IntArray, TASK]  # pairs of the task
+    used: Annotated[IntArray, ROW]  # (1,) groups that were ever given away
+    waiting: Annotated[
+        IntArray, ROW
+    ]  # (3, 64) scratch: features that are to be put into a table, their slots, what goes
+    # into these
+    spare: Annotated[
+        IntArray, ROW
+    ]  # (32,) 1 + where a blank piece of 2^i groups starts, whose first word is that of the
+    # next; or 0
 
 
-def new_tables(n_tasks: int, room: int, slots: int) -> Tables:
+def new_tables(n_tasks: int, capacity: int, slots: int) -> Tables:
     """Empty tables for NUMBERS or PLACES."""
     start, size, filled = np.zeros((3, n_tasks), np.int64)
-    taken, may_occur = np.zeros(room, np.uint8), np.zeros(HINTS * room if slots == NUMBERS else 0, np.uint8)
+    taken, may_occur = np.zeros(capacity, np.uint8), np.zeros(HINTS * capacity if slots == NUMBERS else 0, np.uint8)
     used, waiting, spare = np.zeros(1, np.int64), np.zeros((3, MOST_WAITING), np.int64), np.zeros(32, np.int64)
-    return Tables(aligned_zeros((WORDS * room,), np.int32), taken, may_occur, start, size, filled, used, waiting, spare)
+    return Tables(
+        aligned_zeros((WORDS * capacity,), np.int32), taken, may_occur, start, size, filled, used, waiting, spare
+    )
 
 
 def for_tasks(tables: Tables, n_tasks: int) -> Tables:
@@ -174,7 +187,7 @@ def _put(tables: Tables, task_start: int, task_size: int, n: int) -> None:
 
 @kernel
 def put_all(tables: Tables, task: int, n: int) -> None:
-    """Take in the n pairs that wait, none of which is in the task's table; `make_room` came first."""
+    """Take in the n pairs that wait, none of which is in the task's table; `make_capacity` came first."""
     _put(tables, tables.start[task], tables.size[task], n)
     tables.filled[task] += n
 
@@ -202,7 +215,7 @@ def _next_size(tables: Tables, task: int, n: int) -> int:
 
 
 @kernel
-def has_room(rounds: Rounds, first: int, last: int, tables: Tables) -> bool:
+def has_capacity(rounds: Rounds, first: int, last: int, tables: Tables) -> bool:
     """Could the tasks of rows `first` to `last` (and one more pair each) all move at once, should they have to?"""
     wanted = 0
     for row in range(first, last):
@@ -277,7 +290,7 @@ def _copy_table(source: Tables, old: int, old_size: int, target: Tables, start: 
 
 
 @kernel(inline=False)
-def make_room(tables: Tables, task: int, n: int) -> None:
+def make_capacity(tables: Tables, task: int, n: int) -> None:
     """Let the task's table take n more pairs."""
     old, old_size, after = tables.start[task], tables.size[task], tables.filled[task] + n
     if not too_full(after, old_size, slots_of(tables)):
@@ -291,37 +304,17 @@ def make_room(tables: Tables, task: int, n: int) -> None:
     tables.size[task] = size
 
 
-@kernel(entry=True)
-def _copy(source: Tables, target: Tables, n_tasks: int) -> None:
-    for task in range(n_tasks):
-        if source.filled[task] > 0:
-            make_room(target, task, source.filled[task])
-            start, size = target.start[task], target.size[task]
-            _copy_table(source, source.start[task], source.size[task], target, start, size)
-            target.filled[task] = source.filled[task]
-
-
-def roomier(tables: Tables, pairs: int = 0) -> Tables:
+def with_capacity(tables: Tables, pairs: int = 0) -> Tables:
     """The same tables, where they are, in an arena four times as large, or for so many pairs if that is more."""
-    room, slots = len(tables.taken), slots_of(tables)
-    if room >= MOST_ROOM:
-        raise OverflowError(f"no room for more (task, feature) pairs: all {slots * MOST_ROOM:,} slots are used")
+    capacity, slots = len(tables.taken), slots_of(tables)
+    if capacity >= MOST_CAPACITY:
+        raise OverflowError(f"no capacity for more (task, feature) pairs: all {slots * MOST_CAPACITY:,} slots are used")
     wanted = min(pairs // PAIRS_A_GROUP, MOST_AT_ONCE)
-    new, used = new_tables(0, min(max(4 * room, wanted), MOST_ROOM), slots), int(tables.used[0])
+    new, used = new_tables(0, min(max(4 * capacity, wanted), MOST_CAPACITY), slots), int(tables.used[0])
     new.words[: WORDS * used] = tables.words[: WORDS * used]
     new.taken[:used] = tables.taken[:used]
     new.hints[: HINTS * used] = tables.hints[: HINTS * used]  # if any
     return tables._replace(words=new.words, taken=new.taken, hints=new.hints)
-
-
-def compact(tables: Tables, n_tasks: int) -> Tables:
-    """The same pairs of the first tasks in no more room than they need."""
-    slots = slots_of(tables)
-    room = sum(size_for(int(n), slots) for n in tables.filled[:n_tasks] if n > 0)
-    new = new_tables(n_tasks, max(room, FIRST_ROOM), slots)
-    _copy(tables, new, n_tasks)
-    new.waiting[:] = 0  # equal models are saved alike
-    return new
 
 
 @kernel(entry=True)

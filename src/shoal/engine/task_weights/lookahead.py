@@ -1,6 +1,6 @@
 """Sparse rows against a task's table of numbers, most of whose pairs do not occur: hints are looked at first.
 
-Memory answers slowly, but many questions at a time. So while a row is answered and learnt, it is noted of the next row
+Memory answers slowly, but many questions at a time. So while a row is answered and learned, it is noted of the next row
 which entries may occur and in which groups of the table, and these are fetched; when its turn comes, they are there.
 """
 
@@ -38,7 +38,7 @@ ROW, FILLED, N, HITS = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)  #
 NO_ROW = np.uint64(2**64 - 1)
 ENTRY_BITS = np.uint64(32)  # of a hit; the others are its group's
 U = np.uint64
-Ahead: TypeAlias = NDArray[np.uint64]  # scratch: what is noted of the row that is learnt, and of the next
+Lookahead: TypeAlias = NDArray[np.uint64]  # scratch: what is noted of the row that is learned, and of the next
 
 
 class Row(NamedTuple):
@@ -61,20 +61,20 @@ def _column(row: Row, i: int | np.uint64) -> np.uint32:
 
 
 @kernel
-def _note(number: int, ahead: Ahead) -> np.uint64:
-    """Where it is noted what is known of a row: of one while the one before is learnt."""
+def _note(number: int, ahead: Lookahead) -> np.uint64:
+    """Where it is noted what is known of a row: of one while the one before is learned."""
     return U(number & 1) * U(len(ahead) // 2)
 
 
 @kernel
-def nothing_ahead(ahead: Ahead) -> None:
+def nothing_ahead(ahead: Lookahead) -> None:
     """Nothing is known of any row."""
     for number in range(2):
         ahead[_note(number, ahead) + ROW] = NO_ROW
 
 
 @kernel
-def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.uint64, ahead: Ahead) -> np.uint64:
+def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.uint64, ahead: Lookahead) -> np.uint64:
     """Note which entries from `first` on may occur, and in which groups, which are fetched; return how many."""
     (start, size), n = place_of(tables, task), U(0)
     for i in range(U(first), U(last)):
@@ -88,7 +88,7 @@ def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.u
 
 
 @kernel
-def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> None:
+def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Lookahead) -> None:
     """Note what may occur of the row of this number, and have it brought from memory until the row's turn comes."""
     note = _note(number, ahead)
     if tables.size[task] > 0 and len(row.x) <= MOST:
@@ -97,7 +97,7 @@ def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -
 
 
 @kernel(sums="exact")
-def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Ahead) -> float:
+def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Lookahead) -> float:
     """<v_task, x> of the row of this number."""
     (start, size), note = place_of(tables, task), _note(number, ahead)
     a, b, c, d = 0.0, 0.0, 0.0, 0.0

@@ -5,17 +5,18 @@ Records lie in the order in which their pairs came, without gaps, and never move
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray, aligned_zeros
+from shoal.engine.axes import OTHER, ROW
 from shoal.engine.compile import kernel
 from shoal.engine.task_weights import hash_table as _tables
 from shoal.engine.task_weights.hash_table import (
     FEATURE,
-    FIRST_ROOM,
+    FIRST_CAPACITY,
     MOST_WAITING,
     PLACES,
     SLOT,
@@ -23,50 +24,54 @@ from shoal.engine.task_weights.hash_table import (
     Tables,
     fetch,
     find,
-    make_room,
+    make_capacity,
     new_tables,
     of_task,
     place_at,
     put_all,
+    size_for,
 )
+from shoal.engine.task_weights.pairs import check_pairs, sorted_pairs
 
 CACHED = 2**11  # groups; with records of eight numbers about a MiB, which a core's own cache holds
 U = np.uint64
 NOWHERE = 0  # the place of the zero record
 
 
-class Pairs(NamedTuple):
+class Records(NamedTuple):
     """Slots hold their records' places."""
 
     tables: Tables
-    records: FloatArray  # (1 + most pairs, numbers a pair); the first is zero: what a pair that is not there has
-    used: IntArray  # (1,) records, with the first
+    records: Annotated[
+        FloatArray, ROW
+    ]  # (1 + most pairs, numbers a pair); the first is zero: what a pair that is not there has
+    used: Annotated[IntArray, ROW]  # (1,) records, with the first
 
 
 class Found(NamedTuple):
-    """Where the pairs of a row are; room for the longest row each."""
+    """Where the pairs of a row are; capacity for the longest row each."""
 
     place: IntArray  # of the record, or NOWHERE
     entry: IntArray  # first the entries of the row whose pairs do not occur
 
 
-def _new_records(tables: Tables, n_numbers: int, dtype: Any) -> FloatArray:
+def _zero_records(tables: Tables, n_numbers: int, dtype: Any) -> FloatArray:
     return aligned_zeros((1 + 3 * PLACES * len(tables.taken) // 4, n_numbers), dtype)  # tables are never fuller
 
 
-def new_pairs(n_numbers: int, n_tasks: int, room: int = FIRST_ROOM, dtype: Any = np.float64) -> Pairs:
+def new_records(n_numbers: int, n_tasks: int, capacity: int = FIRST_CAPACITY, dtype: Any = np.float64) -> Records:
     """No pairs."""
-    tables = new_tables(n_tasks, room, PLACES)
-    return Pairs(tables, _new_records(tables, n_numbers, dtype), np.ones(1, np.int64))
+    tables = new_tables(n_tasks, capacity, PLACES)
+    return Records(tables, _zero_records(tables, n_numbers, dtype), np.ones(1, np.int64))
 
 
-def for_tasks(pairs: Pairs, n_tasks: int) -> Pairs:
+def for_tasks(pairs: Records, n_tasks: int) -> Records:
     """The same records for another number of tasks, whose tables are still to be told."""
     return pairs._replace(tables=_tables.for_tasks(pairs.tables, n_tasks))
 
 
 @kernel
-def find_all(pairs: Pairs, task: int, features: IntArray, found: Found) -> int:
+def find_all(pairs: Records, task: int, features: IntArray, found: Found) -> int:
     """Look for a row's pairs, and say how many do not occur yet."""
     tables, place, entry, missing = pairs.tables, found.place, found.entry, 0
     if task < 0 or tables.size[task] == 0:
@@ -85,10 +90,10 @@ def find_all(pairs: Pairs, task: int, features: IntArray, found: Found) -> int:
 
 
 @kernel
-def add_all(pairs: Pairs, task: int, features: IntArray, missing: int, found: Found) -> None:
+def add_all(pairs: Records, task: int, features: IntArray, missing: int, found: Found) -> None:
     """Give those pairs of a row that `find_all` missed their records, which are zero."""
     tables = pairs.tables
-    make_room(tables, task, missing)
+    make_capacity(tables, task, missing)
     for first in range(0, missing, MOST_WAITING):
         n = min(missing - first, MOST_WAITING)
         for k in range(n):
@@ -101,38 +106,69 @@ def add_all(pairs: Pairs, task: int, features: IntArray, missing: int, found: Fo
         pairs.used[0] += n
 
 
-def roomier(pairs: Pairs, n_more: int = 0) -> Pairs:
-    """The same pairs with room for four times as many, or for so many more if that is more."""
+def with_capacity(pairs: Records, n_more: int = 0) -> Records:
+    """The same pairs with capacity for four times as many, or for so many more if that is more."""
     used = int(pairs.used[0])
-    tables = _tables.roomier(pairs.tables, used + n_more)
-    records = _new_records(tables, pairs.records.shape[1], pairs.records.dtype)
+    tables = _tables.with_capacity(pairs.tables, used + n_more)
+    records = _zero_records(tables, pairs.records.shape[1], pairs.records.dtype)
     records[:used] = pairs.records[:used]
     return pairs._replace(tables=tables, records=records)
 
 
+class Packed(NamedTuple):
+    """What is saved: the pairs of each task in the order of their features."""
+
+    starts: Annotated[IntArray, ROW]  # (tasks + 1,) where the pairs of each task begin
+    features: Annotated[IndexArray, ROW]  # (pairs,)
+    records: Annotated[FloatArray, ROW, OTHER]  # (pairs, numbers)
+
+
+def pack(pairs: Records, n_tasks: int) -> Packed:
+    """The records of so many tasks, the same whatever the order in which pairs came."""
+    found = [sorted_pairs(pairs.tables, task) for task in range(n_tasks)]
+    starts = np.cumsum([0, *(len(features) for features, _ in found)])
+    features = np.concatenate([np.zeros(0, np.int32), *(features for features, _ in found)]).astype(np.int32)
+    places = np.concatenate([np.zeros(0, np.int64), *(places for _, places in found)]).astype(np.int64)
+    return Packed(starts, features, pairs.records[places])
+
+
+def blank(n_numbers: int, n_tasks: int, dtype: Any) -> Packed:
+    """An empty `pack`."""
+    return Packed(np.zeros(n_tasks + 1, np.int64), np.zeros(0, np.int32), np.zeros((0, n_numbers), dtype))
+
+
+def check(packed: Packed, n_numbers: int, n_tasks: int, n_features: int) -> None:
+    """Raise ValueError unless these are records of so many tasks and features."""
+    if packed.records.shape != (len(packed.features), n_numbers):
+        raise ValueError(f"records have shape {packed.records.shape}, expected {(len(packed.features), n_numbers)}")
+    check_pairs(packed.starts, packed.features, len(packed.records), n_tasks, n_features)
+
+
+def unpack(packed: Packed, n_numbers: int, n_tasks: int) -> Records:
+    """The records that `pack` gave."""
+    capacity = sum(int(size_for(int(n), PLACES)) for n in np.diff(packed.starts) if n > 0)
+    pairs = new_records(n_numbers, n_tasks, max(capacity, FIRST_CAPACITY), packed.records.dtype)
+    _put_places(packed.starts, packed.features, pairs.tables)
+    pairs.tables.waiting[:] = 0
+    pairs.used[0] = 1 + len(packed.records)
+    pairs.records[1 : pairs.used[0]] = packed.records
+    return pairs
+
+
 @kernel(entry=True)
-def _renumber(pairs: Pairs, new: Pairs, n_tasks: int) -> None:
-    """Copy the records in the order of their slots."""
-    tables = new.tables
-    for task in range(n_tasks):
-        for group in range(tables.start[task], tables.start[task] + tables.size[task]):
-            for slot in range(WORDS * group, WORDS * group + tables.taken[group]):
-                at, place = place_at(slot), new.used[0]
-                for number in range(pairs.records.shape[1]):
-                    new.records[place, number] = pairs.records[tables.words[at], number]
-                tables.words[at] = place
-                new.used[0] += 1
+def _put_places(starts: IntArray, features: IndexArray, tables: Tables) -> None:
+    """The p-th pair has record 1 + p."""
+    for task in range(len(starts) - 1):
+        first, last = starts[task], starts[task + 1]
+        if first < last:
+            make_capacity(tables, task, last - first)
+        for p in range(first, last):
+            tables.waiting[FEATURE, 0] = features[p]
+            put_all(tables, task, 1)
+            tables.words[place_at(tables.waiting[SLOT, 0])] = 1 + p
 
 
-def compact(pairs: Pairs, n_tasks: int) -> Pairs:
-    """The same pairs of the first tasks in no more room than they need."""
-    tables = _tables.compact(pairs.tables, n_tasks)
-    new = Pairs(tables, _new_records(tables, pairs.records.shape[1], pairs.records.dtype), np.ones(1, np.int64))
-    _renumber(pairs, new, n_tasks)
-    return new
-
-
-def without_task(pairs: Pairs, task: int) -> None:
+def remove(pairs: Records, task: int) -> None:
     """Empty a task's table; the other records close up."""
     stays = np.ones(pairs.used[0], bool)
     stays[of_task(pairs.tables, task)[1]] = False
@@ -145,7 +181,7 @@ def without_task(pairs: Pairs, task: int) -> None:
     pairs.used[0] = n_left
 
 
-def task_records(pairs: Pairs, task: int, n_features: int) -> NDArray[np.float64]:
+def task_records(pairs: Records, task: int, n_features: int) -> NDArray[np.float64]:
     """(n_features, numbers) of a task as a dense array."""
     dense = np.zeros((n_features, pairs.records.shape[1]))
     features, places = of_task(pairs.tables, task)

@@ -23,8 +23,8 @@ from shoal.engine.intrinsics import RECORD, move, prefetch, products
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import padded
 from shoal.engine.task_weights.record_table import Found
-from shoal.online._mixing import TURN
-from shoal.online._scaling import ScaledRow
+from shoal.online.hedged_sharing.mixing import TURN
+from shoal.online.hedged_sharing.scaling import ScaledRow
 from shoal.parallel.pipeline import Block
 
 EXPERTS = [
@@ -34,6 +34,25 @@ EXPERTS = [
 N, A, C, H, G, NUMBERS = 0, 2, 4, 6, 7, RECORD
 RULES = (N, A, C)
 TINY = 1e-12  # AdaGrad's first step divides by a root that may be zero
+
+
+LEARNED, INDEPENDENT, POOLED = 0, 1, 2  # who takes part: all experts, those of own weights, the pooled ones
+
+
+@kernel(entry=True)
+def wake(sharing: int, awake: FloatArray) -> None:
+    """1 for experts that take part, 0 for the others."""
+    for e in range(9):
+        own, pooled = e % 3 == 2, e % 3 == 0
+        asleep = (sharing == INDEPENDENT and not own) or (sharing == POOLED and not pooled)
+        awake[e] = 0.0 if asleep else 1.0
+
+
+def awake_of(settings: Settings) -> FloatArray:
+    """(9,) 1 for experts that take part."""
+    awake = np.empty(9)
+    wake(settings.sharing, awake)
+    return awake
 
 
 class Settings(NamedTuple):
@@ -47,6 +66,7 @@ class Settings(NamedTuple):
     step_both: float = 0.1
     step_own: float = 1.6
     young: float = 10.0  # rows after which a task's own experts count half
+    sharing: int = LEARNED
 
 
 class Work(NamedTuple):
@@ -65,11 +85,14 @@ class Work(NamedTuple):
     z: FloatArray  # (16,) inputs of the second mixing, and zeros
     direction: FloatArray  # (16,)
     forecast: FloatArray  # (2,) task's mixture, everybody's
-    uniform: FloatArray  # (9,)
+    uniform: FloatArray  # (9,) over the experts that are awake
+    awake: FloatArray  # (9,) 1, or 0 for experts that take no part
 
 
 @kernel(entry=True, allocates=True)
-def workspace(rounds: Rounds, first: int, last: int) -> Work:
+def workspace(rounds: Rounds, first: int, last: int, settings: Settings) -> Work:
+    awake = np.empty(9)
+    wake(settings.sharing, awake)
     longest = rounds.width
     for row in range(first, min(last, len(rounds.indptr) - 1)):
         longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
@@ -79,7 +102,7 @@ def workspace(rounds: Rounds, first: int, last: int) -> Work:
     return Work(
         scaled, found, np.zeros((4, n)), np.zeros((6, n)), np.zeros(n), np.zeros(NUMBERS), np.zeros(NUMBERS),
         np.zeros(16), np.zeros(16), np.zeros(9), np.zeros(TURN), np.zeros(TURN),
-        np.zeros(2), np.full(9, 1.0 / 9.0),
+        np.zeros(2), awake / awake.sum(), awake,
     )  # fmt: skip
 
 
@@ -163,11 +186,15 @@ def step_experts(
     c0 = slope(p[6], y, settings.step_pooled * norm, regression) * settings.step_pooled
     c1 = slope(p[7], y, 2.0 * settings.step_both * norm, regression) * settings.step_both
     c2 = slope(p[8], y, settings.step_own * norm, regression) * settings.step_own
+    awake = work.awake
+    n0, n1, n2, a0, a1, a2 = n0 * awake[0], n1 * awake[1], n2 * awake[2], a0 * awake[3], a1 * awake[4], a2 * awake[5]
+    c0, c1, c2 = c0 * awake[6], c1 * awake[7], c2 * awake[8]
     scales_s, scales_v = work.of_shared, work.of_own  # one number of a record each
     scales_s[N], scales_s[N + 1], scales_v[N], scales_v[N + 1] = n0, n1, n1, n2
     scales_s[A], scales_s[A + 1], scales_v[A], scales_v[A + 1] = a0, a1, a1, a2
     scales_s[C], scales_s[C + 1], scales_v[C], scales_v[C + 1] = c0, c1, c1, c2
-    scales_s[H], scales_s[G], scales_v[H], scales_v[G] = curvature, g, curvature, g
+    scales_s[H], scales_s[G] = curvature * awake[0], g * awake[0]
+    scales_v[H], scales_v[G] = curvature * awake[2], g * awake[2]
     move(n, work.row.feature, steps[0], steps[1], steps[4], x, squares, scales_s, shared)
     move(n, work.found.place, steps[2], steps[3], steps[5], x, squares, scales_v, own)
 

@@ -1,6 +1,6 @@
-"""What all batch learners share: `task=`, checks before anything changes, what was learnt, save and load.
+"""What all batch learners share: `task=`, checks before anything changes, what was learned, save and load.
 
-An algorithm gives `_check_settings`, `_solve` (checked rows to what is learnt, by attribute name) and `_decide`
+An algorithm gives `check_parameters`, `solve` (checked rows to what is learned, by attribute name) and `decide`
 (checked rows to decision values or predictions). Whether it classifies may depend on its hyper-parameters
 (`loss="squared"`, `estimator=Ridge()`), so one class serves both kinds of target.
 """
@@ -12,7 +12,7 @@ import os
 import warnings
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,9 +25,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.model import labels as label_codes
-from shoal.model import persistence as storage
-from shoal.model.features import Columns, Table, read_table
+from shoal.model import persistence
+from shoal.model.features import Features
 from shoal.model.labels import Labels
+from shoal.model.table import Table, read_table, validated
+from shoal.model.targets import TwoLabels
 from shoal.model.tasks import TaskIndex
 
 
@@ -59,39 +61,40 @@ def as_matrix(table: Table) -> Any:
 
 
 def _has_labels(learner: BatchLearner) -> bool:
-    return learner._classifies()
+    return learner.classifies()
 
 
 class BatchLearner(BaseEstimator):  # type: ignore[misc]
     """A multi-task learner that sees all its rows at once: a scikit-learn estimator with `task=`."""
 
     _tasks: TaskIndex | None = None
-    _columns: Columns = Columns()
+    _features: Features = Features()
     _labels: Labels | None = None
-    _learnt: tuple[str, ...] = ()  # names of the attributes that `fit` set
+    estimator_names: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that are learners themselves
+    _learned: tuple[str, ...] = ()  # names of the attributes that `fit` set
 
     # ---- what an algorithm gives -------------------------------------------------------------------------
 
-    def _check_settings(self) -> None:
+    def check_parameters(self) -> None:
         """Raise ValueError if a hyper-parameter is out of its range."""
         raise NotImplementedError
 
-    def _solve(self, rows: Rows) -> dict[str, Any]:
-        """What is learnt from the rows, by attribute name; changes nothing in the learner."""
+    def solve(self, rows: Rows) -> dict[str, Any]:
+        """What is learned from the rows, by attribute name; changes nothing in the learner."""
         raise NotImplementedError
 
-    def _decide(self, X: Any, task: IntArray) -> FloatArray:
+    def decide(self, X: Any, task: IntArray) -> FloatArray:
         """(n,) decision values or predictions; a task of -1 was not in the training rows."""
         raise NotImplementedError
 
-    def _classifies(self) -> bool:
+    def classifies(self) -> bool:
         """Are the targets two labels (or else real)?"""
         return True
 
     # ---- verbs -------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, task: Any = None) -> Self:
-        """Learn from all rows at once, forgetting what was learnt before.
+        """Learn from all rows at once, forgetting what was learned before.
 
         Parameters
         ----------
@@ -104,30 +107,30 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         ValueError
             On bad input or hyper-parameters; a bad row is named and the model stays as it was.
         """
-        self._check_settings()
-        table = read_table(X, self)
+        self.check_parameters()
+        table = validated(read_table(X, self))
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         labels: Labels | None = None
-        if self._classifies():
+        if self.classifies():
             targets, labels = label_codes.encode(y, table.n_rows, None)
         else:
             targets = label_codes.real_targets(y, table.n_rows)
         tasks = TaskIndex()
         columns, ids = tasks.encode(task, table.n_rows)
         tasks.add(ids)
-        learnt = self._solve(Rows(as_matrix(table), targets, columns, len(tasks)))
+        learned = self.solve(Rows(as_matrix(table), targets, columns, len(tasks)))
         # All is well: only from here on does the model change.
-        self._remember(learnt, tasks, Columns().admit(table, type(self).__name__), labels)
+        self._remember(learned, tasks, Features().admit(table, type(self).__name__), labels)
         return self
 
-    def _remember(self, learnt: dict[str, Any], tasks: TaskIndex, columns: Columns, labels: Labels | None) -> None:
-        for name in self._learnt:
+    def _remember(self, learned: dict[str, Any], tasks: TaskIndex, columns: Features, labels: Labels | None) -> None:
+        for name in self._learned:
             delattr(self, name)
-        for name, value in learnt.items():
+        for name, value in learned.items():
             setattr(self, name, value)
-        self._learnt = tuple(learnt)
-        self._tasks, self._columns, self._labels = tasks, columns, labels
+        self._learned = tuple(learned)
+        self._tasks, self._features, self._labels = tasks, columns, labels
 
     def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
         """(n,) labels (a margin of 0 predicts the larger one), or real predictions."""
@@ -139,18 +142,20 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         """(n,) margins; their sign is the label."""
         return self._values(X, task)
 
-    def score(self, X: Any, y: Any, task: Any = None) -> float:
+    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
         """Accuracy, or for regression the coefficient of determination R^2."""
         from sklearn.metrics import accuracy_score, r2_score
 
-        return float((accuracy_score if self._classifies() else r2_score)(y, self.predict(X, task)))
+        return float(
+            (accuracy_score if self.classifies() else r2_score)(y, self.predict(X, task), sample_weight=sample_weight)
+        )
 
     def _values(self, X: Any, task: Any) -> FloatArray:
         check_is_fitted(self)
-        table = read_table(X, self)
-        self._columns.admit(table, type(self).__name__)
+        table = validated(read_table(X, self))
+        self._features.admit(table, type(self).__name__)
         assert self._tasks is not None
-        return self._decide(as_matrix(table), self._tasks.look_up(task, table.n_rows))
+        return self.decide(as_matrix(table), self._tasks.look_up(task, table.n_rows))
 
     # ---- what can be seen --------------------------------------------------------------------------------
 
@@ -161,7 +166,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
-        if self._classifies():
+        if self.classifies():
             tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags(multi_class=False)
         else:
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
@@ -189,14 +194,14 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
     def n_features_in_(self) -> int:
         """Number of features."""
         self._known_tasks("n_features_in_")
-        return self._columns.count
+        return self._features.count
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Column names, where the rows came with names."""
-        if self._columns.names is None:
+        if self._features.names is None:
             raise AttributeError(f"{type(self).__name__} has no feature_names_in_: its rows came without names")
-        return np.fromiter(self._columns.names, object, len(self._columns.names))
+        return np.fromiter(self._features.names, object, len(self._features.names))
 
     # ---- checks that algorithms use ----------------------------------------------------------------------
 
@@ -227,40 +232,41 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            If a hyper-parameter, a task id or what was learnt has no plain form (an estimator, a function).
+            If a hyper-parameter, a task id or what was learned has no plain form (an estimator, a function).
         """
         check_is_fitted(self)
-        assert self._tasks is not None
-        labels, names = self._labels, self._columns.names
-        content = {
-            "parameters": self.get_params(deep=False),
-            "tasks": self.tasks_,
-            "features": (self._columns.count, None if names is None else list(names)),
-            "labels": labels and (labels.classes.tolist(), labels.classes.dtype.str, labels.settled, labels.seen),
-            "learnt": {name: getattr(self, name) for name in self._learnt},
-        }
-        arrays: storage.Arrays = {}
-        header = {name: storage.to_json(value, arrays, name) for name, value in content.items()}
-        storage.write(path, {"class": type(self).__name__, "companion": companion, **header}, arrays)
+        tasks = self._known_tasks("tasks_")
+        labels = None if self._labels is None else TwoLabels().to_header(self._labels)
+        arrays: persistence.Arrays = {}
+        learned = persistence.to_json({name: getattr(self, name) for name in self._learned}, arrays, "learned")
+        known = persistence.Known(tasks, self._features, labels)
+        persistence.save(path, self, known, arrays, companion, learned=learned)
 
-    def _restore(self, header: dict[str, Any], arrays: storage.Arrays) -> None:
-        tasks, (count, names), saved, learnt = (
-            storage.from_json(header[name], arrays) for name in ("tasks", "features", "labels", "learnt")
-        )
-        index = None if names is None else {name: j for j, name in enumerate(names)}
-        labels = None
-        if saved:
-            classes, kind, settled, seen = saved
-            labels = Labels(np.array(classes, dtype=kind), settled, None if settled else np.dtype(kind).type(seen))
-        self._remember(learnt, TaskIndex(tasks), Columns(count, index), labels)
+    def _restore(self, known: persistence.Known, arrays: persistence.Arrays) -> None:
+        """Take what `save` wrote. Raises ValueError if no such learner could have written it."""
+        labels = None if known.labels is None else TwoLabels().from_header(known.labels)
+        if (labels is not None) != self.classifies():
+            raise ValueError("its labels do not fit its kind of targets")
+        learned = persistence.from_json(known.learned, arrays)
+        for name, value in learned.items():
+            if not (isinstance(name, str) and name.endswith("_") and name.isidentifier()):
+                raise ValueError(f"it has learned {name!r}, which no learner does")
+            if isinstance(value, np.ndarray) and np.isnan(value).any():
+                raise ValueError(f"{name} holds NaN")
+        self._remember(learned, known.tasks, known.features, labels)
+        # Every array that answers is used once: what does not fit shows now, not at the first prediction.
+        n_tasks, d = len(known.tasks), known.features.count
+        values = self.decide(np.zeros((n_tasks + 1, d)), np.arange(-1, n_tasks))
+        if np.shape(values) != (n_tasks + 1,) or not np.isfinite(values).all():
+            raise ValueError("what it has learned does not answer its tasks")
 
 
 class LinearBatchLearner(BatchLearner):
-    """One weight vector a task: `_solve` gives `coef_`."""
+    """One weight vector a task: `solve` gives `coef_`."""
 
     coef_: FloatArray  # (n_tasks, n_features)
 
-    def _decide(self, X: Any, task: IntArray) -> FloatArray:
+    def decide(self, X: Any, task: IntArray) -> FloatArray:
         return task_margins(X, task, self.coef_, self._coef_of_unseen())
 
     def _coef_of_unseen(self) -> FloatArray:

@@ -6,11 +6,12 @@ The row being scaled counts in its own statistics, so a feature's first value, h
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.axes import FEATURE, OTHER
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import padded, row_bounds
@@ -25,7 +26,9 @@ class Scale(NamedTuple):
     """Running sums over the rows so far."""
 
     features: (
-        FloatArray  # (features, 2) sum of squares of the feature's non-zero values, and how many, in one cache line
+        Annotated[
+            FloatArray, FEATURE, OTHER
+        ]  # (features, 2) sum of squares of the feature's non-zero values, and how many, in one cache line
     )
     sums: FloatArray  # (5,) squares, entries, norms and 1-norms of scaled rows, rows
 

@@ -11,6 +11,7 @@ from shoal import relations
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.learner import Learner
+from shoal.model.parameters import Params, Reader
 from shoal.relations import Constant, Factors, Given, rates_column
 
 UNSEEN = -1  # a row's task that the model does not know; forgotten tasks have numbers below
@@ -78,28 +79,18 @@ def rates_with(rates: Rates, n_tasks: int, task: int, others: IntArray, n: int, 
     return float(column[task])
 
 
+RELATION = Reader("'independent', 'pairwise', 'pooled', a number b >= 0, a graph or a matrix", relations.resolve)
+
+
+def named_tasks(p: Params) -> list[Any]:
+    """The tasks that a given relation names."""
+    return list(p.relation.tasks) if isinstance(p.relation, Given) else []
+
+
 class Related(Learner):
-    """A learner with a `relation` between tasks."""
+    """What learners with a relation between tasks show of it."""
 
     relation: Any
-
-    def _resolved(self) -> relations.Relation:
-        """The relation, resolved once per value of the hyper-parameter."""
-        cached = self.__dict__.get("_relation_cache")
-        if cached is None or cached[0] is not self.relation:
-            resolved = relations.resolve(self.relation)
-            cached = self._relation_cache = (self.relation, resolved, rates_of(resolved))
-        relation: relations.Relation = cached[1]
-        return relation
-
-    def _rates(self) -> Rates:
-        self._resolved()
-        rates: Rates = self._relation_cache[2]
-        return rates
-
-    def _initial_tasks(self) -> list[Any]:
-        relation = self._resolved()
-        return list(relation.tasks) if isinstance(relation, Given) else []
 
     def baselines(self) -> dict[str, Learner]:
         parameters = self.get_params(deep=False)
@@ -107,7 +98,7 @@ class Related(Learner):
 
     @property
     def relation_(self) -> FloatArray:
-        """(n_tasks, n_tasks) the rates B = A^-1 of the tasks that there are."""
-        self._fitted("relation_")
-        n_tasks = len(self.tasks_)
-        return self._resolved().rates(max(n_tasks, 1))[:n_tasks, :n_tasks]
+        """(n_tasks, n_tasks) the rates B = A^-1: on a mistake of task i, task j moves by B[j, i]."""
+        n_tasks = len(self._known("relation_").tasks)
+        relation: relations.Relation = self._setup().params.relation
+        return relation.rates(max(n_tasks, 1))[:n_tasks, :n_tasks]

@@ -1,0 +1,18 @@
+"""What the axes of a state's arrays count: marks in the annotations of its fields, see `shoal.model.state`."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Axis(NamedTuple):
+    """What an axis of an array counts."""
+
+    counts: str
+
+
+TASK: Final = Axis("task")
+FEATURE: Final = Axis("feature")
+ROW: Final = Axis("stored row")  # its length is the state's own: neither tasks nor features tell it
+OTHER: Final = Axis("other")
+INFINITE: Final = Axis("may be infinite")  # no axis: the array may hold infinities (logarithms of zero)

@@ -1,0 +1,115 @@
+"""An algorithm is a value: its hyper-parameters, its state and its kernels, at the foot of its file.
+
+Nothing here is a base class, and nothing overrides anything. `Core` runs an algorithm and owns its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS
+from shoal.model.parameters import Params, Readers
+
+State: TypeAlias = Any  # a named tuple of arrays, see `shoal.model.state`; its last field is `counters`
+Settings: TypeAlias = Any  # a named tuple of numbers and arrays that kernels take
+Kernel: TypeAlias = Callable[..., Any]  # of (rounds, settings, state, out)
+
+FAILED = -1  # what a learn kernel returns where `Algorithm.failure` has happened
+
+
+class Setup(NamedTuple):
+    """Hyper-parameters."""
+
+    params: Params  # as the user gave them, checked
+    settings: Settings  # what the kernels take of them
+
+
+class Size(NamedTuple):
+    """What a state has capacity for."""
+
+    tasks: int
+    features: int
+
+
+class Piece(NamedTuple):
+    """Some rows of a chunk, ready for a kernel."""
+
+    first: int  # rows of the chunk from this one
+    last: int  # up to, not with, this one
+    rounds: Rounds
+    settings: Settings
+    state: State
+
+
+class Exchange(NamedTuple):
+    """How copies of a state that learnt different tasks become one again: what to do with each shared array."""
+
+    mean: tuple[str, ...] = ()  # over the copies that moved the entry
+    sum: tuple[str, ...] = ()  # of what each copy added
+    local: tuple[str, ...] = ()  # each copy keeps its own
+
+
+def count_tasks(setup: Setup, state: State, n_tasks: int) -> None:
+    """Tasks enter; nothing else depends on their number."""
+    state.counters[TASKS] = n_tasks
+
+
+def nothing(setup: Setup, state: State, k: int) -> None:
+    """Nothing of the other tasks depends on task k."""
+
+
+def doubled(setup: Setup, have: Size, need: Size) -> Size:
+    """At least twice the capacity in what has to grow, so that growth is amortised."""
+    return Size(*(old if new <= old else max(new, 2 * old) for old, new in zip(have, need, strict=True)))
+
+
+def as_needed(setup: Setup, have: Size, need: Size) -> Size:
+    """No spare capacity for features, for states that are square in them."""
+    return Size(max(have.tasks, need.tasks), max(have.features, need.features))
+
+
+def never(params: Params) -> bool:
+    """Valid rows are learned."""
+    return False
+
+
+def no_names(params: Params) -> list[Any]:
+    """Tasks may have any ids."""
+    return []
+
+
+class Algorithm(NamedTuple):
+    """What an algorithm is made of. Its functions see hyper-parameters, rounds and state, and nothing above them."""
+
+    parameters: Readers  # what each hyper-parameter may be
+    settings: Callable[[Params], Settings]
+    allocate: Callable[[Setup, Size], State]  # the state of a learner that has seen nothing
+    learn: Kernel  # (rounds, settings, state, out): learn in order; `out`, unless empty, gets the decisions before
+    decide: Kernel  # (rounds, settings, state, out): answer each row; a task of -1 has not been seen
+    exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
+    simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
+    named_tasks: Callable[[Params], list[Any]] = no_names  # tasks that the hyper-parameters name; no others may come
+
+    # tasks come and go
+    enter: Callable[[Setup, State, int], None] = count_tasks  # declared tasks; kernels do the same at a first row
+    leave: Callable[[Setup, State, int], None] = nothing  # make the others independent of a task, before it is removed
+    left: Callable[[Setup, State, int], None] = nothing  # after it was removed; the tasks that remain
+
+    # capacity, and what is saved
+    capacity: Callable[[Setup, Size, Size], Size] = doubled
+    grow: Callable[[Setup, State, Size], State] | None = None  # None: the leading block of each array of a new state
+    extend: Callable[[Setup, State, Size, Rounds], State] | None = None  # a kernel stopped: rounds did not fit
+    pack: Callable[[Setup, State, Size], Any] | None = None  # what is saved; None: the state without spare capacity
+    unpack: Callable[[Setup, Any, Size], State] | None = None  # a state from what was saved
+    blank: Callable[[Setup, Size], Any] | None = None  # an empty `pack`, None: that of an empty state
+    check: Callable[[Setup, Any, Size], None] | None = None  # raise ValueError unless saved numbers are in range
+
+    # how a chunk is learnt
+    pieces: Callable[[Setup, State, Rounds, bool], Iterator[Piece]] | None = None  # None: as a whole
+    run: Callable[[Callable[..., int], Rounds], int] | None = None  # calls the learn kernel, maybe in threads
+    failure: str = ""  # what has happened if the learn kernel returns FAILED
+    may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back
+    retune: Callable[[Setup, Setup, State], None] | None = None  # hyper-parameters changed after the first row
+    confidence: Kernel | None = None  # |f| less the doubt of a row, for label queries

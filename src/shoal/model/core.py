@@ -1,0 +1,278 @@
+"""An algorithm at work: the one place where a state is allocated, grows, learns and loses tasks."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import call
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import FEATURES, ROUNDS, TASKS
+from shoal.model.algorithm import FAILED, Algorithm, Setup, Size, State
+from shoal.model.parameters import read
+from shoal.model.state import copied, in_capacity, leaves, nbytes, trimmed, without_task
+
+FLOAT64 = np.dtype(np.float64)
+NO_OUT = np.zeros(0)  # for learning without the decisions
+
+
+class CoreLike(Protocol):
+    """What a model asks of its core; wrappers are cores that hold other cores."""
+
+    simultaneous: bool
+    named_tasks: list[Any]
+    may_fail: bool  # may learning valid rows raise?
+
+    @property
+    def state(self) -> Any:
+        """What was learned; None before the first row."""
+
+    def reserve(self, n_tasks: int, n_features: int) -> None:
+        """Capacity for this many tasks and features."""
+
+    def enter(self, n_tasks: int) -> None:
+        """The first `n_tasks` tasks exist."""
+
+    def leave(self, k: int, n_tasks: int) -> None:
+        """Task k, one of `n_tasks`, goes; those after it move up."""
+
+    def learn(self, rounds: Rounds, out: FloatArray) -> None:
+        """Learn rounds in order; `out`, unless empty, gets the decisions before each."""
+
+    def decide(self, rounds: Rounds, out: FloatArray) -> None:
+        """Answer rows."""
+
+    def new_out(self, n_rows: int) -> FloatArray:
+        """An array for the decisions of so many rows."""
+
+    def updates(self, n_tasks: int) -> IntArray:
+        """Updates of each task."""
+
+    def pack(self, size: Size) -> Any:
+        """What is saved: a named tuple of arrays."""
+
+    def blank(self, size: Size) -> Any:
+        """What `pack` gives of an empty state."""
+
+    def expect_labels(self, labels: Any) -> None:
+        """The labels of the model that `unpack` will bring."""
+
+    def unpack(self, packed: Any, size: Size) -> None:
+        """Take what was saved. Raises ValueError if it is not what this core could have saved."""
+
+    def adopt(self, other: Any) -> None:
+        """Take the hyper-parameters of another core. Raises ValueError if they shape the state."""
+
+    def attach(self, other: Any) -> None:
+        """Take the algorithm of a new core: it is not part of what is pickled."""
+
+    def snapshot(self) -> Callable[[], None]:
+        """A function that brings the state back."""
+
+    def nbytes(self) -> int:
+        """Memory of the state."""
+
+    @property
+    def learns_in_blocks(self) -> bool:
+        """Whether a chunk may be learnt in blocks of rounds, without loss of speed."""
+
+
+class Core:
+    """An algorithm with its hyper-parameters and its state."""
+
+    def __init__(self, algorithm: Algorithm, values: Mapping[str, Any]) -> None:
+        params = read(algorithm.parameters, values)
+        self.algorithm = algorithm
+        self.setup = Setup(params, algorithm.settings(params))
+        self.named_tasks = algorithm.named_tasks(params)
+        self.simultaneous = algorithm.simultaneous
+        self.may_fail = algorithm.may_fail(params)
+        self.size = Size(0, 0)
+        self.state: State = None
+        self._dtype = getattr(params, "dtype", FLOAT64)  # with the kinds of tuple it tells the compiled code
+
+    # ---- capacity ----------------------------------------------------------------------------------------
+
+    def reserve(self, n_tasks: int, n_features: int) -> None:
+        """Capacity for this many tasks and features."""
+        if self.state is None or n_tasks > self.size.tasks or n_features > self.size.features:
+            self._grow(self.algorithm.capacity(self.setup, self.size, Size(n_tasks, n_features)))
+        self.state.counters[FEATURES] = n_features
+
+    def _grow(self, size: Size) -> None:
+        algorithm = self.algorithm
+        if self.state is None:
+            self.state = algorithm.allocate(self.setup, size)
+        elif algorithm.grow is not None:
+            self.state = algorithm.grow(self.setup, self.state, size)
+        else:
+            self.state = in_capacity(self.state, algorithm.allocate(self.setup, size))
+        self.size = size
+
+    # ---- tasks -------------------------------------------------------------------------------------------
+
+    def enter(self, n_tasks: int) -> None:
+        """The first `n_tasks` tasks exist."""
+        self.algorithm.enter(self.setup, self.state, n_tasks)
+
+    def leave(self, k: int, n_tasks: int) -> None:
+        """Task k, one of `n_tasks`, goes; those after it move up."""
+        algorithm, setup = self.algorithm, self.setup
+        algorithm.leave(setup, self.state, k)
+        empty = algorithm.allocate(setup, self.size)
+        self.state = without_task(self.state, k, empty)
+        self.state.counters[TASKS] -= 1
+        algorithm.left(setup, self.state, n_tasks - 1)
+
+    # ---- learning and deciding ---------------------------------------------------------------------------
+
+    @property
+    def learns_in_blocks(self) -> bool:
+        """Whether a chunk may be learnt in blocks of rounds, without loss of speed."""
+        return self.algorithm.pieces is None and self.algorithm.run is None and not self.may_fail
+
+    def new_out(self, n_rows: int) -> FloatArray:
+        """An array for the decisions of so many rows."""
+        return np.empty(n_rows)
+
+    def learn(self, rounds: Rounds, out: FloatArray) -> None:
+        """Learn rounds in order; `out`, unless empty, gets the decisions before each."""
+        if self.algorithm.pieces is None:
+            self._learn(rounds, self.setup.settings, out)
+            return
+        for piece in self.algorithm.pieces(self.setup, self.state, rounds, True):
+            self.state = piece.state
+            self._learn(piece.rounds, piece.settings, out[piece.first : piece.last])
+
+    def _learn(self, rounds: Rounds, settings: Any, out: FloatArray) -> None:
+        done = self._run(rounds, settings, out)
+        while done is not None and 0 <= done < len(rounds.starts) - 1:  # what follows needs more capacity
+            rounds = rounds._replace(starts=rounds.starts[done:])
+            assert self.algorithm.extend is not None
+            self.state = self.algorithm.extend(self.setup, self.state, self.size, rounds)
+            done = self._run(rounds, settings, out)
+        if done == FAILED:
+            raise ValueError(self.algorithm.failure.format(updates=self.state.updates.sum()))
+
+    def _run(self, rounds: Rounds, settings: Any, out: FloatArray) -> Any:
+        algorithm = self.algorithm
+        if algorithm.run is None:
+            return call(algorithm.learn, rounds, settings, self.state, out, self._dtype)
+        return algorithm.run(partial(call, algorithm.learn, rounds, settings, self.state, out, self._dtype), rounds)
+
+    def decide(self, rounds: Rounds, out: FloatArray) -> None:
+        """Answer rows."""
+        self._answer(self.algorithm.decide, rounds, out)
+
+    def confidence(self, rounds: Rounds, out: FloatArray) -> None:
+        """|f| of rows less the model's doubt of it."""
+        assert self.algorithm.confidence is not None
+        self._answer(self.algorithm.confidence, rounds, out)
+
+    def _answer(self, kernel: Any, rounds: Rounds, out: FloatArray) -> None:
+        if self.algorithm.pieces is None:
+            call(kernel, rounds, self.setup.settings, self.state, out, self._dtype)
+            return
+        for piece in self.algorithm.pieces(self.setup, self.state, rounds, False):
+            call(kernel, piece.rounds, piece.settings, piece.state, out[piece.first : piece.last], self._dtype)
+
+    def updates(self, n_tasks: int) -> IntArray:
+        """Updates of each task."""
+        counts: IntArray = self.state.updates[:n_tasks]
+        return counts.copy()
+
+    # ---- hyper-parameters that change --------------------------------------------------------------------
+
+    def adopt(self, other: Core) -> None:
+        """Take the hyper-parameters of another core.
+
+        Raises
+        ------
+        ValueError
+            If they shape the state.
+        """
+        if self.state is not None:
+            if other.named_tasks != self.named_tasks:
+                raise ValueError("the new relation names other tasks or another order: it can only change before fit")
+            if not _same_shapes(self, other):
+                raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
+            if self.algorithm.retune is not None:
+                self.algorithm.retune(self.setup, other.setup, self.state)
+        self.attach(other)
+        self.named_tasks, self.simultaneous = other.named_tasks, other.simultaneous
+        self.may_fail, self._dtype = other.may_fail, other._dtype
+
+    def attach(self, other: Core) -> None:
+        """Take the algorithm of a new core: it is not part of what is pickled."""
+        self.algorithm, self.setup = other.algorithm, other.setup
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("algorithm", "setup")}
+
+    def __deepcopy__(self, memo: Any) -> Core:
+        other = copy.copy(self)
+        other.attach(self)
+        other.state = None if self.state is None else copied(self.state)
+        return other
+
+    # ---- transactions and files --------------------------------------------------------------------------
+
+    def snapshot(self) -> Callable[[], None]:
+        """A function that brings the state back."""
+        state, size = None if self.state is None else copied(self.state), self.size
+
+        def rollback() -> None:
+            self.state, self.size = state, size
+
+        return rollback
+
+    def nbytes(self) -> int:
+        """Memory of the state."""
+        return 0 if self.state is None else nbytes(self.state)
+
+    def pack(self, size: Size) -> Any:
+        """What is saved: the state without spare capacity, so that equal models are saved alike."""
+        if self.algorithm.pack is not None:
+            return self.algorithm.pack(self.setup, self.state, size)
+        return trimmed(self.state, self.algorithm.allocate(self.setup, size))
+
+    def expect_labels(self, labels: Any) -> None:
+        """The labels of the model that `unpack` will bring: they change nothing here."""
+
+    def blank(self, size: Size) -> Any:
+        """What `pack` gives of an empty state."""
+        make = self.algorithm.allocate if self.algorithm.blank is None else self.algorithm.blank
+        return make(self.setup, size)
+
+    def unpack(self, packed: Any, size: Size) -> None:
+        """Take what was saved.
+
+        Raises
+        ------
+        ValueError
+            If it is not what this core could have saved.
+        """
+        algorithm, counters = self.algorithm, packed.counters
+        if not (0 <= counters[TASKS] <= size.tasks and counters[ROUNDS] >= 0 and counters[FEATURES] == size.features):
+            raise ValueError("its counters do not fit its tasks and features")
+        if (packed.updates < 0).any():
+            raise ValueError("its numbers of updates are negative")
+        if algorithm.check is not None:
+            algorithm.check(self.setup, packed, size)
+        self.state = packed if algorithm.unpack is None else algorithm.unpack(self.setup, packed, size)
+        self.size = size
+
+
+def _same_shapes(core: Core, other: Core) -> bool:
+    """Would both allocate arrays of the same shapes and types?"""
+    if other.algorithm.learn is not core.algorithm.learn:
+        return False
+    size = Size(2, core.size.features if core.size.features < 64 else 3)
+    states = (each.algorithm.allocate(each.setup, size) for each in (core, other))
+    (kind, shapes), (other_kind, others) = ((type(s), [(a.shape, a.dtype) for a in leaves(s)]) for s in states)
+    return kind is other_kind and shapes == others

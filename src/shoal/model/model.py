@@ -1,0 +1,272 @@
+"""A model: the tasks, features and labels that it knows, and the core that learns. Valid input in, state changed.
+
+Input is validated before anything changes; large tables in blocks while they are learned, inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds, cut, form_rounds
+from shoal.model.core import NO_OUT, CoreLike
+from shoal.model.features import Features
+from shoal.model.table import Table, read_table, refuse_not_numbers, validated
+from shoal.model.targets import Targets
+from shoal.model.tasks import TaskIndex
+from shoal.model.validation import are_valid, blocks, first_out_of_range
+
+FLOAT = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
+ONE_ROUND = np.array([0, 1])
+COPY_PAYS = 8  # a model is copied for a rollback if the input is at least so many times as large
+NO_TARGET = object()  # what a row to predict has for y
+
+
+class InvalidRows(ValueError):
+    """A block of rows is not valid; `validated` says why."""
+
+
+class Admitted(NamedTuple):
+    """Input that fits the model, which has not changed yet."""
+
+    rounds: Rounds
+    new_tasks: list[Any]
+    features: Features
+    labels: Any
+
+
+class Model:
+    """What a learner has learned. Learning needs one writer; any number of threads may predict."""
+
+    def __init__(self, core: CoreLike, targets: Targets, name: str, classes: Any = None) -> None:
+        self.core = core
+        self.targets = targets
+        self.name = name  # of the learner, for messages
+        self.tasks = TaskIndex(core.named_tasks)
+        self.features = Features()
+        self.labels = targets.declared(classes)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Has it learned a row?"""
+        return self.core.state is not None
+
+    # ---- admission: input to valid rounds ----------------------------------------------------------------
+
+    def _admit(
+        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, features: Features | None = None
+    ) -> Admitted:
+        features = self.features.admit(table, self.name) if features is None else features
+        if y is None:
+            raise ValueError(f"{self.name} requires y to be passed, but the target y is None.")
+        targets, labels = self.targets.encode(y, table.n_rows, self.labels, classes)
+        self._refuse_no_task(task)
+        columns, new = self.tasks.encode(task, table.n_rows)
+        self._refuse_unnamed(new)
+        starts = form_rounds(columns, len(self.tasks) + len(new), rounds, simultaneous=self.core.simultaneous)
+        return Admitted(table.rounds(columns, targets, starts), new, features, labels)
+
+    def _refuse_no_task(self, task: Any) -> None:
+        if task is None and len(self.tasks) > 0 and None not in self.tasks.column:
+            some = ", ".join(repr(known) for known in self.tasks.ids[:3])
+            raise ValueError(
+                f"this model has {len(self.tasks)} tasks ({some}{', ...' * (len(self.tasks) > 3)}); say which task the "
+                "rows belong to: task=... (an id that the model has not seen is answered from what tasks share)"
+            )
+
+    def _refuse_unnamed(self, new_tasks: list[Any]) -> None:
+        if new_tasks and self.core.named_tasks:
+            raise ValueError(f"task {new_tasks[0]!r} is not one of the tasks that the relation names")
+
+    def _commit(self, admitted: Admitted, *, declare: bool = False) -> None:
+        """Know the input's tasks, features and labels; `declare`: its tasks exist before its first row."""
+        n_before, is_new = len(self.tasks), self.core.state is None
+        n_tasks = n_before + len(admitted.new_tasks)
+        self.core.reserve(n_tasks, admitted.features.count)
+        self.tasks.add(admitted.new_tasks)
+        self.features, self.labels = admitted.features, admitted.labels
+        n_declared = n_tasks if declare else n_before if is_new else 0
+        if n_declared:
+            self.core.enter(n_declared)
+
+    # ---- learning ----------------------------------------------------------------------------------------
+
+    def learn(
+        self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, *, declare: bool = False, out: bool = False,
+        learn: Callable[[Rounds, FloatArray], None] | None = None,
+    ) -> FloatArray:  # fmt: skip
+        """Learn a chunk in order; return the decisions given before each round, if they are wanted (`out`).
+
+        `learn` takes the place of the core's verb.
+        """
+        table = read_table(X)
+        if not table.validated and self._in_blocks(table):
+            try:
+                with self.transaction():
+                    return self._learn(table, y, task, rounds, classes, declare, out, learn)
+            except ValueError:  # what is wrong with X comes first, and columns may only have to be sorted
+                pass
+        table = validated(table)
+        with self.transaction() if self.core.may_fail else nullcontext():
+            return self._learn(table, y, task, rounds, classes, declare, out, learn)
+
+    def _in_blocks(self, table: Table) -> bool:
+        size = self.core.nbytes()
+        return self.core.learns_in_blocks and size * COPY_PAYS <= table.values.nbytes
+
+    def _learn(
+        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, declare: bool, out: bool, learn: Any
+    ) -> FloatArray:
+        learn = self.core.learn if learn is None else learn
+        admitted = self._admit(table, y, task, rounds, classes)
+        self._commit(admitted, declare=declare)
+        decisions = self.core.new_out(table.n_rows if out else 0)
+        chunk = admitted.rounds
+        if table.validated:
+            learn(chunk, decisions)
+            return decisions
+        for first, last in pairwise(blocks(chunk)):
+            starts = chunk.starts[first : last + 1]
+            if not are_valid(chunk, table.n_features, starts[0], starts[-1]):
+                raise InvalidRows
+            learn(chunk._replace(starts=starts), decisions)
+        return decisions
+
+    def learn_round(self, examples: Mapping[Any, tuple[Any, Any]]) -> None:
+        """Learn the examples that arrived together: `{task: (x, y), ...}`."""
+        if not examples:
+            raise ValueError("an empty round: expected {task: (x, y), ...} with at least one task")
+        table, features = self.features.stack([x for x, _ in examples.values()])
+        task = None if list(examples) == [None] else list(examples)
+        y = [y for _, y in examples.values()]
+        admitted = self._admit(table, y, task, np.zeros(len(y), np.int64), None, features)
+        with self.transaction() if self.core.may_fail else nullcontext():
+            self._commit(admitted)
+            self.core.learn(admitted.rounds, self.core.new_out(0))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """The model is what it was before, bit for bit, if the body raises."""
+        features, labels, n_tasks, rollback = self.features, self.labels, len(self.tasks), self.core.snapshot()
+        try:
+            yield
+        except BaseException:
+            self.features, self.labels = features, labels
+            self.tasks.keep_first(n_tasks)
+            rollback()
+            raise
+
+    # ---- deciding ----------------------------------------------------------------------------------------
+
+    def decide(self, X: Any, task: Any) -> FloatArray:
+        """Decisions of the rows of a table."""
+        table = read_table(X)
+        if not table.validated and self.core.learns_in_blocks:
+            try:
+                return self._decide(table, task)
+            except ValueError:
+                pass  # as in `learn`
+        return self._decide(validated(table), task)
+
+    def rows_to_decide(self, X: Any, task: Any) -> Rounds:
+        """The rows of a table, validated."""
+        return self._rows(validated(read_table(X)), task)
+
+    def _rows(self, table: Table, task: Any) -> Rounds:
+        self.features.admit(table, self.name)
+        self._refuse_no_task(task)
+        columns = self.tasks.look_up(task, table.n_rows)
+        return table.rounds(columns, NO_OUT, np.arange(table.n_rows + 1) if not table.validated else ONE_ROUND)
+
+    def _decide(self, table: Table, task: Any) -> FloatArray:
+        rounds, decisions = self._rows(table, task), self.core.new_out(table.n_rows)
+        if table.validated:
+            self.core.decide(rounds, decisions)
+            return decisions
+        for first, last in pairwise(blocks(rounds)):
+            if not are_valid(rounds, table.n_features, first, last):
+                raise InvalidRows
+            self.core.decide(cut(rounds, first, last), decisions[first:last])
+        return decisions
+
+    # ---- one example -------------------------------------------------------------------------------------
+
+    def known_row(self, x: Any, task: Hashable, y: Any) -> Rounds | None:
+        """The example as rounds if nothing about it is new, else None: then it needs full validation.
+
+        Every call makes its own small arrays: several threads may ask at once.
+        """
+        column = self.tasks.column.get(task)
+        target = 0.0 if y is NO_TARGET else self.targets.encode_one(y, self.labels)
+        if column is None or target is None or self.core.state is None:
+            return None
+        if type(x) is np.ndarray:
+            width = self.features.count
+            if x.dtype != FLOAT or x.shape != (width,) or not x.flags.carray:
+                return None
+            indptr, indices, values = NO_INDPTR, NO_INDICES, x
+        else:
+            width = 0
+            if self.features.names is None:
+                return None
+            try:
+                indptr, indices = self.features.columns_of(x)
+                values = np.fromiter(x.values(), np.float64, len(x))
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+                return None
+        if first_out_of_range(values) >= 0:
+            return None
+        return Rounds(width, indptr, indices, values, np.array((column,)), np.array((target,)), ONE_ROUND)
+
+    def row_to_decide(self, x: Any, task: Hashable) -> Rounds:
+        """An example without its label, validated; its task may be unseen."""
+        rounds = self.known_row(x, task, NO_TARGET)
+        if rounds is not None:
+            return rounds
+        if isinstance(x, Mapping):
+            refuse_not_numbers(x, 0)
+            self.features.refuse_dicts()
+            table = self.features.row(x)
+        else:
+            table = self.features.stack([x])[0]
+        self._refuse_no_task(task)
+        column = np.array([self.tasks.column.get(task, -1)])
+        return table.rounds(column, np.zeros(1), ONE_ROUND)
+
+    # ---- tasks and features ------------------------------------------------------------------------------
+
+    def add_tasks(self, ids: Iterable[Hashable]) -> None:
+        """Declare tasks before their first row."""
+        ids = list(ids)
+        _, new = self.tasks.encode(ids, len(ids))
+        self._refuse_unnamed(new)
+        if self.is_fitted:
+            self.core.reserve(len(self.tasks) + len(new), self.features.count)
+        self.tasks.add(new)
+        if self.is_fitted:
+            self.core.enter(len(self.tasks))
+
+    def forget_task(self, task: Hashable) -> None:
+        """Remove a task and what only it holds."""
+        if self.core.named_tasks:
+            raise ValueError("the tasks of this model are those of its relation; none can be forgotten")
+        if task not in self.tasks.column:
+            raise ValueError(f"no task {task!r} in this model")
+        self.core.leave(self.tasks.column[task], len(self.tasks))
+        self.tasks = TaskIndex(other for other in self.tasks.ids if other != task)
+
+    def add_features(self, more: Iterable[Hashable] | int) -> None:
+        """Let rows have more features from now on."""
+        features = self.features.added(more)
+        if self.is_fitted:
+            self.core.reserve(len(self.tasks), features.count)
+        self.features = features
+
+    def updates(self) -> IntArray:
+        """Updates of each task."""
+        return self.core.updates(len(self.tasks))

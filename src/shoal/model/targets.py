@@ -1,0 +1,146 @@
+"""What a learner predicts: one of two labels, one of many, or a real number; and the numbers that kernels learn."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.arrays import FloatArray
+from shoal.model import labels as two
+from shoal.model.validation import LARGEST
+
+
+class Targets(Protocol):
+    """How targets become numbers. `known` is what is known of the labels so far, None at first."""
+
+    def declared(self, classes: Any) -> Any:
+        """What is known from the constructor's `classes=`."""
+
+    def encode(self, y: Any, n_rows: int, known: Any, classes: Any) -> tuple[FloatArray, Any]:
+        """Targets as numbers, and what is known after them. Raises ValueError on bad targets; the row is named."""
+
+    def encode_one(self, y: Any, known: Any) -> float | None:
+        """The number of one target; None if `encode` has to look at it."""
+
+    def to_header(self, known: Any) -> Any:
+        """What is known, as plain values."""
+
+    def from_header(self, saved: Any) -> Any:
+        """What was known."""
+
+
+class TwoLabels:
+    """+1 for the larger of two labels, -1 for the other."""
+
+    def declared(self, classes: Any) -> two.Labels | None:
+        """What is known from the constructor's `classes=`."""
+        return None if classes is None else two.declared(classes)
+
+    def encode(self, y: Any, n_rows: int, known: Any, classes: Any) -> tuple[FloatArray, two.Labels]:
+        """Labels as +1 and -1."""
+        return two.encode(y, n_rows, known, classes)
+
+    def encode_one(self, y: Any, known: Any) -> float | None:
+        """+1 or -1 if the label is known."""
+        try:
+            sign: float | None = known.signs.get(y)
+        except (TypeError, AttributeError):
+            return None
+        return sign
+
+    def to_header(self, known: two.Labels) -> Any:
+        """Labels, their type, and the only one so far if the other is a guess."""
+        return known.classes.tolist(), known.classes.dtype.str, known.settled, known.seen
+
+    def from_header(self, saved: Any) -> two.Labels:
+        """What `to_header` gave."""
+        values, kind, settled, seen = saved
+        classes = np.array(values, dtype=kind)
+        if classes.shape != (2,) or not isinstance(settled, bool) or not classes[0] < classes[1]:
+            raise ValueError("its labels are not two labels in order")
+        return two.Labels(classes, settled, None if settled else classes.dtype.type(seen))
+
+
+class Classes(NamedTuple):
+    """Labels of `ManyLabels`."""
+
+    known: NDArray[Any]  # declared or met, sorted
+    met: tuple[Any, ...]  # in order of first appearance: the c-th has code c
+
+    @property
+    def codes(self) -> dict[Any, int]:
+        """Code of each label met."""
+        return {label: code for code, label in enumerate(self.met)}
+
+
+class ManyLabels:
+    """A whole number for each label, in order of first appearance."""
+
+    def declared(self, classes: Any) -> Classes | None:
+        """What is known from the constructor's `classes=`."""
+        return None if classes is None else Classes(np.unique(np.asarray(classes)), ())
+
+    def encode(self, y: Any, n_rows: int, known: Classes | None, classes: Any) -> tuple[FloatArray, Classes]:
+        """Labels as codes; new ones get the next."""
+        y = two.checked(y, n_rows)
+        if y.dtype.kind == "f" and (y != np.floor(y)).any():
+            row = int(np.flatnonzero(y != np.floor(y))[0])
+            raise ValueError(f"Unknown label type: continuous. Row {row}: expected a class label, got {y[row]}")
+        found, first, inverse = np.unique(y, return_index=True, return_inverse=True)
+        labels = found
+        for others in [np.asarray(classes)] * (classes is not None) + ([] if known is None else [known.known]):
+            if (others.dtype.kind in "biuf") != (y.dtype.kind in "biuf"):
+                raise ValueError(
+                    f"row 0: the label {y.tolist()[0]!r} is not of the kind of {others.tolist()[0]!r}; "
+                    "expected all labels to be numbers, or all text"
+                )
+            labels = np.union1d(labels, others)
+        met = () if known is None else known.met
+        in_order = [found.tolist()[i] for i in np.argsort(first)]
+        after = Classes(labels, met + tuple(label for label in in_order if label not in met))
+        codes = after.codes
+        return np.array([codes[label] for label in found.tolist()], np.float64)[inverse], after
+
+    def encode_one(self, y: Any, known: Any) -> float | None:
+        """None: a label may be new."""
+        return None
+
+    def to_header(self, known: Classes) -> Any:
+        """Labels, their type, and those met."""
+        return known.known.tolist(), known.known.dtype.str, list(known.met)
+
+    def from_header(self, saved: Any) -> Classes:
+        """What `to_header` gave."""
+        values, kind, met = saved
+        known = np.array(values, dtype=kind)
+        labels = known.tolist()
+        if known.ndim != 1 or labels != sorted(set(labels)) or len(set(met)) != len(met) or not set(met) <= set(labels):
+            raise ValueError("its labels are not different labels in order")
+        return Classes(known, tuple(met))
+
+
+class RealTargets:
+    """Real numbers as they are."""
+
+    def declared(self, classes: Any) -> None:
+        """Regressors have no labels."""
+
+    def encode(self, y: Any, n_rows: int, known: Any, classes: Any) -> tuple[FloatArray, None]:
+        """Targets as finite float64."""
+        if classes is not None:
+            raise ValueError("classes= is for classifiers; this learner predicts real targets")
+        return two.real_targets(y, n_rows), None
+
+    def encode_one(self, y: Any, known: Any) -> float | None:
+        """The number, if it is one."""
+        return y if type(y) is float and abs(y) <= LARGEST else None
+
+    def to_header(self, known: Any) -> None:
+        """Nothing is known."""
+
+    def from_header(self, saved: Any) -> None:
+        """Nothing was known."""
+        if saved is not None:
+            raise ValueError("it has labels, but its learner predicts real targets")

@@ -1,0 +1,1 @@
+"""The default: experts that learn and share in different ways, mixed row by row."""

@@ -1,0 +1,25 @@
+"""Learners within a learner: cores of their kind, and views of what these learned."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.learner import Learner
+from shoal.model.core import CoreLike
+from shoal.model.model import Model
+
+
+def inner_core(estimator: Any, kind: type[Learner], wrapper: str) -> CoreLike:
+    """A core that has learned nothing, with the hyper-parameters of an estimator, which stays as it is."""
+    if not isinstance(estimator, kind):
+        raise ValueError(f"{wrapper} needs a classifier of this library, got {type(estimator).__name__}")
+    return estimator.new_core()
+
+
+def seen_through(estimator: Learner, outer: Model, core: CoreLike, labels: Any = None) -> Learner:
+    """A learner like the estimator over a core that learned within another one: a view, with the same arrays."""
+    view = type(estimator)(**estimator.get_params(deep=False))
+    model = Model(core, estimator.targets, type(estimator).__name__)
+    model.tasks, model.features, model.labels = outer.tasks, outer.features, labels or outer.labels
+    view._keep(model)
+    return view
