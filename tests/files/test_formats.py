@@ -42,7 +42,7 @@ def test_every_table_format_gives_the_same(format, table, tmp_path, whole):
 def test_chunks_change_no_value(format, chunk_rows, table, tmp_path, whole, monkeypatch):
     if chunk_rows < 10:  # the column that begins at row 2,000 begins in these rows too, after the sample
         table = table.slice(1_900, 180)
-        monkeypatch.setattr("shoal.files.tables.SAMPLE", 60)
+        monkeypatch.setattr("shoal.files.tables.reader.SAMPLE", 60)
     path = write(table, tmp_path / f"a.{format}")
     expected = whole(open_stream(path, task="dest", label="late"))
     monkeypatch.setattr("shoal.files.source.BLOCK", 4_096)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Sequence
-from typing import Any, Literal, cast
+from typing import Any
 
 from shoal.files.bad_rows import BadRows
 from shoal.files.formats import SPARSE, TYPED, choose_format
@@ -100,7 +100,7 @@ def open_stream(
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows is {chunk_rows}, expected at least 1")
     if path != STDIN:
-        check_exists(path)  # first: who mistyped its name shall not read about options
+        check_exists(path)  # before the options, so that a typo in it is reported first
     format = choose_format(path, format)
     family = format if format in SPARSE else "table"
     if state is not None and state["family"] != family:
@@ -111,7 +111,7 @@ def open_stream(
     if format in SPARSE:
         if label or text or numeric or ignore:
             raise ValueError(f"{bad.name} is {format} text without columns: leave out label, text, numeric and ignore")
-        return _open_sparse(path, format, bad, target, features, task=task, chunk_rows=chunk_rows)
+        return _open_sparse_text(path, format, bad, target, features, task=task, chunk_rows=chunk_rows)
     if label is None:
         raise ValueError(f"{bad.name} is a table: label is missing, expected the column of the labels")
     return _open_table(
@@ -121,27 +121,16 @@ def open_stream(
     )  # fmt: skip
 
 
-def _open_sparse(
-    path: str,
-    format: str,
-    bad: BadRows,
-    labels: Labels,
-    features: State | None,
-    *,
-    task: str | None,
-    chunk_rows: int | None,
+def _open_sparse_text(
+    path: str, format: str, bad: BadRows, labels: Labels, features: State | None, **options: Any
 ) -> FileStream:
-    from shoal.files.libsvm import LibsvmReader
-    from shoal.files.vw import VWReader
+    from shoal.files.sparse_text import open_sparse_text
 
-    if labels.numeric is False:
-        raise ValueError(f"labels is {labels.classes}, expected numbers, as the labels of {format} text are")
-    labels.numeric = True
     source = ByteSource(path)
+    if options["chunk_rows"] is None and source.is_standard_input:
+        options["chunk_rows"] = ROWS
     try:
-        make = LibsvmReader if format == "libsvm" else VWReader
-        rows = chunk_rows or (ROWS if source.is_standard_input else None)
-        reader = make(source, bad, labels, task=task, chunk_rows=rows, **(features or {}))
+        reader = open_sparse_text(source, format, bad, labels, features, **options)
     except BaseException:
         source.close()
         raise
@@ -149,49 +138,17 @@ def _open_sparse(
 
 
 def _open_table(
-    path: str,
-    format: str,
-    bad: BadRows,
-    labels: Labels,
-    features: State | None,
-    *,
-    task: str | None,
-    label: str,
-    text: Collection[str],
-    numeric: Collection[str],
-    ignore: Collection[str],
-    chunk_rows: int | None,
-    ahead: bool,
+    path: str, format: str, bad: BadRows, labels: Labels, features: State | None, **options: Any
 ) -> FileStream:
-    from shoal.files.columnar import Columnar
-    from shoal.files.delimited import Delimited
-    from shoal.files.encoder import TableEncoder
-    from shoal.files.ndjson import NDJSON
-    from shoal.files.tables import TableFormat, TableReader
+    from shoal.files.tables import open_table
 
-    strings = format not in TYPED
-    encoder = TableEncoder(text, numeric, strings=strings)
-    if features is not None:
-        encoder = TableEncoder.from_dict(features, strings=strings)
-    source = ByteSource(path) if strings else None
-    live = source is not None and source.is_standard_input
+    source = ByteSource(path) if format not in TYPED else None
+    if options["chunk_rows"] is None and source is not None and source.is_standard_input:
+        options["chunk_rows"] = ROWS
     try:
-        table: TableFormat
-        if source is None:
-            table = Columnar(path, cast(Literal["parquet", "arrow"], format), leave_out=ignore)
-        elif format == "ndjson":
-            table = NDJSON(source)
-        else:
-            table = Delimited(source, "," if format == "csv" else "\t")
-        reader = TableReader(
-            table, bad, labels, encoder,
-            label=label, task=task, ignore=ignore, named=[*text, *numeric],
-            chunk_rows=chunk_rows or (ROWS if live else None), every_row_has_every_column=format != "ndjson",
-            live=live, ahead=ahead,
-        )  # fmt: skip
+        reader = open_table(path, source, format, bad, labels, features, **options)
     except BaseException:
         if source is not None:
             source.close()
         raise
-    rows_total = table.n_rows if isinstance(table, Columnar) else None
-    return FileStream(reader, labels, bad, family="table", source=source, rows_total=rows_total)
+    return FileStream(reader, labels, bad, family="table", source=source, rows_total=reader.rows_total)

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import cast
 
-BLOCK = 1 << 20  # large enough that the cost of a call to a parser does not show, small beside any memory
+BLOCK = 1 << 20  # large enough to hide the cost of a call to a parser, small in memory
 STDIN = "-"
 
 

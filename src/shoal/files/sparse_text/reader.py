@@ -12,28 +12,28 @@ from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
-from shoal.files.lines import PADDING, has_other_space
-from shoal.files.names import Names
-from shoal.files.sheet import (
+from shoal.files.source import ByteSource
+from shoal.files.sparse_text.bytes import PADDING, has_other_space
+from shoal.files.sparse_text.names import Names
+from shoal.files.sparse_text.scan import (
     FULL,
     LINE,
     LINE_END,
     NEED,
     NEED_LETTERS,
+    NO_CAPACITY,
     NO_TASK,
-    ODD,
     POSITION,
-    ROOM,
     ROWS,
-    Sheet,
+    UNUSUAL_LINE,
+    RowBuffer,
     add_row,
-    empty_sheet,
-    in_order,
+    new_buffer,
+    put_in_order,
     take_rows,
-    with_room,
-    with_rows,
+    with_capacity,
+    with_more_rows,
 )
-from shoal.files.source import ByteSource
 from shoal.files.targets import Labels, State
 from shoal.parallel.read_ahead import read_ahead
 
@@ -100,7 +100,7 @@ class SparseReader(ABC):
         self._labels, self._bad = Labels.from_dict(labels.to_dict()), BadRows(bad.name, bad.unit, skip=bad.skip)
         self._tasks = Names()
         self._task_ids = np.zeros(0, np.object_)
-        self._sheet: Sheet = empty_sheet(min(self._chunk_rows, 1_024), 2 if labels.kind == "binary" else 0)
+        self._buffer: RowBuffer = new_buffer(min(self._chunk_rows, 1_024), 2 if labels.kind == "binary" else 0)
         self._learn_classes()
 
     @abstractmethod
@@ -109,16 +109,16 @@ class SparseReader(ABC):
 
     @abstractmethod
     def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
-        """Add rows to the sheet."""
+        """Add rows to the buffer."""
 
     @abstractmethod
     def _columns(self, features: list[Any]) -> NDArray[np.int64]:
         """The columns of a parsed row's features."""
 
-    def _make_room(self, features: int, letters: int) -> None:
-        """Room for a row with so many features, whose names have so many letters."""
-        self._sheet = with_room(self._sheet, features)
-        self._tasks.make_room(1, letters)
+    def _reserve(self, features: int, letters: int) -> None:
+        """Capacity for a row with so many features, whose names have so many letters."""
+        self._buffer = with_capacity(self._buffer, features)
+        self._tasks.reserve(1, letters)
 
     @property
     @abstractmethod
@@ -167,33 +167,33 @@ class SparseReader(ABC):
         return Step(chunk, width, list(self._labels.classes), self._bad.count, list(self._bad.messages))
 
     def _read(self) -> Iterator[Chunk]:
-        marks = self._sheet.marks
+        cursor = self._buffer.cursor
         for text in self._source.whole_lines(PADDING):
             data, plain = np.frombuffer(text, np.uint8), is_plain(text)
-            marks[POSITION] = 0
-            while marks[POSITION] < len(text) - len(PADDING):
+            cursor[POSITION] = 0
+            while cursor[POSITION] < len(text) - len(PADDING):
                 stop = self._scan(data, plain)
-                if stop == ROOM and self._holds_enough():
+                if stop == NO_CAPACITY and self._holds_enough():
                     yield self._take()
-                elif stop == ROOM:
-                    self._make_room(int(marks[NEED]), int(marks[NEED_LETTERS]))
-                elif stop == ODD:
-                    self._judge(text[marks[POSITION] : marks[LINE_END]], int(marks[LINE]) + 1)
-                    marks[POSITION] = marks[LINE_END] + 1
-                    marks[LINE] += 1
-                if marks[ROWS] == self._chunk_rows:
+                elif stop == NO_CAPACITY:
+                    self._reserve(int(cursor[NEED]), int(cursor[NEED_LETTERS]))
+                elif stop == UNUSUAL_LINE:
+                    self._parse_unusual(text[cursor[POSITION] : cursor[LINE_END]], int(cursor[LINE]) + 1)
+                    cursor[POSITION] = cursor[LINE_END] + 1
+                    cursor[LINE] += 1
+                if cursor[ROWS] == self._chunk_rows:
                     yield self._take()
                 elif stop == FULL:
-                    self._sheet = with_rows(self._sheet, self._chunk_rows)
-        if marks[ROWS]:
+                    self._buffer = with_more_rows(self._buffer, self._chunk_rows)
+        if cursor[ROWS]:
             yield self._take()
 
     def _holds_enough(self) -> bool:
         """Is the chunk full that would not hold another row?"""
-        rows = int(self._sheet.marks[ROWS])
-        return rows > 0 and int(self._sheet.ends[rows] + self._sheet.marks[NEED]) > self._chunk_features
+        rows = int(self._buffer.cursor[ROWS])
+        return rows > 0 and int(self._buffer.ends[rows] + self._buffer.cursor[NEED]) > self._chunk_features
 
-    def _judge(self, line: bytes, number: int) -> None:
+    def _parse_unusual(self, line: bytes, number: int) -> None:
         """What to do with a line that the scan left: add its row, report it, or nothing if it is blank."""
         labels = self._labels
         try:
@@ -211,22 +211,22 @@ class SparseReader(ABC):
 
     def _add(self, row: Row) -> None:
         n = len(row.features)
-        self._sheet = sheet = with_room(self._sheet, n)
-        first = int(sheet.ends[sheet.marks[ROWS]])
-        sheet.columns[first : first + n] = self._columns(row.features)
-        sheet.values[first : first + n] = row.values
+        self._buffer = buffer = with_capacity(self._buffer, n)
+        first = int(buffer.ends[buffer.cursor[ROWS]])
+        buffer.columns[first : first + n] = self._columns(row.features)
+        buffer.values[first : first + n] = row.values
         task = NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
-        add_row(sheet, in_order(sheet, n), row.label, task)
+        add_row(buffer, put_in_order(buffer, n), row.label, task)
 
     def _learn_classes(self) -> None:
         """Rows with labels that have been seen need no second look."""
         known = self._labels.classes
         if self._labels.kind == "binary":
-            self._sheet.classes[: len(known)] = known
+            self._buffer.classes[: len(known)] = known
 
     def _take(self) -> Chunk:
-        with_task = self._sheet.tasks[0] != NO_TASK
-        matrix, y, tasks = take_rows(self._sheet, self._width)
+        with_task = self._buffer.tasks[0] != NO_TASK
+        matrix, y, tasks = take_rows(self._buffer, self._width)
         return Chunk(matrix, y, self._ids(tasks) if with_task else None)
 
     def _ids(self, tasks: NDArray[np.int64]) -> NDArray[np.object_]:

@@ -58,7 +58,7 @@ def test_a_chunk_ends_where_another_row_might_have_too_many_features(format, tmp
     path.write_text((libsvm if format == "libsvm" else vw)(rows))
     options = {"task": "qid" if format == "libsvm" else "user"}
     expected = whole(open_stream(path, chunk_rows=7, **options))
-    monkeypatch.setattr("shoal.files.sparse.FEATURES_A_CHUNK", 2_048)
+    monkeypatch.setattr("shoal.files.sparse_text.reader.FEATURES_A_CHUNK", 2_048)
     chunks = list(open_stream(path, **options))
     assert all(1_900 < chunk.X.nnz <= 2_048 for chunk in chunks[:3])
     assert len(chunks) == 6  # the fifth ends before the long row

@@ -15,8 +15,8 @@ from scipy.sparse import csr_matrix
 
 from shoal.engine.compile import kernel
 from shoal.files import BadRow, open_stream
-from shoal.files.decimals import FAILED, read_number
-from shoal.files.names import Names
+from shoal.files.sparse_text.names import Names
+from shoal.files.sparse_text.numbers import FAILED, read_number
 
 TOKENS = {
     "vw": [
@@ -222,7 +222,7 @@ def test_scan_equals_parser(format, task, monkeypatch):
 
 
 @pytest.mark.parametrize("format", ["vw", "libsvm"])
-def test_rooms_grow(format, tmp_path, whole):
+def test_capacities_grow(format, tmp_path, whole):
     rng = np.random.default_rng(3)
     rows = [
         (int(y), int(task), (rng.choice(100_000, n, replace=False) + 1).tolist(), rng.normal(size=n).tolist())

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_matrix
 
-from shoal.files import columns
-from shoal.files.batches import Problem
-from shoal.files.columns import Kind, Values
-from shoal.files.features import BUCKETS, LIMIT, Cells, assemble
-from shoal.files.running import Column, standardise
+from shoal.files.tables import columns
+from shoal.files.tables.batches import Problem
+from shoal.files.tables.columns import Kind, Values
+from shoal.files.tables.features import BUCKETS, LIMIT, Cells, assemble
+from shoal.files.tables.running import Column, standardise
 
 State = dict[str, Any]  # what JSON can hold
 CONSTANT = "constant"
@@ -82,7 +82,7 @@ class TableEncoder:
     def read(self, frame: pl.DataFrame) -> tuple[dict[str, Values], list[Problem]]:
         """The values of every column, and the rows (counted from 0) with a value that does not fit.
 
-        Nothing is learnt from them yet except the kind of columns that show their first value.
+        No statistic changes yet, except the kind of columns that show their first value.
         """
         values: dict[str, Values] = {}
         problems: list[Problem] = []

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
-from shoal.files.columns import Kind, Values
-from shoal.files.features import Categories, Cells, Slots
+from shoal.files.tables.columns import Kind, Values
+from shoal.files.tables.features import Categories, Cells, Slots
 
 State = dict[str, Any]  # what JSON can hold
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Generator, Iterator
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 import polars as pl
@@ -12,11 +12,16 @@ from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
-from shoal.files.batches import Batch, Problem, join, regroup, rows_a_batch, split
-from shoal.files.columns import Values
-from shoal.files.encoder import TableEncoder
+from shoal.files.source import ByteSource
 from shoal.files.suggest import unknown_name
-from shoal.files.targets import Labels, State, Tasks
+from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
+from shoal.files.tables.columnar import Columnar
+from shoal.files.tables.columns import Values
+from shoal.files.tables.csv import Delimited
+from shoal.files.tables.encoder import TableEncoder
+from shoal.files.tables.ndjson import NDJSON
+from shoal.files.tables.targets import Tasks, decide_labels, read_labels
+from shoal.files.targets import Labels, State
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
@@ -25,6 +30,8 @@ SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
 class TableFormat(Protocol):
     """What `Delimited`, `NDJSON` and `Columnar` have in common."""
 
+    n_rows: int | None  # where the format says
+
     def batches(self) -> Iterator[Batch]:
         """All rows in order; strings or typed columns."""
 
@@ -32,7 +39,7 @@ class TableFormat(Protocol):
 class TableReader:
     """Chunks from a table.
 
-    The first rows are read at once, so that a wrong column is found before anything is learnt.
+    The first rows are read at once, so that a wrong column is found before any row is learned.
 
     Parameters
     ----------
@@ -74,6 +81,7 @@ class TableReader:
     ) -> None:
         self._bad, self._labels, self._encoder, self._live, self._ahead = bad, labels, encoder, live, ahead
         self._label, self._task = label, task
+        self.rows_total = table.n_rows
         self._tasks = Tasks()
         batches = table.batches()
         head = _take(batches, SAMPLE)
@@ -87,7 +95,7 @@ class TableReader:
         if label == task:
             raise ValueError(f"column {label!r} is both label and task, expected two columns")
         self._not_features = {label, task, *ignore}
-        labels.decide(sample[label], strings=encoder.strings)
+        decide_labels(labels, sample[label], strings=encoder.strings)
         encoder.decide(self._features(sample))
 
     @property
@@ -116,7 +124,7 @@ class TableReader:
         return pl.DataFrame([column for column in frame.get_columns() if column.name not in self._not_features])
 
     def _chunk(self, batch: Batch) -> Iterator[Chunk]:
-        """The chunk of a batch, or nothing if no row is good. Nothing is learnt from bad rows."""
+        """The chunk of a batch, or nothing if no row is good. Bad rows change nothing."""
         frame = batch.frame
         values, problems = self._encoder.read(self._features(frame))
         tasks: NDArray[Any] | None = None
@@ -126,7 +134,7 @@ class TableReader:
         good = _without(np.arange(frame.height), problems)
         label = frame[self._label]
         # Labels last: a row that is bad anyway must not choose one of the two classes.
-        y, found = self._labels.read(label.gather(good) if problems else label, strings=self._encoder.strings)
+        y, found = read_labels(self._labels, label.gather(good) if problems else label, strings=self._encoder.strings)
         kept = _without(np.arange(len(good)), found)
         problems += [(int(good[row]), problem) for row, problem in found]
         self._report(batch, problems)
@@ -146,6 +154,28 @@ class TableReader:
             first.setdefault(line, problem)
         for line in sorted(first):
             self._bad.report(line, first[line])
+
+
+def open_table(
+    path: str, source: ByteSource | None, format: str, bad: BadRows, labels: Labels, features: State | None,
+    *, text: Collection[str], numeric: Collection[str], ignore: Collection[str], **options: Any,
+) -> TableReader:  # fmt: skip
+    """The reader of a table; `features` is what an earlier reader saved, `source` the bytes of a text format."""
+    strings = source is not None
+    encoder = TableEncoder(text, numeric, strings=strings)
+    if features is not None:
+        encoder = TableEncoder.from_dict(features, strings=strings)
+    table: TableFormat
+    if source is None:
+        table = Columnar(path, cast(Literal["parquet", "arrow"], format), leave_out=ignore)
+    elif format == "ndjson":
+        table = NDJSON(source)
+    else:
+        table = Delimited(source, "," if format == "csv" else "\t")
+    return TableReader(
+        table, bad, labels, encoder, ignore=ignore, named=[*text, *numeric],
+        every_row_has_every_column=format != "ndjson", live=source is not None and source.is_standard_input, **options,
+    )  # fmt: skip
 
 
 def _take(batches: Iterator[Batch], rows: int) -> Batch:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from shoal.files.batches import Batch, Problem, parse_good_records
-from shoal.files.records import UNCLOSED, Records, read_records
 from shoal.files.source import ByteSource
 from shoal.files.suggest import SHOWN
+from shoal.files.tables.batches import Batch, Problem, parse_good_records
+from shoal.files.tables.records import UNCLOSED, Records, read_records
 
 
 class Delimited:
@@ -26,6 +26,7 @@ class Delimited:
 
     def __init__(self, source: ByteSource, separator: str) -> None:
         self._separator = separator
+        self.n_rows: int | None = None
         self._records = read_records(source, ord(separator))
         for first in self._records:
             filled = np.flatnonzero(first.fields)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from shoal.files.batches import Batch, parse_good_records
 from shoal.files.source import ByteSource
+from shoal.files.tables.batches import Batch, parse_good_records
 
 
 class NDJSON:
@@ -21,6 +21,7 @@ class NDJSON:
 
     def __init__(self, source: ByteSource) -> None:
         self.names: list[str] = []
+        self.n_rows: int | None = None
         self._source = source
 
     def batches(self) -> Iterator[Batch]:

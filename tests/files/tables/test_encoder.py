@@ -175,7 +175,7 @@ def test_saved_and_restored_equals_continued(cut, table, tmp_path, whole):
 
 @pytest.mark.parametrize("chunk_rows", [1, 50, 10_000])
 def test_a_late_column_is_what_its_first_value_is(chunk_rows, tmp_path, whole, monkeypatch):
-    monkeypatch.setattr("shoal.files.tables.SAMPLE", 60)
+    monkeypatch.setattr("shoal.files.tables.reader.SAMPLE", 60)
     path = tmp_path / "a.csv"
     rows = [f"{i},,,{i % 2}" for i in range(90)] + ["1,12B,5,0", "2,7,6,1", "3,8,7,0"] + ["4,9,8,1"] * 20
     path.write_text("\n".join(["x,word,number,y", *rows]))

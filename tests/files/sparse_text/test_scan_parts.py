@@ -12,22 +12,28 @@ from hypothesis import strategies as st
 
 from shoal.engine.compile import kernel
 from shoal.files import open_stream
-from shoal.files.decimals import FAILED
-from shoal.files.eight import SLACK, before, count, eight, equal, less, times_eight
-from shoal.files.lines import PADDING
-from shoal.files.name_table import forget
-from shoal.files.names import Names
-from shoal.files.row_order import FEW, is_ordered, sort_few, sort_keys
-from shoal.files.short_decimals import read_short, read_value
-from shoal.files.sparse import is_plain
+from shoal.files.sparse_text.bytes import (
+    PADDING,
+    SLACK,
+    bytes_before,
+    count_bytes,
+    equal_bytes,
+    load_word,
+    repeated,
+    smaller_bytes,
+)
+from shoal.files.sparse_text.names import Names, truncate
+from shoal.files.sparse_text.numbers import FAILED, read_short, read_value
+from shoal.files.sparse_text.reader import is_plain
+from shoal.files.sparse_text.scan import FEW, is_ordered, sort_few, sort_keys
 
 BAR = np.uint8(ord("|"))
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
 def _first(data, bytes_):
-    word = eight(data, 0)
-    return count(before(equal(word, bytes_))), count(before(less(word, bytes_)))
+    word = load_word(data, 0)
+    return count_bytes(bytes_before(equal_bytes(word, bytes_))), count_bytes(bytes_before(smaller_bytes(word, bytes_)))
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
@@ -42,8 +48,8 @@ def _in_order(columns, values, sorted_columns, sorted_values, first):
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
-def _forget(table, n):
-    forget(table, n)
+def _truncate(table, n):
+    truncate(table, n)
 
 
 def array(text):
@@ -54,7 +60,7 @@ def array(text):
        st.sampled_from(b"\x01 :|\x80"))  # fmt: skip
 def test_the_first_of_eight_bytes(text, byte):
     places = [i for i in range(8) if text[i] == byte], [i for i in range(8) if text[i] < byte]
-    assert _first(array(text), times_eight(byte)) == tuple(min(found, default=8) for found in places)
+    assert _first(array(text), repeated(byte)) == tuple(min(found, default=8) for found in places)
 
 
 @given(st.from_regex(r"-?[0-9./:e+]{0,10}[| ]?", fullmatch=True))
@@ -85,11 +91,11 @@ NAMES = st.text("ab^", min_size=1, max_size=20)
 
 
 @given(st.lists(NAMES | st.text(max_size=12), max_size=100), st.lists(NAMES, max_size=100))
-def test_forgotten_names_leave_no_trace(texts, others):
+def test_truncated_names_leave_no_trace(texts, others):
     names = Names(texts)
     n = len(names)
     names.numbers(others)
-    _forget(names.table, n)
+    _truncate(names.table, n)
     known = {text: i for i, text in enumerate(dict.fromkeys(texts))}
     expected = [known.setdefault(text, len(known)) for text in reversed(others)]
     assert names.numbers(others[::-1]).tolist() == expected

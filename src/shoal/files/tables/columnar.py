@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from shoal.files.batches import Batch, rows_a_batch
 from shoal.files.source import check_exists
+from shoal.files.tables.batches import Batch, rows_a_batch
 
 WITHOUT_MEANING = (pl.Binary, pl.Object, pl.Time, pl.Duration)
 NAMES = {"parquet": "a Parquet", "arrow": "an Arrow IPC (Feather)"}
@@ -27,7 +27,7 @@ class Columnar:
         scan = pl.scan_parquet if format == "parquet" else pl.scan_ipc
         try:
             self._table = scan(path, glob=False)
-            self.n_rows = int(self._table.select(pl.len()).collect().item())
+            self.n_rows: int | None = int(self._table.select(pl.len()).collect().item())
         except (pl.exceptions.PolarsError, OSError) as error:
             raise self._damaged(error) from None
         self._check_types(leave_out)

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.files.batches import Batch, join, regroup, split
+from shoal.files.tables.batches import Batch, join, regroup, split
 
 
 def batch(lines, problems):

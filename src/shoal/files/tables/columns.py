@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.files.batches import Problem
+from shoal.files.tables.batches import Problem
 
 Kind = Literal["numeric", "date", "text"]
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
