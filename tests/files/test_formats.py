@@ -127,10 +127,10 @@ def test_a_header_alone_gives_no_chunk(tmp_path):
         ("a.csv", "x,label\n1,2\n", {}, ValueError, "no column 'y', it has 'x', 'label'$"),
         ("a.csv", "x,y,user\n", {"task": "users"}, ValueError, "no column 'users'.*did you mean 'user'"),
         ("a.csv", "x,y\n", {"ignore": ["z"]}, ValueError, "no column 'z'"),
-        ("a.csv", "x,y\n", {"text": ["x"], "numeric": ["x"]}, ValueError, "both in text and in numeric"),
+        ("a.csv", "x,y\n", {"text": ["x"], "numeric": ["x"]}, ValueError, "column 'x' is both in text and in numeric"),
         ("a.csv", "x,y\n", {"task": "y"}, ValueError, "both label and task"),
         ("a.csv", "x,y\n", {"label": None}, ValueError, "label is missing"),
-        ("a.csv", "x,y\n", {"kind": "many"}, ValueError, "expected 'binary' or 'regression'"),
+        ("a.csv", "x,y\n", {"kind": "many"}, ValueError, "expected one of 'binary', 'multiclass'"),
         ("a.csv", "x,y\n", {"labels": ("a",)}, ValueError, "expected the two labels"),
         ("a.csv", "x,y\n", {"chunk_rows": 0}, ValueError, "expected at least 1"),
         ("a.xyz", "x,y\n", {}, ValueError, "say which format it is"),
@@ -157,8 +157,11 @@ def test_missing_files_and_folders(tmp_path):
         open_stream(tmp_path / "fligths.csv", label="y")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         open_stream(tmp_path / "data" / "a.parquet", label="y")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        open_stream(tmp_path, label="y", format="csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="empty is a folder without data files"):
+        open_stream(tmp_path / "empty", label="y")
+    with pytest.raises(FileNotFoundError, match=r"no file matches .*\*\.parquet"):
+        open_stream(tmp_path / "*.parquet", label="y")
     with pytest.raises(ValueError, match="give its path"):
         open_stream("-", label="y", format="parquet")
 

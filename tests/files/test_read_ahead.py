@@ -78,7 +78,7 @@ def test_a_stream_is_the_same_with_and_without_a_thread(ends, tmp_path, whole, m
     for chunk in stream:
         assert threads() or len(ahead) >= 9 - QUEUE_SIZE - 1
         # What the stream says belongs to this chunk, not to those that are being read.
-        assert len(stream.feature_names) == chunk.X.shape[1] == len(stream.to_dict()["features"]["names"])
+        assert len(stream.feature_names) == chunk.X.shape[1] == len(stream.to_dict()["reader"]["names"])
         ahead.append(chunk)
     assert threads() == []
     assert ahead[0].X.shape[1] < ahead[-1].X.shape[1]
@@ -111,7 +111,7 @@ def test_a_stream_that_is_given_up_leaves_no_thread(tmp_path):
     assert threads() == []
     stream = open_stream(path, task="t", chunk_rows=1_000)
     next(stream)
-    source = stream._source
+    source = stream._sources
     del stream
     gc.collect()
     assert threads() == []
@@ -136,7 +136,7 @@ def test_chunks_of_a_table_made_ahead_are_the_same(tmp_path):
     ).with_columns(y=pl.Series(rng.integers(0, 2, 9_000)))
     table.write_parquet(tmp_path / "a.parquet")
     streams = [
-        open_stream(tmp_path / "a.parquet", task="t", label="y", chunk_rows=2_000, ahead=ahead)
+        open_stream(tmp_path / "a.parquet", task="t", label="y", chunk_rows=2_000, read_ahead=ahead)
         for ahead in (False, True)
     ]
     for one, other in zip(*streams, strict=True):
@@ -152,7 +152,7 @@ def test_a_bad_row_ahead_comes_after_the_chunks_before_it(tmp_path):
     lines[4_500] = "nonsense,1"
     path = tmp_path / "a.csv"
     path.write_text("x,y\n" + "\n".join(lines) + "\n")
-    stream = open_stream(path, label="y", chunk_rows=1_000, ahead=True)
+    stream = open_stream(path, label="y", chunk_rows=1_000, read_ahead=True)
     with pytest.raises(BadRow, match="line 4502"):
         list(stream)
     assert stream.n_rows == 4_000

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-Target = Literal["binary", "regression"]
+Target = Literal["binary", "multiclass", "regression", "auto"]
+TARGETS: tuple[str, ...] = get_args(Target)
 State = dict[str, Any]  # what JSON can hold
+MAX_CLASSES = 10_000  # more labels than that are an id or a number, no class
+MAX_NUMERIC_CLASSES = 20  # of numbers in the sample, if the kind is left to it
+SHOWN = 5
 
 
 def as_number(text: str) -> float | None:
@@ -28,58 +32,91 @@ def as_number(text: str) -> float | None:
 
 
 class Labels:
-    """The labels of a stream: real numbers, or two classes that are numbers or strings.
+    """The labels of a stream: real numbers, or classes that are numbers or strings.
 
-    Parameters
+    Attributes
     ----------
-    kind : "binary" or "regression"
-        With "binary" a third label is a bad row.
-    labels : two values, optional
-        The two classes; without it they are the first two that the file holds.
+    kind : {"binary", "multiclass", "regression", "auto"}
+        With "binary" a third label is a bad row. "auto" becomes one of the others with the first rows.
+    numeric : bool or None
+        Whether labels are numbers; None until the first rows say it.
+    classes : list
+        The labels so far, in the order of their appearance, or as they were given.
+    given : bool
+        Whether there are no others than those.
     """
 
     def __init__(self, kind: Target, labels: Sequence[Any] | None = None) -> None:
-        if kind not in ("binary", "regression"):
-            raise ValueError(f"kind is {kind!r}, expected 'binary' or 'regression'")
-        if labels is not None and (isinstance(labels, str) or len(set(labels)) != 2 or kind == "regression"):
-            raise ValueError(f"labels is {labels!r}, expected the two labels of a binary stream")
-        self.kind = kind
+        self.kind: Target = kind
         self.numeric: bool | None = True if kind == "regression" else None
         self.classes: list[Any] = []
-        if labels is not None:
-            texts = [str(label) for label in labels]
-            numbers = [as_number(text) for text in texts]
-            self.numeric = None not in numbers
-            self.classes = numbers if self.numeric else texts
+        self.given = labels is not None
+        if labels is None:
+            return
+        n = 0 if isinstance(labels, str) else len(set(labels))
+        if kind == "auto":
+            self.kind = "binary" if n == 2 else "multiclass"
+        if n < 2 or n < len(labels) or kind == "regression" or (kind == "binary" and n > 2):
+            expected = "the two labels of a binary stream" if kind == "binary" else "two labels or more"
+            raise ValueError(f"labels is {labels!r}, expected {expected}")
+        texts = [str(label) for label in labels]
+        numbers = [as_number(text) for text in texts]
+        self.numeric = None not in numbers
+        self.classes = list(numbers) if self.numeric else list(texts)
 
-    def knows_all(self, numbers: NDArray[np.float64]) -> bool:
+    def decide(self, sample: Iterable[Any]) -> None:
+        """Choose the kind, if it is "auto", by the distinct labels of the first rows."""
+        if self.kind != "auto":
+            return
+        distinct = list(sample)
+        many = self.numeric and (
+            len(distinct) > MAX_NUMERIC_CLASSES or not all(float(label).is_integer() for label in distinct)
+        )
+        if len(distinct) <= 2:
+            self.kind = "binary"
+        else:
+            self.kind = "regression" if many else "multiclass"
+
+    def known_numbers(self, numbers: NDArray[np.float64]) -> bool:
+        """Whether these labels need no further look."""
         if self.kind == "regression":
             return True
-        return len(self.classes) == 2 and bool(np.isin(numbers, self.classes).all())
+        return len(self.classes) >= 2 and bool(np.isin(numbers, self.classes).all())
 
     def refuse(self, found: Sequence[Any]) -> list[Any]:
-        """Those of the labels, given in order of appearance, that would be a third."""
+        """Those of the labels, given in order of appearance, that there may not be; the others are classes now."""
+        most = 0 if self.given else 2 if self.kind == "binary" else MAX_CLASSES
+        known = set(self.classes)
         for label in found:
-            if len(self.classes) < 2 and label not in self.classes:
+            if len(self.classes) < most and label not in known:
                 self.classes.append(label)
-        return [label for label in found if label not in self.classes]
+                known.add(label)
+        return [label for label in found if label not in known]
 
-    def third(self, label: Any) -> str:
-        """What is wrong with a third label."""
-        return f"label {label!r} is a third one, expected {self.expected()} (regression takes any number)"
+    def unexpected(self, label: Any) -> str:
+        """What is wrong with a label that there may not be."""
+        if self.kind != "binary":
+            found = "is none of those given" if self.given else f"is one more than {MAX_CLASSES:,}"
+            return f"label {label!r} {found}, expected {self.expected()}"
+        ways = "" if self.given else " (kind multiclass takes more labels, kind regression any number)"
+        return f"label {label!r} is a third one, expected {self.expected()}{ways}"
+
+    def expected(self) -> str:
+        """What a label should be."""
+        if self.classes and self.kind != "regression":
+            shown = [repr(label) for label in self.classes[:SHOWN]]
+            if len(self.classes) > SHOWN:
+                shown.append(f"{len(self.classes) - SHOWN} others")
+            return " or ".join(shown)
+        return "a finite number" if self.numeric else "a label"
 
     def to_dict(self) -> State:
         """Everything that `from_dict` needs, for JSON."""
-        return {"kind": self.kind, "numeric": self.numeric, "classes": list(self.classes)}
+        return {"kind": self.kind, "numeric": self.numeric, "classes": list(self.classes), "given": self.given}
 
     @classmethod
     def from_dict(cls, state: State) -> Labels:
         """The labels as they were saved."""
         labels = cls(state["kind"])
-        labels.numeric, labels.classes = state["numeric"], list(state["classes"])
+        labels.numeric, labels.classes, labels.given = state["numeric"], list(state["classes"]), state["given"]
         return labels
-
-    def expected(self) -> str:
-        if self.classes:
-            return " or ".join(repr(label) for label in self.classes)
-        return "a finite number" if self.numeric else "a label"

@@ -112,7 +112,7 @@ BAD_VW = {
     "1 user u": r"no '|', expected LABEL |NAMESPACE",
     "|user u |w a": "no label, expected a number",
     "yes |user u |w a": "label 'yes', expected a number",
-    "1 2.5 |user u |w a": "importance weight '2.5', expected 1",
+    "1 -2.5 |user u |w a": "importance weight '-2.5', expected a number >= 0",
     "1 1 0.5 |user u |w a": "initial prediction '0.5', expected none",
     "1 |user u |w a:b": "value of feature 'a' 'b', expected a number",
     "1 |user u |w :2": "token ':2', expected FEATURE or FEATURE:VALUE",

@@ -130,7 +130,7 @@ def read(path, **options):
     chunks, error = [], None
     stream = open_stream(path, **options)
     try:
-        for X, y, task, _ in stream:
+        for X, y, task, *_ in stream:
             fresh = csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
             assert fresh.has_canonical_format
             parts = (X.shape, X.indptr.tolist(), X.indices.tolist(), X.data.tobytes(), y.tobytes())
@@ -173,7 +173,7 @@ def by_python(path, **options):
             try:
                 row = reader._parse(line.decode())
                 if row is not None and labels.refuse([row.label]):
-                    raise ValueError(labels.third(row.label))
+                    raise ValueError(labels.unexpected(row.label))
             except UnicodeDecodeError as why:
                 bad.report(number, f"byte {line[why.start]:#04x} is not UTF-8 text, expected UTF-8")
             except BadRow:
@@ -192,7 +192,7 @@ def by_python(path, **options):
     found = list(names) if names else [str(i + 1) for i in range(width)] if str(path).endswith("libsvm") else []
     features = {"width": width} if str(path).endswith("libsvm") else {"names": found}
     family = str(path).rpartition(".")[2]
-    state = {"family": family, "labels": labels.to_dict(), "features": features}
+    state = {"family": family, "labels": labels.to_dict(), "reader": features}
     return chunks, error, bad.count, bad.messages, found, state
 
 

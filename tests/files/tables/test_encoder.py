@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.files import TableEncoder, open_stream
+from shoal.files import open_stream
+from shoal.files.tables.encoder import StreamEncoder
 
 MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "None", "?"}
 
@@ -112,10 +113,12 @@ def test_new_json_keys_become_columns(tmp_path, whole):
 
 
 @pytest.mark.parametrize("chunk", [1, 64, 500])
-def test_beyond_the_limit_values_share_hashed_features(chunk):
+def test_beyond_the_limit_values_share_hashed_features(chunk, monkeypatch):
+    monkeypatch.setattr("shoal.files.tables.categories.LIMIT", 30)
+    monkeypatch.setattr("shoal.files.tables.categories.BUCKETS", 8)
     values = [f"v{i}" for i in np.random.default_rng(3).integers(0, 80, 500)]
     frame = pl.DataFrame({"c": values})
-    encoder = TableEncoder(strings=True, limit=30, buckets=8)
+    encoder = StreamEncoder()
     encoder.decide(frame)
     own = list(dict.fromkeys(values))[:30]
     for start in range(0, 500, chunk):
@@ -124,13 +127,13 @@ def test_beyond_the_limit_values_share_hashed_features(chunk):
         names = [encoder.feature_names[j] for j in X.indices if j > 0]
         assert names == [f"c={value}" if value in own else f"c#{zlib.crc32(value.encode()) % 8}" for value in part["c"]]
     assert len(encoder.feature_names) <= 1 + 30 + 8
-    assert encoder.notes() == ["c: text, 30 values one-hot, the further ones hashed into 8 features"]
+    assert encoder.notes() == ["c: category, 30 values one-hot, the further ones hashed into 8 features"]
 
 
 def test_kinds_may_be_given(tmp_path, whole):
     path = tmp_path / "a.csv"
     path.write_text("zip,size,y\n01,big,0\n02,?,1\n")
-    assert whole(open_stream(path, label="y", text=["zip"])).stream.feature_names[1] == "zip=01"
+    assert whole(open_stream(path, label="y", category=["zip"])).stream.feature_names[1] == "zip=01"
     with pytest.raises(ValueError, match="line 2: column 'size' has 'big'"):
         list(open_stream(path, label="y", numeric=["size"]))
 

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from shoal.files.bad_rows import BadRows
-from shoal.files.source import ByteSource
+from shoal.files.options import ReadOptions
+from shoal.files.source import Sources
 from shoal.files.sparse_text.libsvm import LibsvmReader
 from shoal.files.sparse_text.reader import SparseReader
 from shoal.files.sparse_text.vw import VWReader
 from shoal.files.targets import Labels, State
 
+TABLE_OPTIONS = ("label", "weight", "time", "keep", "text", "category", "numeric", "date", "ignore", "sort")
+
 
 def open_sparse_text(
-    source: ByteSource,
-    format: str,
-    bad: BadRows,
-    labels: Labels,
-    features: State | None,
-    *,
-    task: str | None,
-    chunk_rows: int | None,
+    sources: Sources, format: str, bad: BadRows, labels: Labels, options: ReadOptions, state: State | None = None
 ) -> SparseReader:
-    """The reader of a file in "libsvm" or "vw" format; `features` is what an earlier reader saved."""
+    """The reader of files in "libsvm" or "vw" format; `state` is what an earlier reader saved."""
+    named = [name for name in TABLE_OPTIONS if getattr(options, name)]
+    if named:
+        raise ValueError(f"{bad.name} is {format} text without columns: leave out {' and '.join(named)}")
     if labels.numeric is False:
         raise ValueError(f"labels is {labels.classes}, expected numbers, as the labels of {format} text are")
     labels.numeric = True
     make = LibsvmReader if format == "libsvm" else VWReader
-    return make(source, bad, labels, task=task, chunk_rows=chunk_rows, **(features or {}))
+    frozen = state is not None and not options.labeled
+    return make(sources, bad, labels, options, frozen=frozen, **(state or {}))
 
 
 __all__ = ["open_sparse_text"]

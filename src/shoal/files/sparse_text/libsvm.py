@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
 from shoal.files.bad_rows import BadRows
-from shoal.files.source import ByteSource
+from shoal.files.options import ReadOptions
+from shoal.files.source import Sources
 from shoal.files.sparse_text.bytes import (
     NEWLINE,
     SLACK,
@@ -37,10 +38,11 @@ from shoal.files.sparse_text.names import (
     with_bits,
 )
 from shoal.files.sparse_text.numbers import FAILED, digits_before, no_digits, read_value
-from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, number
+from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, number, one_task
 from shoal.files.sparse_text.scan import (
     END,
     FULL,
+    LABELED,
     LINE,
     NO_CAPACITY,
     NO_TASK,
@@ -141,7 +143,10 @@ def _scan_line(
     data: NDArray[np.uint8], i: int, with_task: bool, buffer: RowBuffer, tasks: NameTable
 ) -> tuple[int, int]:
     """Add the row of a line that is not blank: END if that is done, else what is in the way; where the pairs end."""
+    start_of_line = i
     i, label = read_value(data, i, MARK)
+    if i == FAILED and buffer.cursor[LABELED] == 0:
+        i, label = start_of_line, 0.0
     if i == FAILED or not is_known(buffer, label):
         return UNUSUAL_LINE, i
     first, i, task = _read_task(data, skip_spaces(data, i))
@@ -199,28 +204,32 @@ class LibsvmReader(SparseReader):
 
     Parameters
     ----------
-    task : str or None
-        "qid", or the index of the feature whose value is the task id (it is then no feature); None: `qid:`
-        where the first line has one, otherwise all rows belong to one task.
+    options : ReadOptions
+        Their task is "qid", or the index of the feature whose value is the task id (it is then no feature); None:
+        `qid:` where the first line has one, otherwise all rows belong to one task.
     width : int
         Columns of X to begin with.
+    frozen : bool
+        Whether there are no other features.
     """
 
     def __init__(
         self,
-        source: ByteSource,
+        sources: Sources,
         bad: BadRows,
         labels: Labels,
+        options: ReadOptions,
         *,
-        task: str | None,
-        chunk_rows: int | None,
         width: int = 0,
+        frozen: bool = False,
     ) -> None:
+        task = one_task(options)
         if task is not None and task != "qid" and not (task.isdecimal() and int(task) > 0):
             raise ValueError(
                 f"task is {task!r}, expected 'qid' or the index of a feature, because the file is LIBSVM text"
             )
-        super().__init__(source, bad, labels, chunk_rows=chunk_rows)
+        super().__init__(sources, bad, labels, options)
+        self._most_columns = width if frozen else None
         self._buffer.cursor[WIDTH] = self._seen_width = width
         self._task_index = int(task) if task is not None and task != "qid" else None
         self._with_qid: bool | None = None if task is None else task == "qid"
@@ -250,6 +259,8 @@ class LibsvmReader(SparseReader):
         tokens = line.partition("#")[0].split()
         if not tokens:
             return None
+        if not self._labeled and ":" in tokens[0]:
+            tokens.insert(0, "0")
         label = number(tokens[0], "label")
         start, task = 1, None
         has_qid = len(tokens) > 1 and tokens[1].startswith("qid:")

@@ -80,10 +80,10 @@ def is_ordered(columns: NDArray[np.int32], first: int, last: int) -> bool:
 
 
 NO_TASK = -1
-END, FULL, UNUSUAL_LINE, NO_CAPACITY = range(
-    4
-)  # why a scan stops: no text, no free row, a line for Python, no capacity
-POSITION, LINE, LINE_END, ROWS, WIDTH, NEED, NEED_LETTERS = range(7)  # places of a buffer's cursor
+# Why a scan stops: no text, no free row, a line for the parser, no capacity for the next row.
+END, FULL, UNUSUAL_LINE, NO_CAPACITY = range(4)
+# Places of a buffer's cursor. LABELED: lines have labels. WEIGHTED: a row has another weight than 1.
+POSITION, LINE, LINE_END, ROWS, WIDTH, NEED, NEED_LETTERS, LABELED, WEIGHTED = range(9)
 T = TypeVar("T", bound=np.generic)
 
 
@@ -95,6 +95,7 @@ class RowBuffer(NamedTuple):
     values: NDArray[np.float64]  # (capacity,)
     labels: NDArray[np.float64]  # (capacity for rows,)
     tasks: NDArray[np.int64]  # (capacity for rows,) numbers of the task ids
+    weights: NDArray[np.float64]  # (capacity for rows,)
     keys: NDArray[np.int64]  # (capacity for a row,) for sorting: its columns and where each one's value stands
     ordered: NDArray[np.int64]  # (capacity for a row,) the keys, sorted
     found_columns: NDArray[np.int32]  # (capacity for a row,) its columns in the order of the file
@@ -112,9 +113,10 @@ def capacity_left(buffer: RowBuffer) -> int:
 @kernel(sums="exact")
 def is_known(buffer: RowBuffer, label: float) -> bool:
     """Whether the label is one that needs no thought."""
-    if len(buffer.classes) == 0:
-        return True
-    return bool(label == buffer.classes[0] or label == buffer.classes[1])
+    for known in buffer.classes:
+        if label == known:
+            return True
+    return len(buffer.classes) == 0
 
 
 @kernel(inline=False, sums="exact")
@@ -166,6 +168,14 @@ def add_row(buffer: RowBuffer, n: int, label: float, task: int) -> None:
 
 
 @kernel(entry=True, inline=False, sums="exact")
+def weigh_row(buffer: RowBuffer, weight: float) -> None:
+    """Set the weight of the row that was added last."""
+    if weight != 1.0:
+        buffer.weights[buffer.cursor[ROWS] - 1] = weight
+        buffer.cursor[WEIGHTED] = 1
+
+
+@kernel(entry=True, inline=False, sums="exact")
 def stopped(data: NDArray[np.uint8], buffer: RowBuffer, stop: int, letters: np.int64) -> int:
     """Note what the line at POSITION needs that the scan has left; `letters` of its names were there already."""
     cursor = buffer.cursor
@@ -180,13 +190,15 @@ def next_line(data: NDArray[np.uint8], buffer: RowBuffer) -> int:
     return stopped(data, buffer, UNUSUAL_LINE, np.int64(0))
 
 
-def new_buffer(rows: int, classes: int) -> RowBuffer:
+def new_buffer(rows: int, classes: int, *, labeled: bool) -> RowBuffer:
     """A buffer for `rows` rows, with little capacity for features; nan labels are equal to none."""
     capacity = 1 << 10
+    cursor = np.zeros(9, np.int64)
+    cursor[LABELED] = labeled
     return RowBuffer(
         np.zeros(rows + 1, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity), np.zeros(rows),
-        np.zeros(rows, np.int64), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64),
-        np.zeros(capacity, np.int32), np.zeros(capacity), np.full(classes, np.nan), np.zeros(7, np.int64),
+        np.zeros(rows, np.int64), np.ones(rows), np.zeros(capacity, np.int64), np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int32), np.zeros(capacity), np.full(classes, np.nan), cursor,
     )  # fmt: skip
 
 
@@ -214,18 +226,33 @@ def with_more_rows(buffer: RowBuffer, most: int) -> RowBuffer:
         ends=_grown(buffer.ends, capacity + 1),
         labels=_grown(buffer.labels, capacity),
         tasks=_grown(buffer.tasks, capacity),
+        weights=np.concatenate([buffer.weights, np.ones(capacity - len(buffer.weights))]),
     )
 
 
-def take_rows(buffer: RowBuffer, width: int) -> tuple[csr_matrix, NDArray[np.float64], NDArray[np.int64]]:
-    """Features, labels and task numbers of all rows; the buffer is blank afterwards."""
+class Rows(NamedTuple):
+    """The rows of a chunk."""
+
+    matrix: csr_matrix
+    labels: NDArray[np.float64]
+    tasks: NDArray[np.int64]
+    weights: NDArray[np.float64] | None  # None: all are 1
+
+
+def take_rows(buffer: RowBuffer, width: int) -> Rows:
+    """All rows; the buffer is blank afterwards."""
     rows = int(buffer.cursor[ROWS])
     n = int(buffer.ends[rows])
     arrays = (buffer.values[:n].copy(), buffer.columns[:n].copy(), buffer.ends[: rows + 1].copy())
     matrix = csr_matrix(arrays, shape=(rows, width))
     matrix.has_sorted_indices = matrix.has_canonical_format = True
+    weights = None
+    if buffer.cursor[WEIGHTED]:
+        weights = buffer.weights[:rows].copy()
+        buffer.weights[:rows] = 1.0
+        buffer.cursor[WEIGHTED] = 0
     buffer.cursor[ROWS] = 0
-    return matrix, buffer.labels[:rows].copy(), buffer.tasks[:rows].copy()
+    return Rows(matrix, buffer.labels[:rows].copy(), buffer.tasks[:rows].copy(), weights)
 
 
 def _grown(array: NDArray[T], size: int) -> NDArray[T]:

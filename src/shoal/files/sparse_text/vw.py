@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
 from shoal.files.bad_rows import BadRows
-from shoal.files.source import ByteSource
+from shoal.files.options import ReadOptions
+from shoal.files.source import Sources
 from shoal.files.sparse_text.bytes import NEWLINE, SLACK, SPACE, is_ascii, is_space, skip_spaces
 from shoal.files.sparse_text.names import (
     BAR,
@@ -32,10 +33,11 @@ from shoal.files.sparse_text.names import (
     with_bits,
 )
 from shoal.files.sparse_text.numbers import FAILED, read_short, read_value
-from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, number
+from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, number, one_task
 from shoal.files.sparse_text.scan import (
     END,
     FULL,
+    LABELED,
     LINE,
     NO_CAPACITY,
     NO_TASK,
@@ -48,6 +50,7 @@ from shoal.files.sparse_text.scan import (
     is_known,
     put_in_order,
     stopped,
+    weigh_row,
 )
 from shoal.files.suggest import unknown_name
 from shoal.files.targets import Labels, State
@@ -71,21 +74,22 @@ def _word_end(data: NDArray[np.uint8], i: int) -> int:
 
 
 @kernel(sums="exact")
-def skip_weight_and_tag(data: NDArray[np.uint8], i: int) -> int:
-    """Position of the first bar from the label's end on; UNUSUAL unless between them stands `[1] [tag]`."""
+def read_weight_and_tag(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
+    """What stands between label and first bar, `[weight] [tag]`: position of the bar (or UNUSUAL), and weight."""
     weighted = tagged = False
+    weight = 1.0
     while True:
         i = skip_spaces(data, i)
         if data[U(i)] == BAR:
-            return i
+            return i, weight
         if tagged or data[U(i)] == NEWLINE:
-            return UNUSUAL
+            return UNUSUAL, weight
         first, i = i, _word_end(data, i)
         tagged = data[U(first)] == QUOTE or data[U(i)] == BAR
         if not tagged:
             behind, weight = read_short(data, first)
-            if weighted or behind != i or weight != 1.0:
-                return UNUSUAL
+            if weighted or behind != i or weight < 0.0:
+                return UNUSUAL, weight
             weighted = True
 
 
@@ -169,10 +173,12 @@ def _scan_line(
     names: NameTable, tasks: NameTable,
 ) -> tuple[int, int]:  # fmt: skip
     """Add the row of a line that is not blank: END if that is done, else what is in the way; where the line ends."""
-    i, label = read_value(data, i, MARK)
+    label = 0.0
+    if buffer.cursor[LABELED] != 0 or data[U(i)] != BAR:
+        i, label = read_value(data, i, MARK)
     if i == FAILED or not is_known(buffer, label):
         return UNUSUAL_LINE, i
-    i = skip_weight_and_tag(data, i)
+    i, weight = read_weight_and_tag(data, i)
     if i == UNUSUAL:
         return UNUSUAL_LINE, i
     start = at = int(np.int64(buffer.ends[buffer.cursor[ROWS]]))
@@ -203,6 +209,7 @@ def _scan_line(
         if number == TABLE_FULL:
             return NO_CAPACITY, i
     add_row(buffer, put_in_order(buffer, at - start), label, number)
+    weigh_row(buffer, weight)
     return END, i
 
 
@@ -246,27 +253,32 @@ class VWReader(SparseReader):
     """Chunks from VW text; features are called `namespace^feature` (`feature` in a namespace without a name).
 
     They get columns of X in the order in which they appear and keep their values; a feature that stands twice
-    in a row counts twice. Importance weights other than 1 are refused: learners weigh all rows alike.
+    in a row counts twice.
 
     Parameters
     ----------
-    task : str or None
-        The namespace whose first feature is the task id (it gives no features); None: all rows are one task.
+    options : ReadOptions
+        Their task is the namespace whose first feature is the task id (it gives no features); None: all rows are of
+        one task.
     names : list of str
         Features to begin with.
+    frozen : bool
+        Whether there are no other features.
     """
 
     def __init__(
         self,
-        source: ByteSource,
+        sources: Sources,
         bad: BadRows,
         labels: Labels,
+        options: ReadOptions,
         *,
-        task: str | None,
-        chunk_rows: int | None,
         names: list[str] | None = None,
+        frozen: bool = False,
     ) -> None:
-        super().__init__(source, bad, labels, chunk_rows=chunk_rows)
+        task = one_task(options)
+        super().__init__(sources, bad, labels, options)
+        self._most_columns = len(names or []) if frozen else None
         self._task = task
         # A space is in no name: where the task is sought in a namespace without a name, there is none.
         self._task_space = np.frombuffer((task or " ").encode(), np.uint8)
@@ -305,7 +317,7 @@ class VWReader(SparseReader):
             return None
         if not namespaces:
             raise MalformedLine("no '|', expected LABEL |NAMESPACE FEATURE ...")
-        label = _label(head)
+        label, weight = _label(head, labeled=self._labeled)
         names: list[str] = []
         values: list[float] = []
         task = None
@@ -324,22 +336,25 @@ class VWReader(SparseReader):
         if self._task is not None and not task:
             spaces = {_namespace(text)[0] for text in namespaces} - {""}
             raise MalformedLine(unknown_name("no task, expected it in namespace", self._task, sorted(spaces)))
-        return Row(label, task, names, values)
+        return Row(label, task, names, values, weight)
 
 
-def _label(head: str) -> float:
-    """The label; a tag may follow (with a quote, or touching the bar) and an importance weight of 1."""
+def _label(head: str, *, labeled: bool) -> tuple[float, float]:
+    """The label and the importance weight, by default 1; a tag may follow (with a quote, or touching the bar)."""
     words = head.split()
     if words and (words[-1].startswith("'") or (len(words) > 1 and not head[-1:].isspace())):
         words.pop()
+    if not words and not labeled:
+        return 0.0, 1.0
     if not words:
         raise MalformedLine("no label, expected a number before the first '|'")
     label = number(words[0], "label")
     if len(words) > 2:
         raise MalformedLine(f"initial prediction {words[2]!r}, expected none: learners begin with their own")
-    if len(words) == 2 and number(words[1], "importance weight") != 1.0:
-        raise MalformedLine(f"importance weight {words[1]!r}, expected 1: learners weigh all rows alike")
-    return label
+    weight = number(words[1], "importance weight") if len(words) == 2 else 1.0
+    if weight < 0.0:
+        raise MalformedLine(f"importance weight {words[1]!r}, expected a number >= 0")
+    return label, weight
 
 
 def _namespace(text: str) -> tuple[str, float, list[str]]:

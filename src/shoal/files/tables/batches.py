@@ -10,13 +10,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 Problem = tuple[int, str]  # the number of a line (or of a row of a frame), and what is wrong there
-FIELDS = 600_000  # of a batch: Python takes little time for it, and a dozen of them wait in memory
-FEWEST, MOST = 1_000, 30_000  # rows
+FIELDS, SIZE = 600_000, 1 << 23  # of a batch, in fields and bytes: a dozen of them wait in memory
+FEWEST, MOST = 1_000, 30_000  # rows, unless they are long
+FEWEST_LONG = 10
 
 
-def rows_a_batch(n_columns: int) -> int:
-    """How many rows of a table are best handled at once."""
-    return min(max(FIELDS // max(n_columns, 1), FEWEST), MOST)
+def rows_a_batch(n_columns: int, row_size: float = 0.0) -> int:
+    """How many rows of a table, of so many bytes each, are best handled at once."""
+    rows = min(max(FIELDS // max(n_columns, 1), FEWEST), MOST)
+    return max(min(rows, int(SIZE // max(row_size, 1.0))), FEWEST_LONG)
 
 
 class Batch(NamedTuple):
@@ -31,7 +33,7 @@ def join(batches: Sequence[Batch]) -> Batch:
     """One batch of several; a column that some of them lack is missing there."""
     if len(batches) == 1:
         return batches[0]
-    frame = pl.concat([batch.frame for batch in batches], how="diagonal")
+    frame = pl.concat([batch.frame for batch in batches], how="diagonal_relaxed")
     lines = np.concatenate([batch.lines for batch in batches])
     return Batch(frame, lines, [problem for batch in batches for problem in batch.problems])
 

@@ -8,10 +8,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from shoal.files.source import check_exists
 from shoal.files.tables.batches import Batch, rows_a_batch
 
-WITHOUT_MEANING = (pl.Binary, pl.Object, pl.Time, pl.Duration)
+WITHOUT_MEANING = (pl.Binary, pl.Object, pl.Duration, pl.Time)
 NAMES = {"parquet": "a Parquet", "arrow": "an Arrow IPC (Feather)"}
 
 
@@ -22,18 +21,18 @@ class Columnar:
     """
 
     def __init__(self, path: str, format: Literal["parquet", "arrow"], leave_out: Collection[str] = ()) -> None:
-        check_exists(path)
         self._path, self._format = path, format
         scan = pl.scan_parquet if format == "parquet" else pl.scan_ipc
         try:
             self._table = scan(path, glob=False)
-            self.n_rows: int | None = int(self._table.select(pl.len()).collect().item())
+            self.n_rows = int(self._table.select(pl.len()).collect().item())
+            self.schema = dict(self._table.collect_schema())
         except (pl.exceptions.PolarsError, OSError) as error:
             raise self._damaged(error) from None
         self._check_types(leave_out)
 
     def _check_types(self, leave_out: Collection[str]) -> None:
-        for name, kind in self._table.collect_schema().items():
+        for name, kind in self.schema.items():
             if name not in leave_out and (kind.is_nested() or kind in WITHOUT_MEANING):
                 raise ValueError(
                     f"{self._path}: column {name!r} is of type {kind}, expected numbers, text, booleans or"
@@ -42,7 +41,7 @@ class Columnar:
 
     def batches(self) -> Iterator[Batch]:
         """All rows in order."""
-        first, schema = 1, self._table.collect_schema()
+        first, schema = 1, self.schema
         yield Batch(pl.DataFrame(schema=schema), np.zeros(0, np.int64), [])
         try:
             for frame in self._table.collect_batches(chunk_size=rows_a_batch(len(schema)), maintain_order=True):

@@ -1,4 +1,8 @@
-"""What a column means (numbers, dates or text), its values as such, and the rows that hold something else."""
+"""What a column means (numbers, dates, categories or text), its values as such, and the rows that hold something else.
+
+A column is text, that is words, if most of its values are distinct and have three words or more on average. Other
+strings are categories. Dates are those of ISO 8601, in every format.
+"""
 
 from __future__ import annotations
 
@@ -8,20 +12,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.files.tables import dates
 from shoal.files.tables.batches import Problem
+from shoal.files.tables.notation import MISSING, Notation, looks_like_numbers, numbers
 
-Kind = Literal["numeric", "date", "text"]
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
-LARGEST = 1e150  # squares of larger numbers overflow
+Kind = Literal["numeric", "date", "time", "category", "text"]
 CLEAR_MAJORITY = 0.9  # of the values in the sample; the others are then bad rows, not a reason to call it text
-DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
+WORDS_IN_TEXT = 3  # or more, on average
+LETTERS_ALONE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # scripts without spaces
+WORD = rf"{LETTERS_ALONE}|[\p{{L}}\p{{N}}]+"
 
 
 class Values(NamedTuple):
     """The values of one column in one batch, as its kind says; only that kind's fields are set."""
 
     numbers: NDArray[np.float64]  # numeric: nan where missing
-    texts: tuple[pl.Series, ...]  # text: the value; date: weekday, month, hour; null where missing
+    texts: tuple[pl.Series, ...]  # category, text: the value; date: weekday, month, hour; null where missing
     present: NDArray[np.bool_]  # (n,)
 
     def keep(self, rows: NDArray[np.bool_]) -> Values:
@@ -34,106 +40,104 @@ class Values(NamedTuple):
 NO_NUMBERS = np.zeros(0)
 
 
-def decide(column: pl.Series, *, strings: bool) -> Kind | None:
+def decide(column: pl.Series, notation: Notation, given: str | None = None) -> Kind | None:
     """The kind of a column, from a sample of it; None if it holds no value.
 
     Parameters
     ----------
-    strings : bool
-        Whether the format knows only strings, so that numbers and dates have to be recognised.
+    given : str, optional
+        The option that names the column. "date" means times of day, too.
 
     Examples
     --------
-    >>> decide(pl.Series(["1.5", "?", "-2"]), strings=True)
+    >>> decide(pl.Series(["1.5", "?", "-2"]), Notation())
     'numeric'
-    >>> decide(pl.Series(["2013-01-31", "2013-02-01 06:00"]), strings=True)
+    >>> decide(pl.Series(["2013-01-31", "2013-02-01 06:00"]), Notation())
     'date'
+    >>> decide(pl.Series(["Late again, sorry", "The new gate is 9"]), Notation())
+    'text'
     """
+    if column.count() == 0:
+        return None
+    if given in ("numeric", "category", "text"):
+        return given  # type: ignore[return-value]
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
-        return "numeric" if column.count() else None
+        return "numeric"
     if column.dtype in (pl.Date, pl.Datetime):
-        return "date" if column.count() else None
+        return "date"
     column = column.cast(pl.String)
-    found = column.filter(pl.Series(~_missing(column, strings=strings)))
+    found = column.filter(pl.Series(~missing(column, notation)))
     if len(found) == 0:
         return None
-    if not strings:
-        return "text"
+    if given == "date":
+        return "time" if dates.are_times(found, notation) else "date"
     allowed = (1 - CLEAR_MAJORITY) * len(found)
-    if len(numbers(found)[1]) <= allowed:
+    if notation.strings and len(numbers(found, notation)[1]) <= allowed:
         return "numeric"
-    return "date" if len(dates(found)[1]) <= allowed else "text"
+    if len(dates.parts(found, Notation())[1]) <= allowed:
+        return "date"
+    mostly_distinct = found.n_unique() > len(found) / 2
+    return "text" if mostly_distinct and found.str.count_matches(WORD).mean() >= WORDS_IN_TEXT else "category"  # type: ignore[operator]
 
 
-def read(column: pl.Series, kind: Kind, *, strings: bool) -> tuple[Values, list[Problem]]:
-    """The values of a column, and the rows (counted from 0) that hold something else."""
-    if kind == "numeric":
-        values, bad = numbers(column)
-        expected = f"a finite number (text=[{column.name!r}] reads the column as text)"
-        return Values(values, (), ~np.isnan(values)), _problems(column, bad, expected)
-    if kind == "date":
-        parts, bad = dates(column)
-        return Values(NO_NUMBERS, parts, parts[0].is_not_null().to_numpy()), _problems(
-            column,
-            bad,
-            f"a date such as 2013-01-31 or 2013-01-31 06:00 (text=[{column.name!r}] reads it as text)",
-        )
-    text = column.cast(pl.String)
-    missing = _missing(text, strings=strings)
-    if missing.sum() > text.null_count():
-        text = text.set(pl.Series(missing), None)
-    return Values(NO_NUMBERS, (text,), ~missing), []
+def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = False) -> tuple[Values, list[Problem]]:
+    """The values of a column, and the rows (counted from 0) that hold something else.
 
-
-def numbers(column: pl.Series) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """float64 values (nan where missing; true is 1, false is 0), and the rows that hold no finite number."""
-    if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
-        column = column.cast(pl.String)
-    cast = column.cast(pl.Float64, strict=False)
-    values = cast.to_numpy()  # null becomes nan
-    bad = np.abs(values) > LARGEST
-    if cast.null_count() > column.null_count():
-        values = values.copy()
-        odd = (cast.is_null() & column.is_not_null()).arg_true().to_numpy()
-        text = column.gather(odd).str.strip_chars().str.to_lowercase()
-        other = text.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
-        values[odd] = other.to_numpy()
-        bad[odd] = (other.is_null() & ~text.is_in([token.lower() for token in MISSING])).to_numpy()
-        bad |= np.abs(values) > LARGEST
-    return values, np.flatnonzero(bad)
-
-
-def dates(column: pl.Series) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:
-    """Weekday (1 is Monday), month and hour as strings, and the rows that hold no date.
-
-    The hour is the one that the file shows, whatever its time zone; null where it gives only a day.
+    Parameters
+    ----------
+    given : bool
+        Whether an option named the column, so that numbers may have signs of currencies and the like.
     """
-    if column.dtype in (pl.Date, pl.Datetime):
-        day, bad = column, np.zeros(0, np.int64)
-        hour = column.dt.hour() if column.dtype == pl.Datetime else pl.Series([None] * len(column), dtype=pl.Int8)
-    else:
-        text = column.cast(pl.String).str.strip_chars()
-        missing = text.is_null() | text.is_in(MISSING)
-        day = text.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
-        hour = text.str.slice(11, 2).cast(pl.Int8, strict=False)
-        right = text.str.contains(DATE) & day.is_not_null() & (hour.is_null() | (hour < 24))
-        bad = (~missing & ~right.fill_null(False)).arg_true().to_numpy().astype(np.int64)
-    parts = (day.dt.weekday(), day.dt.month(), hour)
-    return tuple(part.cast(pl.String) for part in parts), bad
+    way_out = f"(category {column.name!r} takes its values as they are)"
+    if kind == "numeric":
+        values, bad = numbers(column, notation, lenient=given)
+        problems = _problems(column, bad, f"a finite number {way_out}")
+        return Values(values, (), ~np.isnan(values)), problems
+    if kind == "time":
+        hours, bad = dates.hours(column, notation)
+        problems = _problems(column, bad, f"a time of day such as 10:30 {way_out}")
+        return Values(NO_NUMBERS, (hours,), hours.is_not_null().to_numpy()), problems
+    if kind == "date":
+        parts, bad = dates.parts(column, notation if given else Notation())
+        form = notation.date_format if given and notation.date_format else "2013-01-31 or 2013-01-31 06:00"
+        problems = _problems(column, bad, f"a date such as {form} {way_out}")
+        return Values(NO_NUMBERS, parts, parts[0].is_not_null().to_numpy()), problems
+    text = column.cast(pl.String)
+    absent = missing(text, notation)
+    if absent.sum() > text.null_count():
+        text = text.set(pl.Series(absent), None)
+    return Values(NO_NUMBERS, (text,), ~absent), []
 
 
-def _missing(text: pl.Series, *, strings: bool) -> NDArray[np.bool_]:
+def hint(column: pl.Series, notation: Notation) -> str:
+    """The option that would read a column of categories as numbers or dates, if its values look like such."""
+    text = column.cast(pl.String)
+    found = text.filter(pl.Series(~missing(text, notation)))
+    if len(found) == 0:
+        return ""
+    example = f"looks like {{}} such as {found[0]!r}, which"
+    if looks_like_numbers(found, notation, CLEAR_MAJORITY):
+        return f"{example.format('numbers')} numeric {column.name!r} would read"
+    if dates.are_times(found, Notation()):
+        return f"{example.format('times of day')} date {column.name!r} would read"
+    if found.str.contains(dates.OTHER_DATE).mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
+        return f"{example.format('dates')} date {column.name!r} would read with a date_format such as %d/%m/%Y"
+    return ""
+
+
+def missing(text: pl.Series, notation: Notation) -> NDArray[np.bool_]:
     """(n,) whether there is no value; the tokens of MISSING say so only in a text format."""
-    missing = text.is_null()
-    if strings:
-        missing |= text.cast(pl.Enum(MISSING), strict=False).is_not_null()
-    return missing.to_numpy()
+    found = text.is_null()
+    if notation.strings:
+        found |= text.cast(pl.Enum(MISSING), strict=False).is_not_null()
+    return found.to_numpy()
 
 
 def _problems(column: pl.Series, bad: NDArray[np.int64], expected: str) -> list[Problem]:
-    return [(int(row), f"column {column.name!r} has {_shown(column[int(row)])}, expected {expected}") for row in bad]
+    return [(int(row), f"column {column.name!r} has {shown(column[int(row)])}, expected {expected}") for row in bad]
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value as a message shows it."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

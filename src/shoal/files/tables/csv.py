@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -15,19 +17,52 @@ import polars as pl
 from shoal.files.source import ByteSource
 from shoal.files.suggest import SHOWN
 from shoal.files.tables.batches import Batch, Problem, parse_good_records
-from shoal.files.tables.records import UNCLOSED, Records, read_records
+from shoal.files.tables.records import UNCLOSED, Records, find_records, read_records
+
+DELIMITERS = ",;\t|"
+SAMPLED, SAMPLE_BYTES = 20, 1 << 18  # records that tell the delimiter, and what is searched for them
+MOSTLY = 0.9
+MAX_COLUMNS = 100_000
+
+
+def find_delimiter(block: bytes) -> str:
+    r"""The delimiter that cuts the first records into equally many fields, and the header into most.
+
+    >>> find_delimiter(b"a;b\n1,5;2\n")
+    ';'
+    """
+    best, most = ",", (0, 1)
+    for delimiter in DELIMITERS:
+        fields = [n for n in find_records(block[:SAMPLE_BYTES], ord(delimiter), 1).fields[:SAMPLED].tolist() if n > 0]
+        if not fields:
+            text = block.partition(b"\n")[0].decode("utf-8", "replace")
+            fields = [text.count(delimiter) + 1] if text else [1]
+        agree = sum(n == fields[0] for n in fields) / len(fields)
+        found = (int(agree >= MOSTLY), fields[0])
+        if fields[0] > 1 and found > most:
+            best, most = delimiter, found
+    return best
 
 
 class Delimited:
     """Batches of strings from a CSV or TSV file whose first line names the columns.
 
+    Parameters
+    ----------
+    delimiter : str or None
+        What separates fields; None: the one that the first lines agree on.
+
     Raises ValueError if the file is empty or two columns have one name.
     """
 
-    def __init__(self, source: ByteSource, separator: str) -> None:
-        self._separator = separator
-        self.n_rows: int | None = None
-        self._records = read_records(source, ord(separator))
+    def __init__(self, source: ByteSource, delimiter: str | None) -> None:
+        blocks = source.blocks()
+        first_block = b""
+        if delimiter is None:
+            first_block = next(blocks, b"")
+            delimiter = find_delimiter(first_block)
+        self.delimiter = delimiter
+        self._records = read_records(itertools.chain([first_block], blocks), ord(delimiter))
         for first in self._records:
             filled = np.flatnonzero(first.fields)
             if len(filled):
@@ -48,14 +83,18 @@ class Delimited:
             names = [name.strip() or f"column_{i}" for i, name in enumerate(self._fields(record), 1)]
         except UnicodeDecodeError:
             raise ValueError(f"{file}: the names of the columns are not UTF-8 text") from None
-        twice = sorted({name for name in names if names.count(name) > 1})
+        if len(names) > MAX_COLUMNS:
+            raise ValueError(
+                f"{file} has {len(names):,} columns, expected at most {MAX_COLUMNS:,}: write wide rows as VW text"
+            )
+        twice = sorted(name for name, count in Counter(names).items() if count > 1)
         if twice:
             raise ValueError(f"{file}: columns need names of their own, but {twice[:SHOWN]} stand there twice")
         return names
 
     def _fields(self, record: bytes) -> list[str]:
         text = io.StringIO(record.decode("utf-8"), newline="")
-        return next(csv.reader(text, delimiter=self._separator))
+        return next(csv.reader(text, delimiter=self.delimiter))
 
     def _batch(self, records: Records) -> Batch:
         """Rows of the records that have as many fields as the header."""
@@ -94,7 +133,7 @@ class Delimited:
         except (UnicodeDecodeError, csv.Error):
             return record, n_fields
         text = io.StringIO(newline="")
-        csv.writer(text, delimiter=self._separator, lineterminator="\n").writerow(fields)
+        csv.writer(text, delimiter=self.delimiter, lineterminator="\n").writerow(fields)
         return text.getvalue().encode(), len(fields)
 
     def _parse(self, records: Sequence[bytes]) -> pl.DataFrame:
@@ -102,7 +141,7 @@ class Delimited:
         data = b"".join(records)
         if not data:
             return pl.DataFrame(schema=schema)
-        return pl.read_csv(data, has_header=False, schema=schema, infer_schema=False, separator=self._separator)
+        return pl.read_csv(data, has_header=False, schema=schema, infer_schema=False, separator=self.delimiter)
 
 
 def _explain(record: bytes) -> str:

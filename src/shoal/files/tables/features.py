@@ -1,20 +1,21 @@
-"""Features of one column: numbered as they appear, hashed beyond a limit, and put together to CSR."""
+"""From the cells and bags of words of a chunk to a CSR matrix; features get columns as they appear."""
 
 from __future__ import annotations
 
-import zlib
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from shoal.engine.compile import kernel
+from shoal.files.tables.words import Bags
 
-LIMIT = 1_000
-BUCKETS = 1_024
 State = dict[str, Any]  # what JSON can hold
+FEW = 24  # features that insertion sorts faster than counting digits does
+LOGS = np.array([math.log1p(count) for count in range(256)])
+U = np.uint64
 
 
 class Slots:
@@ -25,11 +26,51 @@ class Slots:
         self.index = np.full(len(names), -1, np.int32)  # column of X, -1 until the feature appears
 
     def to_dict(self) -> State:
+        """Names and columns, for JSON."""
         return {"names": list(self.names), "index": self.index.tolist()}
 
     def restore(self, state: State) -> None:
+        """Go on as they were saved."""
         self.names = list(state["names"])
         self.index = np.array(state["index"], np.int32)
+
+
+class TextSlots:
+    """Where the hashed words of the columns of text stand in X.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns of text.
+    index : (columns, 2**bits) int32
+        Column of X, -1 until the feature appears.
+    """
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self.names: list[str] = []
+        self.index = np.zeros((0, 1 << bits), np.int32)
+
+    def add(self, name: str) -> None:
+        """One more column of text."""
+        self.names.append(name)
+        self.index = np.concatenate([self.index, np.full((1, 1 << self.bits), -1, np.int32)])
+
+    def name_of(self, slot: int) -> str:
+        """The name of a feature, `column#bucket`."""
+        return f"{self.names[slot >> self.bits]}#{slot & ((1 << self.bits) - 1)}"
+
+    def to_dict(self) -> State:
+        """The names of the columns, and of each the buckets that have appeared with their columns of X, for JSON."""
+        found = [np.flatnonzero(index >= 0) for index in self.index]
+        columns = [index[buckets].tolist() for index, buckets in zip(self.index, found, strict=True)]
+        return {"names": list(self.names), "buckets": [buckets.tolist() for buckets in found], "columns": columns}
+
+    def restore(self, state: State) -> None:
+        """Go on as they were saved."""
+        for name, buckets, columns in zip(state["names"], state["buckets"], state["columns"], strict=True):
+            self.add(name)
+            self.index[-1, buckets] = columns
 
 
 class Cells(NamedTuple):
@@ -43,100 +84,118 @@ class Cells(NamedTuple):
         return Cells(self.local[:, first:last], self.values[:, first:last])
 
 
-class Categories(Slots):
-    """The distinct values of a text, each a feature up to a limit; new values beyond it are hashed.
+class Places(NamedTuple):
+    """Where features stand in X, while rows are put together."""
 
-    Parameters
-    ----------
-    name : str
-        Features are called `name=value` and, if hashed, `name#bucket`.
-    missing : str or None
-        The feature for a missing value; None: it has none.
-    """
+    starts: NDArray[np.int64]  # (parts + 1,) the slots of part p are those from starts[p] on
+    columns: NDArray[np.int32]  # column of X of each slot, -1 for none yet
+    text_columns: NDArray[np.int32]  # (texts, buckets) the same of hashed words
+    order: NDArray[np.int64]  # parts, and texts t as -1 - t, in which features of one row get their columns
+    learns: bool  # whether features that appear get a column; otherwise they are left out
 
-    def __init__(self, name: str, missing: str | None, limit: int, buckets: int) -> None:
-        super().__init__([missing] if missing else [])
-        self.name = name
-        self.limit, self.buckets = limit, buckets
-        self._missing = 0 if missing else -1
-        self._values: dict[str, int] = {}  # value: slot
-        self._hashed: dict[int, int] = {}  # bucket: slot
-        self._known = pl.Enum([])
 
-    def encode(self, texts: pl.Series) -> NDArray[np.int32]:
-        """(n,) slots of the values."""
-        codes = texts.cast(self._known, strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
-        slot_of_code = np.array([*self._values.values(), self._missing], np.int32)
-        local: NDArray[np.int32] = slot_of_code[codes]
-        unknown = np.flatnonzero((codes < 0) & texts.is_not_null().to_numpy())
-        if len(unknown):
-            texts = texts.gather(unknown)
-            distinct = texts.unique(maintain_order=True)
-            slots = np.array([self._slot(value) for value in distinct.to_list()], np.int32)
-            local[unknown] = slots[texts.cast(pl.Enum(distinct)).to_physical().to_numpy()]
-            self._grow()
-        return local
+@kernel(inline=False, sums="exact")
+def _sort(keys: NDArray[np.int32], other: NDArray[np.int32], n: int, largest: int, counts: NDArray[np.int64]) -> None:
+    """Sort the first n keys, which are not negative."""
+    if n <= FEW:
+        for i in range(1, n):
+            key, j = keys[i], i
+            while j > 0 and keys[j - 1] > key:
+                keys[j] = keys[j - 1]
+                j -= 1
+            keys[j] = key
+        return
+    shift = 0
+    while largest >> shift > 0:
+        for digit in range(257):
+            counts[digit] = 0
+        for i in range(n):
+            counts[((keys[i] >> shift) & 255) + 1] += 1
+        for digit in range(256):
+            counts[digit + 1] += counts[digit]
+        for i in range(n):
+            digit = (keys[i] >> shift) & 255
+            other[counts[digit]] = keys[i]
+            counts[digit] += 1
+        for i in range(n):
+            keys[i] = other[i]
+        shift += 8
 
-    def note(self) -> str:
-        """What became of the values, for people."""
-        if self._hashed:
-            return f"{self.limit} values one-hot, the further ones hashed into {self.buckets} features"
-        return f"{len(self._values)} values one-hot"
 
-    def to_dict(self) -> State:
-        hashed = {str(bucket): slot for bucket, slot in self._hashed.items()}
-        return {**super().to_dict(), "values": dict(self._values), "hashed": hashed}
-
-    def restore(self, state: State) -> None:
-        super().restore(state)
-        self._values = dict(state["values"])
-        self._hashed = {int(bucket): slot for bucket, slot in state["hashed"].items()}
-        self._known = pl.Enum(list(self._values))
-
-    def _slot(self, value: str) -> int:
-        """The slot of a value that has none of its own yet."""
-        if len(self._values) < self.limit:
-            self.names.append(f"{self.name}={value}")
-            self._values[value] = len(self.names) - 1
-            return self._values[value]
-        bucket = zlib.crc32(value.encode()) % self.buckets  # the same in every process and version
-        if bucket not in self._hashed:
-            self.names.append(f"{self.name}#{bucket}")
-            self._hashed[bucket] = len(self.names) - 1
-        return self._hashed[bucket]
-
-    def _grow(self) -> None:
-        """Make room for the slots that were added."""
-        more = len(self.names) - len(self.index)
-        self.index = np.append(self.index, np.full(more, -1, np.int32))
-        if len(self._values) > len(self._known.categories):
-            self._known = pl.Enum(list(self._values))
+@kernel(inline=False, sums="exact")
+def _merge_words(
+    words: NDArray[np.int32], n: int, first: int, end: int,
+    indices: NDArray[np.int32], data: NDArray[np.float64],
+) -> int:  # fmt: skip
+    """Join the sorted words, each as log(1 + how often), with the sorted features first to end; the new end."""
+    distinct = 0
+    for i in range(n):
+        distinct += i == 0 or words[i] != words[i - 1]
+    at, left, i = end + distinct - 1, end - 1, n - 1
+    while i >= 0:
+        column, count = words[i], 1
+        while i > 0 and words[i - 1] == column:
+            i -= 1
+            count += 1
+        i -= 1
+        while left >= first and indices[left] > column:
+            indices[at], data[at] = indices[left], data[left]
+            at -= 1
+            left -= 1
+        indices[at] = column
+        data[at] = LOGS[count] if count < len(LOGS) else math.log1p(count)
+        at -= 1
+    return end + distinct
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
 def fill_rows(
-    cells: Cells, order: NDArray[np.int64], starts: NDArray[np.int64], index: NDArray[np.int32], width: int,
+    cells: Cells, bags: Bags, places: Places, width: int,
     matrix: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]],
 ) -> NDArray[np.int64]:  # fmt: skip
     """Rows of a CSR matrix: the constant feature 0, then sorted by column, no zeros.
 
-    The slots of part p are those from starts[p] on. One that appears for the first time gets the next column, `width`
-    at first, in the order of the rows and then of `order`; those are returned.
+    A feature that appears for the first time gets the next column, `width` at first, in the order of the rows and then
+    of `order`; the slots of those are returned, slot s of the texts as -1 - s.
     """
     indptr, indices, data = matrix
-    appeared = np.empty(np.count_nonzero(index < 0), np.int64)
+    starts, index, text_index, learns = places.starts, places.columns, places.text_columns, places.learns
+    appeared = np.empty(np.count_nonzero(index < 0) + min(len(bags.buckets), text_index.size), np.int64)
+    longest = 0
+    for row in range(len(cells.local) if len(bags.buckets) > 0 else 0):
+        longest = max(longest, (bags.ends[:, row + 1] - bags.ends[:, row]).sum())
+    words, other, counts = np.empty(longest, np.int32), np.empty(longest, np.int32), np.empty(257, np.int64)
     n_appeared, end, one = 0, np.uint64(0), np.uint64(1)  # unsigned positions cannot wrap around: no test for it
     for row in range(len(cells.local)):
         first, last = end, np.int32(0)
         indices[end], data[end] = 0, 1.0
         end += one
         local, values = cells.local[row], cells.values[row]
-        for i in range(len(order)):
-            part = np.uint64(order[i])
+        n_words, largest = 0, np.int32(0)
+        for i in range(len(places.order)):
+            if places.order[i] < 0:
+                text = -1 - places.order[i]
+                for k in range(bags.ends[text, row], bags.ends[text, row + 1]):
+                    bucket = bags.buckets[k]
+                    column = text_index[text, bucket]
+                    if column < 0:
+                        if not learns:
+                            continue
+                        column = np.int32(width + n_appeared)
+                        text_index[text, bucket] = column
+                        appeared[n_appeared] = -1 - (text * text_index.shape[1] + np.int64(bucket))
+                        n_appeared += 1
+                    words[n_words] = column
+                    largest = max(largest, column)
+                    n_words += 1
+                continue
+            part = np.uint64(places.order[i])
             if local[part] < 0:
                 continue
             slot, value = np.uint64(starts[part] + local[part]), values[part]
             if index[slot] < 0:
+                if not learns:
+                    continue
                 index[slot] = width + n_appeared
                 appeared[n_appeared] = slot
                 n_appeared += 1
@@ -150,29 +209,40 @@ def fill_rows(
             indices[p], data[p] = column, value
             last = max(last, column)
             end += one
+        if n_words > 0:
+            _sort(words, other, n_words, int(largest), counts)
+            end = np.uint64(_merge_words(words, n_words, int(np.int64(first)), int(np.int64(end)), indices, data))
         indptr[row + 1] = end
     return appeared[:n_appeared]
 
 
-def assemble(parts: list[Slots], cells: Cells, order: list[int], names: list[str]) -> csr_matrix:
-    """(n, features) CSR matrix of the cells and the constant feature, in canonical form.
+def assemble(
+    parts: list[Slots], cells: Cells, texts: TextSlots, bags: Bags, order: list[int], names: list[str], *, learns: bool
+) -> csr_matrix:
+    """(n, features) CSR matrix of the cells, the words and the constant feature, in canonical form.
 
     Parameters
     ----------
-    order : permutation of the parts
-        In which features get their columns if they first appear in the same row.
+    order : list of int
+        Parts, and texts t as -1 - t, in which features get their columns if they first appear in the same row.
     names : list of str
         Of the columns so far; grows by those of the features that appear.
+    learns : bool
+        Whether there may be new features; otherwise what is not known is left out.
     """
     n_rows = len(cells.local)
     starts = np.cumsum([0, *(len(part.index) for part in parts)])
     index = np.concatenate([np.zeros(0, np.int32), *(part.index for part in parts)])
-    room = n_rows * (len(parts) + 1)
-    indptr, indices, data = np.zeros(n_rows + 1, np.int32), np.empty(room, np.int32), np.empty(room)
-    appeared = fill_rows(cells, np.array(order, np.int64), starts, index, len(names), (indptr, indices, data))
+    capacity = n_rows * (len(parts) + 1) + len(bags.buckets)
+    indptr, indices, data = np.zeros(n_rows + 1, np.int32), np.empty(capacity, np.int32), np.empty(capacity)
+    places = Places(starts, index, texts.index, np.array(order, np.int64), learns)
+    appeared = fill_rows(cells, bags, places, len(names), (indptr, indices, data))
     for slot in appeared.tolist():
-        at = int(np.searchsorted(starts, slot, "right")) - 1
-        names.append(parts[at].names[slot - starts[at]])
+        if slot < 0:
+            names.append(texts.name_of(-1 - slot))
+        else:
+            at = int(np.searchsorted(starts, slot, "right")) - 1
+            names.append(parts[at].names[slot - starts[at]])
     for part, first in zip(parts, starts[:-1].tolist(), strict=True):
         part.index = index[first : first + len(part.index)]
     end = indptr[-1]

@@ -21,7 +21,6 @@ class NDJSON:
 
     def __init__(self, source: ByteSource) -> None:
         self.names: list[str] = []
-        self.n_rows: int | None = None
         self._source = source
 
     def batches(self) -> Iterator[Batch]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Generator, Iterator
-from typing import Any, Literal, Protocol, cast
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,28 +12,50 @@ from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
-from shoal.files.source import ByteSource
+from shoal.files.options import ReadOptions
+from shoal.files.stream import Piece
 from shoal.files.suggest import unknown_name
 from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
-from shoal.files.tables.columnar import Columnar
 from shoal.files.tables.columns import Values
-from shoal.files.tables.csv import Delimited
-from shoal.files.tables.encoder import TableEncoder
-from shoal.files.tables.ndjson import NDJSON
-from shoal.files.tables.targets import Tasks, decide_labels, read_labels
+from shoal.files.tables.encoder import StreamEncoder
+from shoal.files.tables.notation import Notation
+from shoal.files.tables.parts import Parts
+from shoal.files.tables.sorting import sorted_batches
+from shoal.files.tables.targets import Clock, Tasks, decide_labels, read_labels, read_weights
 from shoal.files.targets import Labels, State
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
+KINDS = ("text", "category", "numeric", "date")
 
 
-class TableFormat(Protocol):
-    """What `Delimited`, `NDJSON` and `Columnar` have in common."""
+class Roles(NamedTuple):
+    """Which columns are no features but something else; saved with a stream, so that the next file needs no options."""
 
-    n_rows: int | None  # where the format says
+    tasks: list[str]
+    label: str | None
+    weight: str | None
+    time: str | None
+    ignore: list[str]
 
-    def batches(self) -> Iterator[Batch]:
-        """All rows in order; strings or typed columns."""
+    @classmethod
+    def of(cls, options: ReadOptions, saved: State | None) -> Roles:
+        """Those of the options; what they leave open is as it was saved."""
+        given = cls(options.tasks, options.label, options.weight, options.time, list(options.ignore))
+        if saved is None:
+            return given
+        for name in ("tasks", "label"):
+            asked, known = getattr(given, name), saved[name]
+            if asked and asked != known:
+                raise ValueError(f"{name.rstrip('s')} is {asked!r}, but {known!r} in the saved state: rename it")
+        ignore = list(dict.fromkeys([*saved["ignore"], *given.ignore]))
+        weight, time = given.weight or saved["weight"], given.time or saved["time"]
+        return cls(list(saved["tasks"]), saved["label"], weight, time, ignore)
+
+    @property
+    def not_features(self) -> set[str | None]:
+        """All columns that are no features; the time is one too, unless it is ignored."""
+        return {*self.tasks, self.label, self.weight, *self.ignore}
 
 
 class TableReader:
@@ -43,19 +65,12 @@ class TableReader:
 
     Parameters
     ----------
-    table : TableFormat
-    label, task : str, str or None
-        Their columns; a task of None puts all rows into one task.
-    ignore : collection of str
-        Columns that are no features.
-    every_row_has_every_column : bool
-        Not so in NDJSON, where a key of the saved state may well be absent.
-    chunk_rows : int or None
-        Rows of a chunk; None: by the number of columns.
-    live : bool
-        Whether rows come from standard input; those of a file are read ahead of their encoding.
-    ahead : bool
-        Whether chunks are encoded ahead of their use, too.
+    parts : Parts
+        The files.
+    state : dict, optional
+        What `to_dict` of an earlier reader said.
+    read_ahead : bool
+        Whether chunks are encoded ahead of their use; the rows of files are read ahead in any case.
 
     Raises
     ------
@@ -65,86 +80,128 @@ class TableReader:
 
     def __init__(
         self,
-        table: TableFormat,
+        parts: Parts,
         bad: BadRows,
         labels: Labels,
-        encoder: TableEncoder,
+        options: ReadOptions,
+        state: State | None = None,
         *,
-        label: str,
-        task: str | None,
-        ignore: Collection[str],
-        named: Collection[str],
-        chunk_rows: int | None,
-        every_row_has_every_column: bool,
-        live: bool = False,
-        ahead: bool = False,
+        read_ahead: bool = False,
     ) -> None:
-        self._bad, self._labels, self._encoder, self._live, self._ahead = bad, labels, encoder, live, ahead
-        self._label, self._task = label, task
-        self.rows_total = table.n_rows
-        self._tasks = Tasks()
-        batches = table.batches()
+        self._bad, self._labels, self._read_ahead, self._parts = bad, labels, read_ahead, parts
+        self._notation = Notation(parts.strings, options.decimal, options.date_format)
+        given = {column: kind for kind in KINDS for column in getattr(options, kind)}
+        self._encoder = StreamEncoder(given, self._notation, options.hash_bits)
+        if state is not None:
+            self._encoder = StreamEncoder.from_dict(state["encoder"], self._notation)
+        self._roles = Roles.of(options, state["roles"] if state else None)
+        self._keep, self._labeled = list(options.keep), options.labeled
+        self._learns = options.labeled or state is None
+        self.rows_total = parts.rows_total
+        batches = parts.batches()
+        if options.sort:
+            batches = sorted_batches(batches, str(options.time), self._notation, bad.name)
         head = _take(batches, SAMPLE)
-        self._chunk_rows = chunk_rows or rows_a_batch(head.frame.width)
+        size = head.frame.estimated_size() / max(head.frame.height, 1)
+        self._chunk_rows = options.chunk_rows or rows_a_batch(head.frame.width, size)
         self._batches = itertools.chain([head], batches)
         sample = split(head, SAMPLE)[0].frame
-        known = encoder.column_names if every_row_has_every_column else []
-        for name in [label, *([task] if task is not None else []), *ignore, *named, *known]:
-            if name not in head.frame.columns:
-                raise ValueError(unknown_name(f"{bad.name} has no column", name, head.frame.columns))
-        if label == task:
-            raise ValueError(f"column {label!r} is both label and task, expected two columns")
-        self._not_features = {label, task, *ignore}
-        decide_labels(labels, sample[label], strings=encoder.strings)
-        encoder.decide(self._features(sample))
+        self._check_columns(head.frame.columns, [*given, *options.ignore, *self._keep], options)
+        self._tasks = Tasks(self._roles.tasks)
+        self._clock: Clock | None = None
+        if self._roles.time is not None and self._roles.time in sample.columns:
+            last = state["last_time"] if state else None
+            self._clock = Clock(self._roles.time, sample[self._roles.time], self._notation, last)
+        if self._labeled:
+            decide_labels(labels, sample[str(self._roles.label)], self._notation)
+        self._encoder.decide(self._features(sample))
+
+    def _check_columns(self, found: list[str], named: list[str], options: ReadOptions) -> None:
+        """Every column that is named is there, and none has two roles."""
+        roles = self._roles
+        if self._labeled and roles.label is None:
+            raise ValueError(f"{self._bad.name} is a table: label is missing, expected the column of the labels")
+        needed = [*roles.tasks, *named, options.time]
+        if self._labeled:
+            needed += [roles.label, roles.weight]
+        if self._parts.every_row_has_every_column:
+            needed += self._encoder.column_names
+        for name in needed:
+            if name is not None and name not in found:
+                raise ValueError(unknown_name(f"{self._bad.name} has no column", name, found))
+        seen: dict[str, str] = {}
+        roles_of = [("task", name) for name in roles.tasks] + [("label", roles.label), ("weight", roles.weight)]
+        for role, column in roles_of:
+            if column is not None and column in seen:
+                raise ValueError(f"column {column!r} is both {role} and {seen[column]}, expected two columns")
+            seen[str(column)] = role
 
     @property
     def feature_names(self) -> list[str]:
         """Names of the columns of X so far."""
         return self._encoder.feature_names
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[Piece]:
         """All good rows in order; bad ones are reported. The batches of a file are read in a thread."""
-        return read_ahead(self._encoded(), self._chunk_rows, live=self._live) if self._ahead else self._encoded()
+        encoded = self._encoded()
+        return read_ahead(encoded, self._chunk_rows, live=self._parts.live) if self._read_ahead else encoded
 
-    def _encoded(self) -> Generator[Chunk]:
+    def _encoded(self) -> Generator[Piece]:
         batches = regroup(self._batches, self._chunk_rows)
-        for batch in read_ahead(batches, self._chunk_rows, live=self._live):
+        for batch in read_ahead(batches, self._chunk_rows, live=self._parts.live):
             yield from self._chunk(batch)
 
     def notes(self) -> list[str]:
         """What was done with each column."""
-        return self._encoder.notes()
+        return self._parts.notes() + self._encoder.notes()
 
     def to_dict(self) -> State:
-        """The state of the encoder, for JSON."""
-        return self._encoder.to_dict()
+        """The state of the encoder and the roles of the columns, for JSON."""
+        last = self._clock.last if self._clock else None
+        return {"encoder": self._encoder.to_dict(), "roles": self._roles._asdict(), "last_time": last}
 
     def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
-        return pl.DataFrame([column for column in frame.get_columns() if column.name not in self._not_features])
+        no_feature = self._roles.not_features
+        return pl.DataFrame([column for column in frame.get_columns() if column.name not in no_feature])
 
-    def _chunk(self, batch: Batch) -> Iterator[Chunk]:
+    def _chunk(self, batch: Batch) -> Iterator[Piece]:
         """The chunk of a batch, or nothing if no row is good. Bad rows change nothing."""
         frame = batch.frame
-        values, problems = self._encoder.read(self._features(frame))
-        tasks: NDArray[Any] | None = None
-        if self._task is not None:
-            tasks, found = self._tasks.read(frame[self._task])
+        rows, tasks, weight = np.arange(frame.height), None, None
+        values, problems = self._encoder.read(self._features(frame), learns=self._learns)
+        if self._roles.tasks:
+            tasks, found = self._tasks.read(frame)
             problems += found
-        good = _without(np.arange(frame.height), problems)
-        label = frame[self._label]
-        # Labels last: a row that is bad anyway must not choose one of the two classes.
-        y, found = read_labels(self._labels, label.gather(good) if problems else label, strings=self._encoder.strings)
-        kept = _without(np.arange(len(good)), found)
-        problems += [(int(good[row]), problem) for row, problem in found]
+        if self._labeled and self._roles.weight is not None:
+            weight, found = read_weights(frame[self._roles.weight], self._notation)
+            problems += found
+        times = None
+        if self._clock is not None:
+            times, found = self._clock.read(frame[self._clock.name])
+            problems += found
+        good = _without(rows, problems)
+        if self._clock is not None and times is not None:
+            found = self._clock.check(times[good], frame[self._clock.name].gather(good))
+            problems += [(int(good[row]), problem) for row, problem in found]
+            good = _without(rows, problems)
+        y = None
+        if self._labeled:  # last: a row that is bad anyway must not choose one of the classes
+            column = frame[str(self._roles.label)]
+            y, found = read_labels(self._labels, column.gather(good) if problems else column, self._notation)
+            kept = _without(np.arange(len(good)), found)
+            problems += [(int(good[row]), problem) for row, problem in found]
+            good, y = good[kept], y[kept] if found else y
         self._report(batch, problems)
-        if len(kept) == 0:
+        if len(good) == 0:
             return
+        carried = frame.select(self._keep) if self._keep else None
         if problems:
-            rows = good[kept]
-            values, y = _keep(values, rows, frame.height), y[kept]
-            tasks = None if tasks is None else tasks[rows]
-        yield Chunk(self._encoder.encode(values, len(kept)), y, tasks)
+            values = _keep(values, good, frame.height)
+            tasks = None if tasks is None else tasks[good]
+            weight = None if weight is None else weight[good]
+            carried = None if carried is None else carried[good]
+        X = self._encoder.encode(values, len(good), learns=self._learns)
+        yield Piece(Chunk(X, y, tasks, weight=weight), carried)
 
     def _report(self, batch: Batch, problems: list[Problem]) -> None:
         """Report each bad line once, in file order."""
@@ -154,28 +211,6 @@ class TableReader:
             first.setdefault(line, problem)
         for line in sorted(first):
             self._bad.report(line, first[line])
-
-
-def open_table(
-    path: str, source: ByteSource | None, format: str, bad: BadRows, labels: Labels, features: State | None,
-    *, text: Collection[str], numeric: Collection[str], ignore: Collection[str], **options: Any,
-) -> TableReader:  # fmt: skip
-    """The reader of a table; `features` is what an earlier reader saved, `source` the bytes of a text format."""
-    strings = source is not None
-    encoder = TableEncoder(text, numeric, strings=strings)
-    if features is not None:
-        encoder = TableEncoder.from_dict(features, strings=strings)
-    table: TableFormat
-    if source is None:
-        table = Columnar(path, cast(Literal["parquet", "arrow"], format), leave_out=ignore)
-    elif format == "ndjson":
-        table = NDJSON(source)
-    else:
-        table = Delimited(source, "," if format == "csv" else "\t")
-    return TableReader(
-        table, bad, labels, encoder, ignore=ignore, named=[*text, *numeric],
-        every_row_has_every_column=format != "ndjson", live=source is not None and source.is_standard_input, **options,
-    )  # fmt: skip
 
 
 def _take(batches: Iterator[Batch], rows: int) -> Batch:
@@ -199,3 +234,22 @@ def _keep(values: dict[str, Values], rows: NDArray[np.intp], n: int) -> dict[str
     mask = np.zeros(n, np.bool_)
     mask[rows] = True
     return {name: column.keep(mask) for name, column in values.items()}
+
+
+def open_table(
+    paths: list[str],
+    format: str,
+    bad: BadRows,
+    labels: Labels,
+    options: ReadOptions,
+    state: State | None = None,
+    *,
+    read_ahead: bool = False,
+) -> tuple[TableReader, Any]:
+    """The reader of a table in one file or several, and the source of its bytes, if it is text."""
+    parts = Parts(paths, format, options.delimiter, options.ignore)
+    try:
+        return TableReader(parts, bad, labels, options, state, read_ahead=read_ahead), parts.sources
+    except BaseException:
+        parts.close()
+        raise

@@ -6,22 +6,16 @@ which row has too few fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
-from shoal.files.source import ByteSource
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
-START, PLAIN, QUOTED, CLOSED = (
-    0,
-    1,
-    2,
-    3,
-)  # where the scan stands: field start, in a field, in quotes, after quotes
+START, PLAIN, QUOTED, CLOSED = range(4)  # where the scan stands: field start, in a field, in quotes, after quotes
 UNCLOSED = -1  # the "number of fields" of a line that opens a quote which nothing closes
 LONGEST_RECORD = 1 << 26  # a quote that is never closed must not take the whole file into memory
 
@@ -87,18 +81,18 @@ def scan(
 
 def find_records(data: bytes, separator: int, line: int) -> Records:
     """The complete records of `data`, which starts at line `line`."""
-    room = data.count(b"\n") + 2
-    starts, fields, lines = np.zeros(room, np.int64), np.zeros(room, np.int64), np.zeros(room, np.int64)
-    stray = np.zeros(room, np.bool_)
+    most = data.count(b"\n") + 2
+    starts, fields, lines = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    stray = np.zeros(most, np.bool_)
     lines[0] = line
     n = scan(np.frombuffer(data, np.uint8), separator, starts, fields, lines, stray)
     return Records(data, starts[: n + 1], fields[:n], lines[: n + 1], stray[:n])
 
 
-def read_records(source: ByteSource, separator: int) -> Iterator[Records]:
-    """All records of a source, block by block; where a quote is never closed, the line is given up."""
+def read_records(blocks: Iterable[bytes], separator: int) -> Iterator[Records]:
+    """All records of a text, block by block; where a quote is never closed, the line is given up."""
     rest, line = b"", 1
-    for block in source.blocks():
+    for block in blocks:
         records = find_records(rest + block, separator, line)
         yield records
         rest, line = records.data[records.starts[-1] :], int(records.lines[-1])

@@ -8,16 +8,13 @@ A number is standardised by the mean and variance of its column up to and includ
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
+from shoal.files.tables.categories import Categories
 from shoal.files.tables.columns import Kind, Values
-from shoal.files.tables.features import Categories, Cells, Slots
-
-State = dict[str, Any]  # what JSON can hold
+from shoal.files.tables.features import Cells, Slots, State
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
@@ -47,59 +44,92 @@ def standardise(numbers: NDArray[np.float64], moments: NDArray[np.float64], cell
             slot[c] = 0 if there else 1
 
 
-class Column:
-    """One column of the table, of a kind, with what has been seen of it."""
+def scale(numbers: NDArray[np.float64], moments: NDArray[np.float64], cells: Cells) -> None:
+    """As `standardise`, by the moments as they are."""
+    count, mean, m2 = moments
+    deviation = np.sqrt(np.divide(m2, count, out=np.zeros_like(m2), where=count > 0))
+    z = np.divide(numbers.T - mean, deviation, out=np.zeros(numbers.T.shape), where=deviation > 0)
+    absent = np.isnan(numbers.T)
+    cells.values[:, : len(numbers)] = np.where(absent, 1.0, z)
+    cells.local[:, : len(numbers)] = absent
 
-    def __init__(self, name: str, kind: Kind, *, born: bool, limit: int, buckets: int) -> None:
+
+class Column:
+    """One column of the table, of a kind, with what has been seen of it.
+
+    Attributes
+    ----------
+    in_sample : bool
+        Whether the first rows had a value; a column without any begins with its first value.
+    hint : str
+        The option that may read it better, for people.
+    """
+
+    def __init__(self, name: str, kind: Kind, *, in_sample: bool, hint: str = "") -> None:
         self.name = name
         self.kind = kind
-        self.born = born  # a column without any value in the sample begins with its first value
+        self.in_sample = in_sample
+        self.hint = hint
         self.n_missing = 0
         self.moments = np.zeros(3)  # numeric: n, mean, m2
         missing = f"{name}=missing"
-        self.slots = Slots([name, missing]) if kind == "numeric" else Slots([])
+        self.slots = Slots({"numeric": [name, missing], "text": [missing]}.get(kind, []))
         self.categories: list[Categories] = []
-        if kind == "text":
-            self.categories = [Categories(name, missing, limit, buckets)]
+        if kind == "category":
+            self.categories = [Categories(name, missing)]
+        elif kind == "time":
+            self.categories = [Categories(f"{name}.hour", missing)]
         elif kind == "date":
-            self.categories = [Categories(f"{name}.weekday", missing, limit, buckets)]
-            self.categories += [Categories(f"{name}.{part}", None, limit, buckets) for part in ("month", "hour")]
+            self.categories = [Categories(f"{name}.weekday", missing)]
+            self.categories += [Categories(f"{name}.{part}", None) for part in ("month", "hour")]
 
     @property
     def parts(self) -> list[Slots]:
         """What gives a row a feature each."""
-        return [self.slots] if self.kind == "numeric" else [*self.categories]
+        return [*self.categories] or [self.slots]
 
     def begin(self, values: Values) -> int:
         """The first row of the batch that has the column: none before its first value, if the sample had none."""
-        first = 0 if self.born else int(np.argmax(values.present)) if values.present.any() else len(values.present)
-        self.born = self.born or first < len(values.present)
-        self.n_missing += int(np.count_nonzero(~values.present[first:]))
+        first = 0
+        if not self.in_sample:
+            first = int(np.argmax(values.present)) if values.present.any() else len(values.present)
         return first
 
-    def encode(self, values: Values, cells: Cells) -> None:
-        """The features of one batch of a column of text or dates."""
-        for part, (categories, text) in enumerate(zip(self.categories, values.texts, strict=True)):
-            cells.local[:, part] = categories.encode(text)
+    def count(self, values: Values, first: int) -> None:
+        """Note what is missing from that row on."""
+        self.in_sample = self.in_sample or first < len(values.present)
+        self.n_missing += int(np.count_nonzero(~values.present[first:]))
+
+    def encode(self, values: Values, cells: Cells, *, learns: bool) -> None:
+        """The features of one batch, but for numbers (`standardise`) and words (`bags_of`)."""
+        if self.kind == "text":
+            cells.local[:, 0] = np.where(values.present, -1, 0)
+        for part, (categories, text) in enumerate(zip(self.categories, values.texts, strict=False)):
+            cells.local[:, part] = categories.encode(text, learns=learns)
         cells.values[:] = 1.0
 
-    def note(self) -> str:
+    def note(self, hash_bits: int) -> str:
         """What was done with the column, for people."""
         how = {
-            "numeric": "scaled by its running mean and standard deviation",
-            "date": "weekday, month and hour one-hot",
-            "text": self.categories[0].note() if self.categories else "",
+            "numeric": "numeric, scaled by its running mean and standard deviation",
+            "date": "date, weekday, month and hour one-hot",
+            "time": "time of day, hour one-hot",
+            "category": f"category, {self.categories[0].note() if self.categories else ''}",
+            "text": f"text, single words and pairs hashed into {1 << hash_bits:,} features",
         }[self.kind]
-        return f"{self.name}: {self.kind}, {how}" + (f", {self.n_missing} missing" if self.n_missing else "")
+        missing = f", {self.n_missing:,} missing" if self.n_missing else ""
+        return f"{self.name}: {how}{missing}" + (f"; {self.hint}" if self.hint else "")
 
     def to_dict(self) -> State:
+        """The whole state, for JSON."""
         parts = [self.slots.to_dict(), *(categories.to_dict() for categories in self.categories)]
-        state = {"name": self.name, "kind": self.kind, "born": self.born, "n_missing": self.n_missing}
-        return {**state, "moments": self.moments.tolist(), "parts": parts}
+        state = {"name": self.name, "kind": self.kind, "in_sample": self.in_sample, "hint": self.hint}
+        return {**state, "n_missing": self.n_missing, "moments": self.moments.tolist(), "parts": parts}
 
     @classmethod
-    def from_dict(cls, state: State, *, limit: int, buckets: int) -> Column:
-        column = cls(state["name"], state["kind"], born=state["born"], limit=limit, buckets=buckets)
+    def from_dict(cls, state: State) -> Column:
+        """The column as it was saved."""
+        column = cls(state["name"], state["kind"], in_sample=state["in_sample"], hint=state["hint"])
         column.n_missing = state["n_missing"]
         column.moments = np.array(state["moments"], np.float64)
         for part, saved in zip([column.slots, *column.categories], state["parts"], strict=True):
