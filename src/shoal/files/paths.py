@@ -41,6 +41,8 @@ def _expand(path: str) -> list[str]:
             return found
         raise FileNotFoundError(f"no file matches {path}")
     folder = Path(path).parent
+    if os.path.islink(path):
+        raise FileNotFoundError(f"{path} is a link to nothing")
     names = os.listdir(folder) if folder.is_dir() else []
     close = difflib.get_close_matches(Path(path).name, names, n=1)
     hint = f": did you mean {folder / close[0]}?" if close else ""

@@ -19,7 +19,7 @@ from typing import BinaryIO, cast
 BLOCK = 1 << 20  # large enough to hide the cost of a call to a parser, small in memory
 LINES = 1 << 14  # in a block that polars reads
 STDIN = "-"
-PACKED = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard", ".zip": "zip"}
+PACKED = {".gz": "a gzip", ".bz2": "a bzip2", ".xz": "an xz", ".zst": "a Zstandard", ".zip": "a zip"}
 MAGIC = {  # how packed files begin
     ".gz": rb"\x1f\x8b\x08",
     ".bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)",
@@ -77,8 +77,8 @@ class ByteSource:
         blocks = self._blocks_of_url() if self._raw is None else self._unpacked(self._raw)
         first = True
         for block in blocks:
-            if first and block.startswith((b"\xff\xfe", b"\xfe\xff")):
-                raise ValueError(f"{self.name} is UTF-16 text, expected UTF-8")
+            if first and (block.startswith((b"\xff\xfe", b"\xfe\xff")) or 3 * block[:64].count(0) > len(block[:64])):
+                raise ValueError(f"{self.name} is UTF-16 or UTF-32 text, expected UTF-8 (iconv converts it)")
             yield block.removeprefix(b"\xef\xbb\xbf") if first else block
             first = False
 
@@ -121,7 +121,7 @@ class ByteSource:
         packed = next((ending for ending, magic in MAGIC.items() if re.match(magic, first)), None)
         meant = next((ending for ending in PACKED if self.path.lower().endswith(ending)), None)
         if packed is None and meant is not None:
-            raise ValueError(f"{self.name} is damaged or not a {PACKED[meant]} file")
+            raise ValueError(f"{self.name} is damaged or not {PACKED[meant]} file")
         if packed is None:
             while first:
                 yield first
@@ -138,7 +138,7 @@ class ByteSource:
                         yield block
                 self.bytes_read = self.total_bytes or self.bytes_read
             except DAMAGED as error:
-                raise ValueError(f"{self.name} is damaged or not a {PACKED[packed]} file: {error}") from None
+                raise ValueError(f"{self.name} is damaged or not {PACKED[packed]} file: {error}") from None
 
     def _by_polars(self, raw: BinaryIO) -> Iterator[bytes]:
         """The lines of a Zstandard file, which polars can unpack and Python cannot."""

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
 from shoal.files.source import Sources
+from shoal.files.suggest import plural
 from shoal.files.targets import Labels, State
 
 
@@ -98,7 +99,7 @@ class FileStream(Iterator[Chunk]):
     @property
     def notes(self) -> list[str]:
         """What was done with the columns so far, a sentence each."""
-        skipped = [f"{self.skipped:,} bad {'row' if self.skipped == 1 else 'rows'} skipped"] if self.skipped else []
+        skipped = [f"{plural(self.skipped, 'bad row')} skipped"] if self.skipped else []
         return self._reader.notes() + skipped
 
     @property

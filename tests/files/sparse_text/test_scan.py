@@ -175,7 +175,7 @@ def by_python(path, **options):
                 if row is not None and labels.refuse([row.label]):
                     raise ValueError(labels.unexpected(row.label))
             except UnicodeDecodeError as why:
-                bad.report(number, f"byte {line[why.start]:#04x} is not UTF-8 text, expected UTF-8")
+                bad.report(number, f"byte {line[why.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)")
             except BadRow:
                 raise
             except ValueError as why:

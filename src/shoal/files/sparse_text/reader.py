@@ -239,7 +239,9 @@ class SparseReader(ABC):
             if row is not None and self._labeled and labels.kind != "regression" and labels.refuse([row.label]):
                 raise MalformedLine(labels.unexpected(row.label))
         except UnicodeDecodeError as error:
-            return self._bad.report(number, f"byte {line[error.start]:#04x} is not UTF-8 text, expected UTF-8")
+            return self._bad.report(
+                number, f"byte {line[error.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)"
+            )
         except MalformedLine as error:
             return self._bad.report(number, str(error))
         if row is not None:

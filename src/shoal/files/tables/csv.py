@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from shoal.files.source import ByteSource
-from shoal.files.suggest import SHOWN
+from shoal.files.suggest import SHOWN, plural
 from shoal.files.tables.batches import Batch, Problem, parse_good_records
 from shoal.files.tables.records import UNCLOSED, Records, find_records, read_records
 
@@ -33,13 +33,14 @@ def find_delimiter(block: bytes) -> str:
     """
     best, most = ",", (0, 1)
     for delimiter in DELIMITERS:
-        fields = [n for n in find_records(block[:SAMPLE_BYTES], ord(delimiter), 1).fields[:SAMPLED].tolist() if n > 0]
-        if not fields:
-            text = block.partition(b"\n")[0].decode("utf-8", "replace")
-            fields = [text.count(delimiter) + 1] if text else [1]
-        agree = sum(n == fields[0] for n in fields) / len(fields)
-        found = (int(agree >= MOSTLY), fields[0])
-        if fields[0] > 1 and found > most:
+        records = find_records(block[:SAMPLE_BYTES] + b"\n", ord(delimiter), 1)
+        fields = records.fields[:SAMPLED]
+        if not fields.any():
+            continue
+        header = int(fields[fields > 0][0])
+        agree = np.mean((fields == header)[fields > 0] & ~records.stray[:SAMPLED][fields > 0])
+        found = (int(agree >= MOSTLY), header)
+        if header > 1 and found > most:
             best, most = delimiter, found
     return best
 
@@ -82,7 +83,9 @@ class Delimited:
         try:
             names = [name.strip() or f"column_{i}" for i, name in enumerate(self._fields(record), 1)]
         except UnicodeDecodeError:
-            raise ValueError(f"{file}: the names of the columns are not UTF-8 text") from None
+            raise ValueError(f"{file}: the names of the columns are not UTF-8 text (iconv converts it)") from None
+        if any("\r" in name and "\n" not in name for name in names):
+            raise ValueError(f"{file}: lines end in a carriage return alone, expected line feeds (mac2unix makes them)")
         if len(names) > MAX_COLUMNS:
             raise ValueError(
                 f"{file} has {len(names):,} columns, expected at most {MAX_COLUMNS:,}: write wide rows as VW text"
@@ -121,7 +124,7 @@ class Delimited:
                 rows.append(record)
                 lines.append(int(records.lines[i]))
             else:
-                found = "a quote that is never closed" if n_fields == UNCLOSED else f"{n_fields} fields"
+                found = "a quote that is never closed" if n_fields == UNCLOSED else plural(n_fields, "field")
                 problems.append((int(records.lines[i]), f"{found}, expected {len(self.names)} fields as in the header"))
         batch = parse_good_records(self._parse, _explain, rows, np.array(lines, np.int64))
         return Batch(batch.frame, batch.lines, sorted(problems + batch.problems))
@@ -148,5 +151,5 @@ def _explain(record: bytes) -> str:
     try:
         record.decode("utf-8")
     except UnicodeDecodeError as error:
-        return f"byte {record[error.start]:#04x} is not UTF-8 text, expected UTF-8"
+        return f"byte {record[error.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)"
     return f"{record[:60].decode('utf-8', 'replace').rstrip()!r} cannot be read, expected delimited text"

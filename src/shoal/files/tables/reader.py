@@ -106,6 +106,8 @@ class TableReader:
         self._chunk_rows = options.chunk_rows or rows_a_batch(head.frame.width, size)
         self._batches = itertools.chain([head], batches)
         sample = split(head, SAMPLE)[0].frame
+        if not head.frame.columns:  # not one line of NDJSON is an object
+            self._report(head, [])
         self._check_columns(head.frame.columns, [*given, *options.ignore, *self._keep], options)
         self._tasks = Tasks(self._roles.tasks)
         self._clock: Clock | None = None

@@ -35,6 +35,7 @@ def sorted_batches(batches: Iterator[Batch], time: str, notation: Notation, name
         raise ValueError(unknown_name(f"{name} has no column", time, whole.frame.columns))
     column = whole.frame[time]
     times, bad = Clock(time, column, notation).read(column)
+    times = times.copy()
     times[[row for row, _ in bad]] = np.inf  # the reader reports them
     order = np.argsort(times, kind="stable")
     yield Batch(whole.frame.clear(), whole.lines[:0], whole.problems)

@@ -46,10 +46,8 @@ def read_labels(labels: Labels, column: pl.Series, notation: Notation) -> tuple[
         for label in labels.refuse(found.filter(pl.Series(usable)).unique(maintain_order=True).to_list()):
             rows = (found == label).fill_null(False).arg_true()
             problems += [(int(row), labels.unexpected(label)) for row in rows]
-    for row in np.flatnonzero(~usable).tolist():
-        value = column[row]
-        what = "no label" if value is None or value == "" else f"label {value!r}"
-        problems.append((row, f"{what} in column {column.name!r}, expected {labels.expected()}"))
+    where = f"in column {column.name!r}, expected {labels.expected()}"
+    problems += [(row, f"{_found('label', column[row])} {where}") for row in np.flatnonzero(~usable).tolist()]
     return found.to_numpy() if labels.numeric else found.fill_null("").to_numpy().astype(np.str_), problems
 
 
@@ -58,7 +56,11 @@ def read_weights(column: pl.Series, notation: Notation) -> tuple[NDArray[np.floa
     values, _ = numbers(column, notation)
     wrong = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
     where = f"in column {column.name!r}, expected a finite number >= 0"
-    return values, [(row, f"weight {columns.shown(column[row])} {where}") for row in wrong.tolist()]
+    return values, [(row, f"{_found('weight', column[row])} {where}") for row in wrong.tolist()]
+
+
+def _found(what: str, value: object) -> str:
+    return f"no {what}" if value is None or value == "" else f"{what} {columns.shown(value)}"
 
 
 class Clock:
@@ -85,9 +87,8 @@ class Clock:
         times, bad = (numbers if self._numeric else dates.instants)(column, self._notation)
         wrong = np.isnan(times)
         wrong[bad] = True
-        what = "a number" if self._numeric else "a date"
-        rows = np.flatnonzero(wrong).tolist()
-        return times, [(row, f"column {self.name!r} has {columns.shown(column[row])}, expected {what}") for row in rows]
+        where = f"in column {self.name!r}, expected {'a number' if self._numeric else 'a date'}"
+        return times, [(row, f"{_found('time', column[row])} {where}") for row in np.flatnonzero(wrong).tolist()]
 
     def check(self, times: NDArray[np.float64], column: pl.Series) -> list[Problem]:
         """The problems of the rows that are earlier than one before them; the latest time moves on."""

@@ -134,7 +134,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._encoder.notes()
 
     def _begin(self, frame: pl.DataFrame) -> Self:
-        options = {name: list(getattr(self, name)) for name in (*KINDS, "ignore")}
+        options = {name: getattr(self, name) for name in (*KINDS, "ignore")}
         ReadOptions(**options, date_format=self.date_format, hash_bits=self.hash_bits)  # type: ignore[arg-type]
         given = {column: kind for kind in KINDS for column in options[kind]}
         for name in given:
