@@ -38,7 +38,7 @@ from shoal.files.options import ReadOptions
 from shoal.files.paths import Paths, find_files
 from shoal.files.source import STDIN, Sources
 from shoal.files.stream import FileStream
-from shoal.files.targets import Labels, State
+from shoal.files.targets import Labels, State, check_state
 
 ROWS = 10_000  # of a chunk from standard input, which may come slowly
 
@@ -110,6 +110,10 @@ def open_stream(
     format = choose_format(paths, options.format)
     family = format if format in SPARSE else "table"
     names = ["standard input" if path == STDIN else path for path in paths]
+    if state is not None:
+        check_state(
+            isinstance(state, dict) and {"family", "labels", "reader"} <= state.keys(), "parts of it are missing"
+        )
     if state is not None and state["family"] != family:
         raise ValueError(f"{names[0]} is read as {family}, but the saved state is of {state['family']}: formats differ")
     labels = Labels.from_dict(state["labels"]) if state else Labels(options.kind, options.labels)

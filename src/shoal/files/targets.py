@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -15,6 +16,23 @@ State = dict[str, Any]  # what JSON can hold
 MAX_CLASSES = 10_000  # more labels than that are an id or a number, no class
 MAX_NUMERIC_CLASSES = 20  # of numbers in the sample, if the kind is left to it
 SHOWN = 5
+
+
+@contextmanager
+def reading_state() -> Iterator[None]:
+    """Make one ValueError of whatever a saved state that is not one, or is damaged, leads to."""
+    try:
+        yield
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError) as error:
+        raise ValueError(
+            f"the saved state of the file's columns is damaged ({type(error).__name__}: {error})"
+        ) from None
+
+
+def check_state(right: bool, what: str) -> None:
+    """Raise ValueError if a saved state is not right."""
+    if not right:
+        raise ValueError(f"the saved state of the file's columns is damaged: {what}")
 
 
 def as_number(text: str) -> float | None:
@@ -117,6 +135,13 @@ class Labels:
     @classmethod
     def from_dict(cls, state: State) -> Labels:
         """The labels as they were saved."""
-        labels = cls(state["kind"])
-        labels.numeric, labels.classes, labels.given = state["numeric"], list(state["classes"]), state["given"]
+        with reading_state():
+            labels = cls(state["kind"])
+            labels.numeric, labels.classes, labels.given = state["numeric"], list(state["classes"]), state["given"]
+            check_state(labels.kind in TARGETS and labels.numeric in (True, False, None), "kind of the labels")
+            kinds = (int, float) if labels.numeric else (str,)
+            right = all(isinstance(label, kinds) for label in labels.classes)
+            right &= len(set(labels.classes)) == len(labels.classes)
+            right &= len(labels.classes) <= (2 if labels.kind == "binary" else MAX_CLASSES)
+            check_state(right and isinstance(labels.given, bool), "labels")
         return labels

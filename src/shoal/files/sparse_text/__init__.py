@@ -5,10 +5,10 @@ from __future__ import annotations
 from shoal.files.bad_rows import BadRows
 from shoal.files.options import ReadOptions
 from shoal.files.source import Sources
-from shoal.files.sparse_text.libsvm import LibsvmReader
+from shoal.files.sparse_text.libsvm import LARGEST_INDEX, LibsvmReader
 from shoal.files.sparse_text.reader import SparseReader
 from shoal.files.sparse_text.vw import VWReader
-from shoal.files.targets import Labels, State
+from shoal.files.targets import Labels, State, check_state
 
 TABLE_OPTIONS = ("label", "weight", "time", "keep", "text", "category", "numeric", "date", "ignore", "sort")
 
@@ -23,9 +23,20 @@ def open_sparse_text(
     if labels.numeric is False:
         raise ValueError(f"labels is {labels.classes}, expected numbers, as the labels of {format} text are")
     labels.numeric = True
+    if state is not None:
+        _check(format, state)
     make = LibsvmReader if format == "libsvm" else VWReader
     frozen = state is not None and not options.labeled
     return make(sources, bad, labels, options, frozen=frozen, **(state or {}))
+
+
+def _check(format: str, state: State) -> None:
+    if format == "libsvm":
+        width = state.get("width") if isinstance(state, dict) and len(state) == 1 else None
+        return check_state(type(width) is int and 0 <= width <= LARGEST_INDEX, "width")
+    names = state.get("names") if isinstance(state, dict) and len(state) == 1 else None
+    right = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return check_state(right and len(set(names or [])) == len(names or []), "names of features")
 
 
 __all__ = ["open_sparse_text"]

@@ -187,10 +187,10 @@ class SparseReader(ABC):
     def _steps(self) -> Generator[Step]:
         """The chunks, then what the lines behind the last chunk brought, whether they are the end or an error."""
         error: Exception | None = None
-        width = self._width
+        width = self._width if self._most_columns is None else self._most_columns
         try:
             for chunk in self._read():
-                width = self._width
+                width = chunk.X.shape[1]
                 yield self._step(chunk, width)
         except Exception as raised:
             error = raised

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.files.tables.features import Slots, State
+from shoal.files.tables.features import Slots
+from shoal.files.targets import State, check_state
 
 LIMIT = 1_000
 BUCKETS = 1_024
@@ -64,6 +65,9 @@ class Categories(Slots):
         self._values = dict(state["values"])
         self._hashed = {int(bucket): slot for bucket, slot in state["hashed"].items()}
         self._known = pl.Enum(list(self._values))
+        slots = [*self._values.values(), *self._hashed.values()]
+        own = range(len(self.names))[self._missing + 1 :]
+        check_state(sorted(slots) == list(own) and len(self._values) <= LIMIT, f"values of {self.name!r}")
 
     def _slot(self, value: str, *, learns: bool) -> int:
         """The slot of a value that has none of its own yet."""

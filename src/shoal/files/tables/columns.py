@@ -6,7 +6,7 @@ strings are categories. Dates are those of ISO 8601, in every format.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from shoal.files.tables.batches import Problem
 from shoal.files.tables.notation import MISSING, Notation, looks_like_numbers, numbers
 
 Kind = Literal["numeric", "date", "time", "category", "text"]
+KINDS: tuple[str, ...] = get_args(Kind)
 CLEAR_MAJORITY = 0.9  # of the values in the sample; the others are then bad rows, not a reason to call it text
 WORDS_IN_TEXT = 3  # or more, on average
 LETTERS_ALONE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # scripts without spaces
@@ -115,7 +116,9 @@ def hint(column: pl.Series, notation: Notation) -> str:
     found = text.filter(pl.Series(~missing(text, notation)))
     if len(found) == 0:
         return ""
-    example = f"looks like {{}} such as {found[0]!r}, which"
+    if found.str.contains(r"^\s*[\[{].*[\]}]\s*$").mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
+        return f"looks like nested JSON such as {shown(found[0])}, which is taken as it is"
+    example = f"looks like {{}} such as {shown(found[0])}, which"
     if looks_like_numbers(found, notation, CLEAR_MAJORITY):
         return f"{example.format('numbers')} numeric {column.name!r} would read"
     if dates.are_times(found, Notation()):

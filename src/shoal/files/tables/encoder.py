@@ -17,10 +17,11 @@ from scipy.sparse import csr_matrix
 from shoal.files.tables import columns
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.columns import Values
-from shoal.files.tables.features import Cells, State, TextSlots, assemble
+from shoal.files.tables.features import Cells, TextSlots, assemble
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.running import Column, scale, standardise
 from shoal.files.tables.words import bags_of
+from shoal.files.targets import State, check_state, reading_state
 
 CONSTANT = "constant"
 
@@ -124,25 +125,34 @@ class StreamEncoder:
         """The whole state for JSON; `from_dict` gives an encoder that goes on bit for bit."""
         saved = {name: column.to_dict() if column else None for name, column in self._columns.items()}
         texts = {"bits": self._texts.bits, **self._texts.to_dict()}
-        names: list[str | None] = [*self.feature_names]
-        for column in self._texts.index[self._texts.index >= 0].tolist():
-            names[column] = None  # follows from `texts`
-        return {"given": dict(self._given), "columns": saved, "texts": texts, "feature_names": names}
+        return {"given": dict(self._given), "columns": saved, "texts": texts, "width": len(self.feature_names)}
 
     @classmethod
     def from_dict(cls, state: State, notation: Notation | None = None) -> StreamEncoder:
         """The encoder as it was saved; the next file may have another format."""
-        encoder = cls(state["given"], notation, state["texts"]["bits"])
-        encoder._restored = True
-        encoder._texts.restore(state["texts"])
-        encoder.feature_names = list(state["feature_names"])
-        places = encoder._texts.index.ravel()
-        for slot in np.flatnonzero(places >= 0).tolist():
-            encoder.feature_names[places[slot]] = encoder._texts.name_of(slot)
-        encoder._columns = {
-            name: Column.from_dict(saved) if saved else None for name, saved in state["columns"].items()
-        }
+        with reading_state():
+            bits = state["texts"]["bits"]
+            check_state(isinstance(bits, int) and 1 <= bits <= 24, "hash_bits")
+            encoder = cls(state["given"], notation, bits)
+            encoder._restored = True
+            encoder._texts.restore(state["texts"])
+            for name, saved in state["columns"].items():
+                encoder._columns[name] = Column.from_dict(saved) if saved else None
+            texts = [column.name for column in encoder._known() if column.kind == "text"]
+            check_state(sorted(texts) == sorted(encoder._texts.names), "columns of text")
+            check_state(all(name == column.name for name, column in encoder._columns.items() if column), "columns")
+            encoder._name_features(state["width"])
         return encoder
+
+    def _name_features(self, width: int) -> None:
+        """Names in the order of X; every column of X must have exactly one feature, for loops index by them."""
+        slots = [part for column in self._known() for part in column.parts]
+        placed = [(int(at), part.names[i]) for part in slots for i, at in enumerate(part.index) if at >= 0]
+        places = self._texts.index.ravel()
+        placed += [(int(places[slot]), self._texts.name_of(slot)) for slot in np.flatnonzero(places >= 0).tolist()]
+        placed.sort(key=lambda pair: pair[0])
+        check_state([column for column, _ in placed] == list(range(1, width)), "columns of X")
+        self.feature_names = [CONSTANT, *(name for _, name in placed)]
 
     @property
     def column_names(self) -> list[str]:

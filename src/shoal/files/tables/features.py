@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from scipy.sparse import csr_matrix
 
 from shoal.engine.compile import kernel
 from shoal.files.tables.words import Bags
+from shoal.files.targets import State, check_state
 
-State = dict[str, Any]  # what JSON can hold
 FEW = 24  # features that insertion sorts faster than counting digits does
 LOGS = np.array([math.log1p(count) for count in range(256)])
 U = np.uint64
@@ -33,6 +33,8 @@ class Slots:
         """Go on as they were saved."""
         self.names = list(state["names"])
         self.index = np.array(state["index"], np.int32)
+        right = all(isinstance(name, str) for name in self.names) and self.index.shape == (len(self.names),)
+        check_state(right, "names of features")
 
 
 class TextSlots:
@@ -68,9 +70,11 @@ class TextSlots:
 
     def restore(self, state: State) -> None:
         """Go on as they were saved."""
+        check_state(len(state["names"]) == len(state["buckets"]) == len(state["columns"]), "hashed words")
         for name, buckets, columns in zip(state["names"], state["buckets"], state["columns"], strict=True):
             self.add(name)
-            self.index[-1, buckets] = columns
+            check_state(len(buckets) == len(columns) and min(buckets, default=0) >= 0, "hashed words")
+            self.index[-1, np.array(buckets, np.int64)] = np.array(columns, np.int32)
 
 
 class Cells(NamedTuple):

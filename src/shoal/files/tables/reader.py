@@ -22,7 +22,7 @@ from shoal.files.tables.notation import Notation
 from shoal.files.tables.parts import Parts
 from shoal.files.tables.sorting import sorted_batches
 from shoal.files.tables.targets import Clock, Tasks, decide_labels, read_labels, read_weights
-from shoal.files.targets import Labels, State
+from shoal.files.targets import Labels, State, check_state, reading_state
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
@@ -41,6 +41,11 @@ class Roles(NamedTuple):
     @classmethod
     def of(cls, options: ReadOptions, saved: State | None) -> Roles:
         """Those of the options; what they leave open is as it was saved."""
+        with reading_state():
+            return cls._of(options, saved)
+
+    @classmethod
+    def _of(cls, options: ReadOptions, saved: State | None) -> Roles:
         given = cls(options.tasks, options.label, options.weight, options.time, list(options.ignore))
         if saved is None:
             return given
@@ -50,7 +55,10 @@ class Roles(NamedTuple):
                 raise ValueError(f"{name.rstrip('s')} is {asked!r}, but {known!r} in the saved state: rename it")
         ignore = list(dict.fromkeys([*saved["ignore"], *given.ignore]))
         weight, time = given.weight or saved["weight"], given.time or saved["time"]
-        return cls(list(saved["tasks"]), saved["label"], weight, time, ignore)
+        tasks, label = list(saved["tasks"]), saved["label"]
+        names = [*tasks, *ignore, *(name for name in (label, weight, time) if name is not None)]
+        check_state(all(isinstance(name, str) for name in names), "roles of columns")
+        return cls(tasks, label, weight, time, ignore)
 
     @property
     def not_features(self) -> set[str | None]:
@@ -93,6 +101,7 @@ class TableReader:
         given = {column: kind for kind in KINDS for column in getattr(options, kind)}
         self._encoder = StreamEncoder(given, self._notation, options.hash_bits)
         if state is not None:
+            check_state(isinstance(state, dict) and {"encoder", "roles"} <= state.keys(), "parts of it are missing")
             self._encoder = StreamEncoder.from_dict(state["encoder"], self._notation)
         self._roles = Roles.of(options, state["roles"] if state else None)
         self._keep, self._labeled = list(options.keep), options.labeled
@@ -112,7 +121,8 @@ class TableReader:
         self._tasks = Tasks(self._roles.tasks)
         self._clock: Clock | None = None
         if self._roles.time is not None and self._roles.time in sample.columns:
-            last = state["last_time"] if state else None
+            last = state.get("last_time") if state else None
+            check_state(last is None or isinstance(last, float), "last time")
             self._clock = Clock(self._roles.time, sample[self._roles.time], self._notation, last)
         if self._labeled:
             decide_labels(labels, sample[str(self._roles.label)], self._notation)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
 from shoal.files.tables.categories import Categories
-from shoal.files.tables.columns import Kind, Values
-from shoal.files.tables.features import Cells, Slots, State
+from shoal.files.tables.columns import KINDS, Kind, Values
+from shoal.files.tables.features import Cells, Slots
+from shoal.files.targets import State, check_state
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
@@ -132,6 +133,12 @@ class Column:
         column = cls(state["name"], state["kind"], in_sample=state["in_sample"], hint=state["hint"])
         column.n_missing = state["n_missing"]
         column.moments = np.array(state["moments"], np.float64)
-        for part, saved in zip([column.slots, *column.categories], state["parts"], strict=True):
+        n_slots = len(column.slots.names)
+        parts = [column.slots, *column.categories]
+        check_state(len(parts) == len(state["parts"]) and column.moments.shape == (3,), f"column {column.name!r}")
+        for part, saved in zip(parts, state["parts"], strict=True):
             part.restore(saved)
+        right = len(column.slots.names) == n_slots and isinstance(column.n_missing, int)
+        right &= bool(np.isfinite(column.moments).all()) and column.kind in KINDS
+        check_state(right, f"column {column.name!r}")
         return column

@@ -135,7 +135,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _begin(self, frame: pl.DataFrame) -> Self:
         options = {name: getattr(self, name) for name in (*KINDS, "ignore")}
-        ReadOptions(**options, date_format=self.date_format, hash_bits=self.hash_bits)  # type: ignore[arg-type]
+        ReadOptions(**options, date_format=self.date_format, hash_bits=self.hash_bits)
         given = {column: kind for kind in KINDS for column in options[kind]}
         for name in given:
             if name not in frame.columns:
