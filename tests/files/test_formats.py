@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -179,6 +180,15 @@ def test_a_truncated_gzip_file_is_named(tmp_path):
     path.write_bytes(gzip.compress(b"x,y\n" + b"1,0\n" * 5_000)[:-9])
     with pytest.raises(ValueError, match=r"a\.csv\.gz is damaged"):
         list(open_stream(path, label="y"))
+
+
+def test_reading_a_table_loads_no_library_that_it_does_not_need(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,c,y\n1,a,0\n2,b,1\n")
+    code = f"import sys; from shoal.files import open_stream; list(open_stream({str(path)!r}, label='y'))"
+    code += "; print(*[name for name in ('sklearn', 'pandas', 'narwhals', 'pyarrow') if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
 
 
 def test_endings_mean_one_format_each():

@@ -86,6 +86,7 @@ def test_rows_come_in_the_order_of_time(ending, chunk_rows, path, tmp_path, whol
     state = json.loads(json.dumps(found.stream.to_dict()))
     with pytest.raises(BadRow, match="is earlier"):  # than the last row of the stream that it goes on with
         list(open_stream(path, state=state))
+    assert sum(chunk.X.shape[0] for chunk in open_stream(path, state=state, labeled=False)) == 3
 
 
 def test_times_may_be_numbers_or_have_a_form(tmp_path):
@@ -192,6 +193,14 @@ def test_rows_to_be_predicted_have_the_features_that_were_saved(ending, tmp_path
     seen = table.head(2_000)["delay"].drop_nulls()
     expected = (new["delay"].fill_null(seen.mean()) - seen.mean()) / seen.std(ddof=0)
     np.testing.assert_allclose(np.concatenate([c.X[:, delay].toarray().ravel() for c in found]), expected, atol=1e-9)
+
+
+def test_rows_without_labels_need_no_state(path):
+    path.write_text(ROWS.replace(",sold", "").replace(",yes", "").replace(",no", ""))
+    (chunk,) = open_stream(path, task="shop", labeled=False, label="sold")
+    assert (chunk.y, chunk.task.tolist()) == (None, ["A", "B", "A"])
+    with pytest.raises(ValueError, match="no column 'sold'"):
+        open_stream(path, task="shop", label="sold")
 
 
 @pytest.mark.parametrize("ending", ["vw", "svm"])

@@ -77,7 +77,7 @@ class ByteSource:
         blocks = self._blocks_of_url() if self._raw is None else self._unpacked(self._raw)
         first = True
         for block in blocks:
-            if first and (block.startswith((b"\xff\xfe", b"\xfe\xff")) or 3 * block[:64].count(0) > len(block[:64])):
+            if first and _has_wide_letters(block):
                 raise ValueError(f"{self.name} is UTF-16 or UTF-32 text, expected UTF-8 (iconv converts it)")
             yield block.removeprefix(b"\xef\xbb\xbf") if first else block
             first = False
@@ -160,6 +160,12 @@ class ByteSource:
         except (pl.exceptions.PolarsError, OSError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise ValueError(f"{self.name} cannot be read: {reason}") from None
+
+
+def _has_wide_letters(block: bytes) -> bool:
+    """Whether a text begins with the mark of UTF-16, or every second byte of its beginning is 0."""
+    head = block[:32]
+    return head.startswith((b"\xff\xfe", b"\xfe\xff")) or (len(head) >= 16 and not (any(head[::2]) and any(head[1::2])))
 
 
 class Sources:

@@ -1,6 +1,5 @@
 """Tables: CSV, NDJSON, Parquet and Arrow, whose columns become features. The doors: `open_table`, `TableEncoder`."""
 
-from shoal.files.tables.reader import open_table
-from shoal.files.tables.transformer import TableEncoder
+import lazy_loader as lazy
 
-__all__ = ["TableEncoder", "open_table"]
+__getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)

@@ -120,10 +120,11 @@ class TableReader:
         self._check_columns(head.frame.columns, [*given, *options.ignore, *self._keep], options)
         self._tasks = Tasks(self._roles.tasks)
         self._clock: Clock | None = None
-        if self._roles.time is not None and self._roles.time in sample.columns:
+        time = self._roles.time if self._learns else options.time  # rows to be predicted may be older
+        if time is not None and time in sample.columns:
             last = state.get("last_time") if state else None
             check_state(last is None or isinstance(last, float), "last time")
-            self._clock = Clock(self._roles.time, sample[self._roles.time], self._notation, last)
+            self._clock = Clock(time, sample[time], self._notation, last if self._learns else None)
         if self._labeled:
             decide_labels(labels, sample[str(self._roles.label)], self._notation)
         self._encoder.decide(self._features(sample))
