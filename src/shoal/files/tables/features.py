@@ -98,6 +98,15 @@ class Places(NamedTuple):
     learns: bool  # whether features that appear get a column; otherwise they are left out
 
 
+class Scratch(NamedTuple):
+    """Memory of the loop that puts rows together, and what it found: made by NumPy, which needs no compiling."""
+
+    words: NDArray[np.int32]  # (most words of a row,) their columns
+    other: NDArray[np.int32]  # as many, for sorting
+    counts: NDArray[np.int64]  # (257,) for sorting
+    appeared: NDArray[np.int64]  # (most,) slots of features that are new, slot s of the texts as -1 - s
+
+
 @kernel(inline=False, sums="exact")
 def _sort(keys: NDArray[np.int32], other: NDArray[np.int32], n: int, largest: int, counts: NDArray[np.int64]) -> None:
     """Sort the first n keys, which are not negative."""
@@ -152,23 +161,19 @@ def _merge_words(
     return end + distinct
 
 
-@kernel(entry=True, allocates=True, inline=False, sums="exact")
+@kernel(entry=True, inline=False, sums="exact")
 def fill_rows(
-    cells: Cells, bags: Bags, places: Places, width: int,
+    cells: Cells, bags: Bags, places: Places, width: int, scratch: Scratch,
     matrix: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]],
-) -> NDArray[np.int64]:  # fmt: skip
-    """Rows of a CSR matrix: the constant feature 0, then sorted by column, no zeros.
+) -> int:  # fmt: skip
+    """Rows of a CSR matrix: the constant feature 0, then sorted by column, no zeros; how many features appeared.
 
     A feature that appears for the first time gets the next column, `width` at first, in the order of the rows and then
-    of `order`; the slots of those are returned, slot s of the texts as -1 - s.
+    of `order`.
     """
     indptr, indices, data = matrix
     starts, index, text_index, learns = places.starts, places.columns, places.text_columns, places.learns
-    appeared = np.empty(np.count_nonzero(index < 0) + min(len(bags.buckets), text_index.size), np.int64)
-    longest = 0
-    for row in range(len(cells.local) if len(bags.buckets) > 0 else 0):
-        longest = max(longest, (bags.ends[:, row + 1] - bags.ends[:, row]).sum())
-    words, other, counts = np.empty(longest, np.int32), np.empty(longest, np.int32), np.empty(257, np.int64)
+    words, appeared = scratch.words, scratch.appeared
     n_appeared, end, one = 0, np.uint64(0), np.uint64(1)  # unsigned positions cannot wrap around: no test for it
     for row in range(len(cells.local)):
         first, last = end, np.int32(0)
@@ -214,10 +219,10 @@ def fill_rows(
             last = max(last, column)
             end += one
         if n_words > 0:
-            _sort(words, other, n_words, int(largest), counts)
+            _sort(words, scratch.other, n_words, int(largest), scratch.counts)
             end = np.uint64(_merge_words(words, n_words, int(np.int64(first)), int(np.int64(end)), indices, data))
         indptr[row + 1] = end
-    return appeared[:n_appeared]
+    return n_appeared
 
 
 def assemble(
@@ -240,8 +245,12 @@ def assemble(
     capacity = n_rows * (len(parts) + 1) + len(bags.buckets)
     indptr, indices, data = np.zeros(n_rows + 1, np.int32), np.empty(capacity, np.int32), np.empty(capacity)
     places = Places(starts, index, texts.index, np.array(order, np.int64), learns)
-    appeared = fill_rows(cells, bags, places, len(names), (indptr, indices, data))
-    for slot in appeared.tolist():
+    longest = int(np.diff(bags.ends, axis=1).sum(axis=0).max(initial=0))
+    appeared = np.empty(np.count_nonzero(index < 0) + min(len(bags.buckets), texts.index.size), np.int64)
+    words, other = np.empty((2, longest), np.int32)
+    scratch = Scratch(words, other, np.empty(257, np.int64), appeared)
+    n_appeared = fill_rows(cells, bags, places, len(names), scratch, (indptr, indices, data))
+    for slot in appeared[:n_appeared].tolist():
         if slot < 0:
             names.append(texts.name_of(-1 - slot))
         else:
