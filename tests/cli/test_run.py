@@ -31,7 +31,7 @@ def test_csv_gives_the_table_the_baselines_and_the_verdict(shoal, csv_file):
     found = scores(out)
     assert set(found) == {"HedgedSharing", "independent", "pooled"}
     assert all(0 < error < 0.5 for error, *_ in found.values())
-    assert "colour: text, 3 values one-hot" in out
+    assert "colour: category, 3 values one-hot" in out
 
 
 def test_every_format_gives_the_same_scores(shoal, csv_file, rows, tmp_path):

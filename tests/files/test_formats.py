@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,7 +43,7 @@ def test_every_table_format_gives_the_same(format, table, tmp_path, whole):
 def test_chunks_change_no_value(format, chunk_rows, table, tmp_path, whole, monkeypatch):
     if chunk_rows < 10:  # the column that begins at row 2,000 begins in these rows too, after the sample
         table = table.slice(1_900, 180)
-        monkeypatch.setattr("shoal.files.tables.SAMPLE", 60)
+        monkeypatch.setattr("shoal.files.tables.reader.SAMPLE", 60)
     path = write(table, tmp_path / f"a.{format}")
     expected = whole(open_stream(path, task="dest", label="late"))
     monkeypatch.setattr("shoal.files.source.BLOCK", 4_096)
@@ -127,10 +128,10 @@ def test_a_header_alone_gives_no_chunk(tmp_path):
         ("a.csv", "x,label\n1,2\n", {}, ValueError, "no column 'y', it has 'x', 'label'$"),
         ("a.csv", "x,y,user\n", {"task": "users"}, ValueError, "no column 'users'.*did you mean 'user'"),
         ("a.csv", "x,y\n", {"ignore": ["z"]}, ValueError, "no column 'z'"),
-        ("a.csv", "x,y\n", {"text": ["x"], "numeric": ["x"]}, ValueError, "both in text and in numeric"),
+        ("a.csv", "x,y\n", {"text": ["x"], "numeric": ["x"]}, ValueError, "column 'x' is both in text and in numeric"),
         ("a.csv", "x,y\n", {"task": "y"}, ValueError, "both label and task"),
         ("a.csv", "x,y\n", {"label": None}, ValueError, "label is missing"),
-        ("a.csv", "x,y\n", {"kind": "many"}, ValueError, "expected 'binary' or 'regression'"),
+        ("a.csv", "x,y\n", {"kind": "many"}, ValueError, "expected one of 'binary', 'multiclass'"),
         ("a.csv", "x,y\n", {"labels": ("a",)}, ValueError, "expected the two labels"),
         ("a.csv", "x,y\n", {"chunk_rows": 0}, ValueError, "expected at least 1"),
         ("a.xyz", "x,y\n", {}, ValueError, "say which format it is"),
@@ -157,8 +158,11 @@ def test_missing_files_and_folders(tmp_path):
         open_stream(tmp_path / "fligths.csv", label="y")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         open_stream(tmp_path / "data" / "a.parquet", label="y")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
-        open_stream(tmp_path, label="y", format="csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match="empty is a folder without data files"):
+        open_stream(tmp_path / "empty", label="y")
+    with pytest.raises(FileNotFoundError, match=r"no file matches .*\*\.parquet"):
+        open_stream(tmp_path / "*.parquet", label="y")
     with pytest.raises(ValueError, match="give its path"):
         open_stream("-", label="y", format="parquet")
 
@@ -176,6 +180,15 @@ def test_a_truncated_gzip_file_is_named(tmp_path):
     path.write_bytes(gzip.compress(b"x,y\n" + b"1,0\n" * 5_000)[:-9])
     with pytest.raises(ValueError, match=r"a\.csv\.gz is damaged"):
         list(open_stream(path, label="y"))
+
+
+def test_reading_a_table_loads_no_library_that_it_does_not_need(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("x,c,y\n1,a,0\n2,b,1\n")
+    code = f"import sys; from shoal.files import open_stream; list(open_stream({str(path)!r}, label='y'))"
+    code += "; print(*[name for name in ('sklearn', 'pandas', 'narwhals', 'pyarrow') if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
 
 
 def test_endings_mean_one_format_each():

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from shoal.files import BadRow, open_stream
-from shoal.parallel.read_ahead import ITEMS, Ahead
+from shoal.parallel.read_ahead import QUEUE_SIZE, BackgroundIterator
 
 
 def threads():
@@ -29,7 +29,7 @@ def numbers(until, made, closed):
 
 
 def test_items_in_order_then_the_error():
-    items = Ahead(numbers(50, [], closed := []))
+    items = BackgroundIterator(numbers(50, [], closed := []))
     assert [next(items) for _ in range(50)] == list(range(50))
     with pytest.raises(KeyError, match="no more"):
         next(items)
@@ -41,7 +41,7 @@ def test_items_in_order_then_the_error():
 @pytest.mark.parametrize("used", [0, 1, 5])
 @pytest.mark.parametrize("how", ["close", "forget"])
 def test_the_thread_ends_when_nobody_asks_any_more(used, how):
-    items = Ahead(numbers(10**9, made := [], closed := []))
+    items = BackgroundIterator(numbers(10**9, made := [], closed := []))
     assert [next(items) for _ in range(used)] == list(range(used))
     if how == "close":
         items.close()
@@ -51,14 +51,14 @@ def test_the_thread_ends_when_nobody_asks_any_more(used, how):
         gc.collect()
     assert closed == [True]
     assert threads() == []
-    assert len(made) <= used + 2 * ITEMS + 2
+    assert len(made) <= used + 2 * QUEUE_SIZE + 2
 
 
 def test_no_more_is_made_than_asked_for():
-    items = Ahead(numbers(10**9, made := [], []))
+    items = BackgroundIterator(numbers(10**9, made := [], []))
     next(items)
     time.sleep(0.2)
-    assert len(made) <= ITEMS + 2
+    assert len(made) <= QUEUE_SIZE + 2
     items.close()
 
 
@@ -76,13 +76,13 @@ def test_a_stream_is_the_same_with_and_without_a_thread(ends, tmp_path, whole, m
     stream = open_stream(path, **options)
     ahead = []
     for chunk in stream:
-        assert threads() or len(ahead) >= 9 - ITEMS - 1
+        assert threads() or len(ahead) >= 9 - QUEUE_SIZE - 1
         # What the stream says belongs to this chunk, not to those that are being read.
-        assert len(stream.feature_names) == chunk.X.shape[1] == len(stream.to_dict()["features"]["names"])
+        assert len(stream.feature_names) == chunk.X.shape[1] == len(stream.to_dict()["reader"]["names"])
         ahead.append(chunk)
     assert threads() == []
     assert ahead[0].X.shape[1] < ahead[-1].X.shape[1]
-    monkeypatch.setattr("shoal.parallel.read_ahead.THREAD_PAYS", 10**9)
+    monkeypatch.setattr("shoal.parallel.read_ahead.MIN_ROWS_FOR_THREAD", 10**9)
     for one, other in zip(ahead, open_stream(path, **options), strict=True):
         assert one.X.shape == other.X.shape
         assert one.X.data.tobytes() == other.X.data.tobytes()
@@ -111,7 +111,7 @@ def test_a_stream_that_is_given_up_leaves_no_thread(tmp_path):
     assert threads() == []
     stream = open_stream(path, task="t", chunk_rows=1_000)
     next(stream)
-    source = stream._source
+    source = stream._sources
     del stream
     gc.collect()
     assert threads() == []
@@ -125,7 +125,7 @@ def test_tables_are_the_same_with_and_without_a_thread(name, table, tmp_path, wh
     options = {"task": "dest", "label": "late", "chunk_rows": 1_000}
     ahead = whole(open_stream(path, **options))
     assert threads() == []
-    monkeypatch.setattr("shoal.parallel.read_ahead.THREAD_PAYS", 10**9)
+    monkeypatch.setattr("shoal.parallel.read_ahead.MIN_ROWS_FOR_THREAD", 10**9)
     whole(open_stream(path, **options)).same(ahead)
 
 
@@ -136,7 +136,7 @@ def test_chunks_of_a_table_made_ahead_are_the_same(tmp_path):
     ).with_columns(y=pl.Series(rng.integers(0, 2, 9_000)))
     table.write_parquet(tmp_path / "a.parquet")
     streams = [
-        open_stream(tmp_path / "a.parquet", task="t", label="y", chunk_rows=2_000, ahead=ahead)
+        open_stream(tmp_path / "a.parquet", task="t", label="y", chunk_rows=2_000, read_ahead=ahead)
         for ahead in (False, True)
     ]
     for one, other in zip(*streams, strict=True):
@@ -152,7 +152,7 @@ def test_a_bad_row_ahead_comes_after_the_chunks_before_it(tmp_path):
     lines[4_500] = "nonsense,1"
     path = tmp_path / "a.csv"
     path.write_text("x,y\n" + "\n".join(lines) + "\n")
-    stream = open_stream(path, label="y", chunk_rows=1_000, ahead=True)
+    stream = open_stream(path, label="y", chunk_rows=1_000, read_ahead=True)
     with pytest.raises(BadRow, match="line 4502"):
         list(stream)
     assert stream.n_rows == 4_000

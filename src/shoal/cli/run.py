@@ -113,7 +113,7 @@ def _open(options: Options, learner: Learner, companion: Any) -> Stream:
     file = open_stream(
         options.data, task=options.task, label=options.label, kind=kind, format=options.format,
         skip_bad=options.skip_bad, text=options.text, numeric=options.numeric, ignore=options.ignore,
-        labels=options.labels or None, state=companion, ahead=True,
+        labels=options.labels or None, state=companion, read_ahead=True,
     )  # fmt: skip
     name = "standard input" if options.data == "-" else Path(options.data).name
     # Once the file's two labels are known, learners need not wait for the second to know what the first means.

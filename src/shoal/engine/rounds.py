@@ -21,6 +21,7 @@ class Chunk(NamedTuple):
     y: Any  # (n,) labels or real targets
     task: Any = None  # (n,) task ids, any hashables; None: all rows belong to one task
     rounds: Any = None  # (n,) integers, equal consecutive values form a round; None: the learner's own protocol
+    weight: Any = None  # (n,) weights of the rows, >= 0; None: all are 1
 
 
 class Rounds(NamedTuple):

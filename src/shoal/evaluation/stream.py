@@ -63,7 +63,7 @@ def joined(head: Any, tail: Any) -> Any:
 
 def _in_arrays(chunk: Chunk) -> Chunk:
     """Lists and series as arrays, so that rows can be cut out of every part."""
-    X, y, task, rounds = chunk
+    X, y, task, rounds = chunk[:4]
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     if isinstance(task, list | tuple):  # ids may be tuples: NumPy must not look into them
         task = np.fromiter(task, object, len(task))
@@ -101,16 +101,16 @@ def whole_rounds(chunks: Iterable[Chunk], tasks: TaskIndex, *, simultaneous: boo
         code, fresh = tasks.encode(chunk.task, n)
         tasks.add(fresh)
         if chunk.rounds is None and not simultaneous:
-            yield Piece(*chunk, code, None)
+            yield Piece(*chunk[:4], code, None)
             continue
         starts = _starts(chunk, code, len(tasks))
         last = int(starts[-2])
         held = Chunk(*(rows_of(part, last, n) for part in chunk))
         if last > 0:
-            yield cut(Piece(*chunk, code, starts[:-1]), 0, last)
+            yield cut(Piece(*chunk[:4], code, starts[:-1]), 0, last)
     if held is not None:
         code = tasks.encode(held.task, len_of(held.y))[0]
-        yield Piece(*held, code, np.array([0, len(code)]))
+        yield Piece(*held[:4], code, np.array([0, len(code)]))
 
 
 def cut(piece: Piece, first: int, last: int) -> Piece:

@@ -1,7 +1,8 @@
 from .bad_rows import BadRow as BadRow
-from .encoder import TableEncoder as TableEncoder
 from .formats import FORMATS as FORMATS
 from .opening import open_stream as open_stream
+from .options import ReadOptions as ReadOptions
 from .stream import FileStream as FileStream
+from .tables import TableEncoder as TableEncoder
 
-__all__ = ["FORMATS", "BadRow", "FileStream", "TableEncoder", "open_stream"]
+__all__ = ["FORMATS", "BadRow", "FileStream", "ReadOptions", "TableEncoder", "open_stream"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 KEPT_MESSAGES = 10
+FILE = 1 << 40  # what the number of a row grows by from one file to the next; no file has as many rows
 
 
 class BadRow(ValueError):
@@ -10,28 +13,35 @@ class BadRow(ValueError):
 
 
 class BadRows:
-    """The bad rows of one file.
+    """The bad rows of one file, or of several.
 
     Parameters
     ----------
-    name : str
-        The file, as messages call it.
+    names : sequence of str
+        The files, as messages call them.
     unit : str
         What a row is counted in: "line" for text, "row" for Parquet and Arrow.
     skip : bool
         Count bad rows and keep the first few messages, instead of stopping at the first.
     """
 
-    def __init__(self, name: str, unit: str = "line", *, skip: bool = False) -> None:
-        self.name = name
+    def __init__(self, names: Sequence[str], unit: str = "line", *, skip: bool = False) -> None:
+        self.names = list(names)
         self.unit = unit
         self.skip = skip
         self.count = 0
         self.messages: list[str] = []
 
+    @property
+    def name(self) -> str:
+        """The file, or the first of several."""
+        more = len(self.names) - 1
+        return f"{self.names[0]} and {more} more" if more else self.names[0]
+
     def report(self, number: int, problem: str) -> None:
-        """Raise `BadRow`, or count the row if bad rows are skipped."""
-        message = f"{self.name}, {self.unit} {number}: {problem}"
+        """Raise `BadRow`, or count the row if bad rows are skipped. Rows of file k have numbers from k FILE on."""
+        file, line = divmod(number, FILE)
+        message = f"{self.names[file]}, {self.unit} {line}: {problem}"
         if not self.skip:
             raise BadRow(message)
         self.count += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from shoal.files.source import STDIN
+from collections.abc import Sequence
+
+from shoal.files.source import PACKED, STDIN
 from shoal.files.suggest import unknown_name
 
 FORMATS = {
@@ -14,26 +16,41 @@ FORMATS = {
     "libsvm": ("libsvm", "svm", "svmlight"),
     "vw": ("vw", "txt"),
 }
-"""Formats and the file name endings that mean them; those of the text formats may be followed by .gz."""
+"""Formats and the file name endings that mean them; those of text may be followed by .gz, .bz2, .xz, .zst or .zip."""
 
 TYPED = ("parquet", "arrow")
 SPARSE = ("libsvm", "vw")
 
 
-def choose_format(path: str, format: str | None) -> str:
-    """The format that was asked for, or that the file's name means."""
+def format_of(path: str) -> str | None:
+    """The format that a file's name means, if any."""
+    name = path.lower().partition("?")[0] if "://" in path else path.lower()
+    for packed in PACKED:
+        name = name.removesuffix(packed)
+    ending = name.rpartition(".")[2]
+    return next((format for format, endings in FORMATS.items() if ending in endings), None)
+
+
+def choose_format(paths: Sequence[str], format: str | None) -> str:
+    """The format that was asked for, or that the names of the files mean."""
     if format is None:
-        if path == STDIN:
-            return "csv"
-        ending = path.lower().removesuffix(".gz").rpartition(".")[2]
-        format = next((name for name, endings in FORMATS.items() if ending in endings), None)
-        if format is None:
+        found = {path: "csv" if path == STDIN else format_of(path) for path in paths}
+        unknown = [path for path, meant in found.items() if meant is None]
+        if unknown:
             endings = ", ".join(f".{other}" for others in FORMATS.values() for other in others)
-            raise ValueError(f"{path} does not end in {endings}: say which format it is, one of {', '.join(FORMATS)}")
+            raise ValueError(
+                f"{unknown[0]} does not end in {endings}: say which format it is, one of {', '.join(FORMATS)}"
+            )
+        first, *others = found
+        other = next((path for path in others if found[path] != found[first]), None)
+        if other is not None:
+            raise ValueError(f"{first} is {found[first]} and {other} is {found[other]}, expected files of one format")
+        format = str(found[first])
     if format not in FORMATS:
         raise ValueError(unknown_name("there is no format", format, FORMATS))
-    if format in TYPED and path == STDIN:
-        raise ValueError(f"standard input cannot be read as {format}, which needs a file: give its path")
-    if format in TYPED and path.lower().endswith(".gz"):
-        raise ValueError(f"{path}: only text formats are read from .gz, and {format} is packed in itself: unpack it")
+    for path in paths if format in TYPED else ():
+        if path == STDIN:
+            raise ValueError(f"standard input cannot be read as {format}, which needs a file: give its path")
+        if path.lower().endswith(tuple(PACKED)):
+            raise ValueError(f"{path}: only text is read packed, and {format} is packed in itself: unpack it")
     return format

@@ -1,81 +1,90 @@
-"""`open_stream`: a file of any format and size as an iterator of chunks."""
+"""`open_stream`: files of any format and size as an iterator of chunks.
+
+How a file is read is said by `ReadOptions`, as keywords or as one object. An option is declared there, once; whoever
+offers them to users, as the command line does, builds a `ReadOptions` and hands it on::
+
+    options = ReadOptions(task="shop,country".split(","), label="sold", kind="auto", decimal=",")
+    stream = open_stream(["2023.csv.gz", "2024-*.csv"], options, read_ahead=True)
+
+What the options do, an example each (`s = open_stream(...)`):
+
+=====================================  ===============================================================================
+`task=["shop", "country"]`             the values of both columns are the id: "Berlin,DE"
+`weight="w"`                           `chunk.weight` is an array; None without the option
+`time="when"`, `sort=True`             rows must come in the order of `when`; the file is sorted first
+`keep=["id"]`                          `s.kept` is a frame with the ids of the last chunk's rows
+`text=["body"]`, `category=["zip"]`    hashed words; one-hot values. By default the first 1,000 rows decide
+`numeric=["price"]`                    `$5`, `1,234` and `5 %` are numbers in that column
+`date=["at"]`, `date_format="%d.%m.%Y"`  times of day such as 10:30, or dates in that form, are dates
+`delimiter="|"`, `decimal=","`         found by themselves, and a dot, if they are left out
+`kind="auto"`                          `s.kind` is then "binary", "multiclass" or "regression"
+`labels=["ham", "spam"]`               no other label is a good one
+`labeled=False, state=saved`           rows to be predicted: y is None, X as wide as the saved stream's
+`skip_bad=True`                        `s.skipped` and `s.bad_rows` count them
+`hash_bits=20`                         2**20 features for the words of each text column
+=====================================  ===============================================================================
+
+After the stream is opened, `s.kind`, `s.notes` and `s.rows_total` or `s.total_bytes` are known; `s.to_dict()` is saved
+with a model and given back as `state`.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Sequence
-from typing import Any, Literal, cast
+from typing import Any
 
 from shoal.files.bad_rows import BadRows
 from shoal.files.formats import SPARSE, TYPED, choose_format
-from shoal.files.source import STDIN, ByteSource, check_exists
+from shoal.files.options import ReadOptions
+from shoal.files.paths import Paths, find_files
+from shoal.files.source import STDIN, Sources
 from shoal.files.stream import FileStream
-from shoal.files.targets import Labels, State, Target
+from shoal.files.targets import Labels, State, check_state
 
 ROWS = 10_000  # of a chunk from standard input, which may come slowly
 
 
 def open_stream(
-    path: str | os.PathLike[str],
+    path: Paths,
+    options: ReadOptions | None = None,
+    /,
     *,
-    task: str | None = None,
-    label: str | None = None,
-    kind: Target = "binary",
-    format: str | None = None,
-    chunk_rows: int | None = None,
-    skip_bad: bool = False,
-    text: Collection[str] = (),
-    numeric: Collection[str] = (),
-    ignore: Collection[str] = (),
-    labels: Sequence[Any] | None = None,
     state: State | None = None,
-    ahead: bool = False,
+    read_ahead: bool = False,
+    **changes: Any,
 ) -> FileStream:
-    """Open a file as a stream of chunks; it may be larger than memory.
+    """Open a file, or several, as a stream of chunks; it may be larger than memory.
 
-    Columns of tables become features as `TableEncoder` says: numbers are scaled by their running mean and
-    variance, text and parts of dates are one-hot, missing values (in text formats: an empty field, NA, N/A,
-    NaN, nan, null, None or ?) get an indicator, and the first feature is constant. The first 1,000 rows
-    decide what a column is: numeric (or a date) if at least nine in ten of its values are, the others are
-    then bad rows. LIBSVM and VW features are taken as they are. Chunks of another size change no value.
+    Columns of tables become features: numbers are scaled by their running mean and variance, categories and parts of
+    dates are one-hot, words of texts and pairs of them are hashed to log(1 + how often they occur), missing values (in
+    text formats: an empty field, NA, N/A, NaN, nan, null, None or ?) get an indicator, and the first feature is
+    constant. The first 1,000 rows decide what a column is: numeric (or a date) if at least nine in ten of its values
+    are, the others are then bad rows; text if most values are distinct and have three words or more on average.
+    LIBSVM and VW features are taken as they are. Chunks of another size change no value.
 
     Parameters
     ----------
-    path : path or "-"
-        The file, or "-" for standard input (CSV unless `format` says otherwise; not Parquet or Arrow).
-    task : str, optional
-        Tables: the column of the task ids. LIBSVM: "qid" (the default where the file has it) or the index of
-        a feature. VW: a namespace. Without it all rows belong to one task. Ids are given as strings.
-    label : str
-        Tables: the column of the labels. LIBSVM and VW have the label at the start of the line.
-    kind : "binary" or "regression"
-        Two labels, numbers or text, or a real number.
-    format : str, optional
-        One of `FORMATS`; by default the ending of the file name says it.
-    chunk_rows : int, optional
-        Rows of a chunk; by default 10,000 of standard input, and of a file at most 30,000: as many as have 600,000
-        fields (and 1,000 at least), or, in LIBSVM and VW text, about 500,000 features.
-    skip_bad : bool
-        Count bad rows (`skipped`, `bad_rows`) instead of raising `BadRow` at the first.
-    text, numeric, ignore : collections of str
-        Columns to read as text, as numbers, or not at all.
-    labels : two values, optional
-        The two labels; by default the first two that appear.
+    path : path, pattern such as "2024-*.csv", folder, URL, "-" (standard input), or a list of these
+        Text may be packed by gzip, bzip2, xz, Zstandard or zip. Several files have one format and the same columns.
+        Standard input is CSV unless `format` says otherwise. URLs (s3://, https://) are read by polars.
+    options : ReadOptions, optional
+        How to read it.
     state : dict, optional
-        `to_dict()` of an earlier stream: features, statistics and labels go on from there.
-    ahead : bool
+        `to_dict()` of an earlier stream: features, statistics, labels and the roles of columns go on from there.
+    read_ahead : bool
         Make the chunks of a table in a thread while the last one is used. What the stream says of columns, labels and
         bad rows is then that of the chunks made, a few more than those given, until the end.
+    **changes
+        Options by name, as `ReadOptions` has them.
 
     Returns
     -------
     FileStream
-        An iterator of `shoal.Chunk`: X is a CSR matrix of (rows, features so far), y an array of
-        float64 or str, task an array of str objects or None.
+        An iterator of `shoal.Chunk`: X is a CSR matrix of (rows, features so far), y an array of float64 or str (None
+        if the rows are not labeled), task an array of str objects or None, weight an array or None.
 
     Raises
     ------
-    FileNotFoundError, IsADirectoryError
+    FileNotFoundError
         No such file.
     ValueError
         An unknown format, a damaged file, a column that is not there.
@@ -94,104 +103,35 @@ def open_stream(
     >>> stream.feature_names
     ['constant', 'hour', 'carrier=UA', 'carrier=AA', 'carrier=missing']
     >>> stream.notes[1]
-    'carrier: text, 2 values one-hot, 1 missing'
+    'carrier: category, 2 values one-hot, 1 missing'
     """
-    path = os.fspath(path)
-    if chunk_rows is not None and chunk_rows < 1:
-        raise ValueError(f"chunk_rows is {chunk_rows}, expected at least 1")
-    if path != STDIN:
-        check_exists(path)  # first: who mistyped its name shall not read about options
-    format = choose_format(path, format)
+    options = (options or ReadOptions()).changed(**changes)
+    paths = find_files(path)  # before the format, so that a typo in it is reported first
+    format = choose_format(paths, options.format)
     family = format if format in SPARSE else "table"
+    names = ["standard input" if path == STDIN else path for path in paths]
+    if state is not None:
+        check_state(
+            isinstance(state, dict) and {"family", "labels", "reader"} <= state.keys(), "parts of it are missing"
+        )
     if state is not None and state["family"] != family:
-        raise ValueError(f"{path} is read as {family}, but the saved state is of {state['family']}: formats differ")
-    target = Labels.from_dict(state["labels"]) if state else Labels(kind, labels)
-    features = state["features"] if state else None
-    bad = BadRows("standard input" if path == STDIN else path, "row" if format in TYPED else "line", skip=skip_bad)
+        raise ValueError(f"{names[0]} is read as {family}, but the saved state is of {state['family']}: formats differ")
+    labels = Labels.from_dict(state["labels"]) if state else Labels(options.kind, options.labels)
+    if paths == [STDIN] and options.chunk_rows is None:
+        options = options.changed(chunk_rows=ROWS)
+    bad = BadRows(names, "row" if format in TYPED else "line", skip=options.skip_bad)
+    saved = state["reader"] if state else None
     if format in SPARSE:
-        if label or text or numeric or ignore:
-            raise ValueError(f"{bad.name} is {format} text without columns: leave out label, text, numeric and ignore")
-        return _open_sparse(path, format, bad, target, features, task=task, chunk_rows=chunk_rows)
-    if label is None:
-        raise ValueError(f"{bad.name} is a table: label is missing, expected the column of the labels")
-    return _open_table(
-        path, format, bad, target, features,
-        task=task, label=label, text=text, numeric=numeric, ignore=ignore, chunk_rows=chunk_rows,
-        ahead=ahead,
-    )  # fmt: skip
+        from shoal.files.sparse_text import open_sparse_text
 
+        sources = Sources(paths)
+        try:
+            lines = open_sparse_text(sources, format, bad, labels, options, saved)
+        except BaseException:
+            sources.close()
+            raise
+        return FileStream(lines, labels, bad, family=format, sources=sources)
+    from shoal.files.tables import open_table
 
-def _open_sparse(
-    path: str,
-    format: str,
-    bad: BadRows,
-    labels: Labels,
-    features: State | None,
-    *,
-    task: str | None,
-    chunk_rows: int | None,
-) -> FileStream:
-    from shoal.files.libsvm import LibsvmReader
-    from shoal.files.vw import VWReader
-
-    if labels.numeric is False:
-        raise ValueError(f"labels is {labels.classes}, expected numbers, as the labels of {format} text are")
-    labels.numeric = True
-    source = ByteSource(path)
-    try:
-        make = LibsvmReader if format == "libsvm" else VWReader
-        rows = chunk_rows or (ROWS if source.is_standard_input else None)
-        reader = make(source, bad, labels, task=task, chunk_rows=rows, **(features or {}))
-    except BaseException:
-        source.close()
-        raise
-    return FileStream(reader, labels, bad, family=format, source=source)
-
-
-def _open_table(
-    path: str,
-    format: str,
-    bad: BadRows,
-    labels: Labels,
-    features: State | None,
-    *,
-    task: str | None,
-    label: str,
-    text: Collection[str],
-    numeric: Collection[str],
-    ignore: Collection[str],
-    chunk_rows: int | None,
-    ahead: bool,
-) -> FileStream:
-    from shoal.files.columnar import Columnar
-    from shoal.files.delimited import Delimited
-    from shoal.files.encoder import TableEncoder
-    from shoal.files.ndjson import NDJSON
-    from shoal.files.tables import TableFormat, TableReader
-
-    strings = format not in TYPED
-    encoder = TableEncoder(text, numeric, strings=strings)
-    if features is not None:
-        encoder = TableEncoder.from_dict(features, strings=strings)
-    source = ByteSource(path) if strings else None
-    live = source is not None and source.is_standard_input
-    try:
-        table: TableFormat
-        if source is None:
-            table = Columnar(path, cast(Literal["parquet", "arrow"], format), leave_out=ignore)
-        elif format == "ndjson":
-            table = NDJSON(source)
-        else:
-            table = Delimited(source, "," if format == "csv" else "\t")
-        reader = TableReader(
-            table, bad, labels, encoder,
-            label=label, task=task, ignore=ignore, named=[*text, *numeric],
-            chunk_rows=chunk_rows or (ROWS if live else None), every_row_has_every_column=format != "ndjson",
-            live=live, ahead=ahead,
-        )  # fmt: skip
-    except BaseException:
-        if source is not None:
-            source.close()
-        raise
-    rows_total = table.n_rows if isinstance(table, Columnar) else None
-    return FileStream(reader, labels, bad, family="table", source=source, rows_total=rows_total)
+    table, bytes_of = open_table(paths, format, bad, labels, options, saved, read_ahead=read_ahead)
+    return FileStream(table, labels, bad, family="table", sources=bytes_of, rows_total=table.rows_total)

@@ -1,77 +1,86 @@
-"""Bytes of a file, a gzip file or standard input, a block at a time, with how many have been read."""
+"""Bytes of a file, packed or not, of standard input or of a URL, a block at a time."""
 
 from __future__ import annotations
 
-import difflib
+import bz2
 import gzip
+import io
+import lzma
 import os
+import re
+import stat
 import sys
+import zipfile
 import zlib
 from collections.abc import Iterator
-from io import BufferedReader
-from pathlib import Path
 from types import TracebackType
-from typing import cast
+from typing import BinaryIO, cast
 
-BLOCK = 1 << 20  # large enough that the cost of a call to a parser does not show, small beside any memory
+BLOCK = 1 << 20  # large enough to hide the cost of a call to a parser, small in memory
+LINES = 1 << 14  # in a block that polars reads
 STDIN = "-"
+PACKED = {".gz": "a gzip", ".bz2": "a bzip2", ".xz": "an xz", ".zst": "a Zstandard", ".zip": "a zip"}
+MAGIC = {  # how packed files begin
+    ".gz": rb"\x1f\x8b\x08",
+    ".bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)",
+    ".xz": rb"\xfd7zXZ\x00",
+    ".zst": rb"\x28\xb5\x2f\xfd",
+    ".zip": rb"PK(\x03\x04|\x05\x06)",
+}
+DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, RuntimeError)
 
 
-def check_exists(path: str) -> None:
-    """Raise FileNotFoundError or IsADirectoryError, in one sentence with the nearest name."""
-    if os.path.isdir(path):
-        raise IsADirectoryError(f"{path} is a folder, expected a file")
-    if not os.path.exists(path):
-        folder = Path(path).parent
-        close = difflib.get_close_matches(Path(path).name, os.listdir(folder) if folder.is_dir() else [], n=1)
-        hint = f": did you mean {folder / close[0]}?" if close else ""
-        raise FileNotFoundError(f"there is no file {path}{hint}")
+def is_url(path: str) -> bool:
+    """Whether polars has to fetch it, as from s3:// or https://."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
 class ByteSource:
     """A file opened for reading from start to end, once.
 
+    What is packed is unpacked on the fly; the first bytes say how it is packed.
+
     Parameters
     ----------
     path : str
-        A path, unpacked on the fly if it ends in `.gz`, or "-" for standard input.
+        A path, a URL, or "-" for standard input.
+
+    Attributes
+    ----------
+    bytes_read : int
+        Bytes read so far, as they lie in the file (packed, if it is packed).
+    total_bytes : int or None
+        Bytes of the file, if it is one.
     """
 
     def __init__(self, path: str) -> None:
         self.name = "standard input" if path == STDIN else path
-        self.total_bytes: int | None = None
+        self.path = path
         self.is_standard_input = path == STDIN
-        self._read = 0
+        self.bytes_read = 0
+        self.total_bytes: int | None = None
+        self._raw: BinaryIO | None = None
+        self._is_file = False
         if self.is_standard_input:
-            self._raw = cast(BufferedReader, sys.stdin.buffer)
-        else:
-            check_exists(path)
+            self._raw = cast(BinaryIO, sys.stdin.buffer)
+        elif not is_url(path):
             self._raw = open(path, "rb")  # noqa: SIM115 (closed by close)
-            self.total_bytes = os.fstat(self._raw.fileno()).st_size
-        packed = path.lower().endswith(".gz")
-        self._file = cast(BufferedReader, gzip.GzipFile(fileobj=self._raw)) if packed else self._raw
-
-    @property
-    def bytes_read(self) -> int:
-        """Bytes read so far, as they lie in the file (packed, if it is packed)."""
-        return self._read
+            status = os.fstat(self._raw.fileno())
+            self._is_file = stat.S_ISREG(status.st_mode)
+            self.total_bytes = status.st_size if self._is_file else None
 
     def blocks(self) -> Iterator[bytes]:
         """Blocks of up to BLOCK bytes, without a byte order mark.
 
         Standard input gives what has arrived: a slow producer is not waited for until a block is full.
         """
-        read = self._file.read1 if self.is_standard_input else self._file.read
+        blocks = self._blocks_of_url() if self._raw is None else self._unpacked(self._raw)
         first = True
-        try:
-            while block := read(BLOCK):
-                self._read = self._read + len(block) if self.is_standard_input else self._raw.tell()
-                if first:
-                    block = self._without_mark(block)
-                    first = False
-                yield block
-        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise ValueError(f"{self.name} is damaged or not a gzip file: {error}") from None
+        for block in blocks:
+            if first and _has_wide_letters(block):
+                raise ValueError(f"{self.name} is UTF-16 or UTF-32 text, expected UTF-8 (iconv converts it)")
+            yield block.removeprefix(b"\xef\xbb\xbf") if first else block
+            first = False
 
     def lines(self) -> Iterator[list[bytes]]:
         """Complete lines without their line ends, a list for each block."""
@@ -93,8 +102,7 @@ class ByteSource:
 
     def close(self) -> None:
         """Close the file; standard input stays open, it is not ours."""
-        if not self.is_standard_input:
-            self._file.close()
+        if self._raw is not None and not self.is_standard_input:
             self._raw.close()
 
     def __enter__(self) -> ByteSource:
@@ -105,7 +113,129 @@ class ByteSource:
     ) -> None:
         self.close()
 
-    def _without_mark(self, block: bytes) -> bytes:
-        if block.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise ValueError(f"{self.name} is UTF-16 text, expected UTF-8")
-        return block.removeprefix(b"\xef\xbb\xbf")
+    def _unpacked(self, raw: BinaryIO) -> Iterator[bytes]:
+        """The blocks of a file or of standard input."""
+        read = raw.read if self._is_file else cast(io.BufferedReader, raw).read1
+        first = read(BLOCK)
+        self.bytes_read = len(first)
+        packed = next((ending for ending, magic in MAGIC.items() if re.match(magic, first)), None)
+        meant = next((ending for ending in PACKED if self.path.lower().endswith(ending)), None)
+        if packed is None and meant is not None:
+            raise ValueError(f"{self.name} is damaged or not {PACKED[meant]} file")
+        if packed is None:
+            while first:
+                yield first
+                first = read(BLOCK)
+                self.bytes_read += len(first)
+        elif packed == ".zst":
+            yield from self._by_polars(raw)
+        else:
+            try:
+                with _unpacking(packed, raw if self._is_file else io.BufferedReader(_Rejoined(first, raw))) as file:
+                    read = file.read if self._is_file else file.read1
+                    while block := read(BLOCK):
+                        self.bytes_read = raw.tell() if self._is_file else self.bytes_read
+                        yield block
+                self.bytes_read = self.total_bytes or self.bytes_read
+            except DAMAGED as error:
+                raise ValueError(f"{self.name} is damaged or not {PACKED[packed]} file: {error}") from None
+
+    def _by_polars(self, raw: BinaryIO) -> Iterator[bytes]:
+        """The lines of a Zstandard file, which polars can unpack and Python cannot."""
+        if not self._is_file:
+            raise ValueError(f"{self.name} is a Zstandard stream: unpack it first, as with zstd -dc")
+        yield from self._lines_of(self.path)
+        self.bytes_read = self.total_bytes or 0
+
+    def _blocks_of_url(self) -> Iterator[bytes]:
+        yield from self._lines_of(self.path)
+
+    def _lines_of(self, path: str) -> Iterator[bytes]:
+        import polars as pl
+
+        try:
+            for frame in pl.scan_lines(path, glob=False).collect_batches(chunk_size=LINES, maintain_order=True):
+                text = frame.to_series().str.join("\n").cast(pl.Binary).item()
+                yield text + b"\n"
+        except (pl.exceptions.PolarsError, OSError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise ValueError(f"{self.name} cannot be read: {reason}") from None
+
+
+def _has_wide_letters(block: bytes) -> bool:
+    """Whether a text begins with the mark of UTF-16, or every second byte of its beginning is 0."""
+    head = block[:32]
+    return head.startswith((b"\xff\xfe", b"\xfe\xff")) or (len(head) >= 16 and not (any(head[::2]) and any(head[1::2])))
+
+
+class Sources:
+    """Several files, opened one after the other; they count as one as far as bytes go.
+
+    Attributes
+    ----------
+    paths : list of str
+    is_standard_input : bool
+    total_bytes : int or None
+        Bytes of all of them, if all are files.
+    """
+
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
+        self.is_standard_input = paths == [STDIN]
+        files = all(os.path.isfile(path) for path in paths)
+        self.total_bytes = sum(map(os.path.getsize, paths)) if files else None
+        self._done = 0
+        self._current: ByteSource | None = None
+
+    def __iter__(self) -> Iterator[ByteSource]:
+        for path in self.paths:
+            with ByteSource(path) as self._current:
+                yield self._current
+                self._done, self._current = self.bytes_read, None
+
+    @property
+    def bytes_read(self) -> int:
+        """Bytes read so far, as they lie in the files."""
+        current = self._current
+        return self._done + (current.bytes_read if current is not None else 0)
+
+    def close(self) -> None:
+        """Close the file that is being read."""
+        if self._current is not None:
+            self._current.close()
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream of which the first bytes have been read already."""
+
+    def __init__(self, first: bytes, raw: BinaryIO) -> None:
+        self._first, self._raw = first, cast(io.BufferedReader, raw)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(cast(bytearray, buffer))
+        data = self._first[: len(view)] or self._raw.read1(len(view))
+        self._first = self._first[len(view) :]
+        view[: len(data)] = data
+        return len(data)
+
+
+def _unpacking(packed: str, raw: BinaryIO) -> io.BufferedReader:
+    """The unpacked bytes of a file that is read from its start."""
+    if raw.seekable():
+        raw.seek(0)
+    if packed == ".gz":
+        return cast(io.BufferedReader, gzip.GzipFile(fileobj=raw))
+    if packed == ".bz2":
+        return cast(io.BufferedReader, bz2.BZ2File(raw))
+    if packed == ".xz":
+        return cast(io.BufferedReader, lzma.LZMAFile(raw))
+    if not raw.seekable():
+        raise zipfile.BadZipFile("a zip file cannot be read from a stream, give its path")
+    archive = zipfile.ZipFile(raw)
+    names = [name for name in archive.namelist() if not name.endswith("/")]
+    if len(names) != 1:
+        raise zipfile.BadZipFile(f"it holds {len(names)} files, expected one: unpack it")
+    return cast(io.BufferedReader, archive.open(names[0]))

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
-from shoal.files.source import ByteSource
+from shoal.files.source import Sources
+from shoal.files.suggest import plural
 from shoal.files.targets import Labels, State
+
+
+class Piece(NamedTuple):
+    """A chunk, and the columns that are carried along with it."""
+
+    chunk: Chunk
+    kept: Any
 
 
 class Reader(Protocol):
@@ -16,13 +24,13 @@ class Reader(Protocol):
 
     @property
     def feature_names(self) -> list[str]: ...
-    def chunks(self) -> Iterator[Chunk]: ...
+    def chunks(self) -> Iterator[Piece]: ...
     def notes(self) -> list[str]: ...
     def to_dict(self) -> State: ...
 
 
 class FileStream(Iterator[Chunk]):
-    """Chunks of a file, read once from start to end; made by `open_stream`.
+    """Chunks of a file or of several, read once from start to end; made by `open_stream`.
 
     Attributes
     ----------
@@ -32,6 +40,8 @@ class FileStream(Iterator[Chunk]):
         Good rows given so far.
     rows_total : int or None
         Rows of the file, where the format says (Parquet, Arrow).
+    kept : polars.DataFrame or None
+        The columns of `keep` for the rows of the last chunk.
     """
 
     def __init__(
@@ -41,23 +51,24 @@ class FileStream(Iterator[Chunk]):
         bad: BadRows,
         *,
         family: str,
-        source: ByteSource | None = None,
+        sources: Sources | None = None,
         rows_total: int | None = None,
     ) -> None:
         self.name = bad.name
         self.n_rows = 0
         self.rows_total = rows_total
+        self.kept: Any = None
         self._reader, self._labels, self._bad = reader, labels, bad
-        self._family, self._source = family, source
-        self._chunks = reader.chunks()
+        self._family, self._sources = family, sources
+        self._pieces = reader.chunks()
 
     def __next__(self) -> Chunk:
         try:
-            chunk = next(self._chunks)
+            chunk, self.kept = next(self._pieces)
         except BaseException:
             self.close()
             raise
-        self.n_rows += len(chunk.y)
+        self.n_rows += chunk.X.shape[0]
         return chunk
 
     @property
@@ -66,8 +77,13 @@ class FileStream(Iterator[Chunk]):
         return list(self._reader.feature_names)
 
     @property
+    def kind(self) -> str:
+        """What the labels are: "binary", "multiclass" or "regression"; "auto" only if no row said it."""
+        return self._labels.kind
+
+    @property
     def classes(self) -> list[Any]:
-        """The labels of a binary stream, sorted: those that were given, or that have been seen."""
+        """The labels, sorted: those that were given, or that have been seen; none for regression."""
         return sorted(self._labels.classes)
 
     @property
@@ -83,29 +99,29 @@ class FileStream(Iterator[Chunk]):
     @property
     def notes(self) -> list[str]:
         """What was done with the columns so far, a sentence each."""
-        skipped = [f"{self.skipped} bad rows skipped"] if self.skipped else []
+        skipped = [f"{plural(self.skipped, 'bad row')} skipped"] if self.skipped else []
         return self._reader.notes() + skipped
 
     @property
     def bytes_read(self) -> int | None:
         """Bytes read so far; None for Parquet and Arrow, which count rows."""
-        return self._source.bytes_read if self._source else None
+        return self._sources.bytes_read if self._sources else None
 
     @property
     def total_bytes(self) -> int | None:
-        """Bytes of the file; None for standard input, Parquet and Arrow."""
-        return self._source.total_bytes if self._source else None
+        """Bytes of the files; None for standard input, URLs, Parquet and Arrow."""
+        return self._sources.total_bytes if self._sources else None
 
     def to_dict(self) -> State:
         """What `open_stream(..., state=...)` needs to go on with another file, exactly; JSON can hold it."""
-        return {"family": self._family, "labels": self._labels.to_dict(), "features": self._reader.to_dict()}
+        return {"family": self._family, "labels": self._labels.to_dict(), "reader": self._reader.to_dict()}
 
     def close(self) -> None:
         """Close the file; the end of the stream and errors do it too."""
-        if isinstance(self._chunks, Generator):
-            self._chunks.close()  # a thread that reads ahead must end before its file is closed
-        if self._source is not None:
-            self._source.close()
+        if isinstance(self._pieces, Generator):
+            self._pieces.close()  # a thread that reads ahead must end before its file is closed
+        if self._sources is not None:
+            self._sources.close()
 
     def __enter__(self) -> FileStream:
         return self

@@ -1,4 +1,4 @@
-"""One sentence for a name that is not there: what there is, and what was probably meant."""
+"""Parts of messages: what there is in place of a name that is not there, and how many."""
 
 from __future__ import annotations
 
@@ -6,6 +6,15 @@ import difflib
 from collections.abc import Iterable
 
 SHOWN = 30
+
+
+def plural(n: int, noun: str) -> str:
+    """So many of something.
+
+    >>> plural(1, "field"), plural(2_000, "field")
+    ('1 field', '2,000 fields')
+    """
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
 def unknown_name(found: str, name: str, known: Iterable[str]) -> str:

@@ -1,163 +1,147 @@
-"""Labels and task ids: what a file says in these two places, checked."""
+"""The labels of a stream: which there may be, and what is said about others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:  # polars takes long to import; sparse text has no need of it
-    import polars as pl
-
-    from shoal.files import columns
-    from shoal.files.batches import Problem
-
-Target = Literal["binary", "regression"]
+Target = Literal["binary", "multiclass", "regression", "auto"]
+TARGETS: tuple[str, ...] = get_args(Target)
 State = dict[str, Any]  # what JSON can hold
-KNOWN_MOST = 10_000  # task ids that are kept for the next chunk
+MAX_CLASSES = 10_000  # more labels than that are an id or a number, no class
+MAX_NUMERIC_CLASSES = 20  # of numbers in the sample, if the kind is left to it
+SHOWN = 5
+
+
+@contextmanager
+def reading_state() -> Iterator[None]:
+    """Make one ValueError of whatever a saved state that is not one, or is damaged, leads to."""
+    try:
+        yield
+    except (KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError) as error:
+        raise ValueError(
+            f"the saved state of the file's columns is damaged ({type(error).__name__}: {error})"
+        ) from None
+
+
+def check_state(right: bool, what: str) -> None:
+    """Raise ValueError if a saved state is not right."""
+    if not right:
+        raise ValueError(f"the saved state of the file's columns is damaged: {what}")
+
+
+def as_number(text: str) -> float | None:
+    """The finite number that a text is (true is 1, false is 0), or None.
+
+    >>> [as_number(text) for text in ("-1", "True", "spam")]
+    [-1.0, 1.0, None]
+    """
+    text = {"true": "1", "false": "0"}.get(text.lower(), text)
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and "_" not in text else None
 
 
 class Labels:
-    """The labels of a stream: real numbers, or two classes that are numbers or strings.
+    """The labels of a stream: real numbers, or classes that are numbers or strings.
 
-    Parameters
+    Attributes
     ----------
-    kind : "binary" or "regression"
-        With "binary" a third label is a bad row.
-    labels : two values, optional
-        The two classes; without it they are the first two that the file holds.
+    kind : {"binary", "multiclass", "regression", "auto"}
+        With "binary" a third label is a bad row. "auto" becomes one of the others with the first rows.
+    numeric : bool or None
+        Whether labels are numbers; None until the first rows say it.
+    classes : list
+        The labels so far, in the order of their appearance, or as they were given.
+    given : bool
+        Whether there are no others than those.
     """
 
     def __init__(self, kind: Target, labels: Sequence[Any] | None = None) -> None:
-        if kind not in ("binary", "regression"):
-            raise ValueError(f"kind is {kind!r}, expected 'binary' or 'regression'")
-        if labels is not None and (isinstance(labels, str) or len(set(labels)) != 2 or kind == "regression"):
-            raise ValueError(f"labels is {labels!r}, expected the two labels of a binary stream")
-        self.kind = kind
+        self.kind: Target = kind
         self.numeric: bool | None = True if kind == "regression" else None
         self.classes: list[Any] = []
-        if labels is not None:
-            import polars as pl
+        self.given = labels is not None
+        if labels is None:
+            return
+        n = 0 if isinstance(labels, str) else len(set(labels))
+        if kind == "auto":
+            self.kind = "binary" if n == 2 else "multiclass"
+        if n < 2 or n < len(labels) or kind == "regression" or (kind == "binary" and n > 2):
+            expected = "the two labels of a binary stream" if kind == "binary" else "two labels or more"
+            raise ValueError(f"labels is {labels!r}, expected {expected}")
+        texts = [str(label) for label in labels]
+        numbers = [as_number(text) for text in texts]
+        self.numeric = None not in numbers
+        self.classes = list(numbers) if self.numeric else list(texts)
 
-            from shoal.files import columns
-
-            given = pl.Series([str(label) for label in labels])
-            values, bad = columns.numbers(given)
-            self.numeric = len(bad) == 0 and not np.isnan(values).any()
-            self.classes = values.tolist() if self.numeric else given.to_list()
-
-    def decide(self, sample: pl.Series, *, strings: bool) -> None:
-        """Whether labels are numbers, from the first rows, unless that is known."""
-        if self.numeric is None:
-            from shoal.files import columns
-
-            self.numeric = columns.decide(sample, strings=strings) in ("numeric", None)
-
-    def read(self, column: pl.Series, *, strings: bool) -> tuple[NDArray[Any], list[Problem]]:
-        """(n,) labels as float64 or str, and the problems of the others (their entries mean nothing)."""
-        import polars as pl
-
-        from shoal.files import columns
-
-        kind: columns.Kind = "numeric" if self.numeric else "text"
-        values, _ = columns.read(column, kind, strings=strings)
-        usable = values.present
-        if self.numeric:
-            numbers = values.numbers
-            usable = usable & (np.abs(numbers) <= columns.LARGEST)
-            if usable.all() and self._all_known(numbers):
-                return numbers, []
-            found = pl.Series(numbers)
+    def decide(self, sample: Iterable[Any]) -> None:
+        """Choose the kind, if it is "auto", by the distinct labels of the first rows."""
+        if self.kind != "auto":
+            return
+        distinct = list(sample)
+        many = self.numeric and (
+            len(distinct) > MAX_NUMERIC_CLASSES or not all(float(label).is_integer() for label in distinct)
+        )
+        if len(distinct) <= 2:
+            self.kind = "binary"
         else:
-            found = values.texts[0]
-        problems: list[Problem] = []
-        if self.kind == "binary":
-            for label in self.refuse(found.filter(pl.Series(usable)).unique(maintain_order=True).to_list()):
-                rows = (found == label).fill_null(False).arg_true()
-                problems += [(int(row), self.third(label)) for row in rows]
-        problems += [(int(row), self._unusable(column, int(row))) for row in np.flatnonzero(~usable)]
-        if self.numeric:
-            return values.numbers, problems
-        return found.fill_null("").to_numpy().astype(np.str_), problems
+            self.kind = "regression" if many else "multiclass"
 
-    def _all_known(self, numbers: NDArray[np.float64]) -> bool:
+    def known_numbers(self, numbers: NDArray[np.float64]) -> bool:
+        """Whether these labels need no further look."""
         if self.kind == "regression":
             return True
-        return len(self.classes) == 2 and bool(np.isin(numbers, self.classes).all())
+        return len(self.classes) >= 2 and bool(np.isin(numbers, self.classes).all())
 
     def refuse(self, found: Sequence[Any]) -> list[Any]:
-        """Those of the labels, given in order of appearance, that would be a third."""
+        """Those of the labels, given in order of appearance, that there may not be; the others are classes now."""
+        most = 0 if self.given else 2 if self.kind == "binary" else MAX_CLASSES
+        known = set(self.classes)
         for label in found:
-            if len(self.classes) < 2 and label not in self.classes:
+            if len(self.classes) < most and label not in known:
                 self.classes.append(label)
-        return [label for label in found if label not in self.classes]
+                known.add(label)
+        return [label for label in found if label not in known]
 
-    def third(self, label: Any) -> str:
-        """What is wrong with a third label."""
-        return f"label {label!r} is a third one, expected {self._expected()} (regression takes any number)"
+    def unexpected(self, label: Any) -> str:
+        """What is wrong with a label that there may not be."""
+        if self.kind != "binary":
+            found = "is none of those given" if self.given else f"is one more than {MAX_CLASSES:,}"
+            return f"label {label!r} {found}, expected {self.expected()}"
+        ways = "" if self.given else " (kind multiclass takes more labels, kind regression any number)"
+        return f"label {label!r} is a third one, expected {self.expected()}{ways}"
+
+    def expected(self) -> str:
+        """What a label should be."""
+        if self.classes and self.kind != "regression":
+            shown = [repr(label) for label in self.classes[:SHOWN]]
+            if len(self.classes) > SHOWN:
+                shown.append(f"{len(self.classes) - SHOWN} others")
+            return " or ".join(shown)
+        return "a finite number" if self.numeric else "a label"
 
     def to_dict(self) -> State:
         """Everything that `from_dict` needs, for JSON."""
-        return {"kind": self.kind, "numeric": self.numeric, "classes": list(self.classes)}
+        return {"kind": self.kind, "numeric": self.numeric, "classes": list(self.classes), "given": self.given}
 
     @classmethod
     def from_dict(cls, state: State) -> Labels:
         """The labels as they were saved."""
-        labels = cls(state["kind"])
-        labels.numeric, labels.classes = state["numeric"], list(state["classes"])
+        with reading_state():
+            labels = cls(state["kind"])
+            labels.numeric, labels.classes, labels.given = state["numeric"], list(state["classes"]), state["given"]
+            check_state(labels.kind in TARGETS and labels.numeric in (True, False, None), "kind of the labels")
+            kinds = (int, float) if labels.numeric else (str,)
+            right = all(isinstance(label, kinds) for label in labels.classes)
+            right &= len(set(labels.classes)) == len(labels.classes)
+            right &= len(labels.classes) <= (2 if labels.kind == "binary" else MAX_CLASSES)
+            check_state(right and isinstance(labels.given, bool), "labels")
         return labels
-
-    def _unusable(self, column: pl.Series, row: int) -> str:
-        value = column[row]
-        found = "no label" if value is None or value == "" else f"label {value!r}"
-        return f"{found} in column {column.name!r}, expected {self._expected()}"
-
-    def _expected(self) -> str:
-        if self.classes:
-            return " or ".join(repr(label) for label in self.classes)
-        return "a finite number" if self.numeric else "a label"
-
-
-class Tasks:
-    """The task ids of a stream, one string object each: dictionaries find the same object faster than an equal one.
-
-    Ids are strings whatever the format, so that a model that learnt from CSV can go on with Parquet. Only an
-    empty field is a missing task: "NA" is a country.
-    """
-
-    def __init__(self) -> None:
-        self._ids: dict[str, str] = {}
-        self._known: Any = None  # the ids as a polars type, unless they are too many
-        self._objects = np.zeros(0, np.object_)
-
-    def read(self, column: pl.Series) -> tuple[NDArray[np.object_], list[Problem]]:
-        """(n,) task ids, and the problems of the rows without one."""
-        import polars as pl
-
-        if column.dtype.is_float():
-            column = column.fill_nan(None)
-        text = column.cast(pl.String)
-        if self._known is not None:
-            codes = text.cast(self._known, strict=False).to_physical()
-            if codes.null_count() == 0:
-                return self._objects[codes.to_numpy()], []
-        text = text.fill_null("")
-        missing = np.flatnonzero((text == "").to_numpy())
-        where = f"no task in column {column.name!r}, expected a task id"
-        return self._new(text), [(int(row), where) for row in missing]
-
-    def _new(self, text: pl.Series) -> NDArray[np.object_]:
-        """The ids of a column of which some are not known."""
-        import polars as pl
-
-        ids = text.unique(maintain_order=True)
-        objects = [self._ids.setdefault(task, task) for task in ids.to_list()]
-        self._known = None
-        if len(self._ids) <= KNOWN_MOST:
-            self._objects = np.array([*filter(None, self._ids)], np.object_)
-            self._known = pl.Enum(self._objects.tolist())
-        codes = text.cast(pl.Enum(ids)).to_physical().to_numpy()
-        found: NDArray[np.object_] = np.array([*objects, None], np.object_)[codes]
-        return found

@@ -1,4 +1,4 @@
-"""An iterator whose next items are made in a thread while the last one is used."""
+"""An iterator whose next items are made in a thread while the consumer works on the last one."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from threading import Event, Thread
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
-THREAD_PAYS = 1_000  # rows of a chunk; handing one over takes longer than reading a few rows
-ITEMS = 6  # made and not yet asked for, so that a long pause of who uses them stops nothing; more would take memory
-PATIENCE = 0.01  # seconds between two looks whether the thread has noticed that it shall stop
+MIN_ROWS_FOR_THREAD = 1_000  # of a chunk; handing one over takes longer than reading a few rows
+QUEUE_SIZE = 6  # keeps the producer busy through a pause of the consumer, bounded in memory
+POLL_SECONDS = 0.01  # between two checks whether the thread has stopped
 
 
 class _End(Exception):
     """Behind the last item."""
 
 
-class Ahead(Iterator[T], Generic[T]):
+class BackgroundIterator(Iterator[T], Generic[T]):
     """The items of a generator in order, and where it raises, its exception.
 
-    The generator must share nothing with who uses the items. `close` stops the thread and closes the generator;
-    it is done too when nobody holds the iterator any more, and when the program ends.
+    The generator must share no state with the consumer. `close` stops the thread and closes the generator; so do
+    the end of the program and the iterator's own deletion.
 
     Examples
     --------
-    >>> list(Ahead(i * i for i in range(4)))
+    >>> list(BackgroundIterator(i * i for i in range(4)))
     [0, 1, 4, 9]
     """
 
     def __init__(self, items: Generator[T]) -> None:
-        self._queue: Queue[Any] = Queue(ITEMS)
+        self._queue: Queue[Any] = Queue(QUEUE_SIZE)
         stop = Event()
         thread = Thread(target=_make, args=(items, self._queue, stop), name="shoal reads ahead", daemon=True)
         self._finalizer = weakref.finalize(self, _stop, self._queue, stop, thread)
@@ -60,10 +60,10 @@ def read_ahead(items: Generator[T], rows: int, *, live: bool) -> Generator[T]:
 
     A thread that waits for standard input could not be ended.
     """
-    if live or rows < THREAD_PAYS:
+    if live or rows < MIN_ROWS_FOR_THREAD:
         yield from items
         return
-    ahead = Ahead(items)
+    ahead = BackgroundIterator(items)
     try:
         yield from ahead
     finally:
@@ -90,8 +90,8 @@ def _make(items: Generator[Any], queue: Queue[Any], stop: Event) -> None:
 
 
 def _stop(queue: Queue[Any], stop: Event, thread: Thread) -> None:
-    """Take away what is in the thread's way until it ends."""
+    """Empty the queue until the thread, which may wait for space in it, ends."""
     stop.set()
     while thread.is_alive():
         with suppress(Empty):
-            queue.get(timeout=PATIENCE)
+            queue.get(timeout=POLL_SECONDS)

@@ -1,0 +1,42 @@
+"""Sparse text, LIBSVM and VW: lines of features, read by compiled scans. The door is `open_sparse_text`."""
+
+from __future__ import annotations
+
+from shoal.files.bad_rows import BadRows
+from shoal.files.options import ReadOptions
+from shoal.files.source import Sources
+from shoal.files.sparse_text.libsvm import LARGEST_INDEX, LibsvmReader
+from shoal.files.sparse_text.reader import SparseReader
+from shoal.files.sparse_text.vw import VWReader
+from shoal.files.targets import Labels, State, check_state
+
+TABLE_OPTIONS = ("label", "weight", "time", "keep", "text", "category", "numeric", "date", "ignore", "sort")
+
+
+def open_sparse_text(
+    sources: Sources, format: str, bad: BadRows, labels: Labels, options: ReadOptions, state: State | None = None
+) -> SparseReader:
+    """The reader of files in "libsvm" or "vw" format; `state` is what an earlier reader saved."""
+    named = [name for name in TABLE_OPTIONS if getattr(options, name)]
+    if named:
+        raise ValueError(f"{bad.name} is {format} text without columns: leave out {' and '.join(named)}")
+    if labels.numeric is False:
+        raise ValueError(f"labels is {labels.classes}, expected numbers, as the labels of {format} text are")
+    labels.numeric = True
+    if state is not None:
+        _check(format, state)
+    make = LibsvmReader if format == "libsvm" else VWReader
+    frozen = state is not None and not options.labeled
+    return make(sources, bad, labels, options, frozen=frozen, **(state or {}))
+
+
+def _check(format: str, state: State) -> None:
+    if format == "libsvm":
+        width = state.get("width") if isinstance(state, dict) and len(state) == 1 else None
+        return check_state(type(width) is int and 0 <= width <= LARGEST_INDEX, "width")
+    names = state.get("names") if isinstance(state, dict) and len(state) == 1 else None
+    right = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return check_state(right and len(set(names or [])) == len(names or []), "names of features")
+
+
+__all__ = ["open_sparse_text"]

@@ -1,0 +1,108 @@
+"""Bytes of text for the scans: eight looked at together, and what ends a line or splits words, as `str.split` does.
+
+A mask has the highest bit of each byte that was sought; above the first of them others may be set wrongly
+(Mycroft's test for zero bytes, as in Warren, "Hacker's Delight", section 6-1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.compile import kernel
+
+U = np.uint64
+SLACK = 8  # bytes behind a text that may be read though they are none of it
+ONES = np.uint64(0x0101010101010101)
+HIGHS = np.uint64(0x8080808080808080)
+
+
+@kernel(sums="exact")
+def load_word(data: NDArray[np.uint8], i: int) -> np.uint64:
+    """The bytes from i on; the compiler makes it one load."""
+    low = U(data[U(i)]) | U(data[U(i + 1)]) << U(8) | U(data[U(i + 2)]) << U(16) | U(data[U(i + 3)]) << U(24)
+    high = U(data[U(i + 4)]) | U(data[U(i + 5)]) << U(8) | U(data[U(i + 6)]) << U(16) | U(data[U(i + 7)]) << U(24)
+    return low | high << U(32)
+
+
+def repeated(byte: int) -> np.uint64:
+    """A word of eight equal bytes."""
+    return ONES * U(byte)
+
+
+@kernel(sums="exact")
+def equal_bytes(word: np.uint64, bytes_: np.uint64) -> np.uint64:
+    """The mask of the bytes that are as in the other word."""
+    difference = word ^ bytes_
+    return (difference - ONES) & ~difference & HIGHS
+
+
+@kernel(sums="exact")
+def smaller_bytes(word: np.uint64, limits: np.uint64) -> np.uint64:
+    """The mask of the bytes that are less than the (equal) bytes of the other word, which are at most 128."""
+    return (word - limits) & ~word & HIGHS
+
+
+@kernel(sums="exact")
+def bytes_before(mask: np.uint64) -> np.uint64:
+    """All bits of the bytes before the first one of the mask; all bits if it has none."""
+    return ((mask & (~mask + U(1))) >> U(7)) - U(1)
+
+
+@kernel(sums="exact")
+def count_bytes(bits: np.uint64) -> int:
+    """How many bytes have all their bits, if the others have none."""
+    return int(np.int64(((bits & ONES) * ONES) >> U(56)))
+
+
+NEWLINE, SPACE = 10, 32
+PADDING = b"\n" * SLACK  # behind a text, so that its last line ends too and words of eight bytes may be read
+
+
+@kernel(sums="exact")
+def is_space(byte: np.uint8) -> bool:
+    """Whether it is a space within a line."""
+    return bool(byte <= SPACE and (byte == SPACE or byte == 9 or 11 <= byte <= 13 or byte >= 28))
+
+
+@kernel(sums="exact")
+def skip_spaces(data: NDArray[np.uint8], i: int) -> int:
+    """The first byte from i on that is no space, at the latest the end of the line."""
+    while is_space(data[U(i)]):
+        i += 1
+    return i
+
+
+@kernel(inline=False, sums="exact")
+def line_end(data: NDArray[np.uint8], i: int) -> int:
+    """Where the line that goes on at i ends."""
+    while data[U(i)] != NEWLINE:
+        i += 1
+    return i
+
+
+@kernel(inline=False, sums="exact")
+def is_ascii(data: NDArray[np.uint8], i: int) -> bool:
+    """Whether the rest of the line at i is."""
+    while data[U(i)] != NEWLINE:
+        if data[U(i)] >= 128:
+            return False
+        i += 1
+    return True
+
+
+@kernel(entry=True, inline=False, sums="exact")
+def has_other_space(data: NDArray[np.uint8]) -> bool:
+    """Whether a text in UTF-8 has a space beyond ASCII, where `str.split` would split too."""
+    for i in range(len(data) - 2):
+        first = data[U(i)]
+        if first == 0xC2 and (data[U(i + 1)] == 0x85 or data[U(i + 1)] == 0xA0):
+            return True
+        if 0xE1 <= first <= 0xE3:
+            last = (np.int64(data[U(i + 1)]) & 63) << 6 | (np.int64(data[U(i + 2)]) & 63)
+            code = (np.int64(first) & 15) << 12 | last
+            if 0x2000 <= code <= 0x200A or code == 0x2028 or code == 0x2029 or code == 0x202F:
+                return True
+            if code == 0x1680 or code == 0x205F or code == 0x3000:
+                return True
+    return False

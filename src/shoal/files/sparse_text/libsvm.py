@@ -1,0 +1,313 @@
+"""LIBSVM text: `label [qid:task] index:value ...  # comment`, indices from 1 and no index twice.
+
+The compiled scan reads the common lines of a block; the parser judges the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.compile import kernel
+from shoal.files.bad_rows import BadRows
+from shoal.files.options import ReadOptions
+from shoal.files.source import Sources
+from shoal.files.sparse_text.bytes import (
+    NEWLINE,
+    SLACK,
+    SPACE,
+    bytes_before,
+    count_bytes,
+    is_ascii,
+    is_space,
+    line_end,
+    load_word,
+    skip_spaces,
+)
+from shoal.files.sparse_text.names import (
+    BYTE,
+    COLON,
+    TABLE_FULL,
+    Hash,
+    NameTable,
+    Place,
+    no_name,
+    number_of_outlined,
+    with_bits,
+)
+from shoal.files.sparse_text.numbers import FAILED, digits_before, no_digits, read_value
+from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, number, one_task
+from shoal.files.sparse_text.scan import (
+    END,
+    FULL,
+    LABELED,
+    LINE,
+    NO_CAPACITY,
+    NO_TASK,
+    POSITION,
+    ROWS,
+    UNUSUAL_LINE,
+    WIDTH,
+    RowBuffer,
+    add_row,
+    capacity_left,
+    is_known,
+    next_line,
+    put_in_order,
+    stopped,
+)
+from shoal.files.targets import Labels, State
+
+HASH = 35
+LARGEST_INDEX = 2**31 - 1  # columns of X are int32
+UNUSUAL, NEEDS_CAPACITY = -1, -2  # "positions" where the parser has to look, and where capacity is needed
+MARK = np.uint8(HASH)  # ends a word as a space does
+NO_LETTERS = np.int64(0)
+U = np.uint64
+
+
+@kernel(sums="exact")
+def _ends_word(byte: np.uint8) -> bool:
+    """Also where a comment begins."""
+    return bool(byte <= SPACE or byte == HASH)
+
+
+@kernel(sums="exact")
+def _read_task(data: NDArray[np.uint8], i: int) -> tuple[int, int, Hash]:
+    """The qid at i, if there is one: where its task starts and ends, its hash; both are i if there is none."""
+    name = no_name()
+    if data[U(i)] != 113 or data[U(i + 1)] != 105 or data[U(i + 2)] != 100 or data[U(i + 3)] != COLON:
+        return i, i, name
+    first = last = i + 4
+    while not _ends_word(data[U(last)]):
+        name = with_bits(name, U(data[U(last)]), BYTE)
+        last += 1
+    return first, last, name
+
+
+@kernel(inline=False, sums="exact")
+def _long_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
+    """An index of more than seven digits, see `_read_index`."""
+    index, first = 0, i
+    while U(data[U(i)]) - U(48) < U(10) and i - first < 10:
+        index = 10 * index + int(np.int64(data[U(i)])) - 48
+        i += 1
+    if data[U(i)] != COLON or not 1 <= index <= LARGEST_INDEX:
+        return UNUSUAL, 0
+    return i + 1, index
+
+
+@kernel(sums="exact")
+def _read_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
+    """The index before the colon: position behind the colon, index; UNUSUAL if it is no index."""
+    word = load_word(data, i)
+    bits = bytes_before(no_digits(word))
+    n = count_bytes(bits)
+    if n == 0 or n == 8:
+        return _long_index(data, i)
+    index = int(np.int64(digits_before(word, n)[0]))
+    if data[U(i + n)] != COLON or index == 0:
+        return UNUSUAL, 0
+    return i + n + 1, index
+
+
+@kernel(inline="source", sums="exact")
+def _read_pairs(
+    data: NDArray[np.uint8], i: int, columns: NDArray[np.int32], values: NDArray[np.float64], at: int, last: int
+) -> tuple[int, int]:
+    """The features into the buffer from `at` on: position behind them, where the next one's place is."""
+    while True:
+        byte = data[U(i)]
+        if is_space(byte):
+            i += 1
+            continue
+        if byte == HASH or byte <= SPACE:
+            return i, at
+        i, index = _read_index(data, i)
+        if i == UNUSUAL:
+            return UNUSUAL, at
+        i, value = read_value(data, i, MARK)
+        if i == FAILED:
+            return UNUSUAL, at
+        if at == last:
+            return NEEDS_CAPACITY, at
+        columns[U(at)] = index - 1
+        values[U(at)] = value
+        at += 1
+
+
+@kernel(inline="source", sums="exact")
+def _scan_line(
+    data: NDArray[np.uint8], i: int, with_task: bool, buffer: RowBuffer, tasks: NameTable
+) -> tuple[int, int]:
+    """Add the row of a line that is not blank: END if that is done, else what is in the way; where the pairs end."""
+    start_of_line = i
+    i, label = read_value(data, i, MARK)
+    if i == FAILED and buffer.cursor[LABELED] == 0:
+        i, label = start_of_line, 0.0
+    if i == FAILED or not is_known(buffer, label):
+        return UNUSUAL_LINE, i
+    first, i, task = _read_task(data, skip_spaces(data, i))
+    if with_task and task.length == 0:
+        return UNUSUAL_LINE, i
+    start = int(np.int64(buffer.ends[buffer.cursor[ROWS]]))
+    task_end = i
+    i, at = _read_pairs(data, i, buffer.columns, buffer.values, start, start + capacity_left(buffer))
+    if i < 0:
+        return UNUSUAL_LINE if i == UNUSUAL else NO_CAPACITY, i
+    n = at - start
+    if (data[U(i)] != NEWLINE and data[U(i)] != HASH) or put_in_order(buffer, n) < n:
+        return UNUSUAL_LINE, i
+    number = NO_TASK
+    if with_task:
+        number = number_of_outlined(tasks, task, data, Place(0, 0, first, task_end))
+        if number == TABLE_FULL:
+            return NO_CAPACITY, i
+    add_row(buffer, n, label, number)
+    return END, i
+
+
+@kernel(entry=True, inline=False, sums="exact")
+def scan_libsvm(data: NDArray[np.uint8], plain: bool, with_task: bool, buffer: RowBuffer, tasks: NameTable) -> int:
+    """Add rows from the line at POSITION on, and return why it stops.
+
+    An UNUSUAL_LINE reaches up to LINE_END.
+
+    Parameters
+    ----------
+    data : bytes
+        With PADDING behind the text.
+    plain : bool
+        Whether bytes beyond ASCII are letters like others.
+    with_task : bool
+        Whether `qid:` is the task.
+    """
+    cursor = buffer.cursor
+    while cursor[ROWS] < len(buffer.labels):
+        if cursor[POSITION] >= len(data) - SLACK:
+            return END
+        i = skip_spaces(data, cursor[POSITION])
+        stop = END if plain or is_ascii(data, i) else UNUSUAL_LINE
+        if stop == END and data[U(i)] != NEWLINE and data[U(i)] != HASH:
+            stop, i = _scan_line(data, i, with_task, buffer, tasks)
+        if stop != END:
+            return stopped(data, buffer, stop, NO_LETTERS)
+        cursor[POSITION] = (i if data[U(i)] == NEWLINE else line_end(data, i)) + 1
+        cursor[LINE] += 1
+    return FULL
+
+
+class LibsvmReader(SparseReader):
+    """Chunks from LIBSVM text; feature i of the file is column i - 1 of X, values stay as they are.
+
+    Parameters
+    ----------
+    options : ReadOptions
+        Their task is "qid", or the index of the feature whose value is the task id (it is then no feature); None:
+        `qid:` where the first line has one, otherwise all rows belong to one task.
+    width : int
+        Columns of X to begin with.
+    frozen : bool
+        Whether there are no other features.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        bad: BadRows,
+        labels: Labels,
+        options: ReadOptions,
+        *,
+        width: int = 0,
+        frozen: bool = False,
+    ) -> None:
+        task = one_task(options)
+        if task is not None and task != "qid" and not (task.isdecimal() and int(task) > 0):
+            raise ValueError(
+                f"task is {task!r}, expected 'qid' or the index of a feature, because the file is LIBSVM text"
+            )
+        super().__init__(sources, bad, labels, options)
+        self._most_columns = width if frozen else None
+        self._buffer.cursor[WIDTH] = self._seen_width = width
+        self._task_index = int(task) if task is not None and task != "qid" else None
+        self._with_qid: bool | None = None if task is None else task == "qid"
+
+    @property
+    def _width(self) -> int:
+        return int(self._buffer.cursor[WIDTH])
+
+    @property
+    def feature_names(self) -> list[str]:
+        """The indices as they stand in the file."""
+        return [str(i + 1) for i in range(self._seen_width)]
+
+    def to_dict(self) -> State:
+        """The width, for JSON."""
+        return {"width": self._seen_width}
+
+    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+        if self._with_qid is None or self._task_index is not None:
+            return next_line(data, self._buffer)
+        return scan_libsvm(data, plain, self._with_qid, self._buffer, self._tasks.table)
+
+    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+        return np.array(features, np.int64) - 1
+
+    def _parse(self, line: str) -> Row | None:
+        tokens = line.partition("#")[0].split()
+        if not tokens:
+            return None
+        if not self._labeled and ":" in tokens[0]:
+            tokens.insert(0, "0")
+        label = number(tokens[0], "label")
+        start, task = 1, None
+        has_qid = len(tokens) > 1 and tokens[1].startswith("qid:")
+        if self._with_qid is None:
+            self._with_qid = has_qid
+        if has_qid:
+            start = 2
+            task = tokens[1][4:] if self._with_qid else None
+        if self._with_qid and not task:
+            raise MalformedLine("no task, expected qid:TASK after the label")
+        indices, values = _pairs(tokens[start:])
+        if self._task_index is not None:
+            task = self._take_task(indices, values)
+        return Row(label, task, indices, values)
+
+    def _take_task(self, indices: list[int], values: list[float]) -> str:
+        """The value of the task's feature, which leaves the features; an absent feature is 0."""
+        if self._task_index not in indices:
+            return "0"
+        position = indices.index(self._task_index)
+        del indices[position]
+        value = values.pop(position)
+        return str(int(value)) if value.is_integer() else repr(value)
+
+
+def _pairs(tokens: list[str]) -> tuple[list[int], list[float]]:
+    """Indices and values; the slow path only finds the words for what is wrong."""
+    try:
+        pairs = [token.split(":") for token in tokens]
+        indices = [int(index) for index, _ in pairs]
+        values = [float(value) for _, value in pairs]
+        # One test of the sum finds every nan and inf (and sums that overflow, which the slow path lets pass).
+        right = sum(values) - sum(values) == 0.0 and "_" not in "".join(tokens)
+    except ValueError:
+        right = False
+    if not right:
+        indices, values = [], []
+        for token in tokens:
+            index, colon, value = token.partition(":")
+            if not colon or not index.isdecimal():
+                raise MalformedLine(f"token {token!r}, expected INDEX:VALUE")
+            indices.append(int(index))
+            values.append(number(value, f"value of feature {index}"))
+    if indices and not (min(indices) >= 1 and max(indices) <= LARGEST_INDEX):
+        wrong = next(index for index in indices if not 1 <= index <= LARGEST_INDEX)
+        raise MalformedLine(f"feature index {wrong}, expected 1 to {LARGEST_INDEX}")
+    if len(set(indices)) < len(indices):
+        twice = next(index for index in indices if indices.count(index) > 1)
+        raise MalformedLine(f"feature {twice} twice, expected each index once")
+    return indices, values

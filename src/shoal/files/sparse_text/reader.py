@@ -1,0 +1,289 @@
+"""What the two sparse text formats share: compiled code scans the common lines, a Python parser judges the others."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.rounds import Chunk
+from shoal.files.bad_rows import FILE, BadRows
+from shoal.files.options import ReadOptions
+from shoal.files.source import Sources
+from shoal.files.sparse_text.bytes import PADDING, has_other_space
+from shoal.files.sparse_text.names import Names
+from shoal.files.sparse_text.scan import (
+    FULL,
+    LINE,
+    LINE_END,
+    NEED,
+    NEED_LETTERS,
+    NO_CAPACITY,
+    NO_TASK,
+    POSITION,
+    ROWS,
+    UNUSUAL_LINE,
+    RowBuffer,
+    add_row,
+    new_buffer,
+    put_in_order,
+    take_rows,
+    weigh_row,
+    with_capacity,
+    with_more_rows,
+)
+from shoal.files.stream import Piece
+from shoal.files.targets import Labels, State, as_number
+from shoal.parallel.read_ahead import read_ahead
+
+SAMPLE = 1_000  # lines that decide the kind of the labels
+ROWS_A_CHUNK, FEATURES_A_CHUNK = 30_000, 2**19  # whichever is reached first, unless a number of rows is given
+
+
+class MalformedLine(ValueError):
+    """What was found in a line and what was expected; the line's number is added by who reads the file."""
+
+
+class Step(NamedTuple):
+    """A chunk, and how things are when it is given."""
+
+    chunk: Chunk | None
+    width: int  # columns of X
+    classes: list[float]
+    skipped: int
+    messages: list[str]  # about the first few bad rows
+
+
+class Row(NamedTuple):
+    """One parsed line; the features are indices, or names that get their index when the row is good."""
+
+    label: float
+    task: str | None
+    features: list[int] | list[str]
+    values: list[float]
+    weight: float = 1.0
+
+
+def number(token: str, what: str) -> float:
+    """A finite number, or MalformedLine.
+
+    >>> number("-1.5", "label")
+    -1.5
+    """
+    try:
+        value = float(token)
+    except ValueError:
+        raise MalformedLine(f"{what} {token!r}, expected a number") from None
+    if not math.isfinite(value) or "_" in token:
+        raise MalformedLine(f"{what} {token!r}, expected a finite number")
+    return value
+
+
+def one_task(options: ReadOptions) -> str | None:
+    """Where the task is, which in sparse text is one place."""
+    if options.task is not None and not isinstance(options.task, str):
+        raise ValueError(f"task is {list(options.task)!r}, expected one name: only tables have ids of several columns")
+    return options.task
+
+
+def is_plain(text: bytes) -> bool:
+    """Whether bytes beyond ASCII are letters of names, and nothing that Python has to look at; PADDING is behind."""
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return not has_other_space(np.frombuffer(text, np.uint8))
+
+
+class SparseReader(ABC):
+    """Chunks from sparse text. What is said about a line, and all about unusual lines, is the parser's."""
+
+    _most_columns: int | None = None  # features beyond them are left out
+
+    def __init__(self, sources: Sources, bad: BadRows, labels: Labels, options: ReadOptions) -> None:
+        self._sources, self._chunk_rows = sources, options.chunk_rows or ROWS_A_CHUNK
+        self._chunk_features = FEATURES_A_CHUNK if options.chunk_rows is None else math.inf
+        self._labeled = options.labeled
+        self._texts = self._numbered_texts()
+        if labels.kind == "auto" and self._labeled:
+            self._decide(labels)
+        # What users see belongs to the chunks that they have been given; the reader, with its own, is ahead of it.
+        self._seen_labels, self._seen_bad, self._seen_width = labels, bad, 0
+        self._labels, self._bad = Labels.from_dict(labels.to_dict()), BadRows(bad.names, bad.unit, skip=bad.skip)
+        self._tasks = Names()
+        self._task_ids = np.zeros(0, np.object_)
+        n_classes = len(labels.classes) if labels.given else 2 if labels.kind == "binary" else 0
+        n_classes = n_classes if self._labeled else 0
+        self._buffer: RowBuffer = new_buffer(min(self._chunk_rows, 1_024), n_classes, labeled=self._labeled)
+        self._learn_classes()
+
+    @abstractmethod
+    def _parse(self, line: str) -> Row | None:
+        """The row of a line, None if the line is blank; raises MalformedLine."""
+
+    @abstractmethod
+    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+        """Add rows to the buffer."""
+
+    @abstractmethod
+    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+        """The columns of a parsed row's features."""
+
+    def _reserve(self, features: int, letters: int) -> None:
+        """Capacity for a row with so many features, whose names have so many letters."""
+        self._buffer = with_capacity(self._buffer, features)
+        self._tasks.reserve(1, letters)
+
+    @property
+    @abstractmethod
+    def _width(self) -> int:
+        """Columns of X so far."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> list[str]:
+        """Names of the columns of X in the chunks given so far."""
+
+    @abstractmethod
+    def to_dict(self) -> State:
+        """What the reader of another file begins with, for JSON."""
+
+    def notes(self) -> list[str]:
+        """What was done with the features."""
+        return ["features taken as they are: not scaled, no constant added"]
+
+    def chunks(self) -> Iterator[Piece]:
+        """All good rows in order; bad ones are reported. Large chunks of a file are read ahead."""
+        steps = read_ahead(self._steps(), self._chunk_rows, live=self._sources.is_standard_input)
+        for chunk, width, classes, skipped, messages in steps:
+            self._seen_width = width
+            self._seen_labels.classes[:] = classes
+            self._seen_bad.count = skipped
+            self._seen_bad.messages[:] = messages
+            if chunk is not None:
+                yield Piece(chunk, None)
+
+    def _numbered_texts(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines of each file, with the number of the file."""
+        for k, source in enumerate(self._sources):
+            for text in source.whole_lines(PADDING):
+                yield k, text
+
+    def _decide(self, labels: Labels) -> None:
+        """Choose the kind of the labels by those of the first lines."""
+        first = list(itertools.islice(self._texts, 1))
+        self._texts = itertools.chain(first, self._texts)
+        lines = first[0][1].split(b"\n", SAMPLE)[:SAMPLE] if first else []
+        found = [as_number(line.split()[0].decode("utf-8", "replace")) for line in lines if line.strip()]
+        labels.decide(dict.fromkeys(label for label in found if label is not None))
+
+    def _steps(self) -> Generator[Step]:
+        """The chunks, then what the lines behind the last chunk brought, whether they are the end or an error."""
+        error: Exception | None = None
+        width = self._width if self._most_columns is None else self._most_columns
+        try:
+            for chunk in self._read():
+                width = chunk.X.shape[1]
+                yield self._step(chunk, width)
+        except Exception as raised:
+            error = raised
+        yield self._step(None, width)
+        if error is not None:
+            raise error
+
+    def _step(self, chunk: Chunk | None, width: int) -> Step:
+        return Step(chunk, width, list(self._labels.classes), self._bad.count, list(self._bad.messages))
+
+    def _read(self) -> Iterator[Chunk]:
+        cursor = self._buffer.cursor
+        file = 0
+        for k, text in self._texts:
+            if k != file:
+                file, cursor[LINE] = k, k * FILE
+            data, plain = np.frombuffer(text, np.uint8), is_plain(text)
+            cursor[POSITION] = 0
+            while cursor[POSITION] < len(text) - len(PADDING):
+                stop = self._scan(data, plain)
+                if stop == NO_CAPACITY and self._holds_enough():
+                    yield self._take()
+                elif stop == NO_CAPACITY:
+                    self._reserve(int(cursor[NEED]), int(cursor[NEED_LETTERS]))
+                elif stop == UNUSUAL_LINE:
+                    self._parse_unusual(text[cursor[POSITION] : cursor[LINE_END]], int(cursor[LINE]) + 1)
+                    cursor[POSITION] = cursor[LINE_END] + 1
+                    cursor[LINE] += 1
+                if cursor[ROWS] == self._chunk_rows:
+                    yield self._take()
+                elif stop == FULL:
+                    self._buffer = with_more_rows(self._buffer, self._chunk_rows)
+        if cursor[ROWS]:
+            yield self._take()
+
+    def _holds_enough(self) -> bool:
+        """Is the chunk full that would not hold another row?"""
+        rows = int(self._buffer.cursor[ROWS])
+        return rows > 0 and int(self._buffer.ends[rows] + self._buffer.cursor[NEED]) > self._chunk_features
+
+    def _parse_unusual(self, line: bytes, number: int) -> None:
+        """What to do with a line that the scan left: add its row, report it, or nothing if it is blank."""
+        labels = self._labels
+        try:
+            row = self._parse(line.decode("utf-8"))
+            if row is not None and self._labeled and labels.kind != "regression" and labels.refuse([row.label]):
+                raise MalformedLine(labels.unexpected(row.label))
+        except UnicodeDecodeError as error:
+            return self._bad.report(
+                number, f"byte {line[error.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)"
+            )
+        except MalformedLine as error:
+            return self._bad.report(number, str(error))
+        if row is not None:
+            self._add(row)
+            self._learn_classes()
+        return None
+
+    def _add(self, row: Row) -> None:
+        n = len(row.features)
+        self._buffer = buffer = with_capacity(self._buffer, n)
+        first = int(buffer.ends[buffer.cursor[ROWS]])
+        buffer.columns[first : first + n] = self._columns(row.features)
+        buffer.values[first : first + n] = row.values
+        task = NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
+        add_row(buffer, put_in_order(buffer, n), row.label, task)
+        weigh_row(buffer, row.weight)
+
+    def _learn_classes(self) -> None:
+        """Rows with labels that have been seen need no second look."""
+        if len(self._buffer.classes):
+            self._buffer.classes[: len(self._labels.classes)] = self._labels.classes
+
+    def _take(self) -> Chunk:
+        with_task = self._buffer.tasks[0] != NO_TASK
+        rows = take_rows(self._buffer, self._width)
+        X = rows.matrix if self._most_columns is None else rows.matrix[:, : self._most_columns]
+        if self._labeled and self._labels.kind == "multiclass" and not self._labels.given:
+            self._note_classes(rows.labels)
+        y = rows.labels if self._labeled else None
+        return Chunk(X, y, self._ids(rows.tasks) if with_task else None, weight=rows.weights)
+
+    def _note_classes(self, found: NDArray[np.float64]) -> None:
+        """The labels of a chunk, in the order in which they appear."""
+        distinct, first = np.unique(found, return_index=True)
+        refused = self._labels.refuse(distinct[np.argsort(first)].tolist())
+        if refused:
+            raise ValueError(f"{self._bad.name}: {self._labels.unexpected(refused[0])}")
+
+    def _ids(self, tasks: NDArray[np.int64]) -> NDArray[np.object_]:
+        """Task ids; one string object a task and not one a row."""
+        known = len(self._task_ids)
+        if known < len(self._tasks):
+            fresh = np.array([*self._tasks.texts(known, len(self._tasks)), None], np.object_)[:-1]
+            self._task_ids = np.concatenate([self._task_ids, fresh])
+        return self._task_ids[tasks]

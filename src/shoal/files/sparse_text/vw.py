@@ -1,0 +1,366 @@
+"""Vowpal Wabbit text: `label [importance] ['tag]|namespace[:scale] feature[:value] ...|namespace ...`.
+
+The compiled scan reads the common lines of a block; the parser judges the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.compile import kernel
+from shoal.files.bad_rows import BadRows
+from shoal.files.options import ReadOptions
+from shoal.files.source import Sources
+from shoal.files.sparse_text.bytes import NEWLINE, SLACK, SPACE, is_ascii, is_space, skip_spaces
+from shoal.files.sparse_text.names import (
+    BAR,
+    BYTE,
+    CARET,
+    COLON,
+    TABLE_FULL,
+    Hash,
+    Names,
+    NameTable,
+    Place,
+    no_name,
+    number_of,
+    number_of_outlined,
+    read_name,
+    truncate,
+    with_bits,
+)
+from shoal.files.sparse_text.numbers import FAILED, read_short, read_value
+from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, number, one_task
+from shoal.files.sparse_text.scan import (
+    END,
+    FULL,
+    LABELED,
+    LINE,
+    NO_CAPACITY,
+    NO_TASK,
+    POSITION,
+    ROWS,
+    UNUSUAL_LINE,
+    RowBuffer,
+    add_row,
+    capacity_left,
+    is_known,
+    put_in_order,
+    stopped,
+    weigh_row,
+)
+from shoal.files.suggest import unknown_name
+from shoal.files.targets import Labels, State
+
+QUOTE = 39
+UNUSUAL = -1  # "position" where the parser has to look
+U = np.uint64
+
+
+@kernel(sums="exact")
+def _ends_word(byte: np.uint8) -> bool:
+    return bool(byte <= SPACE or byte == BAR)
+
+
+@kernel(sums="exact")
+def _word_end(data: NDArray[np.uint8], i: int) -> int:
+    """Where the word that starts at i ends: at a space, a bar or the end of the line."""
+    while not _ends_word(data[U(i)]):
+        i += 1
+    return i
+
+
+@kernel(sums="exact")
+def read_weight_and_tag(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
+    """What stands between label and first bar, `[weight] [tag]`: position of the bar (or UNUSUAL), and weight."""
+    weighted = tagged = False
+    weight = 1.0
+    while True:
+        i = skip_spaces(data, i)
+        if data[U(i)] == BAR:
+            return i, weight
+        if tagged or data[U(i)] == NEWLINE:
+            return UNUSUAL, weight
+        first, i = i, _word_end(data, i)
+        tagged = data[U(first)] == QUOTE or data[U(i)] == BAR
+        if not tagged:
+            behind, weight = read_short(data, first)
+            if weighted or behind != i or weight < 0.0:
+                return UNUSUAL, weight
+            weighted = True
+
+
+@kernel(sums="exact")
+def read_space(data: NDArray[np.uint8], i: int) -> tuple[int, int, float]:
+    """What touches a bar: position behind it, where the namespace's name ends, its scale."""
+    last = i
+    while data[U(last)] != COLON and not _ends_word(data[U(last)]):
+        last += 1
+    if data[U(last)] != COLON:
+        return last, last, 1.0
+    i, scale = read_short(data, last + 1)
+    if i == FAILED or not _ends_word(data[U(i)]):
+        return UNUSUAL, last, scale
+    return i, last, scale
+
+
+@kernel(sums="exact")
+def is_task(data: NDArray[np.uint8], first: int, last: int, task_space: NDArray[np.uint8]) -> bool:
+    """Whether the namespace data[first:last] has the task."""
+    if last - first != len(task_space):
+        return False
+    for k in range(len(task_space)):  # noqa: SIM110 (compiled)
+        if data[U(first + k)] != task_space[U(k)]:
+            return False
+    return True
+
+
+@kernel(sums="exact")
+def prefix(data: NDArray[np.uint8], first: int, last: int) -> Hash:
+    """The hash of what stands before a name: nothing, or the namespace data[first:last] and a caret."""
+    name = no_name()
+    if first < last:
+        _, name = read_name(data, first, name)
+        name = with_bits(name, U(CARET), BYTE)
+    return name
+
+
+NEEDS_CAPACITY = -2  # "position" where capacity is needed
+MARK = np.uint8(BAR)  # ends a word as a space does
+
+
+@kernel(inline="source", sums="exact")
+def _read_features(
+    data: NDArray[np.uint8], i: int, space: int, space_end: int, scale: float, columns: NDArray[np.int32],
+    values: NDArray[np.float64], names: NameTable, at: int, last: int,
+) -> tuple[int, int]:  # fmt: skip
+    """The features of a namespace into the buffer from `at` on: position behind them, where the next one's place is."""
+    namespace = prefix(data, space, space_end)
+    while True:
+        byte = data[U(i)]
+        if is_space(byte):
+            i += 1
+            continue
+        if byte == BAR or byte <= SPACE:
+            return i, at
+        first = i
+        i, name = read_name(data, i, namespace)
+        value = scale
+        if i == first:
+            return UNUSUAL, at
+        place = i
+        if data[U(i)] == COLON:
+            i, value = read_value(data, i + 1, MARK)
+            if i == FAILED:
+                return UNUSUAL, at
+            value *= scale
+        if at == last:
+            return NEEDS_CAPACITY, at
+        column = number_of(names, name, data, Place(space, space_end, first, place))
+        if column == TABLE_FULL:
+            return NEEDS_CAPACITY, at
+        columns[U(at)] = column
+        values[U(at)] = value
+        at += 1
+
+
+@kernel(inline="source", sums="exact")
+def _scan_line(
+    data: NDArray[np.uint8], i: int, with_task: bool, task_space: NDArray[np.uint8], buffer: RowBuffer,
+    names: NameTable, tasks: NameTable,
+) -> tuple[int, int]:  # fmt: skip
+    """Add the row of a line that is not blank: END if that is done, else what is in the way; where the line ends."""
+    label = 0.0
+    if buffer.cursor[LABELED] != 0 or data[U(i)] != BAR:
+        i, label = read_value(data, i, MARK)
+    if i == FAILED or not is_known(buffer, label):
+        return UNUSUAL_LINE, i
+    i, weight = read_weight_and_tag(data, i)
+    if i == UNUSUAL:
+        return UNUSUAL_LINE, i
+    start = at = int(np.int64(buffer.ends[buffer.cursor[ROWS]]))
+    last = at + capacity_left(buffer)
+    task = Place(0, 0, 0, 0)
+    task_name = no_name()
+    while data[U(i)] == BAR:
+        space = i + 1
+        i, space_end, scale = read_space(data, space)
+        if i == UNUSUAL:
+            return UNUSUAL_LINE, i
+        if with_task and is_task(data, space, space_end, task_space):
+            first = skip_spaces(data, i)
+            i, name = read_name(data, first, no_name())
+            if task_name.length == 0:
+                task, task_name = Place(0, 0, first, i), name
+            while data[U(i)] != BAR and (data[U(i)] > SPACE or is_space(data[U(i)])):
+                i += 1
+            continue
+        i, at = _read_features(data, i, space, space_end, scale, buffer.columns, buffer.values, names, at, last)
+        if i < 0:
+            return UNUSUAL_LINE if i == UNUSUAL else NO_CAPACITY, i
+    if data[U(i)] != NEWLINE or (with_task and task_name.length == 0):
+        return UNUSUAL_LINE, i
+    number = NO_TASK
+    if with_task:
+        number = number_of_outlined(tasks, task_name, data, task)
+        if number == TABLE_FULL:
+            return NO_CAPACITY, i
+    add_row(buffer, put_in_order(buffer, at - start), label, number)
+    weigh_row(buffer, weight)
+    return END, i
+
+
+@kernel(entry=True, inline=False, sums="exact")
+def scan_vw(
+    data: NDArray[np.uint8], plain: bool, with_task: bool, task_space: NDArray[np.uint8], buffer: RowBuffer,
+    names: NameTable, tasks: NameTable,
+) -> int:  # fmt: skip
+    """Add rows from the line at POSITION on, and return why it stops.
+
+    An UNUSUAL_LINE reaches up to LINE_END.
+
+    Parameters
+    ----------
+    data : bytes
+        With PADDING behind the text.
+    plain : bool
+        Whether bytes beyond ASCII are letters like others.
+    with_task, task_space : bool, bytes
+        Whether a namespace has the task, and which.
+    """
+    cursor = buffer.cursor
+    while cursor[ROWS] < len(buffer.labels):
+        if cursor[POSITION] >= len(data) - SLACK:
+            return END
+        i = skip_spaces(data, cursor[POSITION])
+        known = names.used[0]
+        stop = END if plain or is_ascii(data, i) else UNUSUAL_LINE
+        if stop == END and data[U(i)] != NEWLINE:
+            stop, i = _scan_line(data, i, with_task, task_space, buffer, names, tasks)
+        if stop != END:
+            letters = names.ends[names.used[0]] - names.ends[known]
+            truncate(names, known)
+            return stopped(data, buffer, stop, letters)
+        cursor[POSITION] = i + 1
+        cursor[LINE] += 1
+    return FULL
+
+
+class VWReader(SparseReader):
+    """Chunks from VW text; features are called `namespace^feature` (`feature` in a namespace without a name).
+
+    They get columns of X in the order in which they appear and keep their values; a feature that stands twice
+    in a row counts twice.
+
+    Parameters
+    ----------
+    options : ReadOptions
+        Their task is the namespace whose first feature is the task id (it gives no features); None: all rows are of
+        one task.
+    names : list of str
+        Features to begin with.
+    frozen : bool
+        Whether there are no other features.
+    """
+
+    def __init__(
+        self,
+        sources: Sources,
+        bad: BadRows,
+        labels: Labels,
+        options: ReadOptions,
+        *,
+        names: list[str] | None = None,
+        frozen: bool = False,
+    ) -> None:
+        task = one_task(options)
+        super().__init__(sources, bad, labels, options)
+        self._most_columns = len(names or []) if frozen else None
+        self._task = task
+        # A space is in no name: where the task is sought in a namespace without a name, there is none.
+        self._task_space = np.frombuffer((task or " ").encode(), np.uint8)
+        self._names = Names(names or [])
+        self._seen_width = self._width
+        self._reserve(0, 0)
+
+    @property
+    def _width(self) -> int:
+        return len(self._names)
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns of X in the chunks given so far."""
+        return self._names.texts(0, self._seen_width)
+
+    def to_dict(self) -> State:
+        """The names, for JSON."""
+        return {"names": self.feature_names}
+
+    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+        return scan_vw(
+            data, plain, self._task is not None, self._task_space, self._buffer, self._names.table, self._tasks.table
+        )
+
+    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+        return self._names.numbers(features)
+
+    def _reserve(self, features: int, letters: int) -> None:
+        super()._reserve(features, letters)
+        self._names.reserve(features, letters)
+
+    def _parse(self, line: str) -> Row | None:
+        head, *namespaces = line.split("|")
+        if not head.strip() and not namespaces:
+            return None
+        if not namespaces:
+            raise MalformedLine("no '|', expected LABEL |NAMESPACE FEATURE ...")
+        label, weight = _label(head, labeled=self._labeled)
+        names: list[str] = []
+        values: list[float] = []
+        task = None
+        for text in namespaces:
+            space, scale, tokens = _namespace(text)
+            if space == self._task and space:
+                task = task or (tokens[0].partition(":")[0] if tokens else None)
+                continue
+            prefix = f"{space}^" if space else ""
+            for token in tokens:
+                name, colon, value = token.partition(":")
+                if not name:
+                    raise MalformedLine(f"token {token!r}, expected FEATURE or FEATURE:VALUE")
+                names.append(prefix + name)
+                values.append(scale * number(value, f"value of feature {name!r}") if colon else scale)
+        if self._task is not None and not task:
+            spaces = {_namespace(text)[0] for text in namespaces} - {""}
+            raise MalformedLine(unknown_name("no task, expected it in namespace", self._task, sorted(spaces)))
+        return Row(label, task, names, values, weight)
+
+
+def _label(head: str, *, labeled: bool) -> tuple[float, float]:
+    """The label and the importance weight, by default 1; a tag may follow (with a quote, or touching the bar)."""
+    words = head.split()
+    if words and (words[-1].startswith("'") or (len(words) > 1 and not head[-1:].isspace())):
+        words.pop()
+    if not words and not labeled:
+        return 0.0, 1.0
+    if not words:
+        raise MalformedLine("no label, expected a number before the first '|'")
+    label = number(words[0], "label")
+    if len(words) > 2:
+        raise MalformedLine(f"initial prediction {words[2]!r}, expected none: learners begin with their own")
+    weight = number(words[1], "importance weight") if len(words) == 2 else 1.0
+    if weight < 0.0:
+        raise MalformedLine(f"importance weight {words[1]!r}, expected a number >= 0")
+    return label, weight
+
+
+def _namespace(text: str) -> tuple[str, float, list[str]]:
+    """Name, scale and tokens of what follows a bar; a space after the bar means no name."""
+    tokens = text.split()
+    if not tokens or text[0].isspace():
+        return "", 1.0, tokens
+    name, colon, scale = tokens[0].partition(":")
+    return name, number(scale, f"scale of namespace {name!r}") if colon else 1.0, tokens[1:]

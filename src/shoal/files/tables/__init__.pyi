@@ -1,0 +1,4 @@
+from .reader import open_table as open_table
+from .transformer import TableEncoder as TableEncoder
+
+__all__ = ["TableEncoder", "open_table"]

@@ -1,0 +1,146 @@
+"""What a column means (numbers, dates, categories or text), its values as such, and the rows that hold something else.
+
+A column is text, that is words, if most of its values are distinct and have three words or more on average. Other
+strings are categories. Dates are those of ISO 8601, in every format.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.files.tables import dates
+from shoal.files.tables.batches import Problem
+from shoal.files.tables.notation import MISSING, Notation, looks_like_numbers, numbers
+
+Kind = Literal["numeric", "date", "time", "category", "text"]
+KINDS: tuple[str, ...] = get_args(Kind)
+CLEAR_MAJORITY = 0.9  # of the values in the sample; the others are then bad rows, not a reason to call it text
+WORDS_IN_TEXT = 3  # or more, on average
+LETTERS_ALONE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # scripts without spaces
+WORD = rf"{LETTERS_ALONE}|[\p{{L}}\p{{N}}]+"
+
+
+class Values(NamedTuple):
+    """The values of one column in one batch, as its kind says; only that kind's fields are set."""
+
+    numbers: NDArray[np.float64]  # numeric: nan where missing
+    texts: tuple[pl.Series, ...]  # category, text: the value; date: weekday, month, hour; null where missing
+    present: NDArray[np.bool_]  # (n,)
+
+    def keep(self, rows: NDArray[np.bool_]) -> Values:
+        """The values of some of the rows."""
+        mask = pl.Series(rows)
+        numbers = self.numbers[rows] if len(self.numbers) else self.numbers
+        return Values(numbers, tuple(text.filter(mask) for text in self.texts), self.present[rows])
+
+
+NO_NUMBERS = np.zeros(0)
+
+
+def decide(column: pl.Series, notation: Notation, given: str | None = None) -> Kind | None:
+    """The kind of a column, from a sample of it; None if it holds no value.
+
+    Parameters
+    ----------
+    given : str, optional
+        The option that names the column. "date" means times of day, too.
+
+    Examples
+    --------
+    >>> decide(pl.Series(["1.5", "?", "-2"]), Notation())
+    'numeric'
+    >>> decide(pl.Series(["2013-01-31", "2013-02-01 06:00"]), Notation())
+    'date'
+    >>> decide(pl.Series(["Late again, sorry", "The new gate is 9"]), Notation())
+    'text'
+    """
+    if column.count() == 0:
+        return None
+    if given in ("numeric", "category", "text"):
+        return given  # type: ignore[return-value]
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+        return "numeric"
+    if column.dtype in (pl.Date, pl.Datetime):
+        return "date"
+    column = column.cast(pl.String)
+    found = column.filter(pl.Series(~missing(column, notation)))
+    if len(found) == 0:
+        return None
+    if given == "date":
+        return "time" if dates.are_times(found, notation) else "date"
+    allowed = (1 - CLEAR_MAJORITY) * len(found)
+    if notation.strings and len(numbers(found, notation)[1]) <= allowed:
+        return "numeric"
+    if len(dates.parts(found, Notation())[1]) <= allowed:
+        return "date"
+    mostly_distinct = found.n_unique() > len(found) / 2
+    return "text" if mostly_distinct and found.str.count_matches(WORD).mean() >= WORDS_IN_TEXT else "category"  # type: ignore[operator]
+
+
+def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = False) -> tuple[Values, list[Problem]]:
+    """The values of a column, and the rows (counted from 0) that hold something else.
+
+    Parameters
+    ----------
+    given : bool
+        Whether an option named the column, so that numbers may have signs of currencies and the like.
+    """
+    way_out = f"(category {column.name!r} takes its values as they are)"
+    if kind == "numeric":
+        values, bad = numbers(column, notation, lenient=given)
+        problems = _problems(column, bad, f"a finite number {way_out}")
+        return Values(values, (), ~np.isnan(values)), problems
+    if kind == "time":
+        hours, bad = dates.hours(column, notation)
+        problems = _problems(column, bad, f"a time of day such as 10:30 {way_out}")
+        return Values(NO_NUMBERS, (hours,), hours.is_not_null().to_numpy()), problems
+    if kind == "date":
+        parts, bad = dates.parts(column, notation if given else Notation())
+        form = notation.date_format if given and notation.date_format else "2013-01-31 or 2013-01-31 06:00"
+        problems = _problems(column, bad, f"a date such as {form} {way_out}")
+        return Values(NO_NUMBERS, parts, parts[0].is_not_null().to_numpy()), problems
+    text = column.cast(pl.String)
+    absent = missing(text, notation)
+    if absent.sum() > text.null_count():
+        text = text.set(pl.Series(absent), None)
+    return Values(NO_NUMBERS, (text,), ~absent), []
+
+
+def hint(column: pl.Series, notation: Notation) -> str:
+    """The option that would read a column of categories as numbers or dates, if its values look like such."""
+    text = column.cast(pl.String)
+    found = text.filter(pl.Series(~missing(text, notation)))
+    if len(found) == 0:
+        return ""
+    if found.str.contains(r"^\s*[\[{].*[\]}]\s*$").mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
+        return f"looks like nested JSON such as {shown(found[0])}, which is taken as it is"
+    example = f"looks like {{}} such as {shown(found[0])}, which"
+    if looks_like_numbers(found, notation, CLEAR_MAJORITY):
+        return f"{example.format('numbers')} numeric {column.name!r} would read"
+    if dates.are_times(found, Notation()):
+        return f"{example.format('times of day')} date {column.name!r} would read"
+    if found.str.contains(dates.OTHER_DATE).mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
+        return f"{example.format('dates')} date {column.name!r} would read with a date_format such as %d/%m/%Y"
+    return ""
+
+
+def missing(text: pl.Series, notation: Notation) -> NDArray[np.bool_]:
+    """(n,) whether there is no value; the tokens of MISSING say so only in a text format."""
+    found = text.is_null()
+    if notation.strings:
+        found |= text.cast(pl.Enum(MISSING), strict=False).is_not_null()
+    return found.to_numpy()
+
+
+def _problems(column: pl.Series, bad: NDArray[np.int64], expected: str) -> list[Problem]:
+    return [(int(row), f"column {column.name!r} has {shown(column[int(row)])}, expected {expected}") for row in bad]
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,114 @@
+"""Dates and times of day: the parts that become features, and instants to compare rows by."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.files.tables.notation import MISSING, Notation
+
+DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
+OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([T ]\d{1,2}:\d\d(:\d\d)?)?$"  # such as 31/01/2013
+TIME = r"^\d{1,2}:\d\d(:\d\d(\.\d+)?)?$"
+DAY_CODES = re.compile("%[-_0]?[YymbBdDFjeG]")
+HOUR_CODES = re.compile("%[-_0]?[HIkTRcs]")
+SECOND = 1_000_000  # in microseconds
+
+
+def parts(column: pl.Series, notation: Notation) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:
+    """Weekday (1 is Monday), month and hour as strings, and the rows that hold no date.
+
+    The hour is the one that the file shows, whatever its time zone; null where it gives only a day.
+    """
+    if column.dtype in (pl.Date, pl.Datetime):
+        day, bad = column, np.zeros(0, np.int64)
+        hour = column.dt.hour() if column.dtype == pl.Datetime else _nothing(len(column))
+    else:
+        text, absent = _stripped(column)
+        if notation.date_format:
+            day = _parsed(text, notation.date_format)
+            hour = day.dt.hour() if day.dtype == pl.Datetime else _nothing(len(column))
+            right = day.is_not_null()
+        else:
+            day = text.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+            hour = text.str.slice(11, 2).cast(pl.Int8, strict=False)
+            right = text.str.contains(DATE) & day.is_not_null() & (hour.is_null() | (hour < 24))
+        bad = (~absent & ~right.fill_null(False)).arg_true().to_numpy().astype(np.int64)
+    return tuple(part.cast(pl.String) for part in (day.dt.weekday(), day.dt.month(), hour)), bad
+
+
+def are_times(found: pl.Series, notation: Notation) -> bool:
+    """Whether the values are times of day, not dates."""
+    if notation.date_format:
+        return DAY_CODES.search(notation.date_format) is None
+    return bool(found.str.contains(TIME).mean() >= 0.9)  # type: ignore[operator]
+
+
+def hours(column: pl.Series, notation: Notation) -> tuple[pl.Series, NDArray[np.int64]]:
+    """The hours of times of day as strings, and the rows that hold none."""
+    if column.dtype == pl.Time:
+        return column.dt.hour().cast(pl.String), np.zeros(0, np.int64)
+    text, absent = _stripped(column)
+    if notation.date_format:
+        hour = text.str.to_time(notation.date_format, strict=False).dt.hour().cast(pl.Int8)
+    else:
+        hour = text.str.extract(r"^(\d{1,2}):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?$").cast(pl.Int8, strict=False)
+    wrong = ~absent & ~(hour < 24).fill_null(False)
+    return hour.cast(pl.String), wrong.arg_true().to_numpy().astype(np.int64)
+
+
+def instants(column: pl.Series, notation: Notation) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Microseconds since 1970 (in UTC, if the time zone is given), and the rows that hold no date."""
+    if column.dtype in (pl.Date, pl.Datetime):
+        day = column.cast(pl.Datetime("us"))
+        bad = column.is_null()
+    else:
+        text, _ = _stripped(column)
+        if notation.date_format:
+            day = _parsed(text, notation.date_format).cast(pl.Datetime("us"))
+            bad = day.is_null()
+        else:
+            date = text.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
+            day = date.cast(pl.Datetime("us")) + (_clock(text) - _offset(text)).cast(pl.Duration("us"))
+            bad = ~text.str.contains(DATE).fill_null(False) | date.is_null()
+    return day.to_physical().cast(pl.Float64).to_numpy(), bad.arg_true().to_numpy().astype(np.int64)
+
+
+def _clock(text: pl.Series) -> pl.Series:
+    """Microseconds since midnight of ISO dates."""
+    hour = text.str.slice(11, 2).cast(pl.Int64, strict=False).fill_null(0)
+    minute = text.str.slice(14, 2).cast(pl.Int64, strict=False).fill_null(0)
+    second = text.str.extract(r":\d\d:(\d\d(?:\.\d+)?)").cast(pl.Float64, strict=False).fill_null(0)
+    return (hour * 60 + minute) * 60 * SECOND + (second * SECOND).round().cast(pl.Int64)
+
+
+def _offset(text: pl.Series) -> pl.Series:
+    """Microseconds by which the time zone of ISO dates is ahead of UTC."""
+    zone = r"[T ].*([+-]\d\d):?(\d\d)$"
+    hour = text.str.extract(zone, 1).cast(pl.Int64, strict=False).fill_null(0)
+    minute = text.str.extract(zone, 2).cast(pl.Int64, strict=False).fill_null(0)
+    sign = 1 - 2 * text.str.contains(r"[T ].*-\d\d:?\d\d$").fill_null(False).cast(pl.Int64)
+    return (hour * 60 + sign * minute) * 60 * SECOND
+
+
+def _stripped(column: pl.Series) -> tuple[pl.Series, pl.Series]:
+    """The values as text, and whether each is missing."""
+    text = column.cast(pl.String).str.strip_chars()
+    return text, text.is_null() | text.is_in(MISSING)
+
+
+def _parsed(text: pl.Series, form: str) -> pl.Series:
+    """Dates in a form of the user's; null for what is none."""
+    try:
+        if HOUR_CODES.search(form):
+            return text.str.to_datetime(form, strict=False, time_unit="us")
+        return text.str.to_date(form, strict=False)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"date_format {form!r} cannot be used: {str(error).splitlines()[0]}") from None
+
+
+def _nothing(n: int) -> pl.Series:
+    return pl.Series([None] * n, dtype=pl.Int8)

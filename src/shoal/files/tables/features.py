@@ -1,0 +1,264 @@
+"""From the cells and bags of words of a chunk to a CSR matrix; features get columns as they appear."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from shoal.engine.compile import kernel
+from shoal.files.tables.words import Bags
+from shoal.files.targets import State, check_state
+
+FEW = 24  # features that insertion sorts faster than counting digits does
+LOGS = np.array([math.log1p(count) for count in range(256)])
+U = np.uint64
+
+
+class Slots:
+    """Names of features, and where each stands in X."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self.index = np.full(len(names), -1, np.int32)  # column of X, -1 until the feature appears
+
+    def to_dict(self) -> State:
+        """Names and columns, for JSON."""
+        return {"names": list(self.names), "index": self.index.tolist()}
+
+    def restore(self, state: State) -> None:
+        """Go on as they were saved."""
+        self.names = list(state["names"])
+        self.index = np.array(state["index"], np.int32)
+        right = all(isinstance(name, str) for name in self.names) and self.index.shape == (len(self.names),)
+        check_state(right, "names of features")
+
+
+class TextSlots:
+    """Where the hashed words of the columns of text stand in X.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the columns of text.
+    index : (columns, 2**bits) int32
+        Column of X, -1 until the feature appears.
+    """
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits
+        self.names: list[str] = []
+        self.index = np.zeros((0, 1 << bits), np.int32)
+
+    def add(self, name: str) -> None:
+        """One more column of text."""
+        self.names.append(name)
+        self.index = np.concatenate([self.index, np.full((1, 1 << self.bits), -1, np.int32)])
+
+    def name_of(self, slot: int) -> str:
+        """The name of a feature, `column#bucket`."""
+        return f"{self.names[slot >> self.bits]}#{slot & ((1 << self.bits) - 1)}"
+
+    def to_dict(self) -> State:
+        """The names of the columns, and of each the buckets that have appeared with their columns of X, for JSON."""
+        found = [np.flatnonzero(index >= 0) for index in self.index]
+        columns = [index[buckets].tolist() for index, buckets in zip(self.index, found, strict=True)]
+        return {"names": list(self.names), "buckets": [buckets.tolist() for buckets in found], "columns": columns}
+
+    def restore(self, state: State) -> None:
+        """Go on as they were saved."""
+        check_state(len(state["names"]) == len(state["buckets"]) == len(state["columns"]), "hashed words")
+        for name, buckets, columns in zip(state["names"], state["buckets"], state["columns"], strict=True):
+            self.add(name)
+            check_state(len(buckets) == len(columns) and min(buckets, default=0) >= 0, "hashed words")
+            self.index[-1, np.array(buckets, np.int64)] = np.array(columns, np.int32)
+
+
+class Cells(NamedTuple):
+    """What the parts (a column, or one of a date's) give each row: at most one feature each."""
+
+    local: NDArray[np.int32]  # (n, parts) which of the part's slots, -1 for none
+    values: NDArray[np.float64]  # (n, parts)
+
+    def of(self, first: int, last: int) -> Cells:
+        """Those of some parts."""
+        return Cells(self.local[:, first:last], self.values[:, first:last])
+
+
+class Places(NamedTuple):
+    """Where features stand in X, while rows are put together."""
+
+    starts: NDArray[np.int64]  # (parts + 1,) the slots of part p are those from starts[p] on
+    columns: NDArray[np.int32]  # column of X of each slot, -1 for none yet
+    text_columns: NDArray[np.int32]  # (texts, buckets) the same of hashed words
+    order: NDArray[np.int64]  # parts, and texts t as -1 - t, in which features of one row get their columns
+    learns: bool  # whether features that appear get a column; otherwise they are left out
+
+
+class Scratch(NamedTuple):
+    """Memory of the loop that puts rows together, and what it found: made by NumPy, which needs no compiling."""
+
+    words: NDArray[np.int32]  # (most words of a row,) their columns
+    other: NDArray[np.int32]  # as many, for sorting
+    counts: NDArray[np.int64]  # (257,) for sorting
+    appeared: NDArray[np.int64]  # (most,) slots of features that are new, slot s of the texts as -1 - s
+
+
+@kernel(inline=False, sums="exact")
+def _sort(keys: NDArray[np.int32], other: NDArray[np.int32], n: int, largest: int, counts: NDArray[np.int64]) -> None:
+    """Sort the first n keys, which are not negative."""
+    if n <= FEW:
+        for i in range(1, n):
+            key, j = keys[i], i
+            while j > 0 and keys[j - 1] > key:
+                keys[j] = keys[j - 1]
+                j -= 1
+            keys[j] = key
+        return
+    shift = 0
+    while largest >> shift > 0:
+        for digit in range(257):
+            counts[digit] = 0
+        for i in range(n):
+            counts[((keys[i] >> shift) & 255) + 1] += 1
+        for digit in range(256):
+            counts[digit + 1] += counts[digit]
+        for i in range(n):
+            digit = (keys[i] >> shift) & 255
+            other[counts[digit]] = keys[i]
+            counts[digit] += 1
+        for i in range(n):
+            keys[i] = other[i]
+        shift += 8
+
+
+@kernel(inline=False, sums="exact")
+def _merge_words(
+    words: NDArray[np.int32], n: int, first: int, end: int,
+    indices: NDArray[np.int32], data: NDArray[np.float64],
+) -> int:  # fmt: skip
+    """Join the sorted words, each as log(1 + how often), with the sorted features first to end; the new end."""
+    distinct = 0
+    for i in range(n):
+        distinct += i == 0 or words[i] != words[i - 1]
+    at, left, i = end + distinct - 1, end - 1, n - 1
+    while i >= 0:
+        column, count = words[i], 1
+        while i > 0 and words[i - 1] == column:
+            i -= 1
+            count += 1
+        i -= 1
+        while left >= first and indices[left] > column:
+            indices[at], data[at] = indices[left], data[left]
+            at -= 1
+            left -= 1
+        indices[at] = column
+        data[at] = LOGS[count] if count < len(LOGS) else math.log1p(count)
+        at -= 1
+    return end + distinct
+
+
+@kernel(entry=True, inline=False, sums="exact")
+def fill_rows(
+    cells: Cells, bags: Bags, places: Places, width: int, scratch: Scratch,
+    matrix: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]],
+) -> int:  # fmt: skip
+    """Rows of a CSR matrix: the constant feature 0, then sorted by column, no zeros; how many features appeared.
+
+    A feature that appears for the first time gets the next column, `width` at first, in the order of the rows and then
+    of `order`.
+    """
+    indptr, indices, data = matrix
+    starts, index, text_index, learns = places.starts, places.columns, places.text_columns, places.learns
+    words, appeared = scratch.words, scratch.appeared
+    n_appeared, end, one = 0, np.uint64(0), np.uint64(1)  # unsigned positions cannot wrap around: no test for it
+    for row in range(len(cells.local)):
+        first, last = end, np.int32(0)
+        indices[end], data[end] = 0, 1.0
+        end += one
+        local, values = cells.local[row], cells.values[row]
+        n_words, largest = 0, np.int32(0)
+        for i in range(len(places.order)):
+            if places.order[i] < 0:
+                text = -1 - places.order[i]
+                for k in range(bags.ends[text, row], bags.ends[text, row + 1]):
+                    bucket = bags.buckets[k]
+                    column = text_index[text, bucket]
+                    if column < 0:
+                        if not learns:
+                            continue
+                        column = np.int32(width + n_appeared)
+                        text_index[text, bucket] = column
+                        appeared[n_appeared] = -1 - (text * text_index.shape[1] + np.int64(bucket))
+                        n_appeared += 1
+                    words[n_words] = column
+                    largest = max(largest, column)
+                    n_words += 1
+                continue
+            part = np.uint64(places.order[i])
+            if local[part] < 0:
+                continue
+            slot, value = np.uint64(starts[part] + local[part]), values[part]
+            if index[slot] < 0:
+                if not learns:
+                    continue
+                index[slot] = width + n_appeared
+                appeared[n_appeared] = slot
+                n_appeared += 1
+            if value == 0.0:
+                continue
+            column, p = index[slot], end
+            if column < last:
+                while p > first and indices[p - one] > column:  # insertion: a row is short and nearly sorted
+                    indices[p], data[p] = indices[p - one], data[p - one]
+                    p -= one
+            indices[p], data[p] = column, value
+            last = max(last, column)
+            end += one
+        if n_words > 0:
+            _sort(words, scratch.other, n_words, int(largest), scratch.counts)
+            end = np.uint64(_merge_words(words, n_words, int(np.int64(first)), int(np.int64(end)), indices, data))
+        indptr[row + 1] = end
+    return n_appeared
+
+
+def assemble(
+    parts: list[Slots], cells: Cells, texts: TextSlots, bags: Bags, order: list[int], names: list[str], *, learns: bool
+) -> csr_matrix:
+    """(n, features) CSR matrix of the cells, the words and the constant feature, in canonical form.
+
+    Parameters
+    ----------
+    order : list of int
+        Parts, and texts t as -1 - t, in which features get their columns if they first appear in the same row.
+    names : list of str
+        Of the columns so far; grows by those of the features that appear.
+    learns : bool
+        Whether there may be new features; otherwise what is not known is left out.
+    """
+    n_rows = len(cells.local)
+    starts = np.cumsum([0, *(len(part.index) for part in parts)])
+    index = np.concatenate([np.zeros(0, np.int32), *(part.index for part in parts)])
+    capacity = n_rows * (len(parts) + 1) + len(bags.buckets)
+    indptr, indices, data = np.zeros(n_rows + 1, np.int32), np.empty(capacity, np.int32), np.empty(capacity)
+    places = Places(starts, index, texts.index, np.array(order, np.int64), learns)
+    longest = int(np.diff(bags.ends, axis=1).sum(axis=0).max(initial=0))
+    appeared = np.empty(np.count_nonzero(index < 0) + min(len(bags.buckets), texts.index.size), np.int64)
+    words, other = np.empty((2, longest), np.int32)
+    scratch = Scratch(words, other, np.empty(257, np.int64), appeared)
+    n_appeared = fill_rows(cells, bags, places, len(names), scratch, (indptr, indices, data))
+    for slot in appeared[:n_appeared].tolist():
+        if slot < 0:
+            names.append(texts.name_of(-1 - slot))
+        else:
+            at = int(np.searchsorted(starts, slot, "right")) - 1
+            names.append(parts[at].names[slot - starts[at]])
+    for part, first in zip(parts, starts[:-1].tolist(), strict=True):
+        part.index = index[first : first + len(part.index)]
+    end = indptr[-1]
+    matrix = csr_matrix((data[:end], indices[:end], indptr), shape=(n_rows, len(names)))
+    matrix.has_sorted_indices = matrix.has_canonical_format = True
+    return matrix

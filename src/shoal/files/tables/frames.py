@@ -1,0 +1,69 @@
+"""Tables of other libraries, and dict rows, as polars frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from shoal.files.suggest import unknown_name
+from shoal.files.tables.columnar import WITHOUT_MEANING
+
+
+def as_frame(X: Any, names: Sequence[str] | None = None) -> pl.DataFrame:
+    """A polars, pandas or Arrow table, anything else that narwhals knows, or a list of dicts, as a polars frame.
+
+    Parameters
+    ----------
+    names : sequence of str, optional
+        The columns to take. A table must have them; in dicts they may be absent.
+    """
+    if isinstance(X, pl.DataFrame):
+        frame = X
+    elif isinstance(X, Mapping):
+        raise TypeError("a single dict is no table, expected a list of dicts")
+    elif isinstance(X, Sequence) and not isinstance(X, str) and all(isinstance(row, Mapping) for row in X):
+        names = list(dict.fromkeys(name for row in X for name in row)) if names is None else names
+        frame = pl.DataFrame([_series(str(name), [row.get(name) for row in X]) for name in names])
+    else:
+        try:
+            table = nw.from_native(X, eager_only=True)
+        except TypeError:
+            raise TypeError(f"X is of type {type(X).__name__}, expected a data frame or a list of dicts") from None
+        if table.implementation.is_pyarrow():
+            frame = pl.DataFrame(X)
+        else:
+            frame = pl.DataFrame([_column(str(name), table[name]) for name in table.columns])
+    for name in names or ():
+        if name not in frame.columns:
+            raise ValueError(unknown_name("X has no column", name, frame.columns))
+    frame = frame if names is None else frame.select(names)
+    for name, kind in frame.schema.items():
+        if kind.is_nested() or kind in WITHOUT_MEANING:
+            raise ValueError(f"column {name!r} is of type {kind}, expected numbers, text, booleans or dates")
+    return frame
+
+
+def _column(name: str, column: Any) -> pl.Series:
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        values = column.to_numpy()
+        if values.dtype.kind in "fiub":
+            return pl.Series(name, np.ascontiguousarray(values))
+    if column.dtype in (nw.Datetime, nw.Date):
+        return pl.Series(name, column.to_list(), strict=False)
+    return _series(name, [None if _is_nan(value) else value for value in column.to_list()])
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and value != value
+
+
+def _series(name: str, values: list[Any]) -> pl.Series:
+    """Values of any kinds; if they differ, each as text."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) > 1 and not kinds <= {int, float, bool}:
+        return pl.Series(name, [None if value is None else str(value) for value in values])
+    return pl.Series(name, values, strict=False)

@@ -1,0 +1,157 @@
+"""Labels, task ids, weights and times as columns of a table: what each row says in these places, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.files.tables import columns, dates
+from shoal.files.tables.batches import Problem
+from shoal.files.tables.notation import LARGEST, Notation, numbers
+from shoal.files.targets import Labels
+
+MAX_KNOWN = 10_000  # task ids that are kept for the next chunk
+
+
+def decide_labels(labels: Labels, sample: pl.Series, notation: Notation) -> None:
+    """Whether labels are numbers, and what kind they are, from the first rows, unless that is known."""
+    if labels.numeric is None:
+        numeric = columns.decide(sample, notation) in ("numeric", None)
+        # Text with a few numbers in it, such as grades, is not bad: only pure numbers are numbers.
+        labels.numeric = numeric and (labels.kind == "binary" or len(numbers(sample, notation)[1]) == 0)
+    if labels.kind == "auto":
+        values, usable = _values(labels, sample, notation)
+        labels.decide(values.filter(pl.Series(usable)).unique(maintain_order=True).to_list())
+
+
+def _values(labels: Labels, column: pl.Series, notation: Notation) -> tuple[pl.Series, NDArray[np.bool_]]:
+    """The labels as numbers or text, and which of them can be used."""
+    values, _ = columns.read(column, "numeric" if labels.numeric else "category", notation)
+    if labels.numeric:
+        return pl.Series(values.numbers), values.present & (np.abs(values.numbers) <= LARGEST)
+    return values.texts[0], values.present
+
+
+def read_labels(labels: Labels, column: pl.Series, notation: Notation) -> tuple[NDArray[Any], list[Problem]]:
+    """(n,) labels as float64 or str, and the problems of the others (their entries mean nothing)."""
+    found, usable = _values(labels, column, notation)
+    if labels.numeric and usable.all() and labels.known_numbers(found.to_numpy()):
+        return found.to_numpy(), []
+    problems: list[Problem] = []
+    if labels.kind != "regression":
+        for label in labels.refuse(found.filter(pl.Series(usable)).unique(maintain_order=True).to_list()):
+            rows = (found == label).fill_null(False).arg_true()
+            problems += [(int(row), labels.unexpected(label)) for row in rows]
+    where = f"in column {column.name!r}, expected {labels.expected()}"
+    problems += [(row, f"{_found('label', column[row])} {where}") for row in np.flatnonzero(~usable).tolist()]
+    return found.to_numpy() if labels.numeric else found.fill_null("").to_numpy().astype(np.str_), problems
+
+
+def read_weights(column: pl.Series, notation: Notation) -> tuple[NDArray[np.float64], list[Problem]]:
+    """(n,) weights, and the problems of the rows without a usable one."""
+    values, _ = numbers(column, notation)
+    wrong = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
+    where = f"in column {column.name!r}, expected a finite number >= 0"
+    return values, [(row, f"{_found('weight', column[row])} {where}") for row in wrong.tolist()]
+
+
+def _found(what: str, value: object) -> str:
+    return f"no {what}" if value is None or value == "" else f"{what} {columns.shown(value)}"
+
+
+class Clock:
+    """The times of the rows, which must not run backwards.
+
+    Attributes
+    ----------
+    last : float or None
+        The latest time so far, in microseconds or as the file's own number.
+    """
+
+    def __init__(self, name: str, sample: pl.Series, notation: Notation, last: float | None = None) -> None:
+        self.name, self._notation, self.last = name, notation, last
+        kind = None if notation.date_format else columns.decide(sample, notation)
+        if kind in ("category", "text"):
+            raise ValueError(
+                f"column {name!r} has {columns.shown(sample.drop_nulls()[0])}, expected times: numbers, dates as"
+                " 2013-01-31 06:00, or what date_format says"
+            )
+        self._numeric = kind == "numeric"
+
+    def read(self, column: pl.Series) -> tuple[NDArray[np.float64], list[Problem]]:
+        """(n,) times, and the problems of the rows without one."""
+        times, bad = (numbers if self._numeric else dates.instants)(column, self._notation)
+        wrong = np.isnan(times)
+        wrong[bad] = True
+        where = f"in column {self.name!r}, expected {'a number' if self._numeric else 'a date'}"
+        return times, [(row, f"{_found('time', column[row])} {where}") for row in np.flatnonzero(wrong).tolist()]
+
+    def check(self, times: NDArray[np.float64], column: pl.Series) -> list[Problem]:
+        """The problems of the rows that are earlier than one before them; the latest time moves on."""
+        start = -np.inf if self.last is None else self.last
+        latest = np.maximum.accumulate(np.concatenate([[start], times]))
+        self.last = float(latest[-1]) if np.isfinite(latest[-1]) else None
+        rows = np.flatnonzero(times < latest[:-1]).tolist()
+        how = "than a row before it, expected rows in the order of time (sort puts a file in order that fits memory)"
+        return [(row, f"{self.name} {columns.shown(column[row])} is earlier {how}") for row in rows]
+
+
+class Tasks:
+    """The task ids of a stream, one string object each: dictionaries find the same object faster than an equal one.
+
+    Ids are strings whatever the format, so that a model that learned from CSV can go on with Parquet. Only an empty
+    field is a missing task: "NA" is a country. The values of several columns are joined as a line of CSV is, so that
+    no two ids are the same.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self._ids: dict[str, str] = {}
+        self._known: Any = None  # the ids as a polars type, unless they are too many
+        self._objects = np.zeros(0, np.object_)
+
+    def read(self, frame: pl.DataFrame) -> tuple[NDArray[np.object_], list[Problem]]:
+        """(n,) task ids, and the problems of the rows without one."""
+        found = [self._texts(frame[name]) for name in self._names]
+        if len(found) == 1:
+            text = found[0]
+        else:
+            text = pl.select(pl.concat_str([_quoted(part) for part in found], separator=",")).to_series()
+        if self._known is not None:
+            codes = text.cast(self._known, strict=False).to_physical()
+            if codes.null_count() == 0:
+                return self._objects[codes.to_numpy()], []
+        problems: list[Problem] = []
+        for name, part in zip(self._names, found, strict=True):
+            missing = (part.fill_null("") == "").arg_true().to_list()
+            problems += [(row, f"no task in column {name!r}, expected a task id") for row in missing]
+        return self._new(text.fill_null("")), problems
+
+    def _texts(self, column: pl.Series) -> pl.Series:
+        if column.dtype.is_float():
+            column = column.fill_nan(None)
+        return column.cast(pl.String)
+
+    def _new(self, text: pl.Series) -> NDArray[np.object_]:
+        """The ids of a column of which some are not known."""
+        ids = text.unique(maintain_order=True)
+        objects = [self._ids.setdefault(task, task) for task in ids.to_list()]
+        self._known = None
+        if len(self._ids) <= MAX_KNOWN:
+            self._objects = np.array([*filter(None, self._ids)], np.object_)
+            self._known = pl.Enum(self._objects.tolist())
+        codes = text.cast(pl.Enum(ids)).to_physical().to_numpy()
+        found: NDArray[np.object_] = np.array([*objects, None], np.object_)[codes]
+        return found
+
+
+def _quoted(part: pl.Series) -> pl.Series:
+    """The values as fields of CSV; an empty one is null, so that the id is."""
+    part = part.set((part == "").fill_null(False), None)
+    special = part.str.contains(r'[",\r\n]').fill_null(False)
+    escaped = pl.select(pl.concat_str([pl.lit('"'), part.str.replace_all('"', '""'), pl.lit('"')])).to_series()
+    return part.zip_with(~special, escaped)

@@ -1,0 +1,147 @@
+"""The parts of the compiled scans, each against a line of Python: eight bytes at once, short numbers, names, order."""
+
+from __future__ import annotations
+
+import re
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shoal.engine.compile import kernel
+from shoal.files import open_stream
+from shoal.files.sparse_text.bytes import (
+    PADDING,
+    SLACK,
+    bytes_before,
+    count_bytes,
+    equal_bytes,
+    load_word,
+    repeated,
+    smaller_bytes,
+)
+from shoal.files.sparse_text.names import Names, truncate
+from shoal.files.sparse_text.numbers import FAILED, read_short, read_value
+from shoal.files.sparse_text.reader import is_plain
+from shoal.files.sparse_text.scan import FEW, is_ordered, sort_few, sort_keys
+
+BAR = np.uint8(ord("|"))
+
+
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
+def _first(data, bytes_):
+    word = load_word(data, 0)
+    return count_bytes(bytes_before(equal_bytes(word, bytes_))), count_bytes(bytes_before(smaller_bytes(word, bytes_)))
+
+
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
+def _read(data):
+    return read_short(data, 0), read_value(data, 0, BAR)
+
+
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
+def _in_order(columns, values, sorted_columns, sorted_values, first):
+    right = sort_few(columns, values, len(columns), sorted_columns, sorted_values, first)
+    return right, is_ordered(columns, 0, len(columns)), is_ordered(sorted_columns, first, len(sorted_columns))
+
+
+@kernel(entry=True, allocates=True, inline=False, sums="exact")
+def _truncate(table, n):
+    truncate(table, n)
+
+
+def array(text):
+    return np.frombuffer(text + b"\n" * SLACK, np.uint8)
+
+
+@given(st.binary(min_size=8, max_size=8) | st.lists(st.sampled_from(b" !:;|"), min_size=8, max_size=8).map(bytes),
+       st.sampled_from(b"\x01 :|\x80"))  # fmt: skip
+def test_the_first_of_eight_bytes(text, byte):
+    places = [i for i in range(8) if text[i] == byte], [i for i in range(8) if text[i] < byte]
+    assert _first(array(text), repeated(byte)) == tuple(min(found, default=8) for found in places)
+
+
+@given(st.from_regex(r"-?[0-9./:e+]{0,10}[| ]?", fullmatch=True))
+@example("-0")
+@example("0.123456")
+@example("-.1234567")
+@example("123456789")
+@example(".")
+@example("1.2.3")
+def test_short_numbers_are_those_of_python(text):
+    token = text.rstrip("| ")
+    short, value = _read(array(text.encode()))
+    if re.fullmatch(r"-?(?=[.0-9]{1,8}$)([0-9]+\.?[0-9]*|\.[0-9]+)", token):
+        assert short[0] == value[0] == len(token)
+        assert struct.pack("d", short[1]) == struct.pack("d", value[1]) == struct.pack("d", float(token))
+    elif value[0] != FAILED:
+        assert (value[0], struct.pack("d", value[1])) == (len(token), struct.pack("d", float(token)))
+
+
+def test_spaces_beyond_ascii_are_those_of_python():
+    letters = [chr(code) for code in [*range(128, 0xD800), *range(0xE000, 0x11000)]]
+    found = [letter for letter in letters if not is_plain(letter.encode() + PADDING)]
+    assert found == [letter for letter in letters if letter.isspace()]
+    assert not is_plain(b"\xff" + PADDING)
+
+
+NAMES = st.text("ab^", min_size=1, max_size=20)
+
+
+@given(st.lists(NAMES | st.text(max_size=12), max_size=100), st.lists(NAMES, max_size=100))
+def test_truncated_names_leave_no_trace(texts, others):
+    names = Names(texts)
+    n = len(names)
+    names.numbers(others)
+    _truncate(names.table, n)
+    known = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+    expected = [known.setdefault(text, len(known)) for text in reversed(others)]
+    assert names.numbers(others[::-1]).tolist() == expected
+    assert names.texts(0, len(names)) == list(known)
+
+
+@given(NAMES, NAMES, NAMES)
+def test_a_name_is_one_however_it_is_put_together(tmp_path_factory, first, second, third):
+    path = tmp_path_factory.mktemp("names") / "a.vw"
+    whole = f"{first}^{second}^{third}"
+    path.write_text(f"1 |{first} {second}^{third}\n1 |{first}^{second} {third}\n1 | {whole}\n2 |x {whole}\n")
+    stream = open_stream(path, kind="regression")
+    columns = [X.indices.tolist() for X, *_ in stream]
+    assert columns == [[0, 0, 0, 1]]
+    assert stream.feature_names == [whole, f"x^{whole}"]
+
+
+@pytest.mark.parametrize("many", [1, 200])
+def test_long_names_find_room(many, tmp_path):
+    space, names = "n" * 3_000, [f"{i}" + "b" * 5_000 for i in range(many)]
+    path = tmp_path / "a.vw"
+    path.write_text(f"1 |t {'k' * 9_000} |{space} {' '.join(names)}\n" * 2)
+    stream = open_stream(path, task="t", kind="regression")
+    rows = [(X.indices.tolist(), task.tolist()) for X, _, task, *_ in stream]
+    assert rows == [(list(range(many)) * 2, ["k" * 9_000] * 2)]
+    assert stream.feature_names == [f"{space}^{name}" for name in names]
+
+
+@given(st.lists(st.integers(0, 50), max_size=FEW) | st.permutations(range(25)), st.integers(0, 3))
+def test_few_features_are_sorted_unless_one_is_there_twice(columns, first):
+    n = len(columns)
+    found, values = np.array(columns, np.int32), np.arange(n) / 7
+    sorted_columns, sorted_values = np.full(first + n, -1, np.int32), np.zeros(first + n)
+    right, was_ordered, ordered = _in_order(found, values, sorted_columns, sorted_values, first)
+    assert right == (len(set(columns)) == n)
+    assert was_ordered == (columns == sorted(set(columns)))
+    if right:
+        assert ordered
+        order = np.argsort(found)
+        assert sorted_columns[first:].tolist() == found[order].tolist()
+        assert sorted_values[first:].tolist() == values[order].tolist()
+
+
+@given(st.lists(st.integers(0, 2**40), max_size=300, unique=True))
+def test_keys_are_sorted(keys):
+    array = np.array([*keys, 0], np.int64)
+    ordered = np.zeros_like(array)
+    sort_keys(array, len(keys), ordered)
+    assert ordered.tolist() == [*sorted(keys), 0]

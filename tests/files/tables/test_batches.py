@@ -1,0 +1,36 @@
+"""Rows keep their lines, and problems their places, however they are regrouped."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from shoal.files.tables.batches import Batch, join, regroup, split
+
+
+def batch(lines, problems):
+    frame = pl.DataFrame({"x": [str(line) for line in lines]})
+    return Batch(frame, np.array(lines, np.int64), [(line, "bad") for line in problems])
+
+
+def test_split_puts_each_problem_before_the_next_row():
+    first, rest = split(batch([2, 3, 6, 8], [4, 5, 7, 9]), 2)
+    assert first.lines.tolist() == [2, 3]
+    assert [line for line, _ in first.problems] == [4, 5]
+    assert rest.lines.tolist() == [6, 8]
+    assert [line for line, _ in rest.problems] == [7, 9]
+    everything, nothing = split(first, 5)
+    assert everything is first
+    assert (len(nothing.lines), nothing.problems) == (0, [])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 100])
+def test_regroup_loses_nothing(rows):
+    pieces = [batch([2, 4], [3]), batch([], [5, 6]), batch([7, 8, 9, 11], [10]), batch([12], [13])]
+    parts = list(regroup(iter(pieces), rows))
+    assert all(len(part.lines) == rows for part in parts[:-1])
+    whole = join(parts)
+    assert whole.lines.tolist() == [2, 4, 7, 8, 9, 11, 12]
+    assert whole.frame["x"].to_list() == [str(line) for line in whole.lines]
+    assert [line for line, _ in whole.problems] == [3, 5, 6, 10, 13]

@@ -1,0 +1,115 @@
+"""What a column means: numbers in disguise, decimal commas, dates of every format, times of day."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.files import BadRow, open_stream
+from shoal.files.tables import dates
+from shoal.files.tables.notation import Notation, numbers
+
+
+def stream_of(tmp_path, values, ending="csv", **options):
+    path = tmp_path / f"a.{ending}"
+    table = pl.DataFrame({"x": values, "y": [float(i % 2) for i in range(len(values))]})
+    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+    return open_stream(path, label="y", **options)
+
+
+DISGUISED = {
+    "numbers": (["$5", "$1,234.50", "-$3"], {"numeric": ["x"]}, [5, 1234.5, -3]),
+    "numbers ": (["5 %", "12.5%", "7 %"], {"numeric": ["x"]}, [5, 12.5, 7]),
+    "numbers  ": (["1,234", "2,000,000", "17"], {"numeric": ["x"]}, [1234, 2e6, 17]),
+    "numbers   ": (["1.234,5 €", "2,5 €", "17"], {"numeric": ["x"], "decimal": ","}, [1234.5, 2.5, 17]),
+    "numbers    ": (["1 234", "CHF 5", "7'000"], {"numeric": ["x"]}, [1234, 5, 7000]),
+    "times of day": (["10:30", "9:05", "23:59:59"], {"date": ["x"]}, ["10", "9", "23"]),
+    "dates": (["31/01/2013", "01/02/2013", "28/02/2013"], {"date": ["x"], "date_format": "%d/%m/%Y"}, ["1", "2", "2"]),
+}
+
+
+@pytest.mark.parametrize("what", DISGUISED)
+def test_a_disguise_is_named_with_the_option_that_reads_it(what, tmp_path, whole):
+    values, options, expected = DISGUISED[what]
+    with stream_of(tmp_path, values, **{k: v for k, v in options.items() if k == "decimal"}) as stream:
+        note = stream.notes[0]
+    assert f"looks like {what.strip()} such as {values[0]!r}, which {next(iter(options))} 'x' would read" in note
+    found = whole(stream_of(tmp_path, values, **options))
+    names = found.stream.feature_names
+    if "numeric" in options:
+        x, seen = found.column("x"), np.array(expected)
+        assert x[2] == pytest.approx((seen[2] - seen.mean()) / seen.std())
+        assert "looks like" not in found.stream.notes[0]
+    else:
+        part = "month" if "date_format" in options else "hour"
+        assert {f"x.{part}={value}" for value in expected} == {name for name in names if f".{part}" in name}
+
+
+@pytest.mark.parametrize("value", ["1,23", "$", "12,34,567.8", "1.2.3", "five", "5€5%x"])
+def test_what_is_no_number_even_for_people(value, tmp_path):
+    with pytest.raises(BadRow, match="line 3: column 'x' has"):
+        list(stream_of(tmp_path, ["$5", value], numeric=["x"]))
+
+
+@given(st.floats(-1e140, 1e140), st.sampled_from([".", ","]))
+def test_decimal_marks(value, decimal):
+    text = f"{value!r}".replace(".", decimal)
+    found, bad = numbers(pl.Series([text]), Notation(decimal=decimal))
+    assert (found.tolist(), bad.tolist()) == ([value], [])
+
+
+def test_a_decimal_comma_is_one_everywhere(tmp_path, whole):
+    path = tmp_path / "a.csv"
+    path.write_text("x;w;y\n1,5;0,5;0,25\n2,5;1,5;-3\n")
+    found = open_stream(path, label="y", weight="w", decimal=",", kind="regression")
+    chunk = next(found)
+    assert chunk.y.tolist() == [0.25, -3.0]
+    assert chunk.weight.tolist() == [0.5, 1.5]
+    assert found.feature_names == ["constant", "x"]
+    path.write_text("x;y\n1.5;0\n2,5;1\n")
+    with pytest.raises(BadRow, match=r"line 2: column 'x' has '1\.5'"):
+        list(open_stream(path, label="y", decimal=",", numeric=["x"]))
+
+
+MOMENT = datetime.datetime(2013, 5, 6, 17, 30)
+DATES = {
+    "iso strings": [MOMENT.isoformat(), "2013-12-31"],
+    "datetimes": [MOMENT, datetime.datetime(2013, 12, 31)],
+    "days": [MOMENT.date(), datetime.date(2013, 12, 31)],
+}
+
+
+@pytest.mark.parametrize("kind", DATES)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_dates_are_read_alike_in_every_format(kind, ending, tmp_path, whole):
+    stream = whole(stream_of(tmp_path, DATES[kind], ending)).stream
+    parts = [name for name in stream.feature_names if not name.startswith("x.hour")]
+    assert parts == ["constant", "x.weekday=1", "x.month=5", "x.weekday=2", "x.month=12"]
+    assert ("x.hour=17" in stream.feature_names) == (kind != "days")
+    assert stream.notes == ["x: date, weekday, month and hour one-hot"]
+
+
+def test_a_bad_date_form_is_said(tmp_path):
+    with pytest.raises(ValueError, match="a date such as %d"):
+        list(stream_of(tmp_path, ["31/01/2013", "2013-01-31"], date=["x"], date_format="%d/%m/%Y"))
+    with pytest.raises(BadRow, match=r"line 3: .*expected a time of day such as 10:30"):
+        list(stream_of(tmp_path, ["10:30", "25:00", *["11:15"] * 20], date=["x"]))
+
+
+ZONES = st.sampled_from(["", "Z", "+02:00", "-0330", "+0545"])
+
+
+@given(st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1)), ZONES, st.sampled_from("T "))
+def test_instants_are_those_of_python(moment, zone, between):
+    text = moment.isoformat(between) + zone
+    expected = datetime.datetime.fromisoformat(text)
+    expected = expected if zone else expected.replace(tzinfo=datetime.UTC)
+    found, bad = dates.instants(pl.Series([text, moment.date().isoformat(), "never"]), Notation())
+    epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+    assert found[0] == (expected - epoch) // datetime.timedelta(microseconds=1)
+    assert bad.tolist() == [2]

@@ -1,0 +1,161 @@
+"""Bags of words equal their plain-Python twin, whatever the script, and however rows are cut into chunks."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from shoal.files import open_stream
+from shoal.files.tables.encoder import StreamEncoder
+from shoal.files.tables.words import ALONE, LAST_HAN, bags_of
+
+MASK = 2**64 - 1
+
+
+def is_alone(letter: str) -> bool:
+    code = ord(letter)
+    if code >= 0x20000:
+        return code <= LAST_HAN
+    return unicodedata.category(letter)[0] in "LNM" and any(first <= code <= last for first, last in ALONE)
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-case words; a letter of a script without spaces is one."""
+    words, word = [], ""
+    for letter in text:
+        if is_alone(letter) or ord(letter) >= 0x20000 or unicodedata.category(letter)[0] not in "LNM":
+            words, word = ([*words, word] if word else words), ""
+            if is_alone(letter):
+                words.append(letter)
+        else:
+            word += letter.lower()[0]
+    return [*words, word] if word else words
+
+
+def hash_of(word: str) -> int:
+    hashed = 0xCBF29CE484222325
+    for letter in word:
+        code = ord(letter.lower()[0]) if ord(letter) < 0x20000 else ord(letter)
+        hashed = (hashed ^ code) * 0x100000001B3 & MASK
+    return hashed
+
+
+def bucket_of(hashed: int, bits: int) -> int:
+    for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
+        hashed = (hashed ^ hashed >> 33) * factor & MASK
+    return (hashed ^ hashed >> 33) >> (64 - bits)
+
+
+def bag_of(text: str, bits: int) -> Counter[int]:
+    hashes = [hash_of(word) for word in words_of(text)]
+    pairs = [one * 0x9E3779B97F4A7C15 + other & MASK for one, other in itertools.pairwise(hashes)]
+    return Counter(bucket_of(hashed, bits) for hashed in (*hashes, *pairs))
+
+
+TEXTS = st.text(max_size=60) | st.text("aB1é _-漢字かなไทย\U00020000İß", max_size=80) | st.none()
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=8), st.sampled_from([1, 6, 18]))
+@example(["The new gate", None, "", "ภาษา漢字mixedかな", "👩‍👩‍👧 e\u0301"], 18)
+def test_bags_are_those_of_the_twin(texts, bits):
+    found = bags_of([pl.Series(texts, dtype=pl.String)] * 2, bits)
+    for column in range(2):
+        for row, text in enumerate(texts):
+            first, last = found.ends[column, row : row + 2]
+            assert Counter(found.buckets[first:last].tolist()) == bag_of(text or "", bits)
+
+
+def test_what_is_a_word():
+    assert words_of("Don't PAY 10.50€ now_ÉTÉ") == ["don", "t", "pay", "10", "50", "now", "été"]
+    assert words_of("東京へ2024年") == ["東", "京", "へ", "2024", "年"]
+    assert words_of("हिन्दी में") == ["हिन्दी", "में"]
+
+
+@pytest.mark.parametrize("sizes", [[300], [1] * 300, [7, 100, 193]])
+def test_rows_hold_the_logarithms_of_counts(sizes):
+    rng = np.random.default_rng(0)
+    vocabulary = np.array([f"w{i}" for i in range(200)])
+    texts = [" ".join(rng.choice(vocabulary, n)) for n in rng.integers(0, 400, 300)]
+    texts[5], texts[6] = None, ""
+    frame = pl.DataFrame({"a": texts, "x": rng.normal(size=300), "b": texts[::-1]})
+    encoder = StreamEncoder({"a": "text", "b": "text"}, hash_bits=9)
+    encoder.decide(frame)
+    first = 0
+    for size in sizes:
+        piece = frame.slice(first, size)
+        X = encoder.encode(encoder.read(piece)[0], size)
+        assert X.has_sorted_indices
+        assert (np.diff(X.indices)[np.setdiff1d(np.arange(X.nnz - 1), X.indptr[1:-1] - 1)] > 0).all()
+        for x, a, b in zip(X, piece["a"], piece["b"], strict=True):
+            got = {encoder.feature_names[j]: v for j, v in zip(x.indices, x.data, strict=True)}
+            for name, text in (("a", a), ("b", b)):
+                expected = {f"{name}#{k}": math.log1p(n) for k, n in bag_of(text or "", 9).items()}
+                assert {key: got[key] for key in got if key.startswith(f"{name}#")} == expected
+                assert (f"{name}=missing" in got) == (not text)
+        first += size
+    assert encoder.feature_names[: len(bag_of(texts[0], 9))][1].startswith("a#")
+    assert len(encoder.feature_names) <= 1 + 1 + 2 * (512 + 1)
+    again = StreamEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert again.feature_names == encoder.feature_names
+    more = frame.with_columns(pl.col("a").fill_null("") + " quite new words")
+    one, other = (each.encode(each.read(more)[0], 300) for each in (encoder, again))
+    np.testing.assert_array_equal(one.indices, other.indices)
+    assert one.data.tobytes() == other.data.tobytes()
+    assert again.feature_names == encoder.feature_names
+
+
+def write(path, texts):
+    pl.DataFrame({"body": texts, "y": [i % 2 for i in range(len(texts))]}).write_csv(path)
+    return path
+
+
+WORDS, CATEGORY = "text, single words and pairs", "category"
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([f"flight {i} was late" for i in range(40)], WORDS),
+        ([f"flight {i}" for i in range(40)], CATEGORY),  # two words
+        (["the flight was late", "the flight was early"] * 20, CATEGORY),  # few values
+        ([f"飛行機が{i}分遅れた" for i in range(40)], WORDS),
+        ([f"เที่ยวบิน{i}" for i in range(40)], WORDS),
+        ([*(f"flight {i} was late" for i in range(30)), *["unknown"] * 10], WORDS),
+    ],
+)
+def test_a_column_is_words_or_a_category(texts, expected, tmp_path):
+    path = write(tmp_path / "a.csv", texts)
+    with open_stream(path, label="y") as stream:
+        assert stream.notes[0].startswith(f"body: {expected}")
+    for option, kind in (("text", WORDS), ("category", CATEGORY)):
+        with open_stream(path, label="y", **{option: ["body"]}) as stream:
+            next(stream)
+            assert stream.notes[0].startswith(f"body: {kind}")
+
+
+def test_words_are_the_same_in_every_format_and_chunk(tmp_path, whole):
+    rng = np.random.default_rng(1)
+    texts = [" ".join(f"w{j}" for j in rng.zipf(1.5, 12) % 500) for _ in range(2_500)]
+    table = pl.DataFrame({"subject": texts, "body": texts[::-1], "y": rng.integers(0, 2, 2_500)})
+    table.write_csv(tmp_path / "a.csv")
+    table.write_parquet(tmp_path / "a.parquet")
+    table.write_ndjson(tmp_path / "a.ndjson")
+    expected = whole(open_stream(tmp_path / "a.csv", label="y", hash_bits=12))
+    for name, options in (("a.parquet", {}), ("a.ndjson", {}), ("a.csv", {"chunk_rows": 300})):
+        whole(open_stream(tmp_path / name, label="y", hash_bits=12, **options)).same(expected)
+
+
+def test_chunks_of_long_texts_are_small(tmp_path):
+    path = write(tmp_path / "a.csv", ["word " * 20_000 + str(i) for i in range(200)])
+    sizes = [chunk.X.shape[0] for chunk in open_stream(path, label="y")]
+    assert max(sizes) <= 90
+    assert sum(sizes) == 200

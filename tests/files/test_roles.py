@@ -1,0 +1,245 @@
+"""Columns that are no features: tasks, labels, weights, times, and what is carried along."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.files import BadRow, ReadOptions, open_stream
+from shoal.files.tables.targets import Tasks
+
+ROWS = "shop,country,x,w,when,sold\nA,DE,1,1,2013-01-02,yes\nB,DE,2,0.5,2013-01-01,no\nA,AT,4,3,2013-01-03,yes\n"
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def test_options_are_keywords_or_one_object(path, whole):
+    options = ReadOptions(task="shop", label="sold", weight="w")
+    one = whole(open_stream(path, options))
+    one.same(whole(open_stream(path, task="shop", label="sold", weight="w")))
+    one.same(whole(open_stream(path, options.changed(label="x"), label="sold")))
+    with pytest.raises(TypeError, match="no option 'lables': did you mean 'labels'"):
+        open_stream(path, lables="sold")
+
+
+def test_the_values_of_several_columns_are_one_id(path, whole):
+    found = whole(open_stream(path, task=["shop", "country"], label="sold"))
+    assert found.task.tolist() == ["A,DE", "B,DE", "A,AT"]
+    assert not any(name.startswith(("shop", "country")) for name in found.stream.feature_names)
+    path.write_text(ROWS.replace("A,AT", "A,"))
+    with pytest.raises(BadRow, match="line 4: no task in column 'country'"):
+        list(open_stream(path, task=["shop", "country"], label="sold"))
+    with pytest.raises(ValueError, match="no column 'land'"):
+        open_stream(path, task=["shop", "land"], label="sold")
+
+
+@given(st.lists(st.tuples(*[st.text('a,"\n', min_size=1, max_size=4)] * 2), min_size=1, max_size=30))
+def test_ids_are_lines_of_csv_and_so_never_the_same(pairs):
+    tasks = Tasks(["a", "b"])
+    ids, problems = tasks.read(pl.DataFrame(pairs, schema=["a", "b"], orient="row"))
+    assert problems == []
+    assert [tuple(next(csv.reader(io.StringIO(task, newline="")))) for task in ids] == pairs
+
+
+def test_weights(path):
+    chunk = next(open_stream(path, label="sold", weight="w"))
+    assert chunk.weight.tolist() == [1.0, 0.5, 3.0]
+    assert "w" not in open_stream(path, label="sold", weight="w").feature_names
+    assert next(open_stream(path, label="sold")).weight is None
+    for wrong in ("-1", "", "many", "inf"):
+        path.write_text(ROWS.replace("0.5", wrong))
+        found = f"weight '{wrong}'" if wrong else "no weight"
+        with pytest.raises(BadRow, match=f"line 3: {found} in column 'w', expected a finite number >= 0"):
+            list(open_stream(path, label="sold", weight="w"))
+    with pytest.raises(ValueError, match="both weight and label"):
+        open_stream(path, label="w", weight="w")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("chunk_rows", [1, 2, 100])
+def test_rows_come_in_the_order_of_time(ending, chunk_rows, path, tmp_path, whole):
+    table = pl.read_csv(path, try_parse_dates=True)
+    table.write_parquet(tmp_path / "a.parquet")
+    options = {"label": "sold", "time": "when", "chunk_rows": chunk_rows}
+    unit = {"csv": "line 3", "parquet": "row 2"}[ending]
+    with pytest.raises(BadRow, match=f"{unit}: when .* is earlier than a row before it"):
+        list(open_stream(tmp_path / f"a.{ending}", **options))
+    skipping = whole(open_stream(tmp_path / f"a.{ending}", skip_bad=True, **options))
+    assert (skipping.X.shape[0], skipping.stream.skipped) == (2, 1)
+    table.sort("when").write_csv(tmp_path / "sorted.csv")
+    expected = whole(open_stream(tmp_path / "sorted.csv", **options))
+    found = whole(open_stream(tmp_path / f"a.{ending}", sort=True, **options))
+    found.same(expected)
+    assert "when.month=1" in found.stream.feature_names
+    state = json.loads(json.dumps(found.stream.to_dict()))
+    with pytest.raises(BadRow, match="is earlier"):  # than the last row of the stream that it goes on with
+        list(open_stream(path, state=state))
+    assert sum(chunk.X.shape[0] for chunk in open_stream(path, state=state, labeled=False)) == 3
+
+
+def test_times_may_be_numbers_or_have_a_form(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("t,y\n9,0\n10,1\n9.5,0\n")
+    with pytest.raises(BadRow, match=r"line 4: t '9\.5' is earlier"):
+        list(open_stream(path, label="y", time="t"))
+    path.write_text("t,y\n31/01/2013,0\n01/02/2013,1\n")
+    assert len(list(open_stream(path, label="y", time="t", date_format="%d/%m/%Y"))) == 1
+    with pytest.raises(ValueError, match="expected times: numbers, dates as"):
+        open_stream(path, label="y", time="t")
+    path.write_text("t,y\n1,0\n,1\n")
+    with pytest.raises(BadRow, match="line 3: no time in column 't', expected a number"):
+        list(open_stream(path, label="y", time="t"))
+    with pytest.raises(ValueError, match="sort needs time"):
+        open_stream(path, label="y", sort=True)
+
+
+def test_a_file_that_does_not_fit_memory_is_not_sorted(path, monkeypatch):
+    monkeypatch.setattr("shoal.files.tables.sorting.memory", lambda: 100)
+    with pytest.raises(ValueError, match=r"too large to be sorted in memory .*: sort it first"):
+        open_stream(path, label="sold", time="when", sort=True)
+
+
+def test_columns_are_carried_along_with_good_rows(path):
+    path.write_text(ROWS.replace("B,DE,2", "B,DE,"[:5] + "bad"))
+    options = {"label": "sold", "keep": ["shop", "sold"], "numeric": ["x"], "chunk_rows": 1, "skip_bad": True}
+    with open_stream(path, **options) as stream:
+        kept = [stream.kept.rows() for _ in stream]
+    assert kept == [[("A", "yes")], [("A", "yes")]]
+    with pytest.raises(ValueError, match="no column 'id'"):
+        open_stream(path, label="sold", keep=["id"])
+
+
+LABELS = {
+    "binary": (["yes", "no", "yes"], "binary", ["no", "yes"]),
+    "truth": (["true", "False", "TRUE"], "binary", [0.0, 1.0]),
+    "digits": (["1", "2", "2"], "binary", [1.0, 2.0]),
+    "words": (["a", "b", "c"], "multiclass", ["a", "b", "c"]),
+    "grades": (["1", "2", "3"], "multiclass", [1.0, 2.0, 3.0]),
+    "mixed": (["1", "2", "x"], "multiclass", ["1", "2", "x"]),
+    "real": (["1.5", "2", "3"], "regression", []),
+    "many": ([str(i) for i in range(30)], "regression", []),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "ending"),
+    [(name, "csv") for name in LABELS] + [(n, e) for n in ("digits", "grades", "real", "many") for e in ("vw", "svm")],
+)
+def test_the_first_rows_decide_the_kind(name, ending, tmp_path, whole):
+    labels, kind, classes = LABELS[name]
+    row = {"csv": "1,{}\n", "vw": "{} |f a\n", "svm": "{} 1:1\n"}[ending]
+    path = tmp_path / f"a.{ending}"
+    path.write_text(("x,y\n" if ending == "csv" else "") + "".join(row.format(label) for label in labels))
+    found = whole(open_stream(path, kind="auto", **({"label": "y"} if ending == "csv" else {})))
+    assert (found.stream.kind, found.stream.classes) == (kind, classes)
+    expected = (
+        labels
+        if isinstance((classes or [0.0])[0], str)
+        else [{"true": 1, "false": 0}.get(s.lower(), s) for s in labels]
+    )
+    assert found.y.tolist() == [
+        label if isinstance(label, str) and found.y.dtype.kind == "U" else float(label) for label in expected
+    ]
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 100])
+@pytest.mark.parametrize("ending", ["csv", "vw"])
+def test_many_labels(chunk_rows, ending, tmp_path, whole):
+    labels = np.random.default_rng(0).integers(0, 20, 300)
+    path = tmp_path / f"a.{ending}"
+    lines = [f"1,{label}" if ending == "csv" else f"{label} |f a" for label in labels]
+    path.write_text("\n".join(["x,y", *lines] if ending == "csv" else lines))
+    column = {"label": "y"} if ending == "csv" else {}
+    stream = open_stream(path, kind="multiclass", chunk_rows=chunk_rows, **column)
+    found = whole(stream)
+    assert found.y.tolist() == labels.tolist()
+    assert stream.classes == list(range(20))
+    state = json.loads(json.dumps(stream.to_dict()))
+    assert state["labels"]["classes"] == list(dict.fromkeys(labels.tolist()))
+    with pytest.raises(BadRow, match=r"label 1?[0-9]\.0 is none of those given, expected 0\.0 or 1\.0 or 2\.0"):
+        list(open_stream(path, kind="multiclass", labels=[0, 1, 2], **column))
+    given = whole(open_stream(path, kind="multiclass", labels=[0, 1, 2], skip_bad=True, **column))
+    assert given.y.tolist() == [label for label in labels.tolist() if label < 3]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "ndjson"])
+def test_rows_to_be_predicted_have_the_features_that_were_saved(ending, tmp_path, table, whole):
+    table.head(2_000).write_csv(tmp_path / "train.csv")
+    trained = whole(open_stream(tmp_path / "train.csv", task="dest", label="late", ignore=["never"]))
+    state = json.loads(json.dumps(trained.stream.to_dict()))
+    new = table.tail(1_000).with_columns(carrier=pl.col("carrier") + pl.when(pl.col("same") > 0).then(pl.lit("")))
+    new = new.with_columns(pl.when(pl.int_range(1_000) < 10).then(pl.lit("NEW")).otherwise("carrier").alias("carrier"))
+    new = new.drop("late", "never")
+    path = tmp_path / f"new.{ending}"
+    {"csv": new.write_csv, "parquet": new.write_parquet, "ndjson": new.write_ndjson}[ending](path)
+    found = [*open_stream(path, state=state, labeled=False, chunk_rows=300)]
+    assert {chunk.X.shape[1] for chunk in found} == {trained.X.shape[1]}
+    assert all(chunk.y is None for chunk in found)
+    assert [task for chunk in found for task in chunk.task] == new["dest"].to_list()
+    assert open_stream(path, state=state, labeled=False).to_dict() == trained.stream.to_dict()  # nothing is learned
+    delay = trained.stream.feature_names.index("delay")
+    seen = table.head(2_000)["delay"].drop_nulls()
+    expected = (new["delay"].fill_null(seen.mean()) - seen.mean()) / seen.std(ddof=0)
+    np.testing.assert_allclose(np.concatenate([c.X[:, delay].toarray().ravel() for c in found]), expected, atol=1e-9)
+
+
+def test_rows_without_labels_need_no_state(path):
+    path.write_text(ROWS.replace(",sold", "").replace(",yes", "").replace(",no", ""))
+    (chunk,) = open_stream(path, task="shop", labeled=False, label="sold")
+    assert (chunk.y, chunk.task.tolist()) == (None, ["A", "B", "A"])
+    with pytest.raises(ValueError, match="no column 'sold'"):
+        open_stream(path, task="shop", label="sold")
+
+
+@pytest.mark.parametrize("ending", ["vw", "svm"])
+def test_sparse_text_to_be_predicted(ending, tmp_path):
+    path = tmp_path / f"a.{ending}"
+    path.write_text({"vw": "1 |f a:2 b\n-1 |f b\n", "svm": "1 1:2 2:1\n-1 2:1\n"}[ending])
+    stream = open_stream(path)
+    list(stream)
+    state = json.loads(json.dumps(stream.to_dict()))
+    lines = {"vw": "|f b new\n1 |f a:3\n'tag |f a b\n\n|f x\n", "svm": "2:1 9:1\n1 1:3\n1:1 2:1\n\n7:1\n"}[ending]
+    path.write_text(lines)
+    for chunk_rows in (1, 100):
+        chunks = list(open_stream(path, state=state, labeled=False, chunk_rows=chunk_rows))
+        dense = np.concatenate([chunk.X.toarray() for chunk in chunks])
+        assert dense.tolist() == [[0, 1], [3, 0], [1, 1], [0, 0]]
+        assert all(chunk.y is None for chunk in chunks)
+
+
+def test_what_was_saved_needs_not_be_said_again(path):
+    first = open_stream(path, task="shop", label="sold", weight="w", ignore=["country"])
+    list(first)
+    state = json.loads(json.dumps(first.to_dict()))
+    path.write_text(ROWS.replace("shop,", "shop,").replace("yes", "no"))
+    second = open_stream(path, state=state)
+    chunk = next(second)
+    assert (chunk.task.tolist(), chunk.weight.tolist()) == (["A", "B", "A"], [1.0, 0.5, 3.0])
+    assert second.classes == ["no", "yes"]
+    assert not any(name.startswith("country") for name in second.feature_names)
+    with pytest.raises(ValueError, match="label is 'x', but 'sold' in the saved state"):
+        open_stream(path, state=state, label="x")
+
+
+def test_importance_weights_of_vw(tmp_path):
+    path = tmp_path / "a.vw"
+    lines = [f"{1 - 2 * (i % 2)} {'' if i < 5 else i / 4} 'tag|f a{i}:0.5" for i in range(20)]
+    path.write_text("\n".join(lines))
+    chunks = list(open_stream(path, chunk_rows=5))
+    assert chunks[0].weight is None
+    assert [w for chunk in chunks[1:] for w in chunk.weight] == [i / 4 for i in range(5, 20)]
+    path.write_text("1 2.5 |f a\n-1 x |f a\n1 3 |f b:z\n-1 |f a\n")
+    (chunk,) = open_stream(path, skip_bad=True)
+    assert chunk.weight.tolist() == [2.5, 1.0]

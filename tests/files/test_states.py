@@ -1,0 +1,86 @@
+"""A saved state that is damaged or forged is refused, or at least harmless: model files come from strangers."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+import polars as pl
+import pytest
+
+from shoal.files import TableEncoder, open_stream
+
+FORGED = [None, -7, 2**40, 1.5, "x", [], {}, [0, 0], True]
+
+
+def leaves(value, path=()):
+    """The paths of all parts of a JSON value, the first few of each list and dict."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key in value:
+            yield from leaves(value[key], (*path, key))
+    elif isinstance(value, list):
+        for i in range(min(len(value), 2)):
+            yield from leaves(value[i], (*path, i))
+
+
+def forged(state):
+    """States with one part of another kind, emptied, or left out."""
+    for path in list(leaves(state)):
+        for other in (*FORGED, ...):
+            made = copy.deepcopy(state)
+            part = made
+            for key in path[:-1]:
+                part = part[key]
+            if other is ...:
+                del part[path[-1]]
+            else:
+                part[path[-1]] = other
+            yield path, other, made
+
+
+def write(path):
+    if path.suffix == ".csv":
+        texts = [f"flight {i % 9} was {i} late" for i in range(30)]
+        whens = [f"2013-01-{1 + i % 28:02}" for i in range(30)]
+        table = pl.DataFrame({"x": range(30), "c": ["a", "b"] * 15, "text": texts, "when": whens, "y": [0, 1] * 15})
+        table.write_csv(path)
+    else:
+        line = {".vw": "1 |f a b\n-1 |f c\n", ".svm": "1 1:1\n-1 3:1\n"}[path.suffix]
+        path.write_text(line)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "vw", "svm"])
+def test_a_forged_state_is_refused_or_harmless(ending, tmp_path):
+    path = write(tmp_path / f"a.{ending}")
+    stream = open_stream(path, **({"label": "y", "hash_bits": 4} if ending == "csv" else {}))
+    list(stream)
+    state = json.loads(json.dumps(stream.to_dict()))
+    refused = 0
+    for where, _, made in forged(state):
+        try:
+            for labeled in (True, False):
+                opened = open_stream(path, state=made, labeled=labeled)
+                for chunk in opened:
+                    assert chunk.X.shape[1] == len(opened.feature_names), where
+                    assert not chunk.X.nnz or 0 <= chunk.X.indices.min() <= chunk.X.indices.max() < chunk.X.shape[1], (
+                        where
+                    )
+        except ValueError:
+            refused += 1
+    assert refused > 30
+
+
+def test_a_forged_encoder_is_refused_or_harmless():
+    rows = [{"x": float(i), "c": "ab"[i % 2], "text": f"flight {i} was late"} for i in range(20)]
+    state = json.loads(json.dumps(TableEncoder(hash_bits=3).fit(rows).to_dict()))["encoder"]
+    for where, _, made in forged(state):
+        try:
+            encoder = TableEncoder.from_dict({"parameters": {}, "encoder": made})
+            X = encoder.transform(rows)
+        except ValueError:
+            continue
+        assert X.shape[1] == len(encoder.get_feature_names_out()), where
+        assert X.indices.max() < X.shape[1], where
