@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ from sklearn.base import is_classifier
 
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display
-from shoal.cli.starting import Helper, announced_compiling, collect, warmed
+from shoal.cli.options import RunOptions
+from shoal.cli.warm_up import warmed_up
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import compare, progressive_validate
 from shoal.files import FileStream, open_stream
@@ -21,32 +21,7 @@ from shoal.files.targets import Target
 from shoal.learner import Learner, load_with_companion
 
 DATASET = "dataset:"
-SWITCH = 1e-4  # seconds that the thread that reads waits for the one that computes; by default 50 times as long
 DEFAULT_LEARNER = "HedgedSharing"
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line said."""
-
-    data: str
-    learner: str | None
-    settings: list[str]
-    task: str | None
-    label: str | None
-    labels: list[str]
-    format: str | None
-    text: list[str]
-    numeric: list[str]
-    ignore: list[str]
-    skip_bad: bool
-    window: int
-    delay: int
-    baselines: bool
-    load: str | None
-    save: str | None
-    report: str | None
-    figures: str | None
 
 
 @dataclass
@@ -72,22 +47,19 @@ class Stream:
         return [] if self.file is None else [*self.file.notes, *self.file.bad_rows]
 
 
-@announced_compiling()
-def run_stream(options: Options) -> None:
+def run_stream(data: str, options: RunOptions) -> None:
     """The whole command."""
-    sys.setswitchinterval(SWITCH)
     _check_outputs(options)
     learner, companion = _learner(options)
     contestants = {type(learner).__name__: learner}
     if options.baselines and not options.load:
         contestants |= learner.baselines()
-    stream = _open(options, learner, companion)
+    stream = _open(data, options, learner, companion)
     display = Display(stream.title, learner, contestants, stream.fraction)
-    with display, Helper(contestants).ready() as helper:
-        collect()
+    with display:
         protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
         evaluations = progressive_validate(
-            contestants, warmed(stream.chunks, contestants, helper, **protocol), **protocol,
+            contestants, warmed_up(stream.chunks, contestants, **protocol), **protocol,
             on_checkpoint=display.checkpoint, on_rows=display.rows,
         )  # fmt: skip
     verdict = None
@@ -98,52 +70,52 @@ def run_stream(options: Options) -> None:
     _write(options, stream, evaluations, verdict, learner)
 
 
-def _learner(options: Options) -> tuple[Learner, Any]:
+def _learner(options: RunOptions) -> tuple[Learner, Any]:
     if options.load is None:
-        return make_learner(options.learner or DEFAULT_LEARNER, options.settings), None
+        return make_learner(options.learner or DEFAULT_LEARNER, list(options.settings)), None
     if options.learner or options.settings:
         raise ValueError("--load brings its learner and hyper-parameters; leave out --learner and --set")
     return load_with_companion(options.load)
 
 
-def _open(options: Options, learner: Learner, companion: Any) -> Stream:
-    if options.data.startswith(DATASET):
-        return _open_dataset(options, learner)
+def _open(data: str, options: RunOptions, learner: Learner, companion: Any) -> Stream:
+    if data.startswith(DATASET):
+        return _open_dataset(data, options, learner)
     kind: Target = "binary" if is_classifier(learner) else "regression"
     file = open_stream(
-        options.data, task=options.task, label=options.label, kind=kind, format=options.format,
+        data, task=options.task, label=options.label, kind=kind, format=options.format,
         skip_bad=options.skip_bad, text=options.text, numeric=options.numeric, ignore=options.ignore,
         labels=options.labels or None, state=companion, ahead=True,
     )  # fmt: skip
-    name = "standard input" if options.data == "-" else Path(options.data).name
+    name = "standard input" if data == "-" else Path(data).name
     # Once the file's two labels are known, learners need not wait for the second to know what the first means.
     return Stream(file, _classes(options, learner, companion), name, file.rows_total, file)
 
 
-def _classes(options: Options, learner: Learner, companion: Any) -> list[Any] | None:
+def _classes(options: RunOptions, learner: Learner, companion: Any) -> list[Any] | None:
     if not options.labels or not is_classifier(learner) or companion is not None:
         return None
     try:
         return [float(label) for label in options.labels]
     except ValueError:
-        return options.labels
+        return list(options.labels)
 
 
-def _open_dataset(options: Options, learner: Learner) -> Stream:
+def _open_dataset(name: str, options: RunOptions, learner: Learner) -> Stream:
     if options.task or options.label or options.format or options.text or options.numeric or options.ignore:
         raise ValueError("a built-in data set has its task and label: leave out --task, --label and the column options")
     from shoal.datasets import load as load_dataset
 
-    data = load_dataset(options.data.removeprefix(DATASET))
+    data = load_dataset(name.removeprefix(DATASET))
     if (data.kind == "binary") != is_classifier(learner):
         raise ValueError(
-            f"{options.data} is {data.kind}; {type(learner).__name__} is for "
+            f"{name} is {data.kind}; {type(learner).__name__} is for "
             f"{'two labels' if is_classifier(learner) else 'real targets'} (`shoal learners` lists all)"
         )
     return Stream(data.stream(), None, data.name, len(data), None)
 
 
-def _check_outputs(options: Options) -> None:
+def _check_outputs(options: RunOptions) -> None:
     """A folder that is not there is said before hours of learning, not after."""
     for name, path in (("--save", options.save), ("--report", options.report)):
         folder = Path(path or ".").parent
@@ -151,7 +123,7 @@ def _check_outputs(options: Options) -> None:
             raise FileNotFoundError(f"the folder {folder} for {name} does not exist; make it first")
 
 
-def _write(options: Options, stream: Stream, evaluations: Any, verdict: Any, learner: Learner) -> None:
+def _write(options: RunOptions, stream: Stream, evaluations: Any, verdict: Any, learner: Learner) -> None:
     if options.save:
         learner.save(options.save, companion=None if stream.file is None else stream.file.to_dict())
         print(f"model saved to {options.save} ({os.path.getsize(options.save):,} bytes)")
