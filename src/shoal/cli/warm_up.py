@@ -10,8 +10,8 @@ from sklearn.base import clone, is_classifier
 
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import progressive_validate
-from shoal.evaluation.stream import rows_of
 from shoal.learner import Learner
+from shoal.model.slicing import rows_of
 
 FEW_ROWS = 64  # enough for every branch that depends on the number of rows
 

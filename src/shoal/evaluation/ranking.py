@@ -43,9 +43,9 @@ class Ranking:
             self._pieces.append(Kept(rows.tag[:room], copied))
             self.seen += len(copied)
         if len(score) > room:
-            self._replace(Kept(rows.tag[room:], score[room:]))
+            self._sample_in(Kept(rows.tag[room:], score[room:]))
 
-    def _replace(self, rows: Kept) -> None:
+    def _sample_in(self, rows: Kept) -> None:
         """Algorithm R, a piece at a time: row t takes the place of a kept row with chance max_scores / t."""
         t = self.seen + np.arange(1, len(rows.tag) + 1)
         place = (self._random.random(len(rows.tag)) * t).astype(np.int64)

@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from sklearn.base import is_classifier
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.stream import Piece, cut, widened
+from shoal.evaluation.stream import Piece, cut
+from shoal.model.slicing import widened
 
 
 class Runner:

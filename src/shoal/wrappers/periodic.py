@@ -16,9 +16,9 @@ from sklearn.base import clone, is_classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS
-from shoal.evaluation.stream import widened
 from shoal.learner import Classifier, Learner, Regressor
 from shoal.model.features import Columns, Table
+from shoal.model.slicing import widened
 
 
 class Settings(NamedTuple):
