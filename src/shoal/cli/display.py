@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from shoal.evaluation import Checkpoint, Evaluation, Verdict
+from shoal.evaluation.numbers import number
 from shoal.evaluation.result import label
 from shoal.learner import Learner
 
@@ -38,9 +39,9 @@ class Display:
         self._line = self._bar.add_task("", total=None, rows=0)
 
     def __enter__(self) -> Self:
-        beside = f", beside {' and '.join(self._others)}" if self._others else ""
+        others = f", next to {' and '.join(self._others)}" if self._others else ""
         print(
-            f"{self._learner!r}{beside}\non {self._title}; every row is answered before it is learnt\n",
+            f"{self._learner!r}{others}\non {self._title}; every row is predicted before it is learned\n",
             flush=True,
         )
         self._bar.start()
@@ -68,7 +69,7 @@ class Display:
             self._header_printed = True
         speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
         values = (point.overall[first], point.since_last[first], point.macro[main])
-        numbers = "".join(f"{value:>12.4f}" for value in values)
+        numbers = "".join(f"{number(value):>12}" for value in values)
         self._print(f"{point.rows:>12,}{point.tasks:>12,}{numbers}{speed:>12,.0f}")
 
     def _print(self, line: str) -> None:
@@ -111,6 +112,6 @@ def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:
     lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
     for name, evaluation in evaluations.items():
         scores: list[Any] = [*evaluation.overall.values(), evaluation.macro[main]]
-        numbers = "".join(f"{score:>11.4f}" for score in scores)
+        numbers = "".join(f"{number(score):>11}" for score in scores)
         lines.append(f"{name:<{width}}{numbers}{evaluation.n_updates:>11,}{evaluation.wall_seconds:>11.2f}")
     return lines

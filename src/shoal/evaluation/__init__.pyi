@@ -1,4 +1,6 @@
 from .auc import aucs as aucs
+from .comparison import Comparison as Comparison
+from .comparison import Difference as Difference
 from .metrics import METRICS as METRICS
 from .periodic import Periodic as Periodic
 from .progressive import progressive_validate as progressive_validate
@@ -9,6 +11,5 @@ from .result import Evaluation as Evaluation
 from .trials import SearchResult as SearchResult
 from .trials import Trial as Trial
 from .tuning import search as search
-from .verdict import Comparison as Comparison
 from .verdict import Verdict as Verdict
 from .verdict import compare as compare

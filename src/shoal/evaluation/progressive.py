@@ -11,6 +11,7 @@ from contextlib import closing
 from typing import Any, overload
 
 from shoal.engine.arrays import FloatArray
+from shoal.evaluation.divergence import Divergence
 from shoal.evaluation.metrics import choose
 from shoal.evaluation.protocol import Metric
 from shoal.evaluation.result import Checkpoint, Evaluation
@@ -142,6 +143,7 @@ class Race:
         self.boards = {name: Scoreboard(makers, names, window) for name in learners}
         self.history: dict[str, list[Checkpoint]] = {name: [] for name in learners}
         self._latest: dict[str, tuple[Scores, Scores]] = {}
+        self.divergences = {name: Divergence() for name in learners} if self.kind == "regression" else {}
         self.tasks = TaskIndex()
         self.rows = self.last_checkpoint = 0
         self._labels: Labels | None = None
@@ -158,6 +160,8 @@ class Race:
         answers = self._answers(piece)
         for name, board in self.boards.items():
             board.update(piece.code, truth, answers[name], len(self.tasks))
+        for name, divergence in self.divergences.items():
+            divergence.update(truth, answers[name])
         self.rows += len(piece.code)
 
     def _answers(self, piece: Piece) -> dict[str, FloatArray]:
@@ -219,6 +223,7 @@ class Race:
             wall_seconds=runner.wall_seconds,
             cpu_seconds=runner.cpu_seconds,
             learner=runner.learner,
+            diverged=self.divergences[name].row if name in self.divergences else None,
             notes=board.notes(),
         )
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shoal.evaluation.numbers import number
+
 if TYPE_CHECKING:
     import polars as pl
 
 LABELS = {
     "error": "error",
     "auc": "AUC",
+    "log_loss": "log-loss",
+    "brier": "Brier",
+    "calibration_error": "calibr.",
     "f1_positive": "F1 +",
     "f1_negative": "F1 -",
     "mae": "MAE",
@@ -35,7 +40,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of one learner, every row answered before it was learnt.
+    """Scores of one learner, every row predicted before it was learned.
 
     Undefined values (the AUC of a task with one label) are NaN and left out of macro means. `str()` gives the
     progress table, `to_frame()` a polars data frame.
@@ -50,7 +55,7 @@ class Evaluation:
     [2, 1]
     """
 
-    kind: str  # "binary" or "regression"
+    kind: str  # "binary", "multiclass" or "regression"
     rows: int
     overall: dict[str, float]
     macro: dict[str, float]
@@ -65,6 +70,7 @@ class Evaluation:
     wall_seconds: float = 0.0  # spent in this learner, compiling or loading compiled code included
     cpu_seconds: float = 0.0  # of the thread that it ran in and of those it started
     learner: Any = None
+    diverged: int | None = None  # the row at which a regressor's predictions left every scale of its targets
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -74,7 +80,7 @@ class Evaluation:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows answered and learnt per second spent in this learner."""
+        """Rows predicted and learned per second spent in this learner."""
         return self.rows / self.wall_seconds if self.wall_seconds > 0 else float("nan")
 
     def to_frame(self, of: str = "tasks") -> pl.DataFrame:
@@ -120,7 +126,7 @@ class Evaluation:
         for point in self.history:
             speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
             values = (point.overall[first], point.since_last[first], point.macro[main])
-            numbers = " ".join(f"{value:>11.4f}" for value in values)
+            numbers = " ".join(f"{number(value):>11}" for value in values)
             lines.append(f"{point.rows:>12,} {point.tasks:>7,} {numbers} {speed:>11,.0f}")
         return lines
 
@@ -131,7 +137,7 @@ class Evaluation:
             kinds.append((f"last {min(self.window, self.rows):,} rows", self.windowed))
         lines = [" " * 18 + "".join(f"{label(name):>11}" for name in self.overall)]
         return lines + [
-            f"{kind:<18}" + "".join(f"{value:>11.4f}" for value in values.values()) for kind, values in kinds
+            f"{kind:<18}" + "".join(f"{number(value):>11}" for value in values.values()) for kind, values in kinds
         ]
 
 

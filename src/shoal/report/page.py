@@ -15,10 +15,14 @@ from typing import Any
 import numpy as np
 
 from shoal.evaluation import Evaluation, Verdict
+from shoal.evaluation.comparison import UNDECIDED
+from shoal.evaluation.numbers import number
 from shoal.evaluation.result import HIGHER_IS_BETTER, label
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
 from shoal.report.style import main_metric
+
+SCORE = "score"  # how a column is written: as `number` does
 
 
 @cache
@@ -84,10 +88,15 @@ def write_report(
 def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
-    kind = "verdict pays" if verdict.pays else "verdict"
-    heading = "Sharing pays" if verdict.pays else "Sharing does not clearly pay"
+    kind = "verdict" if verdict.outcome == UNDECIDED else f"verdict {verdict.outcome.replace(' ', '-')}"
+    heading = _capital(verdict.outcome) + ("" if verdict.is_clear else ", though the difference may be chance")
+    heading = "No verdict" if verdict.outcome == UNDECIDED else heading
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in str(verdict).splitlines())
     return f'<section class="{kind}"><h2>{heading}</h2>{sentences}</section>'
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _table(evaluations: Mapping[str, Evaluation]) -> str:
@@ -95,11 +104,11 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
     first = next(iter(evaluations.values()))
     main = main_metric(first)
     columns: dict[str, tuple[list[float], str, int]] = {  # heading -> values, format, +1 if more is better
-        label(name): ([e.overall[name] for e in evaluations.values()], ".4f", _sign(name)) for name in first.overall
+        label(name): ([e.overall[name] for e in evaluations.values()], SCORE, _sign(name)) for name in first.overall
     }
     columns[f"{label(main)}, mean over tasks"] = (
         [e.macro[main] for e in evaluations.values()],
-        ".4f",
+        SCORE,
         _sign(main),
     )
     columns["rows updated on"] = [e.n_updates / e.rows for e in evaluations.values()], ".0%", 0
@@ -110,7 +119,7 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
         cells = "".join(_cell(values, i, form, sign) for values, form, sign in columns.values())
         body += f"<tr><td>{escape(name)}</td>{cells}</tr>"
     caption = (
-        "Every row was answered before it was learnt. Seconds are those spent in the learner, "
+        "Every row was predicted before it was learned. Seconds are those spent in the learner, "
         "loading compiled code included."
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -126,7 +135,8 @@ def _cell(values: Sequence[float], i: int, form: str, sign: int) -> str:
     if np.isnan(values[i]):
         return "<td>undefined</td>"
     best = sign != 0 and len(values) > 1 and values[i] == sign * np.nanmax(sign * np.array(values))
-    return f"<td{' class=best' if best else ''}>{values[i]:{form}}</td>"
+    text = number(values[i]) if form == SCORE else f"{values[i]:{form}}"
+    return f"<td{' class=best' if best else ''}>{text}</td>"
 
 
 def _figure(figure: Figure) -> str:
