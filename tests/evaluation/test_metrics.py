@@ -10,6 +10,8 @@ import pytest
 from sklearn import metrics as sk
 
 from shoal.evaluation.auc import aucs
+from shoal.evaluation.classes import ClassErrors, ClassIndex
+from shoal.evaluation.forecasts import N_BINS, Forecasts
 from shoal.evaluation.metrics import METRICS, choose
 from shoal.evaluation.ranking import Ranking
 from shoal.evaluation.scoreboard import Scoreboard
@@ -85,6 +87,78 @@ def error_of(truth, score):
 def test_binary_metrics_equal_scikit_learns(rows, metric, name, reference, way):
     assert (rows[2] == 0).any(), "margin 0 must occur: it predicts +1"
     assert_equals(way(metric, *rows)[name], reference, *rows)
+
+
+def probability(score):
+    return 1 / (1 + np.exp(-score))
+
+
+@pytest.mark.parametrize("way", [fed, absorbed])
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("log_loss", lambda truth, score: sk.log_loss(truth, probability(score), labels=[-1.0, 1.0])),
+        ("brier", lambda truth, score: sk.brier_score_loss(truth, probability(score), pos_label=1.0)),
+    ],
+)
+def test_scores_of_probabilities_equal_scikit_learns(rows, name, reference, way):
+    code, truth, score = rows
+    assert_equals(way(Forecasts, code, truth, score)[name], reference, code, truth, score)
+
+
+@pytest.mark.parametrize("way", [fed, absorbed])
+def test_the_calibration_error_compares_forecasts_and_shares_in_bins(rows, way):
+    code, truth, score = rows
+    p, positive = probability(score), truth > 0
+    which = np.minimum((p * N_BINS).astype(int), N_BINS - 1)
+    parts = [abs((p[which == b] - positive[which == b]).sum()) for b in range(N_BINS)]
+    assert way(Forecasts, code, truth, score)["calibration_error"].overall == pytest.approx(sum(parts) / len(p))
+    metric = Forecasts()
+    metric.update(code, truth, score, N_TASKS)
+    for found in metric.bins():
+        mine = which == int(found.forecast * N_BINS)
+        assert found == pytest.approx((mine.sum(), p[mine].mean(), positive[mine].mean()))
+
+
+def test_certain_and_wrong_costs_much_but_not_infinity():
+    metric = Forecasts()
+    metric.update(np.zeros(2, int), np.array([1.0, -1.0]), np.array([-800.0, -800.0]), 1)
+    assert metric.values(1)["log_loss"].overall == pytest.approx(400.0)
+
+
+@pytest.mark.parametrize("way", [fed, absorbed])
+def test_scores_of_several_classes_equal_scikit_learns(rows, way):
+    code = rows[0]
+    rng = np.random.default_rng(1)
+    y, margins = np.array(["fir", "ash", "oak"])[rng.integers(3, size=len(code))], rng.normal(size=(len(code), 3))
+    index = ClassIndex()
+    truth = index.encode(y)
+    score = index.judged(margins, np.array(["ash", "fir", "oak"]), truth)
+    p = probability(margins)
+    p /= p.sum(axis=1, keepdims=True)
+    predicted = np.array(["ash", "fir", "oak"])[margins.argmax(axis=1)]
+    values = way(ClassErrors, code, truth, score)
+    assert values["error"].overall == pytest.approx(1 - sk.accuracy_score(y, predicted))
+    assert values["log_loss"].overall == pytest.approx(sk.log_loss(y, p, labels=["ash", "fir", "oak"]))
+    mine = code == 0
+    assert values["error"].per_task[0] == pytest.approx((y != predicted)[mine].mean())
+    metric = ClassErrors()
+    metric.update(code, truth, score, N_TASKS)
+    expected = sk.confusion_matrix(y, predicted, labels=["ash", "fir", "oak"])
+    for i, true in enumerate(("ash", "fir", "oak")):
+        for j, guess in enumerate(("ash", "fir", "oak")):
+            assert metric.confusion()[index.number[true], index.number[guess]] == expected[i, j]
+
+
+def test_a_class_that_the_learner_does_not_know_has_no_probability():
+    index = ClassIndex()
+    truth = index.encode(["a", "b", "c"])
+    two = index.judged(np.array([1.0, -1.0, 3.0]), np.array(["a", "b"]), truth)
+    p = 1 / (1 + np.exp(-1.0))
+    assert two.tolist() == [[1.0, pytest.approx(1 - p)], [0.0, pytest.approx(1 - p)], [1.0, 0.0]]
+    one = index.judged(np.array([[0.3]] * 3), np.array(["b"]), truth)
+    assert one[:, 0].tolist() == [1.0] * 3
+    assert one[:, 1].tolist() == [0.0, 1.0, 0.0]
 
 
 def explained(truth, prediction):
@@ -250,7 +324,9 @@ class TestChoice:
     def test_defaults_are_all_metrics_of_the_kind_from_one_accumulator_per_family(self):
         makers, names = choose(None, "binary")
         assert tuple(names) == METRICS["binary"]
-        assert makers == [Confusion, Ranking]
+        assert makers == [Confusion, Ranking, Forecasts]
+        without = choose(None, "binary", has_probabilities=False)
+        assert without == ([Confusion, Ranking], ["error", "auc", "f1_positive", "f1_negative"])
 
     def test_what_is_not_asked_for_is_not_computed(self):
         assert choose(["error"], "binary") == ([Confusion], ["error"])

@@ -7,7 +7,15 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
-from shoal import HedgedSharing, LabelQuery, MultitaskPerceptron, MultitaskRegressor, TraceNorm
+from shoal import (
+    HedgedSharing,
+    LabelQuery,
+    MultiClass,
+    MultitaskPerceptron,
+    MultitaskRegressor,
+    PassiveAggressive,
+    TraceNorm,
+)
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import Periodic, progressive, progressive_validate
 
@@ -325,7 +333,7 @@ class TestRefusals:
     def test_no_learners_or_both_kinds(self, data):
         with pytest.raises(ValueError, match="at least one learner"):
             progressive_validate({}, in_chunks(*data, 500))
-        with pytest.raises(ValueError, match="all classifiers or all regressors"):
+        with pytest.raises(ValueError, match="got binary and regression"):
             progressive_validate({"a": MultitaskPerceptron(), "b": MultitaskRegressor()}, in_chunks(*data, 500))
 
     def test_a_bad_row_is_refused_by_the_learner(self, data):
@@ -339,7 +347,7 @@ def test_learners_side_by_side_change_nothing(data, monkeypatch):
     """Threads take turns in any order; each learner has its own rows to answer and its own model."""
     found = []
     for rows in (1, 10**9):
-        monkeypatch.setattr(progressive, "THREADS_PAY", rows)
+        monkeypatch.setattr(progressive, "MIN_ROWS_FOR_THREADS", rows)
         monkeypatch.setattr(progressive, "n_cores", lambda: 3)
         learners = {
             "hedged": HedgedSharing(),
@@ -352,7 +360,7 @@ def test_learners_side_by_side_change_nothing(data, monkeypatch):
 
 
 def test_all_learners_finish_their_rows_before_one_s_error_is_raised(data, monkeypatch):
-    monkeypatch.setattr(progressive, "THREADS_PAY", 1)
+    monkeypatch.setattr(progressive, "MIN_ROWS_FOR_THREADS", 1)
     monkeypatch.setattr(progressive, "n_cores", lambda: 2)
     narrow, other = MultitaskPerceptron().fit(np.ones((2, 1)), [-1, 1]), MultitaskPerceptron()
     narrow.widen = None  # breaks when columns are to be added
@@ -360,3 +368,34 @@ def test_all_learners_finish_their_rows_before_one_s_error_is_raised(data, monke
     with pytest.raises(TypeError, match="not callable"):
         progressive_validate({"narrow": narrow, "other": other}, [(X, y, task)], checkpoints=None)
     np.testing.assert_array_equal(other.coef_, MultitaskPerceptron().partial_fit(X, y, task).coef_)
+
+
+NAMES = ["ash", "elm", "fir"]
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+@pytest.mark.parametrize("size", [7, 400])
+def test_several_classes_are_judged_on_predictions_given_before_learning(size, delay):
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(size=(400, 5)), rng.integers(3, size=400)
+    y = np.array(NAMES)[(X @ rng.normal(size=(5, 3))).argmax(axis=1)]
+    found = progressive_validate(
+        MultiClass(PassiveAggressive()), in_chunks(X, y, task, size), delay=delay, classes=NAMES
+    )
+    learner, errors = MultiClass(PassiveAggressive()), np.zeros(3)
+    for row in range(400):
+        if row > delay:
+            guess = learner.predict(X[row : row + 1], task[row : row + 1])[0]
+        else:  # a learner that knows the classes and no row has equal margins; one that waits for labels has none
+            guess = None if delay else NAMES[0]
+        errors[task[row]] += guess != y[row]
+        late = row - delay
+        if late >= 0:
+            learner.partial_fit(X[late : late + 1], y[late : late + 1], task[late : late + 1], classes=NAMES)
+    assert found.kind == "multiclass"
+    assert found.overall["error"] == pytest.approx(errors.sum() / 400)
+    assert [found.per_task[k]["error"] for k in range(3)] == pytest.approx((errors / np.bincount(task)).tolist())
+    assert sum(found.confusion.values()) == 400
+    wrong = sum(rows for (true, guess), rows in found.confusion.items() if true != guess)
+    assert wrong == errors.sum()
+    assert list(found.overall) == ["error"]  # margins that are no log-odds give no probabilities

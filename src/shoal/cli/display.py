@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from shoal.evaluation import Checkpoint, Evaluation, Verdict
+from shoal.evaluation.metrics import PROBABILITIES
 from shoal.evaluation.numbers import number
-from shoal.evaluation.result import label
+from shoal.evaluation.result import MAIN, label, main_metric
 from shoal.learner import Learner
 
+SHOWN = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative",
+         "mae", "rmse", "explained_variance")  # fmt: skip
 COLUMNS = ("rows", "tasks", "{error}", "since last", "{main}", "rows/s")
 
 
@@ -62,7 +65,7 @@ class Display:
         """Print a line of the table."""
         point = points[self._name]
         first = next(iter(point.overall))
-        main = "auc" if "auc" in point.macro else "rmse"
+        main = next((name for name in MAIN if name in point.macro), first)
         if not self._header_printed:
             titles = [title.format(error=label(first), main=f"macro-{label(main)}") for title in COLUMNS]
             self._print("".join(f"{title:>12}" for title in titles))
@@ -105,13 +108,17 @@ def _grouped(notes: list[str]) -> list[str]:
 
 
 def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:
+    """A row per learner; scores that a learner does not have stay empty."""
     first = next(iter(evaluations.values()))
-    main = "auc" if "auc" in first.macro else "rmse"
-    titles = [*(label(name) for name in first.overall), f"macro-{label(main)}", "updates", "seconds"]
+    main = main_metric(first)
+    names = [name for name in SHOWN if name in first.overall] or list(first.overall)
+    if any(name in first.overall for name in PROBABILITIES):
+        names = [name for name in names if not name.startswith("f1")]
+    titles = [*(label(name) for name in names), f"macro-{label(main)}", "updates", "seconds"]
     width = max(len(name) for name in evaluations) + 2
     lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
-    for name, evaluation in evaluations.items():
-        scores: list[Any] = [*evaluation.overall.values(), evaluation.macro[main]]
-        numbers = "".join(f"{number(score):>11}" for score in scores)
-        lines.append(f"{name:<{width}}{numbers}{evaluation.n_updates:>11,}{evaluation.wall_seconds:>11.2f}")
+    for name, one in evaluations.items():
+        scores = [*(one.overall.get(metric) for metric in names), one.macro.get(main)]
+        numbers = "".join(f"{'' if score is None else number(score):>11}" for score in scores)
+        lines.append(f"{name:<{width}}{numbers}{one.n_updates:>11,}{one.wall_seconds:>11.2f}")
     return lines

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shoal.evaluation.forecasts import Bin
 from shoal.evaluation.numbers import number
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ LABELS = {
     "rmse": "RMSE",
     "explained_variance": "expl. var.",
 }
+MAIN = ("auc", "rmse")  # what a run is judged by, as the mean over tasks; several classes: by the error
 HIGHER_IS_BETTER = ("auc", "f1_positive", "f1_negative", "explained_variance")
 
 
@@ -71,6 +73,8 @@ class Evaluation:
     cpu_seconds: float = 0.0  # of the thread that it ran in and of those it started
     learner: Any = None
     diverged: int | None = None  # the row at which a regressor's predictions left every scale of its targets
+    calibration: list[Bin] = field(default_factory=list)  # of learners with probabilities of two labels
+    confusion: dict[tuple[Any, Any], int] = field(default_factory=dict)  # several classes: (true, predicted) -> rows
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -120,7 +124,7 @@ class Evaluation:
     def _progress(self) -> list[str]:
         """A line per checkpoint: the first metric in all and since the last line, the main one by task."""
         first = next(iter(self.overall))
-        main = next((name for name in ("auc", "rmse") if name in self.macro), first)
+        main = main_metric(self)
         titles = (label(first), "since last", f"macro-{label(main)}", "rows/s")
         lines = [f"{'rows':>12} {'tasks':>7} " + " ".join(f"{title:>11}" for title in titles)]
         for point in self.history:
@@ -139,6 +143,11 @@ class Evaluation:
         return lines + [
             f"{kind:<18}" + "".join(f"{number(value):>11}" for value in values.values()) for kind, values in kinds
         ]
+
+
+def main_metric(evaluation: Evaluation) -> str:
+    """The metric that a run is judged by."""
+    return next((name for name in MAIN if name in evaluation.overall), next(iter(evaluation.overall)))
 
 
 def label(metric: str) -> str:

@@ -17,12 +17,12 @@ import numpy as np
 from shoal.evaluation import Evaluation, Verdict
 from shoal.evaluation.comparison import UNDECIDED
 from shoal.evaluation.numbers import number
-from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
-from shoal.report.style import main_metric
 
 SCORE = "score"  # how a column is written: as `number` does
+NONE = float("nan")  # the score of a learner that does not have it; this object, other NaNs are undefined scores
 
 
 @cache
@@ -104,10 +104,11 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
     first = next(iter(evaluations.values()))
     main = main_metric(first)
     columns: dict[str, tuple[list[float], str, int]] = {  # heading -> values, format, +1 if more is better
-        label(name): ([e.overall[name] for e in evaluations.values()], SCORE, _sign(name)) for name in first.overall
+        label(name): ([e.overall.get(name, NONE) for e in evaluations.values()], SCORE, _sign(name))
+        for name in first.overall
     }
     columns[f"{label(main)}, mean over tasks"] = (
-        [e.macro[main] for e in evaluations.values()],
+        [e.macro.get(main, NONE) for e in evaluations.values()],
         SCORE,
         _sign(main),
     )
@@ -132,6 +133,8 @@ def _sign(metric: str) -> int:
 
 
 def _cell(values: Sequence[float], i: int, form: str, sign: int) -> str:
+    if values[i] is NONE:
+        return "<td>–</td>"
     if np.isnan(values[i]):
         return "<td>undefined</td>"
     best = sign != 0 and len(values) > 1 and values[i] == sign * np.nanmax(sign * np.array(values))
