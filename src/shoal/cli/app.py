@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from shoal.cli.options import RunOptions, Switch
+from shoal.cli.options import PredictOptions, RunOptions, Switch
 
 RUN_BY_DEFAULT = RunOptions()
 
@@ -24,7 +24,7 @@ app = App(
 
 
 @app.command
-def run(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, options: RunOptions = RUN_BY_DEFAULT) -> None:
+def run(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, options: RunOptions = RUN_BY_DEFAULT) -> int:
     """Predict each row of a stream before learning it, and say whether sharing between tasks pays.
 
     Parameters
@@ -35,7 +35,21 @@ def run(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, option
     """
     from shoal.cli.run import run_stream
 
-    run_stream(data, options)
+    return run_stream(data, options)
+
+
+@app.command
+def predict(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, options: PredictOptions) -> None:
+    """Predict the rows of a file with a model that `shoal run --save` wrote. The model does not change.
+
+    Parameters
+    ----------
+    data
+        A file with the columns that the model was learned from, or - for standard input.
+    """
+    from shoal.cli.predict import predict_file
+
+    predict_file(data, options)
 
 
 @app.command
@@ -136,7 +150,7 @@ def start(arguments: list[str] | None = None) -> None:
     """Run the program; whatever goes wrong for the user is one line on stderr and exit code 2."""
     logging.basicConfig(format="%(name)s: %(message)s")
     try:
-        app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
+        code = app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except CycloptsError as error:
         _fail(f"{_one_line(str(error))} (shoal {_command(arguments)}--help shows what there is)")
@@ -145,8 +159,13 @@ def start(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except ModuleNotFoundError:  # `main` says which extra brings it
+        raise
     except (ValueError, OSError, ImportError) as error:
         _fail(_one_line(str(error)))
+    else:
+        if code:
+            sys.exit(code)
 
 
 def _command(arguments: list[str] | None) -> str:

@@ -26,9 +26,9 @@ class Display:
 
     def __init__(
         self, title: str, learner: Learner, contestants: dict[str, Learner],
-        fraction: Callable[[int], float | None],
+        fraction: Callable[[int], float | None], *, quiet: bool = False,
     ) -> None:  # fmt: skip
-        self._fraction = fraction
+        self._fraction, self._quiet = fraction, quiet
         self._name = next(iter(contestants))
         self._others = [name for name in contestants if name != self._name]
         self._title, self._learner = title, learner
@@ -37,16 +37,13 @@ class Display:
         self._bar = Progress(
             TextColumn("{task.fields[rows]:,} rows"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
             TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-            console=console, transient=True, disable=not console.is_terminal,
+            console=console, transient=True, disable=quiet or not console.is_terminal,
         )  # fmt: skip
         self._line = self._bar.add_task("", total=None, rows=0)
 
     def __enter__(self) -> Self:
         others = f", next to {' and '.join(self._others)}" if self._others else ""
-        print(
-            f"{self._learner!r}{others}\non {self._title}; every row is predicted before it is learned\n",
-            flush=True,
-        )
+        self.say(f"{self._learner!r}{others}\non {self._title}; every row is predicted before it is learned\n")
         self._bar.start()
         return self
 
@@ -75,26 +72,34 @@ class Display:
         numbers = "".join(f"{number(value):>12}" for value in values)
         self._print(f"{point.rows:>12,}{point.tasks:>12,}{numbers}{speed:>12,.0f}")
 
+    def say(self, line: str) -> None:
+        """Print, unless nothing is to be printed."""
+        if not self._quiet:
+            print(line, flush=True)
+
     def _print(self, line: str) -> None:
         if self._bar.disable or not sys.stdout.isatty():
-            print(line, flush=True)
+            self.say(line)
         else:
             self._bar.console.print(line, highlight=False, markup=False)
 
-    def summary(self, evaluations: dict[str, Evaluation], verdict: Verdict | None, notes: list[str]) -> None:
+    def summary(
+        self, evaluations: dict[str, Evaluation], verdict: Verdict | None, notes: list[str], *, stopped: str | None
+    ) -> None:
         """Print the scores of all learners, the verdict, and what was done to the data."""
-        print()
-        for line in _score_table(evaluations):
-            print(line)
+        rows = next(iter(evaluations.values())).rows
+        if stopped is not None:
+            self.say(f"\nstopped by {stopped} after {rows:,} rows; this is what they say")
+        self.say("\n" + "\n".join(_score_table(evaluations)))
         if verdict is not None:
-            print(f"\n{verdict}")
+            self.say(f"\n{verdict}")
         said = [
             *notes,
             *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes),
         ]
         if said:
-            print("\n" + "\n".join(f"- {note}" for note in _grouped(said)))
-        print()
+            self.say("\n" + "\n".join(f"- {note}" for note in _grouped(said)))
+        self.say("")
 
 
 def _grouped(notes: list[str]) -> list[str]:

@@ -71,8 +71,44 @@ class RunOptions:
     save: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write the model here."""
 
+    save_every: Annotated[int | None, Parameter(group=OUTPUT)] = None
+    """Write it after every so many rows, too."""
+
+    predictions: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None
+    """Write each row's prediction, given before the row was learned, as .csv, .ndjson or .parquet."""
+
+    tasks_out: Annotated[str | None, Parameter(group=OUTPUT)] = None
+    """Write a row per task with all scores, as .csv, .ndjson or .parquet."""
+
+    json: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None
+    """Write all that was found as JSON; - is standard output, which then has nothing else."""
+
+    quiet: Annotated[Switch, Parameter(group=OUTPUT)] = False
+    """Print nothing but errors."""
+
     report: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write an HTML report with pictures here."""
 
     figures: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write the pictures into this folder, as PNG and SVG."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """What the command line of `shoal predict` says."""
+
+    model: Annotated[str, Parameter(group=LEARNER)]
+    """A file that `shoal run --save` wrote."""
+
+    out: Annotated[str, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = "-"
+    """Write the predictions here, as .csv, .ndjson or .parquet; - is standard output."""
+
+    task: Annotated[str | None, Parameter(group=ROWS)] = None
+    """The column of the task ids. [default: the one that the model was learned from]"""
+
+    label: Annotated[str | None, Parameter(group=ROWS)] = None
+    """The column of the labels, which is not predicted from. [default: likewise]"""
+
+    format: Annotated[str | None, Parameter(group=ROWS)] = None
+    """The format of the file. [default: from its name]"""

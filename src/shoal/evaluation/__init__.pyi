@@ -3,6 +3,7 @@ from .comparison import Comparison as Comparison
 from .comparison import Difference as Difference
 from .metrics import METRICS as METRICS
 from .periodic import Periodic as Periodic
+from .predictions import Predictions as Predictions
 from .progressive import progressive_validate as progressive_validate
 from .protocol import Metric as Metric
 from .protocol import Values as Values

@@ -14,6 +14,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.evaluation.classes import ClassIndex
 from shoal.evaluation.divergence import Divergence
 from shoal.evaluation.metrics import choose
+from shoal.evaluation.predictions import Predictions, predictions_of
 from shoal.evaluation.protocol import Metric
 from shoal.evaluation.result import Checkpoint, Evaluation
 from shoal.evaluation.rows import as_chunks
@@ -42,6 +43,7 @@ def progressive_validate(
     classes: Any = ...,
     on_checkpoint: Callable[[dict[str, Checkpoint]], object] | None = ...,
     on_rows: Callable[[int], object] | None = ...,
+    on_predictions: Callable[[Predictions], object] | None = ...,
 ) -> dict[str, Evaluation]: ...
 
 
@@ -57,6 +59,7 @@ def progressive_validate(
     classes: Any = ...,
     on_checkpoint: Callable[[Checkpoint], object] | None = ...,
     on_rows: Callable[[int], object] | None = ...,
+    on_predictions: Callable[[Predictions], object] | None = ...,
 ) -> Evaluation: ...
 
 
@@ -71,6 +74,7 @@ def progressive_validate(
     classes: Any = None,
     on_checkpoint: Callable[[Any], object] | None = None,
     on_rows: Callable[[int], object] | None = None,
+    on_predictions: Callable[[Predictions], object] | None = None,
 ) -> Any:
     """Run learners over a stream, predicting each row before it is learned.
 
@@ -100,6 +104,8 @@ def progressive_validate(
         Called at each checkpoint.
     on_rows : function of int
         Called with the number of rows done, after each piece of the stream.
+    on_predictions : function of `Predictions`
+        Called with the first learner's predictions for each piece of the stream.
 
     Returns
     -------
@@ -116,7 +122,9 @@ def progressive_validate(
         simultaneous = any(runner.simultaneous for runner in race.runners.values())
         pieces = whole_rounds(as_chunks(stream, race.names), race.tasks, simultaneous=simultaneous)
         for piece, at_checkpoint in cut_at(pieces, lambda rows: _next_checkpoint(rows, checkpoints)):
-            race.run(piece)
+            predictions = race.run(piece)
+            if on_predictions is not None:
+                on_predictions(race.as_columns(piece, predictions))
             if at_checkpoint:
                 _report(race, named is learners, on_checkpoint)
             if on_rows is not None:
@@ -161,8 +169,8 @@ class Race:
         n_threads = min(len(learners), n_cores())
         self._threads = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
-    def run(self, piece: Piece) -> None:
-        """Feed a piece to every learner and score the answers; bad rows are refused before anything is learned."""
+    def run(self, piece: Piece) -> dict[str, FloatArray]:
+        """Feed a piece to every learner and score it; bad rows are refused before anything is learned."""
         truth = self._truth(piece)
         if self._labels is not None and self._labels.settled:  # the stream's two labels, whatever a round shows
             for runner in self.runners.values():
@@ -173,6 +181,15 @@ class Race:
         for name, divergence in self.divergences.items():
             divergence.update(truth, predictions[name])
         self.rows += len(piece.code)
+        return predictions
+
+    def as_columns(self, piece: Piece, predictions: dict[str, FloatArray]) -> Predictions:
+        """What the first learner predicted, for readers."""
+        name, runner = next(iter(self.runners.items()))
+        return predictions_of(
+            piece, predictions[name], runner.learner, self.kind,
+            has_probabilities=runner.has_probabilities, classes=self.class_index,
+        )  # fmt: skip
 
     def _predictions(self, piece: Piece, truth: FloatArray) -> dict[str, FloatArray]:
         """Of every learner; they share nothing and compiled code holds no lock, so each core runs one."""

@@ -20,6 +20,7 @@ from shoal.evaluation.numbers import number
 from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
+from shoal.report.whole_file import whole_file
 
 SCORE = "score"  # how a column is written: as `number` does
 NONE = float("nan")  # the score of a learner that does not have it; this object, other NaNs are undefined scores
@@ -47,7 +48,7 @@ def write_report(
 
     Parameters
     ----------
-    path : path of the file; an old one is overwritten
+    path : path of the file; an old one is replaced once the new one is whole
     evaluations : dict of name -> Evaluation
         Of one stream; the learner first, then its baselines (see `shoal.report.figures`).
     verdict : Verdict, optional
@@ -82,7 +83,8 @@ def write_report(
         library=_library(),
         specs=json.dumps(specs, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
-    path.write_text(page, encoding="utf-8")
+    with whole_file(path) as part:
+        part.write_text(page, encoding="utf-8")
 
 
 def _verdict(verdict: Verdict | None) -> str:

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import altair as alt
 import numpy as np
 
 from shoal.evaluation import Evaluation
+from shoal.evaluation.winners import winners
 from shoal.report.figure import Figure
 from shoal.report.style import GAIN, data, rows_axis
 
 WIDTH, ROW = 620, 34
-
-
-class Winner(NamedTuple):
-    """The way of sharing with the largest weight in a task."""
-
-    way: str
-    weight: float
-
-
-def winners(evaluation: Evaluation) -> dict[Any, Winner]:
-    """The winner of each task; empty unless the learner has `experts_` and `weights_`."""
-    learner = evaluation.learner
-    if not hasattr(learner, "experts_") or not hasattr(learner, "weights_"):
-        return {}
-    weights, names = np.asarray(learner.weights_), list(learner.experts_)
-    best = weights.argmax(axis=1)
-    found = zip(learner.tasks_, best.tolist(), weights.max(axis=1).tolist(), strict=True)
-    return {task: Winner(names[k], weight) for task, k, weight in found}
 
 
 def sharing_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
