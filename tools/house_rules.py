@@ -20,6 +20,7 @@ SOURCE = ROOT / "src"
 MAX_LINES = 400
 MAX_PARAMETERS = 8
 INTERNALS = ("llvmlite", "numba.core", "numba.cpython", "numba.extending", "numba.np", "numba.typed")
+TUPLE_METHODS = {"_asdict", "_fields", "_make", "_replace"}  # public, in spite of their names
 
 EXEMPTIONS = {
     "src/shoal/batch/sparse_mtl.py: SparseMTL": "the paper's own knobs",
@@ -106,7 +107,7 @@ def _is_private_elsewhere(name: str, path: Path) -> bool:
 def private_attributes() -> Iterator[Problem]:
     """The same for attributes: `other._x` stands only in the folder that defines `_x`."""
     for path in files("src"):
-        foreign = _private_names() - _defined_in(path.parent)
+        foreign = _private_names() - _defined_in(path.parent) - TUPLE_METHODS
         for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.endswith("__"):
                 continue

@@ -13,6 +13,15 @@ from cyclopts import App, CycloptsError, Parameter
 from shoal.cli.options import PredictOptions, RunOptions, Switch
 
 RUN_BY_DEFAULT = RunOptions()
+EXAMPLES = """\
+shoal run dataset:flights --report report.html
+    104 models from 327,346 real flights: was it late? The last lines say whether sharing pays.
+shoal run mails.csv --task user --label spam --save model.shoal
+    A model per user from your own table; the model goes on with --load, and predicts with shoal predict.
+shoal run prices.parquet --task shop --label price --learner HedgedSharingRegressor --predictions out.csv
+    Numbers instead of two labels, and what was predicted for each row before it was learned.
+
+shoal run --help lists the options, shoal learners the learners."""
 
 app = App(
     name="shoal",
@@ -24,7 +33,10 @@ app = App(
 
 
 @app.command
-def run(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, options: RunOptions = RUN_BY_DEFAULT) -> int:
+def run(
+    data: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None, /, *,
+    options: RunOptions = RUN_BY_DEFAULT,
+) -> int:  # fmt: skip
     """Predict each row of a stream before learning it, and say whether sharing between tasks pays.
 
     Parameters
@@ -33,6 +45,9 @@ def run(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, option
         A file (CSV, TSV, Parquet, NDJSON, Arrow IPC, LIBSVM, VW text; text may be gzipped), - for standard
         input, or dataset:NAME. Files may be larger than memory.
     """
+    if data is None:
+        print(EXAMPLES)
+        return 0
     from shoal.cli.run import run_stream
 
     return run_stream(data, options)
