@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test search lint bench guard clean
+.PHONY: setup demo test search lint api package bench guard clean
 
 setup: .venv/.dev
 
@@ -11,9 +11,9 @@ setup: .venv/.dev
 	$(PYTHON) -m venv .venv
 	@touch $@
 
-# The demo needs the library and its data; developers need the tools too; benchmarks need the peers.
+# The demo needs the program and its data; developers need the tools too; benchmarks need the peers.
 .venv/.demo: .venv/.made pyproject.toml constraints.txt
-	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[data]'
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[cli,data]'
 	@touch $@
 
 .venv/.dev: .venv/.made pyproject.toml constraints.txt
@@ -39,6 +39,15 @@ lint: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house_rules.py
+
+# The reference of all public names; `make lint` says when it is stale.
+api: .venv/.dev
+	$(BIN)/python tools/api_reference.py
+
+# The sdist and the wheel, built, installed into a fresh environment and tried there.
+package: .venv/.dev
+	$(BIN)/python tools/check_package.py
 
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks

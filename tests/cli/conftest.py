@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from shoal.cli.app import start
-from shoal.cli.starting import COMPILING
 
 
 @pytest.fixture
@@ -18,7 +17,7 @@ def shoal(capsys):
         except SystemExit as end:
             code = end.code
         out, err = capsys.readouterr()
-        return code, out, err.replace(f"{COMPILING}\n", "")  # it depends on what ran before
+        return code, out, err
 
     return run
 

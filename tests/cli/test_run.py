@@ -123,6 +123,12 @@ def test_bad_rows_stop_or_are_counted(shoal, csv_file, tmp_path):
     assert "line 10" in out
 
 
+def test_without_arguments_it_shows_examples(shoal):
+    code, out, err = shoal("run")
+    assert (code, err) == (0, "")
+    assert out.count("shoal run ") == 4  # three of them, and where the options are
+
+
 def test_built_in_data(shoal):
     code, out, _ = shoal("run", "dataset:related_tasks")
     assert code == 0
@@ -146,7 +152,6 @@ def test_built_in_data(shoal):
         (["run", "dataset:related_tasks", "--load", "no.shoal"], "no model at"),
         (["run", "dataset:related_tasks", "--load", "no.shoal", "--set", "eta=1"], "leave out --learner"),
         (["run", "dataset:related_tasks", "--labell", "x"], "--labell"),
-        (["run"], "requires an argument"),
         (["swim"], "Unknown command"),
         (["inspect", "no.shoal"], "no model at"),
     ],

@@ -10,6 +10,8 @@ import pytest
 from sklearn import metrics as sk
 
 from shoal.evaluation.auc import aucs
+from shoal.evaluation.classes import ClassErrors, ClassIndex
+from shoal.evaluation.forecasts import N_BINS, Forecasts
 from shoal.evaluation.metrics import METRICS, choose
 from shoal.evaluation.ranking import Ranking
 from shoal.evaluation.scoreboard import Scoreboard
@@ -87,6 +89,78 @@ def test_binary_metrics_equal_scikit_learns(rows, metric, name, reference, way):
     assert_equals(way(metric, *rows)[name], reference, *rows)
 
 
+def probability(score):
+    return 1 / (1 + np.exp(-score))
+
+
+@pytest.mark.parametrize("way", [fed, absorbed])
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [
+        ("log_loss", lambda truth, score: sk.log_loss(truth, probability(score), labels=[-1.0, 1.0])),
+        ("brier", lambda truth, score: sk.brier_score_loss(truth, probability(score), pos_label=1.0)),
+    ],
+)
+def test_scores_of_probabilities_equal_scikit_learns(rows, name, reference, way):
+    code, truth, score = rows
+    assert_equals(way(Forecasts, code, truth, score)[name], reference, code, truth, score)
+
+
+@pytest.mark.parametrize("way", [fed, absorbed])
+def test_the_calibration_error_compares_forecasts_and_shares_in_bins(rows, way):
+    code, truth, score = rows
+    p, positive = probability(score), truth > 0
+    which = np.minimum((p * N_BINS).astype(int), N_BINS - 1)
+    parts = [abs((p[which == b] - positive[which == b]).sum()) for b in range(N_BINS)]
+    assert way(Forecasts, code, truth, score)["calibration_error"].overall == pytest.approx(sum(parts) / len(p))
+    metric = Forecasts()
+    metric.update(code, truth, score, N_TASKS)
+    for found in metric.bins():
+        mine = which == int(found.forecast * N_BINS)
+        assert found == pytest.approx((mine.sum(), p[mine].mean(), positive[mine].mean()))
+
+
+def test_certain_and_wrong_costs_much_but_not_infinity():
+    metric = Forecasts()
+    metric.update(np.zeros(2, int), np.array([1.0, -1.0]), np.array([-800.0, -800.0]), 1)
+    assert metric.values(1)["log_loss"].overall == pytest.approx(400.0)
+
+
+@pytest.mark.parametrize("way", [fed, absorbed])
+def test_scores_of_several_classes_equal_scikit_learns(rows, way):
+    code = rows[0]
+    rng = np.random.default_rng(1)
+    y, margins = np.array(["fir", "ash", "oak"])[rng.integers(3, size=len(code))], rng.normal(size=(len(code), 3))
+    index = ClassIndex()
+    truth = index.encode(y)
+    score = index.judged(margins, np.array(["ash", "fir", "oak"]), truth)
+    p = probability(margins)
+    p /= p.sum(axis=1, keepdims=True)
+    predicted = np.array(["ash", "fir", "oak"])[margins.argmax(axis=1)]
+    values = way(ClassErrors, code, truth, score)
+    assert values["error"].overall == pytest.approx(1 - sk.accuracy_score(y, predicted))
+    assert values["log_loss"].overall == pytest.approx(sk.log_loss(y, p, labels=["ash", "fir", "oak"]))
+    mine = code == 0
+    assert values["error"].per_task[0] == pytest.approx((y != predicted)[mine].mean())
+    metric = ClassErrors()
+    metric.update(code, truth, score, N_TASKS)
+    expected = sk.confusion_matrix(y, predicted, labels=["ash", "fir", "oak"])
+    for i, true in enumerate(("ash", "fir", "oak")):
+        for j, guess in enumerate(("ash", "fir", "oak")):
+            assert metric.confusion()[index.number[true], index.number[guess]] == expected[i, j]
+
+
+def test_a_class_that_the_learner_does_not_know_has_no_probability():
+    index = ClassIndex()
+    truth = index.encode(["a", "b", "c"])
+    two = index.judged(np.array([1.0, -1.0, 3.0]), np.array(["a", "b"]), truth)
+    p = 1 / (1 + np.exp(-1.0))
+    assert two.tolist() == [[1.0, pytest.approx(1 - p)], [0.0, pytest.approx(1 - p)], [1.0, 0.0]]
+    one = index.judged(np.array([[0.3]] * 3), np.array(["b"]), truth)
+    assert one[:, 0].tolist() == [1.0] * 3
+    assert one[:, 1].tolist() == [0.0, 1.0, 0.0]
+
+
 def explained(truth, prediction):
     return sk.explained_variance_score(truth, prediction) if len(set(truth)) > 1 else np.nan
 
@@ -121,87 +195,6 @@ def test_auc_of_nothing_and_of_one_label_is_undefined():
     assert np.isnan(overall)
     assert np.isnan(per_task).all()
     assert np.isnan(Ranking().values(3)["auc"].per_task).all()
-
-
-class TestSample:
-    def rows(self, n=20_000):
-        rng = np.random.default_rng(1)
-        truth = np.where(rng.random(n) < 0.4, 1.0, -1.0)
-        return np.zeros(n, np.int64), truth, truth + rng.normal(size=n)
-
-    def test_beyond_the_limit_a_sample_stands_for_all_rows_and_the_reader_is_told(self):
-        code, truth, score = self.rows()
-        metric = Ranking(max_scores=5_000)
-        for first in range(0, len(code), 700):
-            metric.update(code[first : first + 700], truth[first : first + 700], score[first : first + 700], 1)
-        exact = sk.roc_auc_score(truth, score)
-        assert metric.values(1)["auc"].overall == pytest.approx(exact, abs=0.03)
-        assert metric.notes() == ["AUC is that of a uniform sample of 5,000 of 20,000 rows"]
-
-    @pytest.mark.parametrize("looks", [[], [900], [1, 2, 10_000, 10_700, 19_999]])
-    def test_looking_at_it_on_the_way_changes_nothing(self, looks):
-        _, truth, score = self.rows()
-        code, score = np.arange(len(truth)) % 7, score.round(1)  # with ties
-        metric = Ranking()
-        for first, last in pairwise([0, *looks, len(code)]):
-            metric.update(code[first:last], truth[first:last], score[first:last], 7)
-            found = metric.values(7)["auc"]
-            overall, per_task = aucs(code[:last], truth[:last] > 0, score[:last], 7)
-            assert np.array_equal(found.overall, overall, equal_nan=True)
-            assert np.array_equal(found.per_task, per_task, equal_nan=True)
-
-    def test_up_to_the_limit_nothing_is_said(self):
-        metric = Ranking(max_scores=20_000)
-        metric.update(*self.rows(), 1)
-        assert metric.notes() == []
-
-    def test_every_row_has_the_same_chance(self):
-        """The kept rows' mean position is that of a uniform sample (its spread is known), at any chunking."""
-        n, kept = 20_000, 2_000
-        position = np.arange(n, dtype=float)  # stands in for the score
-        samples = []
-        for size in (1, 999, n):
-            metric = Ranking(max_scores=kept)
-            for first in range(0, n, size):
-                piece = position[first : first + size]
-                metric.update(np.zeros(len(piece), np.int64), piece, piece, 1)
-            samples.append(metric._rows().score.copy())
-        assert np.array_equal(samples[0], samples[1])
-        assert np.array_equal(samples[0], samples[2])
-        assert len(np.unique(samples[0])) == kept
-        spread = n / np.sqrt(12 * kept)
-        assert abs(samples[0].mean() - n / 2) < 4 * spread
-
-    @pytest.mark.parametrize("parts", [(3_000,), (1_500, 3_500), (12_000,), (5_000, 5_100)])
-    @pytest.mark.parametrize("look", [True, False])
-    def test_every_row_of_every_part_has_the_same_chance(self, parts, look):
-        """Parts that were seen apart, some of them samples themselves: of each third of the rows, its share is kept."""
-        n, kept = 20_000, 2_000
-        position = np.arange(n, dtype=float)
-        total = Ranking(max_scores=kept)
-        for first, last in pairwise((0, *parts, n)):
-            part = Ranking(max_scores=kept)
-            for a in range(first, last, 700):
-                piece = position[a : min(a + 700, last)]
-                part.update(np.zeros(len(piece), np.int64), piece, piece, 1)
-            if look:
-                part.values(1)
-            total.absorb(part, 1)
-        total.absorb(Ranking(max_scores=kept), 1)  # which has seen nothing
-        sample = total._rows().score
-        assert len(np.unique(sample)) == kept
-        assert total.notes() == ["AUC is that of a uniform sample of 2,000 of 20,000 rows"]
-        counts = np.histogram(sample, bins=[0, n / 3, 2 * n / 3, n])[0]
-        assert np.abs(counts - kept / 3).max() < 4 * np.sqrt(kept * 2 / 9)
-
-    def test_samples_are_drawn_from_more_rows_than_an_urn_of_numpys_holds(self):
-        total, part = Ranking(max_scores=300), Ranking(max_scores=300)
-        for metric, score in ((total, 0.0), (part, 1.0)):
-            metric.update(np.zeros(300, np.int64), np.ones(300), np.full(300, score), 1)
-        total.seen, part.seen = 10**10, 2 * 10**10
-        total.absorb(part, 1)
-        assert total.seen == 3 * 10**10
-        assert 150 < total._rows().score.sum() < 250  # two thirds of them
 
 
 class TestScoreboard:
@@ -250,7 +243,9 @@ class TestChoice:
     def test_defaults_are_all_metrics_of_the_kind_from_one_accumulator_per_family(self):
         makers, names = choose(None, "binary")
         assert tuple(names) == METRICS["binary"]
-        assert makers == [Confusion, Ranking]
+        assert makers == [Confusion, Ranking, Forecasts]
+        without = choose(None, "binary", has_probabilities=False)
+        assert without == ([Confusion, Ranking], ["error", "auc", "f1_positive", "f1_negative"])
 
     def test_what_is_not_asked_for_is_not_computed(self):
         assert choose(["error"], "binary") == ([Confusion], ["error"])

@@ -7,7 +7,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
-from shoal import HedgedSharing, LabelQuery, MultitaskPerceptron, MultitaskRegressor, TraceNorm
+from shoal import (
+    HedgedSharing,
+    LabelQuery,
+    MultitaskPerceptron,
+    MultitaskRegressor,
+    TraceNorm,
+)
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import Periodic, progressive, progressive_validate
 
@@ -325,7 +331,7 @@ class TestRefusals:
     def test_no_learners_or_both_kinds(self, data):
         with pytest.raises(ValueError, match="at least one learner"):
             progressive_validate({}, in_chunks(*data, 500))
-        with pytest.raises(ValueError, match="all classifiers or all regressors"):
+        with pytest.raises(ValueError, match="got binary and regression"):
             progressive_validate({"a": MultitaskPerceptron(), "b": MultitaskRegressor()}, in_chunks(*data, 500))
 
     def test_a_bad_row_is_refused_by_the_learner(self, data):
@@ -339,7 +345,7 @@ def test_learners_side_by_side_change_nothing(data, monkeypatch):
     """Threads take turns in any order; each learner has its own rows to answer and its own model."""
     found = []
     for rows in (1, 10**9):
-        monkeypatch.setattr(progressive, "THREADS_PAY", rows)
+        monkeypatch.setattr(progressive, "MIN_ROWS_FOR_THREADS", rows)
         monkeypatch.setattr(progressive, "n_cores", lambda: 3)
         learners = {
             "hedged": HedgedSharing(),
@@ -352,7 +358,7 @@ def test_learners_side_by_side_change_nothing(data, monkeypatch):
 
 
 def test_all_learners_finish_their_rows_before_one_s_error_is_raised(data, monkeypatch):
-    monkeypatch.setattr(progressive, "THREADS_PAY", 1)
+    monkeypatch.setattr(progressive, "MIN_ROWS_FOR_THREADS", 1)
     monkeypatch.setattr(progressive, "n_cores", lambda: 2)
     narrow, other = MultitaskPerceptron().fit(np.ones((2, 1)), [-1, 1]), MultitaskPerceptron()
     narrow.widen = None  # breaks when columns are to be added

@@ -171,7 +171,7 @@ def _dense(X: Any) -> Any:
 def test_processes_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = reproduce(EXPERIMENT, quick=True)
     monkeypatch.setenv("SHOAL_CACHE", str(tmp_path / "other"))
-    two = reproduce(EXPERIMENT, quick=True, jobs=2)
+    two = reproduce(EXPERIMENT, quick=True, n_jobs=2)
     assert numbers(one) == numbers(two)
 
 
@@ -183,7 +183,7 @@ def test_a_backend_that_gives_results_all_at_once_changes_nothing(
     monkeypatch.setenv("SHOAL_CACHE", str(tmp_path / "other"))
     with parallel_config(backend="threading"):
         monkeypatch.setattr(ThreadingBackend, "supports_return_generator", False)
-        two = reproduce(EXPERIMENT, quick=True, jobs=-1)
+        two = reproduce(EXPERIMENT, quick=True, n_jobs=-1)
     assert numbers(one) == numbers(two)
 
 

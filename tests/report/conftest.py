@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoal import MultitaskPerceptron, MultitaskRegressor
+from shoal import HedgedSharing, MultitaskPerceptron, MultitaskRegressor, PassiveAggressive
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import progressive_validate
 
@@ -44,3 +44,11 @@ def graph():
     X, margin, task = rows(6)
     y = np.where(margin > 0, 1, -1)
     return {"graph": progressive_validate(MultitaskPerceptron(relation=edges), [Chunk(X, y, task)])}
+
+
+@pytest.fixture(scope="session")
+def hedged():
+    """A learner with probabilities that weighs several ways of sharing, and one without."""
+    X, margin, task = rows(12, n=2_000)
+    learners = {"HedgedSharing": HedgedSharing(), "PassiveAggressive": PassiveAggressive()}
+    return progressive_validate(learners, [Chunk(X, np.where(margin > 0, 1, -1), task)])

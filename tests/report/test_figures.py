@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +25,7 @@ def test_a_run_with_baselines_has_all_four_pictures(binary):
     assert list(by_name(binary)) == ["progress", "gain", "relation", "updates"]
 
 
-@pytest.mark.parametrize("kind", ["binary", "regression", "graph"])
+@pytest.mark.parametrize("kind", ["binary", "regression", "graph", "hedged"])
 def test_descriptions_keep_the_schema(request, kind):
     for figure in figures(request.getfixturevalue(kind)):
         assert figure.chart.configure(**CONFIG).to_dict(validate=True)["$schema"].endswith(".json")
@@ -139,12 +140,8 @@ class TestUpdates:
         learner = binary["MultitaskPerceptron"]
         assert f"update on {learner.n_updates / learner.rows:.0%} of all rows" in figure.title
 
-    def test_where_every_row_is_an_update_their_number_is_shown(self, regression):
-        figure = by_name(regression)["updates"]
-        per_task = regression["MultitaskRegressor"].per_task
-        assert {r["task"]: r["updates"] for r in records(figure.spec())} == {t: v["rows"] for t, v in per_task.items()}
-        assert "on every row" in figure.title
-        assert "independent and pooled" in figure.caption
+    def test_an_update_on_every_row_is_no_picture(self, regression):
+        assert "updates" not in by_name(regression)
 
 
 class TestFiles:
@@ -163,3 +160,31 @@ class TestFiles:
     def test_an_unknown_format_is_refused(self, tmp_path, graph):
         with pytest.raises(ValueError, match="'gif' is not known"):
             save_figures(tmp_path, graph, formats=["gif"])
+
+
+class TestCalibration:
+    def test_a_point_is_a_bin_of_a_learner_with_probabilities(self, hedged):
+        figure = by_name(hedged)["calibration"]
+        drawn = [r for r in records(figure.spec()) if "name" in r]
+        bins = [found for found in hedged["HedgedSharing"].calibration if found.rows >= 20]
+        assert [(r["rows"], r["forecast"], r["share"]) for r in drawn] == [tuple(found) for found in bins]
+        assert {r["name"] for r in drawn} == {"HedgedSharing"}
+        error = hedged["HedgedSharing"].overall["calibration_error"]
+        assert figure.title == f"Forecasts of HedgedSharing are {100 * error:.1f} points off on average"
+
+    def test_without_probabilities_there_is_none(self, binary):
+        assert "calibration" not in by_name(binary)
+
+
+class TestSharing:
+    def test_a_point_is_the_winner_of_a_task(self, hedged):
+        learner = hedged["HedgedSharing"].learner
+        best = learner.weights_.argmax(axis=1)
+        expected = {task: learner.experts_[k] for task, k in zip(learner.tasks_, best, strict=True)}
+        figure = by_name(hedged)["sharing"]
+        assert {r["task"]: r["way"] for r in records(figure.spec())} == expected
+        way, n = Counter(expected.values()).most_common(1)[0]
+        assert figure.title == f"HedgedSharing trusts {way} most in {n} of 12 tasks"
+
+    def test_learners_of_one_way_have_none(self, binary):
+        assert "sharing" not in by_name(binary)

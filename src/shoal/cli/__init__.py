@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+
+EXTRA = ("altair", "cyclopts", "polars", "rich", "vl_convert")  # packages of shoal[cli]
+
 
 def main() -> None:
     """Entry point; everything else is imported when it is needed."""
-    from shoal.cli.starting import collect_later, defer
+    from shoal.cli.starting import defer, exit_at_once
 
     defer()
-    collect_later()
-    from shoal.cli.app import start
+    exit_at_once()
+    try:
+        from shoal.cli.app import start
 
-    start()
+        start()
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in EXTRA:
+            raise
+        print(f'shoal: the program needs {error.name}, among others: pip install "shoal[cli]"', file=sys.stderr)
+        sys.exit(2)

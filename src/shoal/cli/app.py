@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from importlib import metadata
@@ -9,113 +10,88 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
+from shoal.cli.options import PredictOptions, RunOptions, Switch
+
+RUN_BY_DEFAULT = RunOptions()
+EXAMPLES = """\
+shoal run dataset:flights --report report.html
+    104 models from 327,346 real flights: was it late? The last lines say whether sharing pays.
+shoal run mails.csv --task user --label spam --save model.shoal
+    A model per user from your own table; the model goes on with --load, and predicts with shoal predict.
+shoal run prices.parquet --task shop --label price --learner HedgedSharingRegressor --predictions out.csv
+    Numbers instead of two labels, and what was predicted for each row before it was learned.
+
+shoal run --help lists the options, shoal learners the learners."""
+
 app = App(
     name="shoal",
     help="Learn many related prediction tasks together from one stream.",
     version=lambda: f"shoal {metadata.version('shoal')}",
     help_format="plaintext",
+    result_action="return_value",
 )
 
 
 @app.command
 def run(
-    data: Annotated[str, Parameter(allow_leading_hyphen=True)],
-    *,
-    learner: str | None = None,
-    set_: Annotated[list[str] | None, Parameter(name=["--set"])] = None,
-    task: str | None = None,
-    label: str | None = None,
-    labels: str | None = None,
-    format_: Annotated[str | None, Parameter(name=["--format"])] = None,
-    text: str = "",
-    numeric: str = "",
-    ignore: str = "",
-    skip_bad: Annotated[bool, Parameter(negative="")] = False,
-    window: int = 1000,
-    delay: int = 0,
-    baselines: bool = True,
-    load: str | None = None,
-    save: str | None = None,
-    report: str | None = None,
-    figures: str | None = None,
-) -> None:
-    """Answer each row of a stream before learning it, and say whether sharing between tasks pays.
+    data: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None, /, *,
+    options: RunOptions = RUN_BY_DEFAULT,
+) -> int:  # fmt: skip
+    """Predict each row of a stream before learning it, and say whether sharing between tasks pays.
 
     Parameters
     ----------
     data
         A file (CSV, TSV, Parquet, NDJSON, Arrow IPC, LIBSVM, VW text; text may be gzipped), - for standard
         input, or dataset:NAME. Files may be larger than memory.
-    learner
-        A name from `shoal learners`. [default: HedgedSharing, which has nothing to tune]
-    set_
-        A hyper-parameter, as in --set alpha=0.9; may be repeated.
-    task
-        The column of the task ids (LIBSVM: qid or a feature's number; VW: a namespace).
-    label
-        The column of the labels, or of the real targets of a regressor.
-    labels
-        The two labels, as in --labels no,yes. [default: the first two that appear]
-    format_
-        The format of the file. [default: from its name]
-    text
-        Columns to read as text, separated by commas.
-    numeric
-        Columns to read as numbers, separated by commas.
-    ignore
-        Columns to leave out, separated by commas.
-    skip_bad
-        Count bad rows instead of stopping at the first.
-    window
-        Rows of the sliding window of the "last rows" scores.
-    delay
-        Learn the label of a row only after this many later rows were answered.
-    baselines
-        Run one model per task and one model for all beside the learner, for the verdict.
-    load
-        Go on with this model.
-    save
-        Write the model here.
-    report
-        Write an HTML report with pictures here.
-    figures
-        Write the pictures into this folder, as PNG and SVG.
     """
-    from shoal.cli.run import Options, run_stream
+    if data is None:
+        print(EXAMPLES)
+        return 0
+    from shoal.cli.run import run_stream
 
-    run_stream(
-        Options(
-            data=data, learner=learner, settings=set_ or [], task=task, label=label, labels=_commas(labels),
-            format=format_, text=_commas(text), numeric=_commas(numeric), ignore=_commas(ignore),
-            skip_bad=skip_bad, window=window, delay=delay, baselines=baselines, load=load, save=save,
-            report=report, figures=figures,
-        )
-    )  # fmt: skip
-
-
-def _commas(value: str | None) -> list[str]:
-    return [part.strip() for part in value.split(",")] if value else []
+    return run_stream(data, options)
 
 
 @app.command
-def learners() -> None:
-    """The learners there are, with their hyper-parameters."""
-    from shoal.cli.catalogue import print_learners
+def predict(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, options: PredictOptions) -> None:
+    """Predict the rows of a file with a model that `shoal run --save` wrote. The model does not change.
 
-    print_learners()
+    Parameters
+    ----------
+    data
+        A file with the columns that the model was learned from, or - for standard input.
+    """
+    from shoal.cli.predict import predict_file
+
+    predict_file(data, options)
+
+
+@app.command
+def learners(name: str | None = None, /) -> None:
+    """List the learners with their hyper-parameters, or explain one.
+
+    Parameters
+    ----------
+    name
+        The learner to explain.
+    """
+    from shoal.cli.catalogue import print_learner, print_learners
+
+    print_learners() if name is None else print_learner(name)
 
 
 @app.command
 def datasets() -> None:
-    """The data sets that `shoal run dataset:NAME` knows."""
+    """List the data sets that `shoal run dataset:NAME` knows."""
     from shoal.cli.catalogue import print_datasets
 
     print_datasets()
 
 
 @app.command
-def inspect(model: str) -> None:
-    """What a saved model is and has learnt.
+def inspect(model: str, /) -> None:
+    """Say what a saved model is and has learned.
 
     Parameters
     ----------
@@ -127,17 +103,33 @@ def inspect(model: str) -> None:
     print_model(model)
 
 
+@app.command(name="compile")
+def compile_(*learners: str, jobs: int = -1) -> None:
+    """Compile everything for this computer, so that no first run has to wait; for container images, too.
+
+    Parameters
+    ----------
+    learners
+        Compile these only, and what reads files. [default: all]
+    jobs
+        Processes; -1 is one a core.
+    """
+    from shoal.cli.compiling import compile_for_this_computer
+
+    compile_for_this_computer(list(learners), n_jobs=jobs)
+
+
 @app.command
 def reproduce(
     *experiments: str,
-    all_: Annotated[bool, Parameter(name=["--all"], negative="")] = False,
-    quick: Annotated[bool, Parameter(negative="")] = False,
+    all_: Annotated[Switch, Parameter(name="--all")] = False,
+    quick: Switch = False,
     jobs: int = 1,
     backend: str = "loky",
     report: str | None = None,
     figures: str | None = None,
 ) -> None:
-    """Run the papers' experiments and print ours beside theirs; without arguments, list them.
+    """Run the papers' experiments and print ours next to theirs; without arguments, list them.
 
     Results are kept ($SHOAL_CACHE, else ~/.cache/shoal/results): a killed run goes on where it was.
 
@@ -163,7 +155,7 @@ def reproduce(
 
     reproduce_papers(
         Options(
-            ids=list(experiments), everything=all_, quick=quick, jobs=jobs, backend=backend, report=report,
+            ids=list(experiments), everything=all_, quick=quick, n_jobs=jobs, backend=backend, report=report,
             figures=figures,
         )
     )  # fmt: skip
@@ -171,8 +163,9 @@ def reproduce(
 
 def start(arguments: list[str] | None = None) -> None:
     """Run the program; whatever goes wrong for the user is one line on stderr and exit code 2."""
+    logging.basicConfig(format="%(name)s: %(message)s")
     try:
-        app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
+        code = app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except CycloptsError as error:
         _fail(f"{_one_line(str(error))} (shoal {_command(arguments)}--help shows what there is)")
@@ -181,13 +174,18 @@ def start(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader of a pipe has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except ModuleNotFoundError:  # `main` says which extra brings it
+        raise
     except (ValueError, OSError, ImportError) as error:
         _fail(_one_line(str(error)))
+    else:
+        if code:
+            sys.exit(code)
 
 
 def _command(arguments: list[str] | None) -> str:
     given = sys.argv[1:] if arguments is None else arguments
-    return f"{given[0]} " if given and given[0] in ("run", "learners", "datasets", "inspect", "reproduce") else ""
+    return f"{given[0]} " if given and given[0] in app else ""
 
 
 def _one_line(message: str) -> str:

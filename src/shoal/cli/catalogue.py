@@ -6,43 +6,45 @@ import difflib
 import inspect
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import shoal
 from shoal.learner import Learner
 
-if TYPE_CHECKING:
-    from shoal.batch.base import BatchLearner
 
-Kind = TypeVar("Kind")
-
-
-def learner_kinds() -> dict[str, type[Learner]]:
+def learner_kinds() -> dict[str, type[Any]]:
     """All public online learners by name."""
-    return _kinds(Learner)
+    return {name: kind for name, kind in _kinds().items() if issubclass(kind, Learner)}
 
 
-def batch_kinds() -> dict[str, type[BatchLearner]]:
+def batch_kinds() -> dict[str, type[Any]]:
     """All public batch learners by name."""
-    from shoal.batch.base import BatchLearner
-
-    return _kinds(BatchLearner)
+    return {name: kind for name, kind in _kinds().items() if not issubclass(kind, Learner)}
 
 
-def _kinds(base: type[Kind]) -> dict[str, type[Kind]]:
-    public = {name: getattr(shoal, name) for name in shoal.__all__ if name[0].isupper()}
-    return {
-        name: kind
-        for name, kind in sorted(public.items())
-        if isinstance(kind, type) and issubclass(kind, base) and kind is not base
-    }
+def _kinds() -> dict[str, type[Any]]:
+    public = {name: getattr(shoal, name) for name in sorted(shoal.__all__)}
+    return {name: kind for name, kind in public.items() if _is_learner(kind)}
+
+
+def _is_learner(kind: Any) -> bool:
+    return isinstance(kind, type) and hasattr(kind, "predict") and kind is not Learner
+
+
+def find_learner(name: str) -> type[Any]:
+    """The public learner of that name, online or batch; raises ValueError with the nearest name."""
+    kind: Any = getattr(shoal, name) if name in shoal.__all__ else None  # loads this one only
+    if not _is_learner(kind):
+        raise ValueError(f"there is no learner {name!r}{nearest(name, list(_kinds()))}; `shoal learners` lists them")
+    found: type[Any] = kind
+    return found
 
 
 def make_learner(name: str, settings: list[str]) -> Learner:
-    """The learner of that name with `["alpha=0.9", ...]`; raises ValueError with what would be right."""
-    kind = getattr(shoal, name) if name in shoal.__all__ else None  # loads this one only
-    if not (isinstance(kind, type) and issubclass(kind, Learner) and kind is not Learner):
-        raise _no_learner(name)
+    """The online learner of that name with `["alpha=0.9", ...]`; raises ValueError with what would be right."""
+    kind = find_learner(name)
+    if not issubclass(kind, Learner):
+        raise ValueError(f"{name} is a batch learner: it needs all rows at once, and a stream gives one at a time")
     known = list(inspect.signature(kind).parameters)
     parameters = {}
     for setting in settings:
@@ -50,18 +52,11 @@ def make_learner(name: str, settings: list[str]) -> Learner:
         if not equals:
             raise ValueError(f"--set takes name=value, got {setting!r}")
         if key not in known:
-            raise ValueError(f"{name} has no hyper-parameter {key!r}{_nearest(key, known)}; it has {', '.join(known)}")
+            raise ValueError(f"{name} has no hyper-parameter {key!r}{nearest(key, known)}; it has {', '.join(known)}")
         parameters[key] = parse_value(value)
-    learner = kind(**parameters)
+    learner: Learner = kind(**parameters)
     learner.new_core()  # a wrong value is refused before the data is opened
     return learner
-
-
-def _no_learner(name: str) -> ValueError:
-    if name in batch_kinds():
-        return ValueError(f"{name} is a batch learner: it sees all rows at once, so it has no place on a stream")
-    known = list(learner_kinds())
-    return ValueError(f"there is no learner {name!r}{_nearest(name, known)}; `shoal learners` lists them")
 
 
 def parse_value(text: str) -> Any:
@@ -75,7 +70,8 @@ def parse_value(text: str) -> Any:
         return text
 
 
-def _nearest(name: str, known: list[str]) -> str:
+def nearest(name: str, known: list[str]) -> str:
+    """` (did you mean ...?)`, or nothing."""
     lower = {other.lower(): other for other in known}
     close = difflib.get_close_matches(name.lower(), list(lower), n=1)
     return f" (did you mean {lower[close[0]]}?)" if close else ""
@@ -87,6 +83,7 @@ def print_learners() -> None:
     _print_kinds(learner_kinds())
     print("\nBatch (in Python only)")
     _print_kinds(batch_kinds())
+    print("\nshoal learners NAME explains one: its idea, its hyper-parameters, its paper.")
 
 
 def _print_kinds(kinds: Mapping[str, type]) -> None:
@@ -96,6 +93,12 @@ def _print_kinds(kinds: Mapping[str, type]) -> None:
         parameters = inspect.signature(kind).parameters.values()
         defaults = ", ".join(f"{parameter.name}={parameter.default!r}" for parameter in parameters)
         print(f"  {'':28}{defaults}".rstrip())
+
+
+def print_learner(name: str) -> None:
+    """The docstring of one."""
+    kind = find_learner(name)
+    print(f"{name}{inspect.signature(kind)}\n\n{inspect.getdoc(kind)}")
 
 
 def print_datasets() -> None:

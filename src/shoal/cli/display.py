@@ -5,15 +5,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from shoal.evaluation import Checkpoint, Evaluation, Verdict
-from shoal.evaluation.result import label
+from shoal.evaluation.metrics import PROBABILITIES
+from shoal.evaluation.numbers import number
+from shoal.evaluation.result import MAIN, label, main_metric
 from shoal.learner import Learner
 
+SHOWN = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative",
+         "mae", "rmse", "explained_variance")  # fmt: skip
 COLUMNS = ("rows", "tasks", "{error}", "since last", "{main}", "rows/s")
 
 
@@ -22,9 +26,9 @@ class Display:
 
     def __init__(
         self, title: str, learner: Learner, contestants: dict[str, Learner],
-        fraction: Callable[[int], float | None],
+        fraction: Callable[[int], float | None], *, quiet: bool = False,
     ) -> None:  # fmt: skip
-        self._fraction = fraction
+        self._fraction, self._quiet = fraction, quiet
         self._name = next(iter(contestants))
         self._others = [name for name in contestants if name != self._name]
         self._title, self._learner = title, learner
@@ -33,16 +37,13 @@ class Display:
         self._bar = Progress(
             TextColumn("{task.fields[rows]:,} rows"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
             TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-            console=console, transient=True, disable=not console.is_terminal,
+            console=console, transient=True, disable=quiet or not console.is_terminal,
         )  # fmt: skip
         self._line = self._bar.add_task("", total=None, rows=0)
 
     def __enter__(self) -> Self:
-        beside = f", beside {' and '.join(self._others)}" if self._others else ""
-        print(
-            f"{self._learner!r}{beside}\non {self._title}; every row is answered before it is learnt\n",
-            flush=True,
-        )
+        others = f", next to {' and '.join(self._others)}" if self._others else ""
+        self.say(f"{self._learner!r}{others}\non {self._title}; every row is predicted before it is learned\n")
         self._bar.start()
         return self
 
@@ -61,36 +62,44 @@ class Display:
         """Print a line of the table."""
         point = points[self._name]
         first = next(iter(point.overall))
-        main = "auc" if "auc" in point.macro else "rmse"
+        main = next((name for name in MAIN if name in point.macro), first)
         if not self._header_printed:
             titles = [title.format(error=label(first), main=f"macro-{label(main)}") for title in COLUMNS]
             self._print("".join(f"{title:>12}" for title in titles))
             self._header_printed = True
         speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
         values = (point.overall[first], point.since_last[first], point.macro[main])
-        numbers = "".join(f"{value:>12.4f}" for value in values)
+        numbers = "".join(f"{number(value):>12}" for value in values)
         self._print(f"{point.rows:>12,}{point.tasks:>12,}{numbers}{speed:>12,.0f}")
+
+    def say(self, line: str) -> None:
+        """Print, unless nothing is to be printed."""
+        if not self._quiet:
+            print(line, flush=True)
 
     def _print(self, line: str) -> None:
         if self._bar.disable or not sys.stdout.isatty():
-            print(line, flush=True)
+            self.say(line)
         else:
             self._bar.console.print(line, highlight=False, markup=False)
 
-    def summary(self, evaluations: dict[str, Evaluation], verdict: Verdict | None, notes: list[str]) -> None:
+    def summary(
+        self, evaluations: dict[str, Evaluation], verdict: Verdict | None, notes: list[str], *, stopped: str | None
+    ) -> None:
         """Print the scores of all learners, the verdict, and what was done to the data."""
-        print()
-        for line in _score_table(evaluations):
-            print(line)
+        rows = next(iter(evaluations.values())).rows
+        if stopped is not None:
+            self.say(f"\nstopped by {stopped} after {rows:,} rows; this is what they say")
+        self.say("\n" + "\n".join(_score_table(evaluations)))
         if verdict is not None:
-            print(f"\n{verdict}")
+            self.say(f"\n{verdict}")
         said = [
             *notes,
             *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes),
         ]
         if said:
-            print("\n" + "\n".join(f"- {note}" for note in _grouped(said)))
-        print()
+            self.say("\n" + "\n".join(f"- {note}" for note in _grouped(said)))
+        self.say("")
 
 
 def _grouped(notes: list[str]) -> list[str]:
@@ -104,13 +113,17 @@ def _grouped(notes: list[str]) -> list[str]:
 
 
 def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:
+    """A row per learner; scores that a learner does not have stay empty."""
     first = next(iter(evaluations.values()))
-    main = "auc" if "auc" in first.macro else "rmse"
-    titles = [*(label(name) for name in first.overall), f"macro-{label(main)}", "updates", "seconds"]
+    main = main_metric(first)
+    names = [name for name in SHOWN if name in first.overall] or list(first.overall)
+    if any(name in first.overall for name in PROBABILITIES):
+        names = [name for name in names if not name.startswith("f1")]
+    titles = [*(label(name) for name in names), f"macro-{label(main)}", "updates", "seconds"]
     width = max(len(name) for name in evaluations) + 2
     lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
-    for name, evaluation in evaluations.items():
-        scores: list[Any] = [*evaluation.overall.values(), evaluation.macro[main]]
-        numbers = "".join(f"{score:>11.4f}" for score in scores)
-        lines.append(f"{name:<{width}}{numbers}{evaluation.n_updates:>11,}{evaluation.wall_seconds:>11.2f}")
+    for name, one in evaluations.items():
+        scores = [*(one.overall.get(metric) for metric in names), one.macro.get(main)]
+        numbers = "".join(f"{'' if score is None else number(score):>11}" for score in scores)
+        lines.append(f"{name:<{width}}{numbers}{one.n_updates:>11,}{one.wall_seconds:>11.2f}")
     return lines

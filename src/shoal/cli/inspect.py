@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from shoal.learner import load_with_companion
+from shoal.cli.model_file import load_model
 
 
 def print_model(path: str) -> None:
     """Class, hyper-parameters, tasks, features, labels and updates of the model."""
-    model, companion = load_with_companion(path)
+    model, reading = load_model(path)
     parameters = ", ".join(f"{name}={value!r}" for name, value in model.get_params(deep=False).items())
     updates = model.task_updates_
     lines = {
@@ -25,8 +25,9 @@ def print_model(path: str) -> None:
     if len(updates):
         most = updates.argsort()[::-1][:5]
         lines["most updates"] = ", ".join(f"{model.tasks_[k]} {updates[k]:,}" for k in most)
-    if companion is not None:
-        lines["made by"] = "shoal run; it reads the same file format again with --load"
+    if reading is not None:
+        lines["task column"], lines["label column"] = str(reading.task), str(reading.label)
+        lines["made by"] = "shoal run; --load goes on with it, shoal predict uses it"
     for name, value in lines.items():
         print(f"{name:14}{value}")
 

@@ -12,7 +12,6 @@ from joblib import parallel_config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from shoal.cli.starting import collect
 from shoal.papers.experiment import Experiment
 from shoal.papers.library import experiments
 from shoal.papers.outcome import Outcome
@@ -31,7 +30,7 @@ class Options:
     ids: list[str]
     everything: bool
     quick: bool
-    jobs: int
+    n_jobs: int
     backend: str
     report: str | None
     figures: str | None
@@ -39,7 +38,6 @@ class Options:
 
 def reproduce_papers(options: Options) -> None:
     """The whole command."""
-    collect()
     known = experiments()
     wanted = _wanted(options, known)
     if not wanted:
@@ -51,7 +49,7 @@ def reproduce_papers(options: Options) -> None:
     with _backend(options.backend), _bars() as bars:
         for i, experiment in enumerate(wanted):
             outcome = reproduce(
-                experiment, quick=options.quick, jobs=options.jobs,
+                experiment, quick=options.quick, n_jobs=options.n_jobs,
                 on_progress=_bar(bars, f"{experiment.id} ({i + 1} of {len(wanted)})"),
             )  # fmt: skip
             _print(bars, "\n".join([*lines(outcome), ""]))

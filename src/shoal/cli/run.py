@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,40 +12,21 @@ from sklearn.base import is_classifier
 
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display
-from shoal.cli.starting import Helper, announced_compiling, collect, warmed
+from shoal.cli.model_file import Reading, load_model, save_model
+from shoal.cli.options import RunOptions
+from shoal.cli.outputs import STDOUT, check_folder, check_outputs
+from shoal.cli.predictions import PredictionFile
+from shoal.cli.results import as_json, ending, write_json, write_tasks
+from shoal.cli.stopping import Stop
+from shoal.cli.warm_up import warmed_up
 from shoal.engine.rounds import Chunk
-from shoal.evaluation import compare, progressive_validate
+from shoal.evaluation import Evaluation, Verdict, compare, progressive_validate
 from shoal.files import FileStream, open_stream
 from shoal.files.targets import Target
-from shoal.learner import Learner, load_with_companion
+from shoal.learner import Learner
 
 DATASET = "dataset:"
-SWITCH = 1e-4  # seconds that the thread that reads waits for the one that computes; by default 50 times as long
 DEFAULT_LEARNER = "HedgedSharing"
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the command line said."""
-
-    data: str
-    learner: str | None
-    settings: list[str]
-    task: str | None
-    label: str | None
-    labels: list[str]
-    format: str | None
-    text: list[str]
-    numeric: list[str]
-    ignore: list[str]
-    skip_bad: bool
-    window: int
-    delay: int
-    baselines: bool
-    load: str | None
-    save: str | None
-    report: str | None
-    figures: str | None
 
 
 @dataclass
@@ -72,97 +52,146 @@ class Stream:
         return [] if self.file is None else [*self.file.notes, *self.file.bad_rows]
 
 
-@announced_compiling()
-def run_stream(options: Options) -> None:
-    """The whole command."""
-    sys.setswitchinterval(SWITCH)
-    _check_outputs(options)
-    learner, companion = _learner(options)
+def run_stream(data: str, options: RunOptions) -> int:
+    """The whole command; returns the exit code."""
+    _check(data, options)
+    learner, reading = _learner(options)
+    if reading is not None:
+        options = replace(options, task=options.task or reading.task, label=options.label or reading.label)
     contestants = {type(learner).__name__: learner}
     if options.baselines and not options.load:
         contestants |= learner.baselines()
-    stream = _open(options, learner, companion)
-    display = Display(stream.title, learner, contestants, stream.fraction)
-    with display, Helper(contestants).ready() as helper:
-        collect()
-        protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
-        evaluations = progressive_validate(
-            contestants, warmed(stream.chunks, contestants, helper, **protocol), **protocol,
-            on_checkpoint=display.checkpoint, on_rows=display.rows,
+    stream = _open(data, options, learner, reading)
+    quiet = options.quiet or STDOUT in (options.json, options.predictions)
+    display = Display(stream.title, learner, contestants, stream.fraction, quiet=quiet)
+    with Stop().on_signals() as stop:
+        evaluations = _pass(stream, contestants, options, display, stop)
+        verdict = None
+        if len(evaluations) == 3:
+            main, independent, pooled = evaluations.values()
+            verdict = compare(main, independent=independent, pooled=pooled)
+        display.summary(evaluations, verdict, stream.notes(), stopped=stop.name)
+        _write(options, stream, evaluations, verdict, stop, say=display.say)
+    return stop.exit_code
+
+
+def _pass(
+    stream: Stream, contestants: dict[str, Learner], options: RunOptions, display: Display, stop: Stop
+) -> dict[str, Evaluation]:
+    """One pass over the stream, to its end or to the stop."""
+    protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
+    learner = next(iter(contestants.values()))
+    chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
+    saved = 0
+
+    def on_rows(rows: int) -> None:
+        nonlocal saved
+        display.rows(rows)
+        if options.save_every and rows >= saved + options.save_every:
+            _save(options, stream, learner)
+            saved = rows
+
+    with ExitStack() as stack:
+        stack.enter_context(display)
+        file = stack.enter_context(PredictionFile(options.predictions)) if options.predictions else None
+        return progressive_validate(
+            contestants, chunks, **protocol, on_checkpoint=display.checkpoint, on_rows=on_rows,
+            on_predictions=None if file is None else file.write,
         )  # fmt: skip
-    verdict = None
-    if len(evaluations) == 3:
-        main, independent, pooled = evaluations.values()
-        verdict = compare(main, independent=independent, pooled=pooled)
-    display.summary(evaluations, verdict, stream.notes())
-    _write(options, stream, evaluations, verdict, learner)
 
 
-def _learner(options: Options) -> tuple[Learner, Any]:
+def _learner(options: RunOptions) -> tuple[Learner, Reading | None]:
     if options.load is None:
-        return make_learner(options.learner or DEFAULT_LEARNER, options.settings), None
+        return make_learner(options.learner or DEFAULT_LEARNER, list(options.settings)), None
     if options.learner or options.settings:
         raise ValueError("--load brings its learner and hyper-parameters; leave out --learner and --set")
-    return load_with_companion(options.load)
+    return load_model(options.load)
 
 
-def _open(options: Options, learner: Learner, companion: Any) -> Stream:
-    if options.data.startswith(DATASET):
-        return _open_dataset(options, learner)
+def _open(data: str, options: RunOptions, learner: Learner, reading: Reading | None) -> Stream:
+    if data.startswith(DATASET):
+        return _open_dataset(data, options, learner)
     kind: Target = "binary" if is_classifier(learner) else "regression"
     file = open_stream(
-        options.data, task=options.task, label=options.label, kind=kind, format=options.format,
+        data, task=options.task, label=options.label, kind=kind, format=options.format,
         skip_bad=options.skip_bad, text=options.text, numeric=options.numeric, ignore=options.ignore,
-        labels=options.labels or None, state=companion, read_ahead=True,
+        labels=options.labels or None, state=None if reading is None else reading.state, read_ahead=True,
     )  # fmt: skip
-    name = "standard input" if options.data == "-" else Path(options.data).name
+    name = "standard input" if data == "-" else Path(data).name
     # Once the file's two labels are known, learners need not wait for the second to know what the first means.
-    return Stream(file, _classes(options, learner, companion), name, file.rows_total, file)
+    return Stream(file, _classes(options, learner, reading), name, file.rows_total, file)
 
 
-def _classes(options: Options, learner: Learner, companion: Any) -> list[Any] | None:
-    if not options.labels or not is_classifier(learner) or companion is not None:
+def _classes(options: RunOptions, learner: Learner, reading: Reading | None) -> list[Any] | None:
+    if not options.labels or not is_classifier(learner) or reading is not None:
         return None
     try:
         return [float(label) for label in options.labels]
     except ValueError:
-        return options.labels
+        return list(options.labels)
 
 
-def _open_dataset(options: Options, learner: Learner) -> Stream:
+def _open_dataset(name: str, options: RunOptions, learner: Learner) -> Stream:
     if options.task or options.label or options.format or options.text or options.numeric or options.ignore:
         raise ValueError("a built-in data set has its task and label: leave out --task, --label and the column options")
     from shoal.datasets import load as load_dataset
 
-    data = load_dataset(options.data.removeprefix(DATASET))
+    data = load_dataset(name.removeprefix(DATASET))
     if (data.kind == "binary") != is_classifier(learner):
         raise ValueError(
-            f"{options.data} is {data.kind}; {type(learner).__name__} is for "
+            f"{name} is {data.kind}; {type(learner).__name__} is for "
             f"{'two labels' if is_classifier(learner) else 'real targets'} (`shoal learners` lists all)"
         )
     return Stream(data.stream(), None, data.name, len(data), None)
 
 
-def _check_outputs(options: Options) -> None:
-    """A folder that is not there is said before hours of learning, not after."""
-    for name, path in (("--save", options.save), ("--report", options.report)):
-        folder = Path(path or ".").parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"the folder {folder} for {name} does not exist; make it first")
+def _check(data: str, options: RunOptions) -> None:
+    """What cannot be written is said before hours of learning, not after."""
+    outputs = {
+        "--save": options.save, "--report": options.report, "--predictions": options.predictions,
+        "--tasks-out": options.tasks_out, "--json": options.json,
+    }  # fmt: skip
+    inputs = [None if data == STDOUT or data.startswith(DATASET) else data]
+    check_outputs(outputs, inputs)
+    check_folder("--figures", options.figures)
+    for option in ("--predictions", "--tasks-out"):
+        if outputs[option] not in (None, STDOUT):
+            ending(str(outputs[option]), option)
+    if options.save_every is not None and (options.save is None or options.save_every < 1):
+        raise ValueError("--save-every takes a number of rows, 1 or more, and needs --save")
+    if options.json == options.predictions == STDOUT:
+        raise ValueError("--json and --predictions cannot both be standard output")
 
 
-def _write(options: Options, stream: Stream, evaluations: Any, verdict: Any, learner: Learner) -> None:
+def _save(options: RunOptions, stream: Stream, learner: Learner) -> Path:
+    return save_model(str(options.save), learner, stream.file, task=options.task, label=options.label)
+
+
+def _write(
+    options: RunOptions, stream: Stream, evaluations: dict[str, Evaluation], verdict: Verdict | None, stop: Stop,
+    *, say: Callable[[str], None],
+) -> None:  # fmt: skip
+    learner = next(iter(evaluations.values())).learner
     if options.save:
-        learner.save(options.save, companion=None if stream.file is None else stream.file.to_dict())
-        print(f"model saved to {options.save} ({os.path.getsize(options.save):,} bytes)")
-    title = f"{type(learner).__name__} on {stream.title}"
+        path = _save(options, stream, learner)
+        say(f"model saved to {options.save} ({path.stat().st_size:,} bytes)")
+    if options.predictions and options.predictions != STDOUT:
+        say(f"predictions written to {options.predictions}")
+    if options.tasks_out:
+        write_tasks(options.tasks_out, evaluations)
+        say(f"tasks written to {options.tasks_out}")
+    if options.json:
+        found = as_json(evaluations, verdict, data=stream.title, notes=stream.notes(), stopped=stop.name)
+        write_json(options.json, found)
+        say(f"results written to {options.json}")
     if options.report:
         from shoal.report import write_report
 
+        title = f"{type(learner).__name__} on {stream.title}"
         write_report(options.report, evaluations, verdict=verdict, title=title, notes=stream.notes())
-        print(f"report written to {options.report}")
+        say(f"report written to {options.report}")
     if options.figures:
         from shoal.report import save_figures
 
         save_figures(options.figures, evaluations)
-        print(f"pictures written to {options.figures}")
+        say(f"pictures written to {options.figures}")

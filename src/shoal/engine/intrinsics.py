@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, event, types
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 from numba.cpython.unsafe.numbers import trailing_zeros
@@ -20,6 +20,31 @@ from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import LINE, FloatArray, IntArray
+from shoal.engine.notice import CompileNotice
+
+
+class _Compiling(event.Listener):
+    """Tells the notice when numba compiles a function of ours."""
+
+    def __init__(self) -> None:
+        self._notice = CompileNotice()
+
+    def on_start(self, found: Any) -> None:
+        """A function is about to be compiled."""
+        if self._is_ours(found):
+            self._notice.start()
+
+    def on_end(self, found: Any) -> None:
+        """It has been compiled."""
+        if self._is_ours(found):
+            self._notice.stop()
+
+    @staticmethod
+    def _is_ours(found: Any) -> bool:
+        return str(found.data["dispatcher"].py_func.__module__).startswith("shoal.")
+
+
+event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
 
 
 class NoAlias(Compiler):

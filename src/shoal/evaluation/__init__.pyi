@@ -1,6 +1,9 @@
 from .auc import aucs as aucs
+from .comparison import Comparison as Comparison
+from .comparison import Difference as Difference
 from .metrics import METRICS as METRICS
 from .periodic import Periodic as Periodic
+from .predictions import Predictions as Predictions
 from .progressive import progressive_validate as progressive_validate
 from .protocol import Metric as Metric
 from .protocol import Values as Values
@@ -9,6 +12,5 @@ from .result import Evaluation as Evaluation
 from .trials import SearchResult as SearchResult
 from .trials import Trial as Trial
 from .tuning import search as search
-from .verdict import Comparison as Comparison
 from .verdict import Verdict as Verdict
 from .verdict import compare as compare

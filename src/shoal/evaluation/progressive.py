@@ -1,4 +1,4 @@
-"""Progressive validation: one pass over the stream in which every row is first answered, then learnt.
+"""Progressive validation: one pass over the stream in which every row is first predicted, then learned.
 
 One loop serves any number of learners, so that all see the same rows in the same order.
 """
@@ -11,7 +11,10 @@ from contextlib import closing
 from typing import Any, overload
 
 from shoal.engine.arrays import FloatArray
+from shoal.evaluation.classes import ClassIndex
+from shoal.evaluation.divergence import Divergence
 from shoal.evaluation.metrics import choose
+from shoal.evaluation.predictions import Predictions, predictions_of
 from shoal.evaluation.protocol import Metric
 from shoal.evaluation.result import Checkpoint, Evaluation
 from shoal.evaluation.rows import as_chunks
@@ -23,7 +26,7 @@ from shoal.model.tasks import TaskIndex
 from shoal.parallel.cores import n_cores
 
 FIRST_CHECKPOINT = 1_000
-THREADS_PAY = 512  # rows of a piece, from which on learners run side by side
+MIN_ROWS_FOR_THREADS = 512  # of a piece: shorter ones are run one learner after the other
 
 Metrics = Sequence[str | Callable[[], Metric]]
 
@@ -40,6 +43,7 @@ def progressive_validate(
     classes: Any = ...,
     on_checkpoint: Callable[[dict[str, Checkpoint]], object] | None = ...,
     on_rows: Callable[[int], object] | None = ...,
+    on_predictions: Callable[[Predictions], object] | None = ...,
 ) -> dict[str, Evaluation]: ...
 
 
@@ -55,6 +59,7 @@ def progressive_validate(
     classes: Any = ...,
     on_checkpoint: Callable[[Checkpoint], object] | None = ...,
     on_rows: Callable[[int], object] | None = ...,
+    on_predictions: Callable[[Predictions], object] | None = ...,
 ) -> Evaluation: ...
 
 
@@ -69,8 +74,9 @@ def progressive_validate(
     classes: Any = None,
     on_checkpoint: Callable[[Any], object] | None = None,
     on_rows: Callable[[int], object] | None = None,
+    on_predictions: Callable[[Predictions], object] | None = None,
 ) -> Any:
-    """Run learners over a stream, answering each row before it is learnt.
+    """Run learners over a stream, predicting each row before it is learned.
 
     Learners that ask for labels (`LabelQuery`) are scored on all rows, whether they asked or not; `n_queries` counts.
 
@@ -82,11 +88,12 @@ def progressive_validate(
         Chunks as for `partial_fit` (`shoal.Chunk` or tuples; later chunks may be wider); a row's `x`
         is a dict or a 1-d array. How the stream is chunked does not change the result.
     metrics : sequence of names, or of classes that keep the `Metric` protocol
-        Default: error, auc, f1_positive, f1_negative; for regression mae, rmse, explained_variance.
+        Default: error, auc, f1_positive, f1_negative, and of learners with probabilities log_loss, brier and
+        calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance.
     window : int
         Rows of the sliding window of the windowed values.
     delay : int
-        The label of a row is learnt only after this many later rows have been answered (rounds of several
+        The label of a row is learned only after this many later rows have been predicted (rounds of several
         rows: after their last row). Exact, so each round costs a call of its own.
     checkpoints : "exponential", int or None
         When to record the scores: after 1,000, 2,000, 4,000, ... rows, every so many rows, or at the end
@@ -97,6 +104,8 @@ def progressive_validate(
         Called at each checkpoint.
     on_rows : function of int
         Called with the number of rows done, after each piece of the stream.
+    on_predictions : function of `Predictions`
+        Called with the first learner's predictions for each piece of the stream.
 
     Returns
     -------
@@ -113,7 +122,9 @@ def progressive_validate(
         simultaneous = any(runner.simultaneous for runner in race.runners.values())
         pieces = whole_rounds(as_chunks(stream, race.names), race.tasks, simultaneous=simultaneous)
         for piece, at_checkpoint in cut_at(pieces, lambda rows: _next_checkpoint(rows, checkpoints)):
-            race.run(piece)
+            predictions = race.run(piece)
+            if on_predictions is not None:
+                on_predictions(race.as_columns(piece, predictions))
             if at_checkpoint:
                 _report(race, named is learners, on_checkpoint)
             if on_rows is not None:
@@ -133,15 +144,24 @@ class Race:
         self, learners: Mapping[str, Any], metrics: Metrics | None, window: int, delay: int, classes: Any
     ) -> None:
         self.names: dict[str, int] = {}
-        self.runners = {name: Runner(learner, delay, classes, self.names) for name, learner in learners.items()}
-        kinds = {"binary" if runner.is_classifier else "regression" for runner in self.runners.values()}
+        self.class_index = ClassIndex()
+        self.runners = {
+            name: Runner(learner, delay, classes, self.class_index, self.names) for name, learner in learners.items()
+        }
+        kinds = {runner.kind for runner in self.runners.values()}
         if len(kinds) != 1:
-            raise ValueError("learners of one run must be all classifiers or all regressors")
+            raise ValueError(
+                f"learners of one run must be all for two labels, all for several classes or all regressors; "
+                f"got {' and '.join(sorted(kinds))}"
+            )
         self.kind = kinds.pop()
-        makers, names = choose(metrics, self.kind)
-        self.boards = {name: Scoreboard(makers, names, window) for name in learners}
+        self.boards = {
+            name: Scoreboard(*choose(metrics, self.kind, has_probabilities=runner.has_probabilities), window)
+            for name, runner in self.runners.items()
+        }
         self.history: dict[str, list[Checkpoint]] = {name: [] for name in learners}
         self._latest: dict[str, tuple[Scores, Scores]] = {}
+        self.divergences = {name: Divergence() for name in learners} if self.kind == "regression" else {}
         self.tasks = TaskIndex()
         self.rows = self.last_checkpoint = 0
         self._labels: Labels | None = None
@@ -149,26 +169,39 @@ class Race:
         n_threads = min(len(learners), n_cores())
         self._threads = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
-    def run(self, piece: Piece) -> None:
-        """Feed a piece to every learner and score the answers; bad rows are refused before anything is learnt."""
+    def run(self, piece: Piece) -> dict[str, FloatArray]:
+        """Feed a piece to every learner and score it; bad rows are refused before anything is learned."""
         truth = self._truth(piece)
         if self._labels is not None and self._labels.settled:  # the stream's two labels, whatever a round shows
             for runner in self.runners.values():
                 runner.classes = self._labels.classes
-        answers = self._answers(piece)
+        predictions = self._predictions(piece, truth)
         for name, board in self.boards.items():
-            board.update(piece.code, truth, answers[name], len(self.tasks))
+            board.update(piece.code, truth, predictions[name], len(self.tasks))
+        for name, divergence in self.divergences.items():
+            divergence.update(truth, predictions[name])
         self.rows += len(piece.code)
+        return predictions
 
-    def _answers(self, piece: Piece) -> dict[str, FloatArray]:
-        """Of every learner, which shares nothing with the others: compiled loops hold no lock, so two cores do two."""
-        if self._threads is None or len(piece.code) < THREADS_PAY:
-            return {name: runner.run(piece) for name, runner in self.runners.items()}
-        futures = {name: self._threads.submit(runner.run, piece) for name, runner in self.runners.items()}
+    def as_columns(self, piece: Piece, predictions: dict[str, FloatArray]) -> Predictions:
+        """What the first learner predicted, for readers."""
+        name, runner = next(iter(self.runners.items()))
+        return predictions_of(
+            piece, predictions[name], runner.learner, self.kind,
+            has_probabilities=runner.has_probabilities, classes=self.class_index,
+        )  # fmt: skip
+
+    def _predictions(self, piece: Piece, truth: FloatArray) -> dict[str, FloatArray]:
+        """Of every learner; they share nothing and compiled code holds no lock, so each core runs one."""
+        if self._threads is None or len(piece.code) < MIN_ROWS_FOR_THREADS:
+            return {name: runner.run(piece, truth) for name, runner in self.runners.items()}
+        futures = {name: self._threads.submit(runner.run, piece, truth) for name, runner in self.runners.items()}
         wait(futures.values())  # if one refuses the rows, the others are not left in the middle of them
         return {name: future.result() for name, future in futures.items()}
 
     def _truth(self, piece: Piece) -> FloatArray:
+        if self.kind == "multiclass":
+            return self.class_index.encode(piece.y)
         if self.kind == "regression":
             return real_targets(piece.y, len(piece.code))
         truth, self._labels = encode(piece.y, len(piece.code), self._labels, self._classes)
@@ -194,7 +227,7 @@ class Race:
             self._threads.shutdown()
 
     def finish(self) -> dict[str, Evaluation]:
-        """The evaluations; labels still on their way are learnt first."""
+        """The evaluations; labels still on their way are learned first."""
         return {name: self._evaluation(name) for name in self.runners}
 
     def _evaluation(self, name: str) -> Evaluation:
@@ -219,8 +252,16 @@ class Race:
             wall_seconds=runner.wall_seconds,
             cpu_seconds=runner.cpu_seconds,
             learner=runner.learner,
+            diverged=self.divergences[name].row if name in self.divergences else None,
+            calibration=board.bins(),
+            confusion=self._confusion(board),
             notes=board.notes(),
         )
+
+    def _confusion(self, board: Scoreboard) -> dict[tuple[Any, Any], int]:
+        """By the labels themselves; None where no class was known yet."""
+        label = {number: label for label, number in self.class_index.number.items()}
+        return {(label[true], label.get(guess)): rows for (true, guess), rows in board.confusion().items()}
 
     def _per_task(self, counts: dict[str, Any], scores: Scores) -> dict[Any, dict[str, float]]:
         """One dict per task from one column per value."""

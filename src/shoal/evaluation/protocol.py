@@ -1,7 +1,7 @@
-"""What a metric is: sums that take in a piece of the stream at a time and give values when asked.
+"""What a metric is: sums that take a piece of the stream at a time and give values when asked.
 
-All see `code` (the row's task as a number), `truth` (+1/-1 or a real target) and `score` (the decision value
-or prediction given before learning).
+All see `code` (the row's task as a number), `truth` (+1/-1, a real target or the number of a class) and `score` (the
+decision value or prediction given before learning; for several classes see `shoal.evaluation.classes`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Metric(Protocol):
         """Take in a piece of the stream."""
 
     def absorb(self, later: Self, n_tasks: int) -> None:
-        """Go on with the rows that another of its kind has seen after it, and which is given up."""
+        """Merge what another of its kind has seen after it; `later` is not used afterwards."""
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """The values so far, by name."""

@@ -5,18 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from shoal.evaluation.forecasts import Bin
+from shoal.evaluation.numbers import number
+
 if TYPE_CHECKING:
     import polars as pl
 
 LABELS = {
     "error": "error",
     "auc": "AUC",
+    "log_loss": "log-loss",
+    "brier": "Brier",
+    "calibration_error": "calibr.",
     "f1_positive": "F1 +",
     "f1_negative": "F1 -",
     "mae": "MAE",
     "rmse": "RMSE",
     "explained_variance": "expl. var.",
 }
+MAIN = ("auc", "rmse")  # what a run is judged by, as the mean over tasks; several classes: by the error
 HIGHER_IS_BETTER = ("auc", "f1_positive", "f1_negative", "explained_variance")
 
 
@@ -35,7 +42,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of one learner, every row answered before it was learnt.
+    """Scores of one learner, every row predicted before it was learned.
 
     Undefined values (the AUC of a task with one label) are NaN and left out of macro means. `str()` gives the
     progress table, `to_frame()` a polars data frame.
@@ -50,7 +57,7 @@ class Evaluation:
     [2, 1]
     """
 
-    kind: str  # "binary" or "regression"
+    kind: str  # "binary", "multiclass" or "regression"
     rows: int
     overall: dict[str, float]
     macro: dict[str, float]
@@ -65,6 +72,9 @@ class Evaluation:
     wall_seconds: float = 0.0  # spent in this learner, compiling or loading compiled code included
     cpu_seconds: float = 0.0  # of the thread that it ran in and of those it started
     learner: Any = None
+    diverged: int | None = None  # the row at which a regressor's predictions left every scale of its targets
+    calibration: list[Bin] = field(default_factory=list)  # of learners with probabilities of two labels
+    confusion: dict[tuple[Any, Any], int] = field(default_factory=dict)  # several classes: (true, predicted) -> rows
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -74,7 +84,7 @@ class Evaluation:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows answered and learnt per second spent in this learner."""
+        """Rows predicted and learned per second spent in this learner."""
         return self.rows / self.wall_seconds if self.wall_seconds > 0 else float("nan")
 
     def to_frame(self, of: str = "tasks") -> pl.DataFrame:
@@ -114,13 +124,13 @@ class Evaluation:
     def _progress(self) -> list[str]:
         """A line per checkpoint: the first metric in all and since the last line, the main one by task."""
         first = next(iter(self.overall))
-        main = next((name for name in ("auc", "rmse") if name in self.macro), first)
+        main = main_metric(self)
         titles = (label(first), "since last", f"macro-{label(main)}", "rows/s")
         lines = [f"{'rows':>12} {'tasks':>7} " + " ".join(f"{title:>11}" for title in titles)]
         for point in self.history:
             speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
             values = (point.overall[first], point.since_last[first], point.macro[main])
-            numbers = " ".join(f"{value:>11.4f}" for value in values)
+            numbers = " ".join(f"{number(value):>11}" for value in values)
             lines.append(f"{point.rows:>12,} {point.tasks:>7,} {numbers} {speed:>11,.0f}")
         return lines
 
@@ -131,8 +141,13 @@ class Evaluation:
             kinds.append((f"last {min(self.window, self.rows):,} rows", self.windowed))
         lines = [" " * 18 + "".join(f"{label(name):>11}" for name in self.overall)]
         return lines + [
-            f"{kind:<18}" + "".join(f"{value:>11.4f}" for value in values.values()) for kind, values in kinds
+            f"{kind:<18}" + "".join(f"{number(value):>11}" for value in values.values()) for kind, values in kinds
         ]
+
+
+def main_metric(evaluation: Evaluation) -> str:
+    """The metric that a run is judged by."""
+    return next((name for name in MAIN if name in evaluation.overall), next(iter(evaluation.overall)))
 
 
 def label(metric: str) -> str:

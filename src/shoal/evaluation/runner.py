@@ -1,4 +1,4 @@
-"""One learner on the stream: it answers each row before it learns it, at once or with delayed labels."""
+"""One learner on the stream: it predicts each row before it learns it, at once or with delayed labels."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.evaluation.classes import ClassIndex
 from shoal.evaluation.stream import Piece, cut
-from shoal.model.table import widened
+from shoal.model.slicing import widened
 from shoal.parallel.cores import thread_seconds
 
 
@@ -23,32 +25,43 @@ class Runner:
     ----------
     learner : an online learner
     delay : int
-        A round is learnt once this many rows after its last one have been answered.
+        A round is learnt once this many rows after its last one have been predicted.
     classes : the two labels, or None
+    class_index : ClassIndex
+        The numbers of the stream's classes, if there may be more than two.
     names : dict
         Column of each feature name of the stream's dict rows; grows with the stream, empty for arrays.
     """
 
-    def __init__(self, learner: Any, delay: int, classes: Any, names: dict[str, int]) -> None:
+    def __init__(self, learner: Any, delay: int, classes: Any, class_index: ClassIndex, names: dict[str, int]) -> None:
         self.learner, self.delay, self.classes, self.names = learner, delay, classes, names
+        self.class_index = class_index
         self.is_classifier = bool(is_classifier(learner))
+        self.kind = _kind(learner)
+        self.has_probabilities = hasattr(learner, "predict_proba")
         self._decide = learner.decision_function if self.is_classifier else learner.predict
         self.simultaneous = bool(getattr(learner, "simultaneous", False))
         self.wall_seconds = self.cpu_seconds = 0.0
         self._waiting: deque[tuple[int, Piece]] = deque()  # (rows up to the round's end, round)
-        self._answered = 0
+        self._predicted = 0
         self._column = np.zeros(0, np.int32)  # the learner's column of each of the stream's names
         self._width = 0
         self._updates_before = self._task_updates() if self._is_fitted() else {}
         self._n_updates_before = int(learner.n_updates_) if self._is_fitted() else 0
         self._n_queries_before = self._n_queries() or 0
 
-    def run(self, piece: Piece) -> FloatArray:
-        """Answers (n,) to a piece, each given before its row is learnt."""
+    def run(self, piece: Piece, truth: FloatArray) -> FloatArray:
+        """What metrics see of the predictions for a piece, each given before its row is learned."""
         wall, cpu = time.perf_counter(), self._cpu()
-        answers = self._round_by_round(piece) if self.delay else self._test_then_train(piece)
+        predictions = self._round_by_round(piece, truth) if self.delay else self._test_then_train(piece, truth)
         self._clock(wall, cpu)
-        return answers
+        return predictions
+
+    def _judged(self, values: Any, truth: FloatArray) -> FloatArray:
+        """Decision values or predictions as the metrics take them."""
+        if self.kind != "multiclass":
+            return np.asarray(values, np.float64)
+        return self.class_index.judged(np.asarray(values, np.float64), self.learner.classes_, truth)
 
     def finish(self) -> None:
         """Learn what is still waiting: late labels arrive too."""
@@ -89,23 +102,26 @@ class Runner:
     def _options(self, piece: Piece) -> dict[str, Any]:
         return {"rounds": piece.rounds} | ({"classes": self.classes} if self.is_classifier else {})
 
-    def _test_then_train(self, piece: Piece) -> FloatArray:
+    def _test_then_train(self, piece: Piece, truth: FloatArray) -> FloatArray:
         X = self._admit(piece.X)
-        return np.asarray(self.learner.test_then_train(X, piece.y, piece.task, **self._options(piece)), np.float64)
+        values = self.learner.test_then_train(X, piece.y, piece.task, **self._options(piece))
+        return self._judged(values, truth)
 
-    def _round_by_round(self, piece: Piece) -> FloatArray:
+    def _round_by_round(self, piece: Piece, truth: FloatArray) -> FloatArray:
         """Labels come late: a call per round."""
-        answers = np.zeros(len(piece.code))
+        n_rows = len(piece.code)
+        predictions = ClassIndex.unknown(n_rows) if self.kind == "multiclass" else np.zeros(n_rows)
         starts = self._starts(piece)
         for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             one_round = cut(piece, first, last)
             if self._is_fitted():  # before the first label arrives every margin is 0
-                answers[first:last] = self._decide(self._admit(one_round.X), one_round.task)
-            self._answered += last - first
-            self._waiting.append((self._answered, one_round))
-            while self._waiting and self._waiting[0][0] + self.delay <= self._answered:
+                values = self._decide(self._admit(one_round.X), one_round.task)
+                predictions[first:last] = self._judged(values, truth[first:last])
+            self._predicted += last - first
+            self._waiting.append((self._predicted, one_round))
+            while self._waiting and self._waiting[0][0] + self.delay <= self._predicted:
                 self._learn(self._waiting.popleft()[1])
-        return answers
+        return predictions
 
     def _starts(self, piece: Piece) -> IntArray:
         if piece.starts is not None and (self.simultaneous or piece.rounds is not None):
@@ -135,3 +151,10 @@ class Runner:
         """Labels asked for during the run; None if the learner takes all."""
         count = self._n_queries()
         return None if count is None else count - self._n_queries_before
+
+
+def _kind(learner: Any) -> str:
+    if not is_classifier(learner):
+        return "regression"
+    tags = get_tags(learner).classifier_tags
+    return "multiclass" if tags is not None and tags.multi_class else "binary"

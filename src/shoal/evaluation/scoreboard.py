@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.evaluation.classes import ClassErrors
+from shoal.evaluation.forecasts import Bin, Forecasts
 from shoal.evaluation.protocol import Metric, Values
 from shoal.evaluation.sums import grown
 
@@ -43,7 +45,7 @@ class Tally:
             metric.update(code, truth, score, n_tasks)
 
     def absorb(self, later: Tally, n_tasks: int) -> None:
-        """Go on with the rows of another, which is given up."""
+        """Merge `later` into this tally; do not use `later` afterwards."""
         self._rows = grown(self._rows, n_tasks)
         self._rows[:n_tasks] += grown(later._rows, n_tasks)[:n_tasks]
         for metric, other in zip(self.metrics, later.metrics, strict=True):
@@ -109,6 +111,16 @@ class Scoreboard:
         tally = self._tally()
         tally.update(code, truth, score, n_tasks)
         return tally.scores(n_tasks)
+
+    def bins(self) -> list[Bin]:
+        """Calibration over all rows; empty without probabilities."""
+        found = [metric.bins() for metric in self._total.metrics if isinstance(metric, Forecasts)]
+        return found[0] if found else []
+
+    def confusion(self) -> dict[tuple[int, int], int]:
+        """Rows by (true class, predicted class) over all rows; empty but for several classes."""
+        found = [metric.confusion() for metric in self._total.metrics if isinstance(metric, ClassErrors)]
+        return found[0] if found else {}
 
     def notes(self) -> list[str]:
         """What a reader of the scores of all rows must know."""

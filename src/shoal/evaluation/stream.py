@@ -13,7 +13,7 @@ import numpy as np
 
 from shoal.engine.arrays import IntArray
 from shoal.engine.rounds import Chunk, starts_without_repeats
-from shoal.model.table import widened
+from shoal.model.slicing import joined, len_of, rows_of
 from shoal.model.tasks import TaskIndex
 
 
@@ -26,39 +26,6 @@ class Piece(NamedTuple):
     rounds: Any
     code: IntArray  # (n,) number of the row's task
     starts: IntArray | None  # (n_rounds + 1,) row offsets; None: nobody asks for rounds of several rows
-
-
-def rows_of(X: Any, first: int, last: int) -> Any:
-    """Rows `first` to `last` of a column or table of any kind."""
-    if X is None or (first == 0 and last == len_of(X)):
-        return X
-    if hasattr(X, "iloc"):  # pandas
-        return X.iloc[first:last]
-    if hasattr(X, "slice"):  # polars, Arrow
-        return X.slice(first, last - first)
-    return (X.tocsr() if hasattr(X, "tocsr") else X)[first:last]
-
-
-def len_of(X: Any) -> int:
-    """Number of rows."""
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def joined(head: Any, tail: Any) -> Any:
-    """The rows of `head`, then those of `tail`, which may have more columns."""
-    if head is None:
-        return tail
-    if hasattr(head, "tocsr"):
-        import scipy.sparse as sp
-
-        return sp.vstack([widened(head, tail.shape[1]), tail], format="csr")
-    if hasattr(head, "columns"):
-        import narwhals.stable.v1 as nw
-
-        return nw.to_native(nw.concat([nw.from_native(head), nw.from_native(tail)]))
-    if head.ndim == 2:
-        head = widened(head, tail.shape[1])
-    return np.concatenate([head, tail])
 
 
 def _in_arrays(chunk: Chunk) -> Chunk:

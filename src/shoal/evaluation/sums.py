@@ -23,7 +23,7 @@ def grown(sums: NDArray[Any], n_tasks: int) -> NDArray[Any]:
     return larger
 
 
-def _ratio(numerator: Any, denominator: Any) -> Any:
+def ratio(numerator: Any, denominator: Any) -> Any:
     """NaN where the denominator is zero: undefined, not perfect and not worst."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.true_divide(numerator, denominator)
@@ -59,9 +59,9 @@ class Confusion:
         true_negative, false_positive, false_negative, true_positive = counts
         wrong = false_positive + false_negative
         return {
-            "error": _ratio(wrong, wrong + true_negative + true_positive),
-            "f1_positive": _ratio(2 * true_positive, 2 * true_positive + wrong),
-            "f1_negative": _ratio(2 * true_negative, 2 * true_negative + wrong),
+            "error": ratio(wrong, wrong + true_negative + true_positive),
+            "f1_positive": ratio(2 * true_positive, 2 * true_positive + wrong),
+            "f1_negative": ratio(2 * true_negative, 2 * true_negative + wrong),
         }
 
     def notes(self) -> list[str]:
@@ -107,17 +107,17 @@ class Residuals:
         """Explained variance is undefined where the targets do not vary."""
         rows, absolute, error, squared, target, target_squared = self._sums[:n_tasks].T
         total = rows.sum()
-        y_mean = _ratio(target, rows)
+        y_mean = ratio(target, rows)
         y_spread = np.maximum(target_squared - target * np.nan_to_num(y_mean), 0)
-        e_spread = np.maximum(squared - error * np.nan_to_num(_ratio(error, rows)), 0)
+        e_spread = np.maximum(squared - error * np.nan_to_num(ratio(error, rows)), 0)
         anchor = self._origin[np.argmax(rows > 0)]  # so that equal targets have a spread of exactly zero
         mean = np.where(rows > 0, self._origin[:n_tasks] - anchor + np.nan_to_num(y_mean), 0)
-        between = rows * (mean - _ratio(rows @ mean, total)) ** 2  # spread of the tasks' means around the overall mean
+        between = rows * (mean - ratio(rows @ mean, total)) ** 2  # spread of the tasks' means around the overall mean
         all_y_spread = y_spread.sum() + between.sum()
-        all_e_spread = squared.sum() - error.sum() * _ratio(error.sum(), total)
+        all_e_spread = squared.sum() - error.sum() * ratio(error.sum(), total)
         return {
-            "mae": Values(float(_ratio(absolute.sum(), total)), _ratio(absolute, rows)),
-            "rmse": Values(float(np.sqrt(_ratio(squared.sum(), total))), np.sqrt(_ratio(squared, rows))),
+            "mae": Values(float(ratio(absolute.sum(), total)), ratio(absolute, rows)),
+            "rmse": Values(float(np.sqrt(ratio(squared.sum(), total))), np.sqrt(ratio(squared, rows))),
             "explained_variance": Values(float(_explained(all_e_spread, all_y_spread)), _explained(e_spread, y_spread)),
         }
 
@@ -127,4 +127,4 @@ class Residuals:
 
 
 def _explained(error_spread: Any, target_spread: Any) -> Any:
-    return np.where(target_spread > 0, 1 - _ratio(error_spread, target_spread), np.nan)
+    return np.where(target_spread > 0, 1 - ratio(error_spread, target_spread), np.nan)

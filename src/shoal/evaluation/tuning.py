@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 
-from shoal.batch.base import as_matrix
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics import choose
 from shoal.evaluation.result import HIGHER_IS_BETTER
 from shoal.evaluation.trials import SearchResult, Trial
 from shoal.model.labels import encode, real_targets
-from shoal.model.table import read_table
+from shoal.model.table import Table, read_table
 from shoal.model.tasks import TaskIndex
 
 
@@ -67,7 +67,7 @@ def search(
     random_state : int, optional
         Draws combinations, folds and the shuffle. All combinations see the same rows.
     progress : bool
-        Show a bar on stderr.
+        Show a bar on stderr; needs rich, which `pip install "shoal[cli]"` brings.
     on_trial : function of a `Trial`
         Called after each.
 
@@ -138,7 +138,14 @@ def _checked(learner: Any, X: Any, y: Any, task: Any) -> _Rows:
         names = np.empty(len(fresh), object)
         names[:] = fresh
         ids = names[code]
-    return _Rows(as_matrix(table), truth, ids, code, kind)
+    return _Rows(_as_matrix(table), truth, ids, code, kind)
+
+
+def _as_matrix(table: Table) -> Any:
+    """Validated rows as an (n, d) array or CSR matrix."""
+    if table.width:
+        return table.values.reshape(table.n_rows, table.width)
+    return csr_matrix((table.values, table.indices, table.indptr), shape=(table.n_rows, table.n_features))
 
 
 class _Fold(NamedTuple):
@@ -214,13 +221,15 @@ def _run(
 ) -> Iterator[Trial]:  # fmt: skip
     """The trials, in order, as they are done."""
     from joblib import Parallel, delayed
-    from rich.console import Console
-    from rich.progress import track
 
     jobs = (delayed(_try)(learner, rows, folds, scorer, chosen) for chosen in combinations)
     done = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
-    console = Console(stderr=True)
-    return iter(track(done, "search", len(combinations), console=console, transient=True, disable=not progress))
+    if not progress:
+        return iter(done)
+    from rich.console import Console
+    from rich.progress import track
+
+    return iter(track(done, "search", len(combinations), console=Console(stderr=True), transient=True))
 
 
 def _try(learner: Any, rows: _Rows, folds: list[_Fold], scorer: _Scorer, parameters: dict[str, Any]) -> Trial:

@@ -1,41 +1,36 @@
-"""Does sharing pay? A learner beside one model per task and one model for all."""
+"""Does sharing pay? A learner next to itself without sharing: one model per task, and one model for all."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from shoal.evaluation.comparison import OUTCOMES, UNDECIDED, Comparison, compare_by
+from shoal.evaluation.numbers import fewer_errors, number
+from shoal.evaluation.result import Evaluation, label
 
-from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation, label
-from shoal.evaluation.signed_rank import signed_rank_p
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One metric over one group of tasks. `gain` is positive where the learner is better."""
-
-    scope: str  # "all tasks" or "the ten smallest tasks"
-    metric: str  # "auc" and "rmse" are means over tasks, "error" is that of all rows of the tasks
-    tasks: int  # tasks where the metric is defined for all three
-    learner: float
-    independent: float
-    pooled: float
-
-    def gain(self, against: str) -> float:
-        """The learner's advantage over "independent" or "pooled"."""
-        difference = self.learner - float(getattr(self, against))
-        return difference if self.metric in HIGHER_IS_BETTER else 0.0 - difference  # no "-0"
+# (metric, whether it is the mean over tasks); the first decides, the others say whether they agree
+METRICS = {
+    "binary": (("auc", True), ("error", False), ("log_loss", False)),
+    "multiclass": (("error", True), ("log_loss", False)),
+    "regression": (("rmse", True), ("mae", False)),
+}
+NEEDED = {"binary": ("auc", "error"), "multiclass": ("error",), "regression": ("rmse",)}
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True)
 class Verdict:
     """Whether sharing pays, with the numbers behind it; `str()` gives the sentences."""
 
+    outcome: str  # over all tasks: "share fully", "share partly", "do not share" or "undecided"
+    is_clear: bool  # whether the best is ahead of the next beyond chance
     comparisons: list[Comparison]
-    overall: str  # one sentence about all tasks
-    smallest: str  # one sentence about the smallest tasks; empty if these are all
-    pays: bool  # over all tasks: better than either baseline beyond chance
+    overall: str  # about all tasks
+    smallest: str  # about the smallest tasks; empty if these are all
+    diverged: dict[str, int]  # who diverged, after how many rows; they are not compared
 
     def __str__(self) -> str:
         return "\n".join(filter(None, (self.overall, self.smallest)))
@@ -44,8 +39,11 @@ class Verdict:
 def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation, smallest: int = 10) -> Verdict:
     """Say whether sharing pays, over all tasks and for the smallest ones.
 
-    Judged by the macro-AUC (regression: the mean RMSE over tasks). A difference counts as real if Wilcoxon's signed
-    rank test, paired by task, tells it from zero (two-sided, 5 %; six tasks at least) and the mean agrees.
+    The macro-AUC decides (several classes: the mean error over tasks; regression: the mean RMSE over tasks): if the
+    learner is best, share partly; if one model for all is, share fully; if one model per task is, do not share. Where
+    another score says otherwise, the verdict says so. A difference counts as clear if Wilcoxon's signed rank test,
+    paired by task, tells it from zero (two-sided, 5 %; six tasks at least) and the mean agrees. A learner that
+    diverged is named and not compared.
 
     Parameters
     ----------
@@ -60,97 +58,108 @@ def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation,
         If the three did not see the same rows, or lack the metrics.
     """
     three = {"learner": learner, "independent": independent, "pooled": pooled}
-    rows = {name: {task: values["rows"] for task, values in e.per_task.items()} for name, e in three.items()}
-    if not rows["learner"] == rows["independent"] == rows["pooled"]:
-        raise ValueError("the evaluations must be of the same stream: they saw different rows or tasks")
-    main, other = ("rmse", None) if learner.kind == "regression" else ("auc", "error")
-    for metric in filter(None, (main, other)):
-        if any(metric not in evaluation.overall for evaluation in three.values()):
-            raise ValueError(f"the verdict needs the metric {metric!r} in every evaluation")
+    _check(three)
+    sound = {name: one for name, one in three.items() if one.diverged is None}
+    names = {"learner": _name(learner), "independent": "one model per task", "pooled": "one model for all"}
     by_size = sorted(learner.per_task, key=lambda task: learner.per_task[task]["rows"])
     scopes = {"all tasks": by_size}
     if len(by_size) > smallest:
         scopes[_name_of(smallest)] = by_size[:smallest]
-    comparisons, sentences, judgements = [], [], []
+    comparisons: list[Comparison] = []
+    sentences = []
     for scope, tasks in scopes.items():
-        table = _per_task(three, main, tasks)
-        found = [Comparison(scope, main, table.shape[1], *_means(table))]
-        if other is not None:
-            found.append(Comparison(scope, other, len(tasks), *_over_rows(three, other, tasks)))
-        judgements.append(_judgement(table, 1 if main in HIGHER_IS_BETTER else -1))
-        sentences.append(_sentence(scope, tasks, learner, found, judgements[-1]))
-        comparisons.extend(found)
-    return Verdict(comparisons, sentences[0], "".join(sentences[1:]), judgements[0] == "pays")
+        found = [
+            compare_by(sound, metric, macro=macro, scope=scope, tasks=tasks)
+            for metric, macro in METRICS[learner.kind]
+            if all(metric in one.overall for one in three.values())
+        ]
+        sentences.append(_sentences(found, names, _where(scope, learner, tasks), len(tasks)))
+        comparisons += found
+    diverged = {name: one.diverged for name, one in three.items() if one.diverged is not None}
+    for name, row in diverged.items():
+        sentences[0] = f"{_capital(names[name])} diverged at row {row:,}: it is not compared.\n{sentences[0]}"
+    first = comparisons[0]
+    return Verdict(first.outcome, first.is_clear, comparisons, sentences[0], "".join(sentences[1:]), diverged)
+
+
+def _check(three: Mapping[str, Evaluation]) -> None:
+    rows = [{task: values["rows"] for task, values in one.per_task.items()} for one in three.values()]
+    if not rows[0] == rows[1] == rows[2]:
+        raise ValueError("the evaluations must be of the same stream: they saw different rows or tasks")
+    for metric in NEEDED[three["learner"].kind]:
+        if any(metric not in one.overall for one in three.values()):
+            raise ValueError(f"the verdict needs the metric {metric!r} in every evaluation")
+
+
+def _name(learner: Evaluation) -> str:
+    return "the learner" if learner.learner is None else type(learner.learner).__name__
 
 
 def _name_of(n: int) -> str:
-    words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    return "the smallest task" if n == 1 else f"the {words[n] if n < len(words) else n} smallest tasks"
+    return "the smallest task" if n == 1 else f"the {WORDS[n] if n < len(WORDS) else n} smallest tasks"
 
 
-def _per_task(three: dict[str, Evaluation], metric: str, tasks: list[object]) -> np.ndarray:
-    """(3, tasks) values of the tasks where all three are defined."""
-    table = np.array([[evaluation.per_task[task][metric] for task in tasks] for evaluation in three.values()])
-    return table[:, ~np.isnan(table).any(axis=0)]
-
-
-def _means(table: np.ndarray) -> list[float]:
-    return table.mean(axis=1).tolist() if table.shape[1] else [float("nan")] * 3
-
-
-def _over_rows(three: dict[str, Evaluation], metric: str, tasks: list[object]) -> list[float]:
-    """The metric over all rows of the tasks: the tasks' values weighted by their rows."""
-    rows = np.array([three["learner"].per_task[task]["rows"] for task in tasks])
-    return [
-        float(rows @ [evaluation.per_task[task][metric] for task in tasks] / rows.sum())
-        for evaluation in three.values()
-    ]
-
-
-def _judgement(table: np.ndarray, sign: int) -> str:
-    """Of the learner's differences to the baselines, paired by task."""
-    if table.shape[1] < 2:
-        return "unknown"
-    signs = [_clear_sign(sign * (table[0] - baseline)) for baseline in table[1:]]
-    return "pays" if min(signs) > 0 else "costs" if min(signs) < 0 else "unclear"
-
-
-def _clear_sign(gains: NDArray[np.float64]) -> int:
-    """1 or -1 where signed ranks and the mean agree and the ranks are beyond chance, else 0.
-
-    Ranks, as Demsar (JMLR 7, 2006) recommends over tasks: the AUC of a task with ten rows is mostly noise, and a
-    t test would weigh it by how far it is out.
-    """
-    side = 1 if signed_rank_p(gains) < 0.025 else -1 if signed_rank_p(-gains) < 0.025 else 0
-    return side if side * gains.mean() > 0 else 0
-
-
-def _sentence(scope: str, tasks: list[object], learner: Evaluation, found: list[Comparison], judgement: str) -> str:
-    opening = {
-        "pays": "sharing pays",
-        "costs": "sharing does not pay",
-        "unclear": "no clear difference",
-        "unknown": "too few tasks with a defined score to tell",
-    }[judgement]
-    main = found[0]
-    numbers = f"macro-{label(main.metric)} "
-    if main.tasks == 0:
-        numbers += "undefined"
-    else:
-        numbers += (
-            f"{main.learner:.4f}, {main.gain('independent'):+.4f} against one model per task "
-            f"and {main.gain('pooled'):+.4f} against one model for all"
-        )
-        if main.tasks < len(tasks):
-            numbers += f" (defined in {main.tasks} of {len(tasks)} tasks)"
-    for error in found[1:]:
-        numbers += f"; error {error.learner:.4f}, against {error.independent:.4f} and {error.pooled:.4f}"
-    where = f"{'Over' if scope.startswith('all') else 'In'} {scope} ({_sizes(learner, tasks)})"
-    return f"{where} {opening}: {numbers}."
-
-
-def _sizes(learner: Evaluation, tasks: list[object]) -> str:
+def _where(scope: str, learner: Evaluation, tasks: Sequence[Any]) -> str:
     rows = [int(learner.per_task[task]["rows"]) for task in tasks]
-    if min(rows) == max(rows):
-        return f"{rows[0]:,} rows" + (" each" if len(rows) > 1 else "")
-    return f"{min(rows):,} to {max(rows):,} rows each"
+    each = " each" if len(rows) > 1 else ""
+    sizes = f"{rows[0]:,} rows{each}" if min(rows) == max(rows) else f"{min(rows):,} to {max(rows):,} rows{each}"
+    return f"{'over' if scope.startswith('all') else 'in'} {scope} ({sizes})"
+
+
+def _sentences(found: list[Comparison], names: Mapping[str, str], where: str, n_tasks: int) -> str:
+    """The outcome by the first metric, then what the others say."""
+    first, *others = found
+    if first.outcome == UNDECIDED:
+        why = "there is one task, and nothing to share" if n_tasks == 1 else "too few tasks have a defined score"
+        opening = f"{_capital(where)} no verdict: {why}."
+    else:
+        opening = f"{_capital(where)} {_opening(first)}: by {_title(first)} {_ranking(first, names)}"
+        if first.tasks < n_tasks:
+            opening += f" (defined in {first.tasks} of {n_tasks} tasks)"
+        opening += "."
+    return " ".join([opening, *(f"{_other(first, one, names)}." for one in others if one.best is not None)])
+
+
+def _opening(found: Comparison) -> str:
+    if found.is_clear or found.runner_up is None:
+        return found.outcome
+    return f"{found.outcome}, or {OUTCOMES[found.runner_up]} (the difference may be chance)"
+
+
+def _title(found: Comparison) -> str:
+    return f"macro-{label(found.metric)}" if found.macro else label(found.metric)
+
+
+def _ranking(found: Comparison, names: Mapping[str, str]) -> str:
+    """`HedgedSharing is best, 0.7710: 0.1180 ± 0.0103 better than one model per task and ...`"""
+    assert found.best is not None
+    against = [
+        f"{number(difference.mean)}{_plus_minus(difference.standard_error)} better than {names[name]}"
+        for name, difference in found.differences.items()
+    ]
+    return f"{names[found.best]} is best, {number(found.scores[found.best])}: {' and '.join(against)}"
+
+
+def _plus_minus(error: float) -> str:
+    return "" if math.isnan(error) else f" ± {number(error)}"
+
+
+def _other(first: Comparison, found: Comparison, names: Mapping[str, str]) -> str:
+    """Another score: who is best by it, and what the differences are worth."""
+    assert found.best is not None
+    agrees = first.best in (None, found.best)
+    says = "" if agrees else f" ({OUTCOMES[found.best]})"
+    against = [_advantage(found, name, names[name]) for name in found.differences]
+    opening = f"By {_title(found)} {names[found.best]} is best{says}: {number(found.scores[found.best])}"
+    return f"{opening}, {' and '.join(against)}"
+
+
+def _advantage(found: Comparison, name: str, than: str) -> str:
+    assert found.best is not None
+    if found.metric == "error":
+        return fewer_errors(found.scores[found.best], found.scores[name], than)
+    return f"{number(found.differences[name].mean)} better than {than}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -178,15 +178,3 @@ def refuse_not_numbers(x: Mapping[Any, float], row: int) -> None:
             usable = False
         if not usable:
             raise ValueError(f"row {row}, feature {name!r}: expected a finite number, got {value!r}")
-
-
-def widened(X: Any, n_features: int) -> Any:
-    """The rows with columns of zeros added up to `n_features`."""
-    missing = n_features - X.shape[1]
-    if missing <= 0:
-        return X
-    if hasattr(X, "tocsr"):
-        X = X.tocsr(copy=True)
-        X.resize(X.shape[0], n_features)
-        return X
-    return np.pad(np.asarray(X), ((0, 0), (0, missing)))

@@ -13,11 +13,11 @@ from shoal.datasets.dataset import Dataset
 from shoal.papers.learners import Spec, is_there
 
 if TYPE_CHECKING:
-    from shoal.papers.outcome import Outcome
     from shoal.report.figure import Figure
 
 Protocol = Literal["as published", "as it should be done"]
 Measure = Callable[..., Mapping[str, Any]]  # (data, learner, seed, **options) -> numbers and lists of numbers
+Draw = Callable[..., "Figure | None"]  # (outcome) -> a picture of it, or None where there is nothing to see
 
 HELD_OUT = 1000  # the shuffle on which parameters are chosen; the reported shuffles count from 0
 QUICK_SEEDS, QUICK_POINTS = 2, 2
@@ -142,7 +142,7 @@ class Experiment:
     variant_seeds: int = 5
     variants_for: tuple[str, ...] = ("worse",)  # the verdicts for which it is said what variants give
     notes: tuple[str, ...] = ()
-    figure: Callable[[Outcome], Figure | None] | None = None
+    figure: Draw | None = None
     champion: str = ""
     shuffles: bool = True  # whether seeds are paired samples that a test may compare
 

@@ -52,7 +52,7 @@ def state(experiment: Experiment, quick: bool = False) -> State:
 
 
 def reproduce(
-    experiment: Experiment, *, quick: bool = False, jobs: int = 1, on_progress: OnProgress | None = None
+    experiment: Experiment, *, quick: bool = False, n_jobs: int = 1, on_progress: OnProgress | None = None
 ) -> Outcome:
     """Run what is not known yet, and compare with the paper.
 
@@ -61,7 +61,7 @@ def reproduce(
     experiment : Experiment
     quick : bool
         Two shuffles, two settings a grid and small pieces of the data: whether everything runs, not how well.
-    jobs : int
+    n_jobs : int
         Processes, of whatever backend `joblib.parallel_config` has set.
     on_progress : function of (jobs done, jobs in all)
 
@@ -77,8 +77,8 @@ def reproduce(
         except FileNotFoundError as error:
             missing[data.name] = str(error)
     first = tuning_jobs(experiment, ready, quick)
-    tuned = run_all(first, jobs, on_progress)
-    done = run_all(final_jobs(experiment, ready, quick, tuned), jobs, on_progress)
+    tuned = run_all(first, n_jobs, on_progress)
+    done = run_all(final_jobs(experiment, ready, quick, tuned), n_jobs, on_progress)
     runs: Runs = {}
     for job, result in done:
         runs.setdefault((job.entrant, job.data), []).append((job.spec, result))

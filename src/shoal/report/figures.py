@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shoal.evaluation import Evaluation
+from shoal.report.calibration import calibration_figure
 from shoal.report.figure import Figure
 from shoal.report.gain import gain_figure
 from shoal.report.progress import progress_figure
 from shoal.report.relation import relation_figure
+from shoal.report.sharing import sharing_figure
 from shoal.report.updates import updates_figure
 
 FORMATS = ("png", "svg")
@@ -28,11 +30,14 @@ def figures(evaluations: Mapping[str, Evaluation]) -> list[Figure]:
     Returns
     -------
     list of Figure
-        progress (scores over time), gain (per task, from sharing), relation (heat map), updates (per task).
+        progress (scores over time), gain (per task, from sharing), calibration (of probabilities), sharing (which
+        way won per task), relation (heat map), updates (per task). Those that would say nothing are left out.
     """
     if not evaluations:
         raise ValueError("evaluations is empty; expected at least one, the learner's first")
-    makers = (progress_figure, gain_figure, relation_figure, updates_figure)
+    makers = (
+        progress_figure, gain_figure, calibration_figure, sharing_figure, relation_figure, updates_figure,
+    )  # fmt: skip
     return [figure for figure in (maker(evaluations) for maker in makers) if figure is not None]
 
 

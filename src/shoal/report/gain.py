@@ -9,9 +9,9 @@ import altair as alt
 import numpy as np
 
 from shoal.evaluation import Evaluation
-from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
 from shoal.report.figure import Figure
-from shoal.report.style import GAIN, INK, LOSS, QUIET, data, listed, main_metric, panel_title, rows_axis, trend
+from shoal.report.style import GAIN, INK, LOSS, QUIET, data, listed, panel_title, rows_axis, trend
 
 WIDTH, HEIGHT = 400, 320
 BASELINES = {"independent": "one model per task", "pooled": "one model for all tasks"}

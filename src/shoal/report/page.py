@@ -15,10 +15,15 @@ from typing import Any
 import numpy as np
 
 from shoal.evaluation import Evaluation, Verdict
-from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.evaluation.comparison import UNDECIDED
+from shoal.evaluation.numbers import number
+from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
-from shoal.report.style import main_metric
+from shoal.report.whole_file import whole_file
+
+SCORE = "score"  # how a column is written: as `number` does
+NONE = float("nan")  # the score of a learner that does not have it; this object, other NaNs are undefined scores
 
 
 @cache
@@ -43,7 +48,7 @@ def write_report(
 
     Parameters
     ----------
-    path : path of the file; an old one is overwritten
+    path : path of the file; an old one is replaced once the new one is whole
     evaluations : dict of name -> Evaluation
         Of one stream; the learner first, then its baselines (see `shoal.report.figures`).
     verdict : Verdict, optional
@@ -78,16 +83,22 @@ def write_report(
         library=_library(),
         specs=json.dumps(specs, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
-    path.write_text(page, encoding="utf-8")
+    with whole_file(path) as part:
+        part.write_text(page, encoding="utf-8")
 
 
 def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
-    kind = "verdict pays" if verdict.pays else "verdict"
-    heading = "Sharing pays" if verdict.pays else "Sharing does not clearly pay"
+    kind = "verdict" if verdict.outcome == UNDECIDED else f"verdict {verdict.outcome.replace(' ', '-')}"
+    heading = _capital(verdict.outcome) + ("" if verdict.is_clear else ", though the difference may be chance")
+    heading = "No verdict" if verdict.outcome == UNDECIDED else heading
     sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in str(verdict).splitlines())
     return f'<section class="{kind}"><h2>{heading}</h2>{sentences}</section>'
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _table(evaluations: Mapping[str, Evaluation]) -> str:
@@ -95,11 +106,12 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
     first = next(iter(evaluations.values()))
     main = main_metric(first)
     columns: dict[str, tuple[list[float], str, int]] = {  # heading -> values, format, +1 if more is better
-        label(name): ([e.overall[name] for e in evaluations.values()], ".4f", _sign(name)) for name in first.overall
+        label(name): ([e.overall.get(name, NONE) for e in evaluations.values()], SCORE, _sign(name))
+        for name in first.overall
     }
     columns[f"{label(main)}, mean over tasks"] = (
-        [e.macro[main] for e in evaluations.values()],
-        ".4f",
+        [e.macro.get(main, NONE) for e in evaluations.values()],
+        SCORE,
         _sign(main),
     )
     columns["rows updated on"] = [e.n_updates / e.rows for e in evaluations.values()], ".0%", 0
@@ -110,7 +122,7 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
         cells = "".join(_cell(values, i, form, sign) for values, form, sign in columns.values())
         body += f"<tr><td>{escape(name)}</td>{cells}</tr>"
     caption = (
-        "Every row was answered before it was learnt. Seconds are those spent in the learner, "
+        "Every row was predicted before it was learned. Seconds are those spent in the learner, "
         "loading compiled code included."
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -123,10 +135,13 @@ def _sign(metric: str) -> int:
 
 
 def _cell(values: Sequence[float], i: int, form: str, sign: int) -> str:
+    if values[i] is NONE:
+        return "<td>–</td>"
     if np.isnan(values[i]):
         return "<td>undefined</td>"
     best = sign != 0 and len(values) > 1 and values[i] == sign * np.nanmax(sign * np.array(values))
-    return f"<td{' class=best' if best else ''}>{values[i]:{form}}</td>"
+    text = number(values[i]) if form == SCORE else f"{values[i]:{form}}"
+    return f"<td{' class=best' if best else ''}>{text}</td>"
 
 
 def _figure(figure: Figure) -> str:

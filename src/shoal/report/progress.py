@@ -9,9 +9,9 @@ import altair as alt
 import numpy as np
 
 from shoal.evaluation import Evaluation
-from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
 from shoal.report.figure import Figure
-from shoal.report.style import colour, data, listed, main_metric, panel_title, rows_axis, spread
+from shoal.report.style import colour, data, listed, panel_title, rows_axis, spread
 
 WIDTH, HEIGHT = 350, 280
 LABEL_HEIGHT = 16

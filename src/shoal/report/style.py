@@ -10,7 +10,6 @@ import numpy as np
 from altair.utils.schemapi import debug_mode
 
 from shoal.engine.arrays import FloatArray
-from shoal.evaluation import Evaluation
 
 FONT = "Inter, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 INK, QUIET, RULE = "#1f2933", "#5f6b7a", "#e4e7eb"
@@ -43,10 +42,12 @@ def data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
         return alt.InlineData(values=[dict(record) for record in records])
 
 
-def colour(names: Sequence[str]) -> alt.Color:
-    """One colour per evaluation, without a legend: lines carry their names."""
+def colour(names: Sequence[str], *, legend: bool = False) -> alt.Color:
+    """One color per evaluation; without a legend where lines carry their names."""
     range_ = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
-    return alt.Color("name:N", scale=alt.Scale(domain=list(names), range=range_), legend=None)
+    return alt.Color(
+        "name:N", scale=alt.Scale(domain=list(names), range=range_), legend=alt.Legend(title=None) if legend else None
+    )
 
 
 def logarithmic(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
@@ -56,7 +57,7 @@ def logarithmic(values: Iterable[float]) -> tuple[alt.Scale, list[float]]:
     steps = (1,) if high / low > 50 else (1, 2, 5)
     ticks = [s * 10**p for p in range(12) for s in steps if low * 0.85 <= s * 10**p <= high * 1.15]
     scale = alt.Scale(type="log", domain=[low * 0.85, high * 1.15], nice=False)
-    return scale, ticks or sorted({low, high})
+    return scale, ticks if len(ticks) > 1 else sorted({low, high})
 
 
 def rows_axis(values: Iterable[float], title: str) -> alt.X:
@@ -103,11 +104,6 @@ def trend(rows: FloatArray, values: FloatArray, n_points: int = 60) -> list[dict
 def panel_title(text: str) -> alt.TitleParams:
     """The title of one panel of several."""
     return alt.TitleParams(text, fontSize=13, offset=10)
-
-
-def main_metric(evaluation: Evaluation) -> str:
-    """The metric a run is judged by."""
-    return next((name for name in ("auc", "rmse") if name in evaluation.overall), next(iter(evaluation.overall)))
 
 
 def listed(items: Sequence[str]) -> str:

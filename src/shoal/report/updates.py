@@ -10,10 +10,9 @@ import numpy as np
 
 from shoal.evaluation import Evaluation
 from shoal.report.figure import Figure
-from shoal.report.style import colour, data, listed, logarithmic, rows_axis, spread, trend
+from shoal.report.style import colour, data, rows_axis, spread, trend
 
 WIDTH, HEIGHT = 760, 300
-MAX_NAMES = 150
 LABEL_HEIGHT = 16
 
 
@@ -40,15 +39,15 @@ def _lines(shares: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any
     return lines
 
 
-def updates_figure(evaluations: Mapping[str, Evaluation]) -> Figure:
-    """The share of rows that led to an update, by size of the task; where it is always 1, the number."""
+def updates_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
+    """The share of rows that led to an update, by size of the task; None for a learner that updates on every row."""
     names = list(evaluations)
-    title = _title(names[0], evaluations[names[0]])
-    if all(evaluation.n_updates == evaluation.rows for evaluation in evaluations.values()):
-        caption = f"Number of updates per task: a row, an update. The same holds for {listed(names[1:])}."
-        return Figure("updates", title, caption if names[1:] else caption.split(" The ")[0], _draw_counts(evaluations))
+    if evaluations[names[0]].n_updates == evaluations[names[0]].rows:
+        return None
     caption = "Share of a task's rows that led to an update, one point per task; lines are local means."
-    return Figure("updates", title, caption, _draw_shares(names, _shares(evaluations)))
+    return Figure(
+        "updates", _title(names[0], evaluations[names[0]]), caption, _draw_shares(names, _shares(evaluations))
+    )
 
 
 def _draw_shares(names: list[str], shares: list[dict[str, Any]]) -> Any:
@@ -80,38 +79,7 @@ def _draw_shares(names: list[str], shares: list[dict[str, Any]]) -> Any:
     return alt.layer(points, smooth, text).properties(width=WIDTH, height=HEIGHT)
 
 
-def _draw_counts(evaluations: Mapping[str, Evaluation]) -> Any:
-    name, evaluation = next(iter(evaluations.items()))
-    by_rows = sorted(evaluation.per_task.items(), key=lambda item: -item[1]["rows"])
-    records = [
-        {"name": name, "task": str(task), "rank": rank, "updates": of["updates"]}
-        for rank, (task, of) in enumerate(by_rows, 1)
-    ]
-    title = "tasks, by number of rows"
-    if len(records) <= MAX_NAMES:
-        font = min(11.0, 0.9 * WIDTH / len(records))
-        axis = alt.Axis(labelAngle=-90, labelOverlap=False, labelFontSize=font)
-        x = alt.X("task:N", sort=[str(task) for task, _ in by_rows], title=title, axis=axis)
-    else:
-        x = alt.X("rank:Q", title=title, scale=alt.Scale(domain=[0, len(records)], nice=False))
-    scale, ticks = logarithmic(of["updates"] for _, of in by_rows)
-    return (
-        alt.Chart(data(records))
-        .mark_circle(size=34, opacity=0.9)
-        .encode(
-            x=x,
-            y=alt.Y("updates:Q", title=None, scale=scale, axis=alt.Axis(format=",", values=ticks)),
-            color=colour([name]),
-            tooltip=["task:N", alt.Tooltip("updates:Q", format=",")],
-        )
-        .properties(width=WIDTH, height=HEIGHT)
-    )
-
-
 def _title(name: str, evaluation: Evaluation) -> str:
-    if evaluation.n_updates == evaluation.rows:
-        counts = [of["updates"] for of in evaluation.per_task.values()]
-        return f"{name} made an update on every row: {min(counts):,} to {max(counts):,} a task"
     by_size = sorted(evaluation.per_task.values(), key=lambda of: of["rows"])
     third = max(len(by_size) // 3, 1)
     small, large = (

@@ -22,7 +22,7 @@ from shoal.learner import Classifier, Learner, Regressor
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.parameters import optional, read, whole
-from shoal.model.table import widened
+from shoal.model.slicing import widened
 from shoal.model.targets import RealTargets, Targets, TwoLabels
 
 PARAMETERS = {"every": whole(1), "window": optional(whole(1))}

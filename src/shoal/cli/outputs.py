@@ -1,0 +1,60 @@
+"""Outputs destroy nothing: what cannot be written, or must not be, is refused before the first row."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+STDOUT = "-"
+LEAST_ROOM = 1 << 20  # bytes
+
+
+def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:
+    """Raise an error that names the option.
+
+    Parameters
+    ----------
+    outputs : dict of option -> file, or None
+    inputs : files that are read
+    """
+    taken = {
+        Path(name).resolve(): "is read as the input" for name in inputs if name is not None and Path(name).exists()
+    }
+    for option, name in outputs.items():
+        if name is None or name == STDOUT:
+            continue
+        path = Path(name).resolve()  # a link stands for what it points to
+        if path in taken:
+            raise ValueError(f"{option} {name} {taken[path]}: choose another file")
+        _check_file(option, name, path)
+        taken[path] = f"is the file of {option}, too"
+
+
+def check_folder(option: str, name: str | None) -> None:
+    """A folder for several files may be new."""
+    if name is not None:
+        path = Path(name).resolve()
+        if path.exists() and not path.is_dir():
+            raise NotADirectoryError(f"{option} {name} is a file, expected a folder")
+        _check_room(option, path if path.is_dir() else path.parent)
+
+
+def _check_file(option: str, name: str, path: Path) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{option} {name} is a folder, expected a file")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{option} {name} is a device or a pipe, expected a file")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(f"{option} {name} must not be written to")
+    _check_room(option, path.parent)
+
+
+def _check_room(option: str, folder: Path) -> None:
+    if not folder.is_dir():
+        raise FileNotFoundError(f"the folder {folder} for {option} does not exist; make it first")
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(f"the folder {folder} for {option} must not be written to")
+    if shutil.disk_usage(folder).free < LEAST_ROOM:
+        raise OSError(f"there is no room in {folder} for {option}")

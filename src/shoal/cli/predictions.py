@@ -1,0 +1,75 @@
+"""Predictions as a file, written while the stream goes: CSV, NDJSON, Parquet, or CSV on standard output."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from shoal.cli.outputs import STDOUT
+from shoal.cli.results import ending
+from shoal.evaluation.predictions import Predictions
+from shoal.report.whole_file import whole_file
+
+
+class PredictionFile:
+    """Takes predictions piece by piece; the file is there when the block ends, and only if it succeeds."""
+
+    def __init__(self, path: str, option: str = "--predictions") -> None:
+        self._path = path
+        self._ending = ".csv" if path == STDOUT else ending(path, option)
+        self._stack = ExitStack()
+        self._has_header = False
+        self._part: Path | None = None
+        self._out: IO[str] = sys.stdout
+
+    def __enter__(self) -> Self:
+        if self._path != STDOUT:
+            self._part = self._stack.enter_context(whole_file(self._path))
+            self._out = self._stack.enter_context(self._part.open("w", encoding="utf-8", newline=""))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and self._part is not None and self._ending == ".parquet":
+            self._as_parquet(self._part)
+        self._stack.__exit__(kind, error, trace)
+
+    def write(self, found: Predictions) -> None:
+        """Append rows."""
+        import polars as pl
+
+        frame = pl.DataFrame(_columns(found), strict=False)
+        if self._ending == ".ndjson":
+            self._out.write(frame.write_ndjson())
+        else:
+            self._out.write(frame.write_csv(include_header=not self._has_header))
+            self._has_header = True
+
+    def _as_parquet(self, part: Path) -> None:
+        """The rows stand in the part as CSV; a scan rewrites them in flat memory."""
+        import polars as pl
+
+        self._out.flush()
+        with whole_file(part) as again:
+            pl.scan_csv(part, infer_schema_length=None).sink_parquet(again)
+
+
+def _columns(found: Predictions) -> dict[str, list[Any]]:
+    """Columns that every row has; task and label only where the stream has them."""
+    columns: dict[str, list[Any]] = {}
+    if found.task is not None:
+        columns["task"] = [str(task) for task in found.task]
+    if found.label is not None:
+        columns["label"] = found.label
+    columns["predicted"] = found.predicted
+    if found.probability is not None:
+        columns["probability"] = found.probability.tolist()
+    elif found.decision is not None:
+        columns["decision"] = found.decision.tolist()
+    if found.is_known is not None:
+        columns["known_task"] = found.is_known
+    return columns

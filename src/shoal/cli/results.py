@@ -1,0 +1,125 @@
+"""What `shoal run` found as files: everything as JSON (docs/json.md describes it), a table with a row per task."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from shoal.cli.outputs import STDOUT
+from shoal.evaluation import Comparison, Evaluation, Verdict
+from shoal.evaluation.winners import winners
+from shoal.report.whole_file import whole_file
+
+SCHEMA = 1  # counts up when a name changes or goes
+WRITERS = {".csv": "write_csv", ".parquet": "write_parquet", ".ndjson": "write_ndjson"}
+
+
+def as_json(
+    evaluations: Mapping[str, Evaluation], verdict: Verdict | None, *, data: str, notes: list[str], stopped: str | None
+) -> dict[str, Any]:
+    """The run as a dict of plain values; undefined scores are None."""
+    first = next(iter(evaluations.values()))
+    found = {
+        "schema": SCHEMA,
+        "data": data,
+        "kind": first.kind,
+        "rows": first.rows,
+        "tasks": first.tasks,
+        "stopped": stopped,
+        "learners": {name: _learner(one) for name, one in evaluations.items()},
+        "verdict": None if verdict is None else _verdict(verdict),
+        "notes": notes,
+    }
+    plain: dict[str, Any] = _plain(found)
+    return plain
+
+
+def _learner(one: Evaluation) -> dict[str, Any]:
+    return {
+        "class": type(one.learner).__name__,
+        "parameters": {name: repr(value) for name, value in one.learner.get_params(deep=False).items()},
+        "overall": one.overall,
+        "macro": one.macro,
+        "last_rows": {"rows": min(one.window, one.rows), "overall": one.windowed, "macro": one.windowed_macro},
+        "updates": one.n_updates,
+        "queries": one.n_queries,
+        "seconds": one.wall_seconds,
+        "diverged": one.diverged,
+        "history": [asdict(point) for point in one.history],
+        "calibration": [found._asdict() for found in one.calibration],
+        "confusion": [[true, guess, rows] for (true, guess), rows in one.confusion.items()],
+        "notes": one.notes,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "outcome": verdict.outcome,
+        "clear": verdict.is_clear,
+        "text": str(verdict),
+        "diverged": verdict.diverged,
+        "comparisons": [_comparison(found) for found in verdict.comparisons],
+    }
+
+
+def _comparison(found: Comparison) -> dict[str, Any]:
+    differences = {name: asdict(difference) for name, difference in found.differences.items()}
+    return {
+        "scope": found.scope, "metric": found.metric, "macro": found.macro, "tasks": found.tasks,
+        "outcome": found.outcome, "best": found.best, "scores": found.scores, "best_minus": differences,
+    }  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON has: NumPy's as Python's, and no NaN or infinity."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    value = value.item() if hasattr(value, "item") else value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def write_json(path: str, found: Mapping[str, Any]) -> None:
+    """Write the dict; "-" is standard output."""
+    text = json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if path == STDOUT:
+        sys.stdout.write(text)
+        return
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def write_tasks(path: str, evaluations: Mapping[str, Evaluation]) -> None:
+    """A row per task: rows, the learner's updates and scores, the others' scores, which way of sharing won."""
+    import polars as pl
+
+    name, first = next(iter(evaluations.items()))
+    won = winners(first)
+    records = []
+    for task, values in first.per_task.items():
+        record: dict[str, Any] = {"task": str(task), **values}
+        for other, one in evaluations.items():
+            if other != name:
+                mine = {metric: score for metric, score in one.per_task[task].items() if metric != "rows"}
+                record |= {f"{other}_{metric}": score for metric, score in mine.items()}
+        records.append(record | ({"sharing": won[task].way, "weight": won[task].weight} if task in won else {}))
+    frame = pl.DataFrame(records, infer_schema_length=None)
+    write = WRITERS[ending(path, "--tasks-out")]
+    with whole_file(path) as part:
+        getattr(frame, write)(part)
+
+
+def ending(path: str, option: str) -> str:
+    """The ending of the name, which says the format."""
+    found = Path(path).suffix.lower()
+    if found not in WRITERS:
+        raise ValueError(f"{option} {path} must end in {', '.join(WRITERS)}")
+    return found

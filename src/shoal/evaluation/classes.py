@@ -1,0 +1,103 @@
+"""More than two classes: error rate, log-loss, and who is taken for whom.
+
+Learners give a margin for each class that they know, whose number grows. Metrics get two numbers a row instead: the
+class that was predicted, and the probability that the true class was given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.evaluation.protocol import Values
+from shoal.evaluation.sums import grown, ratio
+
+UNKNOWN = -1.0  # predicted before the learner knew any class
+SMALLEST = 1e-15  # probability, so that one row cannot make the log-loss infinite
+
+
+class ClassIndex:
+    """The classes of a stream, numbered as they appear."""
+
+    def __init__(self) -> None:
+        self.number: dict[Any, int] = {}
+
+    def encode(self, y: Any) -> FloatArray:
+        """The numbers of the rows' classes; new ones are added."""
+        labels, which = np.unique(np.asarray(y), return_inverse=True)
+        for label in labels.tolist():
+            self.number.setdefault(label, len(self.number))
+        numbers = np.array([self.number[label] for label in labels.tolist()], np.float64)
+        return numbers[which.reshape(-1)]
+
+    def judged(self, margins: FloatArray, classes: NDArray[Any], truth: FloatArray) -> FloatArray:
+        """(n, 2): number of the predicted class, and the probability of the true one.
+
+        Parameters
+        ----------
+        margins : (n, n_classes) in the order of `classes`; with two classes (n,), positive for the second
+        truth : (n,) numbers of the true classes
+        """
+        if margins.ndim == 1:
+            margins = np.column_stack([-margins, margins])[:, -len(classes) :]
+        numbers = np.array([self.number.get(label, -2) for label in classes.tolist()], np.float64)
+        with np.errstate(over="ignore"):
+            probability = 1.0 / (1.0 + np.exp(-margins))
+        probability /= np.maximum(probability.sum(axis=1, keepdims=True), SMALLEST)
+        place = np.argmax(numbers[None, :] == truth[:, None], axis=1)
+        known = numbers[place] == truth
+        true = np.where(known, probability[np.arange(len(truth)), place], 0.0)
+        return np.column_stack([numbers[margins.argmax(axis=1)], true])
+
+    @staticmethod
+    def unknown(n_rows: int) -> FloatArray:
+        """What is given before the learner knows any class."""
+        return np.column_stack([np.full(n_rows, UNKNOWN), np.zeros(n_rows)])
+
+
+class ClassErrors:
+    """Error rate and log-loss over any number of classes."""
+
+    names = ("error", "log_loss")
+
+    def __init__(self) -> None:
+        self._sums = np.zeros((16, 3))  # per task: rows, errors, log-loss
+        self._confusion: dict[tuple[int, int], int] = {}  # (true, predicted) -> rows
+
+    def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
+        """Add the errors and losses up."""
+        self._sums = grown(self._sums, n_tasks)
+        predicted, probability = score.T
+        terms = (np.ones(len(code)), predicted != truth, -np.log(np.maximum(probability, SMALLEST)))
+        for column, term in enumerate(terms):
+            np.add.at(self._sums[:, column], code, term)
+        pairs, counts = np.unique(np.column_stack([truth, predicted]).astype(np.int64), axis=0, return_counts=True)
+        for (true, guess), count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            self._confusion[true, guess] = self._confusion.get((true, guess), 0) + count
+
+    def absorb(self, later: ClassErrors, n_tasks: int) -> None:
+        """Merge the sums of `later`; do not use it afterwards."""
+        self._sums = grown(self._sums, n_tasks)
+        self._sums[:n_tasks] += grown(later._sums, n_tasks)[:n_tasks]
+        for pair, count in later._confusion.items():
+            self._confusion[pair] = self._confusion.get(pair, 0) + count
+
+    def values(self, n_tasks: int) -> dict[str, Values]:
+        """The values so far."""
+        rows, errors, loss = self._sums[:n_tasks].T
+        total = rows.sum()
+        return {
+            "error": Values(float(ratio(errors.sum(), total)), ratio(errors, rows)),
+            "log_loss": Values(float(ratio(loss.sum(), total)), ratio(loss, rows)),
+        }
+
+    def confusion(self) -> dict[tuple[int, int], int]:
+        """Rows by (true class, predicted class), as numbers of a `ClassIndex`."""
+        return dict(self._confusion)
+
+    def notes(self) -> list[str]:
+        """None."""
+        return []

@@ -1,0 +1,162 @@
+"""What `shoal run` writes: predictions, tasks, JSON, models and reports; and that it destroys nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shoal as library
+from shoal.cli.outputs import check_folder, check_outputs
+from shoal.report.whole_file import whole_file
+
+TABLE = ("--task", "shop", "--label", "sold")
+READ = {".csv": pl.read_csv, ".ndjson": pl.read_ndjson, ".parquet": pl.read_parquet}
+
+
+@pytest.mark.parametrize("ending", READ)
+def test_predictions_are_those_that_were_scored(shoal, csv_file, rows, tmp_path, ending):
+    path, found = tmp_path / f"predictions{ending}", tmp_path / "found.json"
+    code, _, err = shoal("run", csv_file, *TABLE, "--predictions", path, "--json", found, "--quiet")
+    assert (code, err) == (0, "")
+    frame = READ[ending](path)
+    assert frame.columns == ["task", "label", "predicted", "probability"]
+    assert frame["task"].to_list() == [shop for shop, *_ in rows]
+    assert frame["label"].to_list() == [sold for *_, sold in rows]
+    overall = json.loads(found.read_text())["learners"]["HedgedSharing"]["overall"]
+    assert (frame["label"] != frame["predicted"]).mean() == pytest.approx(overall["error"])
+    p, positive = frame["probability"].to_numpy(), frame["label"].to_numpy() == "yes"
+    assert np.mean(np.square(p - positive)) == pytest.approx(overall["brier"])
+
+
+def test_json_on_standard_output_is_all_there_is(shoal, csv_file):
+    code, out, err = shoal("run", csv_file, *TABLE, "--json", "-")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert (found["schema"], found["rows"], found["tasks"], found["stopped"]) == (1, 1500, 6, None)
+    assert list(found["learners"]) == ["HedgedSharing", "independent", "pooled"]
+    assert found["verdict"]["outcome"] in ("share partly", "share fully", "do not share")
+    assert found["learners"]["HedgedSharing"]["history"][-1]["rows"] == 1500
+    assert "NaN" not in out
+
+
+def test_a_row_per_task_with_the_scores_of_all(shoal, csv_file, tmp_path):
+    path = tmp_path / "tasks.csv"
+    assert shoal("run", csv_file, *TABLE, "--tasks-out", path)[0] == 0
+    frame = pl.read_csv(path)
+    assert sorted(frame["task"].to_list()) == [f"shop{k}" for k in range(6)]
+    assert frame["rows"].sum() == 1500
+    assert {"auc", "independent_auc", "pooled_auc", "sharing", "weight"} <= set(frame.columns)
+    assert frame["weight"].is_between(1 / 9, 1).all()
+
+
+def test_quiet_prints_nothing(shoal, csv_file):
+    assert shoal("run", csv_file, *TABLE, "--quiet") == (0, "", "")
+
+
+def test_save_every_writes_on_the_way(shoal, csv_file, tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr("shoal.cli.run.save_model", lambda path, learner, *_, **__: saved.append(learner.n_updates_))
+    with pytest.raises(AttributeError):  # the last save gives no path to speak of
+        shoal("run", csv_file, *TABLE, "--save", tmp_path / "m.shoal", "--save-every", 1000)
+    assert saved == [1000, 1500]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(shoal, csv_file, tmp_path, monkeypatch, number, code):
+    from shoal.cli import run
+
+    before = signal.getsignal(number)
+    chunked = run.open_stream
+    monkeypatch.setattr(run, "open_stream", lambda *a, **k: chunked(*a, **k | {"chunk_rows": 100, "ahead": False}))
+    monkeypatch.setattr(run.Display, "rows", lambda self, n: n == 300 and os.kill(os.getpid(), number))
+    model, predictions = tmp_path / "m.shoal", tmp_path / "p.csv"
+    ended, out, err = shoal("run", csv_file, *TABLE, "--save", model, "--predictions", predictions)
+    assert (ended, err) == (code, "")
+    name = signal.Signals(number).name
+    assert f"stopped by {name} after 300 rows" in out
+    assert "Over all tasks" in out
+    assert library.load(model).n_updates_ == 300
+    assert len(pl.read_csv(predictions)) == 300
+    assert signal.getsignal(number) == before
+
+
+def test_outputs_destroy_nothing(shoal, csv_file, tmp_path):
+    content, pipe = csv_file.read_bytes(), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    link = tmp_path / "link.csv"
+    link.symlink_to(csv_file)
+    for option in ("--save", "--report", "--json"):
+        for name, message in (
+            (csv_file, "is read as the input"),
+            (link, "is read as the input"),
+            (tmp_path, "is a folder"),
+            (pipe, "is a device or a pipe"),
+            (tmp_path / "no" / "x", "does not exist; make it first"),
+        ):
+            code, _, err = shoal("run", csv_file, *TABLE, option, name)
+            assert (code, len(err.splitlines())) == (2, 1)
+            assert option in err
+            assert message in err
+    assert csv_file.read_bytes() == content
+    assert pipe.is_fifo()
+
+
+def test_two_outputs_are_two_files(tmp_path):
+    check_outputs({"--save": str(tmp_path / "a"), "--report": str(tmp_path / "b")}, ["-"])
+    with pytest.raises(ValueError, match=r"--report .*a is the file of --save, too"):
+        check_outputs({"--save": str(tmp_path / "a"), "--report": str(tmp_path / "a")}, [])
+
+
+def test_no_room_and_no_right_to_write(tmp_path, monkeypatch):
+    file = tmp_path / "a"
+    file.touch()
+    with pytest.raises(NotADirectoryError, match="expected a folder"):
+        check_folder("--figures", str(file))
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match=r"--save .* must not be written to"):
+        check_outputs({"--save": str(file)}, [])
+    monkeypatch.undo()
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))
+    with pytest.raises(OSError, match="no room"):
+        check_outputs({"--save": str(file)}, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--predictions", "p.xlsx"], "--predictions p.xlsx must end in .csv, .parquet, .ndjson"),
+        (["--tasks-out", "t"], "--tasks-out t must end in"),
+        (["--save-every", "10"], "--save-every takes a number of rows, 1 or more, and needs --save"),
+        (["--json", "-", "--predictions", "-"], "cannot both be standard output"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(shoal, csv_file, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = shoal("run", csv_file, *TABLE, *options)
+    assert code == 2
+    assert message in err
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+    path, link = tmp_path / "a.html", tmp_path / "current.html"
+    path.write_text("old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+
+    def half() -> None:
+        with whole_file(link) as part:
+            part.write_text("half")
+            raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="full"):
+        half()
+    assert path.read_text() == "old"
+    with whole_file(link) as part:
+        part.write_text("new")
+    assert (path.read_text(), link.is_symlink(), path.stat().st_mode & 0o777) == ("new", True, 0o600)
+    assert sorted(tmp_path.iterdir()) == [path, link]

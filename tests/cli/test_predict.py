@@ -1,0 +1,76 @@
+"""`shoal predict`: a saved model predicts the rows of a file, and says which tasks it does not know."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import polars as pl
+import pytest
+
+import shoal as library
+from shoal import MultitaskPerceptron
+
+TABLE = ("--task", "shop", "--label", "sold")
+
+
+@pytest.fixture
+def model(shoal, csv_file, tmp_path):
+    path = tmp_path / "m.shoal"
+    assert shoal("run", csv_file, *TABLE, "--save", path, "--quiet")[0] == 0
+    return path
+
+
+def test_predictions_are_the_models_and_it_does_not_change(shoal, csv_file, rows, model):
+    before = model.read_bytes()
+    code, out, err = shoal("predict", csv_file, "--model", model)
+    assert (code, err) == (0, "")
+    frame = pl.read_csv(io.StringIO(out))
+    assert frame.columns == ["task", "predicted", "probability", "known_task"]
+    assert frame["task"].to_list() == [shop for shop, *_ in rows]
+    assert frame["known_task"].all()
+    assert ((frame["probability"] >= 0.5) == (frame["predicted"] == "yes")).all()
+    right = np.mean(frame["predicted"].to_numpy() == np.array([sold for *_, sold in rows]))
+    assert right > 0.9
+    assert model.read_bytes() == before
+    assert library.load(model).n_updates_ == len(rows)
+
+
+def test_unseen_tasks_and_values_are_predicted_and_named(shoal, csv_file, model, tmp_path):
+    other, out = tmp_path / "other.csv", tmp_path / "out.ndjson"
+    other.write_text(csv_file.read_text().replace("shop5", "market").replace("green", "violet"))
+    code, said, err = shoal("predict", other, "--model", model, "--out", out)
+    assert (code, said) == (0, "")
+    frame = pl.read_ndjson(out)
+    unseen = frame.filter(~pl.col("known_task"))
+    assert set(unseen["task"]) == {"market"}
+    assert f"{len(unseen):,} rows belong to 1 tasks that the model has not seen (market)" in err
+    assert unseen["probability"].is_between(0, 1).all()
+
+
+def test_a_regressor_predicts_values(shoal, tmp_path):
+    path, model = tmp_path / "prices.csv", tmp_path / "m.shoal"
+    x = np.random.default_rng(0).permutation(np.linspace(-1, 1, 400))
+    path.write_text("shop,x,price\n" + "".join(f"s{i % 2},{v:.4f},{3 * v:.4f}\n" for i, v in enumerate(x)))
+    columns = ("--task", "shop", "--label", "price")
+    options = ("--learner", "HedgedSharingRegressor", "--save", model, "--no-baselines", "--quiet")
+    assert shoal("run", path, *columns, *options)[0] == 0
+    code, out, _ = shoal("predict", path, "--model", model)
+    frame = pl.read_csv(io.StringIO(out))
+    assert (code, frame.columns) == (0, ["task", "predicted", "known_task"])
+    assert np.abs(frame["predicted"].to_numpy() - 3 * x).max() < 0.5
+
+
+def test_what_goes_wrong_is_one_line(shoal, csv_file, model, tmp_path):
+    learner = MultitaskPerceptron().fit(np.eye(2), [0, 1])
+    learner.save(tmp_path / "python.shoal")
+    for arguments, message in (
+        (["--model", tmp_path / "python.shoal"], "was not saved by `shoal run` from a file"),
+        (["--model", tmp_path / "none.shoal"], "no model at"),
+        (["--model", model, "--out", model], "is read as the input"),
+        (["--model", model, "--out", csv_file], "is read as the input"),
+        ([], "requires an argument"),
+    ):
+        code, _, err = shoal("predict", csv_file, *arguments)
+        assert (code, len(err.splitlines())) == (2, 1), err
+        assert message in err

@@ -1,0 +1,109 @@
+"""The AUC of a stream: exact up to a limit, then within its stated bound, however the stream is cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.evaluation.auc import aucs
+from shoal.evaluation.ranking import Ranking
+from shoal.evaluation.score_sketch import ScoreSketch
+
+
+def stream(n=20_000, seed=1):
+    rng = np.random.default_rng(seed)
+    truth = np.where(rng.random(n) < 0.4, 1.0, -1.0)
+    return np.zeros(n, np.int64), truth, truth + rng.normal(size=n)
+
+
+@pytest.mark.parametrize("looks", [[], [900], [1, 2, 10_000, 10_700, 19_999]])
+def test_looking_at_it_on_the_way_changes_nothing(looks):
+    _, truth, score = stream()
+    code, score = np.arange(len(truth)) % 7, score.round(1)  # with ties
+    metric = Ranking()
+    for first, last in pairwise([0, *looks, len(code)]):
+        metric.update(code[first:last], truth[first:last], score[first:last], 7)
+        found = metric.values(7)["auc"]
+        overall, per_task = aucs(code[:last], truth[:last] > 0, score[:last], 7)
+        assert np.array_equal(found.overall, overall, equal_nan=True)
+        assert np.array_equal(found.per_task, per_task, equal_nan=True)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 300])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e200])
+def test_beyond_the_limit_the_error_is_within_the_stated_bound(n_tasks, scale):
+    _, truth, score = stream(60_000)
+    score = scale * score
+    code = np.random.default_rng(2).integers(n_tasks, size=len(truth))
+    metric = Ranking(max_rows=5_000)
+    for first in range(0, len(code), 700):
+        metric.update(*(part[first : first + 700] for part in (code, truth, score)), n_tasks)
+    found = metric.values(n_tasks)["auc"]
+    overall, per_task = aucs(code, truth > 0, score, n_tasks)
+    bounds = metric._sketch.auc(n_tasks)
+    assert abs(found.overall - overall) <= bounds.overall_bound < 2e-4
+    assert (np.abs(found.per_task - per_task) <= bounds.per_task_bound + 1e-15).all()
+    assert bounds.per_task_bound.max() < 0.01
+    worst = f"{bounds.per_task_bound.max():.1g}"
+    assert metric.notes() == [
+        f"AUC of more than 5,000 rows is that of rounded scores: within {bounds.overall_bound:.1g} of the exact one, "
+        f"and within {worst} in every task"
+    ]
+
+
+def test_up_to_the_limit_nothing_is_said():
+    metric = Ranking(max_rows=20_000)
+    metric.update(*stream(), 1)
+    assert metric.notes() == []
+
+
+@pytest.mark.parametrize("parts", [(3_000,), (1_500, 3_500), (12_000,), (5_000, 5_100)])
+@pytest.mark.parametrize("look", [True, False])
+def test_parts_that_were_seen_apart_give_the_same_bits(parts, look):
+    code, truth, score = stream()
+    code = np.arange(len(code)) % 5
+    whole, total = Ranking(max_rows=2_000), Ranking(max_rows=2_000)
+    whole.update(code, truth, score, 5)
+    for first, last in pairwise((0, *parts, len(code))):
+        part = Ranking(max_rows=2_000)
+        part.update(code[first:last], truth[first:last], score[first:last], 5)
+        if look:
+            part.values(5)
+        total.absorb(part, 5)
+    total.absorb(Ranking(max_rows=2_000), 5)  # which has seen nothing
+    expected, found = whole.values(5)["auc"], total.values(5)["auc"]
+    assert (found.overall, found.per_task.tolist()) == (expected.overall, expected.per_task.tolist())
+
+
+def test_memory_does_not_grow_with_the_rows():
+    """Cells are at most as many as asked for; fewer of them make the bound wider, never wrong."""
+    sketch, everything = ScoreSketch(max_cells=2_000), []
+    for seed in range(5):
+        code, truth, score = stream(10_000, seed)
+        everything.append((truth, score))
+        sketch.update((2 * code + (truth > 0)).astype(np.int32), score)
+        found = sketch.auc(1)
+        assert len(sketch._keys) <= 2_000
+        assert not sketch._pending
+    truth, score = map(np.concatenate, zip(*everything, strict=True))
+    exact = aucs(np.zeros(len(truth), np.int64), truth > 0, score, 1)[0]
+    assert 1e-5 < found.overall_bound < 0.01
+    assert abs(found.overall - exact) <= found.overall_bound
+
+
+@given(st.lists(st.tuples(st.booleans(), st.floats(-1e300, 1e300)), min_size=1, max_size=60))
+def test_the_bound_holds_for_any_scores(rows):
+    positive, score = np.array([label for label, _ in rows]), np.array([value for _, value in rows])
+    code = np.zeros(len(rows), np.int64)
+    exact = aucs(code, positive, score, 1)[0]
+    sketch = ScoreSketch(max_cells=10)
+    sketch.update(positive.astype(np.int32), score)
+    found = sketch.auc(1)
+    if np.isnan(exact):
+        assert np.isnan(found.overall)
+    else:
+        assert abs(found.overall - exact) <= found.overall_bound + 1e-12

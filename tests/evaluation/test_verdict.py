@@ -1,0 +1,185 @@
+"""The verdict on sharing: which of three ways is best, by which score, and is that beyond chance?"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import wilcoxon
+
+from shoal import MultitaskPerceptron
+from shoal.evaluation import Evaluation, compare
+from shoal.evaluation.divergence import Divergence
+
+ROWS = [10, 500, 30, 40, 20, 1_000, 60, 70, 80, 90, 100, 110]
+
+
+def evaluation(aucs, errors, rows, **options):
+    """An Evaluation of tasks t0, t1, ..."""
+    columns = zip(rows, errors, aucs, strict=True)
+    per_task = {f"t{k}": {"rows": n, "updates": 0, "error": e, "auc": auc} for k, (n, e, auc) in enumerate(columns)}
+    overall = {"error": float(np.average(errors, weights=rows)), "auc": 0.7}
+    macro = {"error": float(np.mean(errors)), "auc": float(np.nanmean(aucs))}
+    return Evaluation("binary", sum(rows), overall, macro, per_task, **options)
+
+
+def three(learner, independent, pooled, rows=ROWS, error_follows=True):
+    """Evaluations whose task AUCs are the base plus a little noise, the same for each."""
+    rng = np.random.default_rng(0)
+    noise, error = rng.normal(0, 0.05, len(rows)), rng.uniform(0.1, 0.3, len(rows))
+    own = rng.normal(0, 0.002, (3, len(rows)))
+    side = 1 if error_follows else -1
+    made = [
+        evaluation(base + noise + jitter, error - side * base / 10, rows)
+        for base, jitter in zip((learner, independent, pooled), own, strict=True)
+    ]
+    return made[0], {"independent": made[1], "pooled": made[2]}
+
+
+@pytest.mark.parametrize(
+    ("scores", "outcome", "best"),
+    [
+        ((0.80, 0.70, 0.75), "share partly", "the learner is best, 0.8"),
+        ((0.75, 0.70, 0.80), "share fully", "one model for all is best, 0.8"),
+        ((0.70, 0.80, 0.60), "do not share", "one model per task is best, 0.8"),
+    ],
+)
+def test_the_best_by_macro_auc_gives_the_outcome_its_name(scores, outcome, best):
+    learner, baselines = three(*scores)
+    verdict = compare(learner, **baselines)
+    assert (verdict.outcome, verdict.is_clear) == (outcome, True)
+    assert verdict.overall.startswith(f"Over all tasks (10 to 1,000 rows each) {outcome}: by macro-AUC {best}")
+    assert "would" not in str(verdict)  # the error agrees
+
+
+def test_differences_have_standard_errors_over_tasks():
+    learner, baselines = three(0.80, 0.70, 0.75)
+    auc, error = compare(learner, **baselines).comparisons[:2]
+    tasks = list(learner.per_task)
+    for name, other in baselines.items():
+        gains = np.array([learner.per_task[task]["auc"] - other.per_task[task]["auc"] for task in tasks])
+        found = auc.differences[name]
+        assert found.mean == pytest.approx(gains.mean())
+        assert found.standard_error == pytest.approx(gains.std(ddof=1) / math.sqrt(len(gains)))
+        assert found.is_clear == (wilcoxon(gains).pvalue < 0.05)
+        assert auc.gain(name) == pytest.approx(gains.mean())
+        assert f"{gains.mean():.4f} ± {found.standard_error:.4f} better than" in str(compare(learner, **baselines))
+        assert error.gain(name) == pytest.approx(other.overall["error"] - learner.overall["error"])
+    assert (error.metric, error.macro, auc.macro) == ("error", False, True)
+
+
+def test_what_is_within_chance_is_said_to_be():
+    learner, baselines = three(0.75, 0.7501, 0.70)
+    verdict = compare(learner, **baselines)
+    assert not verdict.is_clear
+    either = ("share partly, or do not share", "do not share, or share partly")
+    assert any(f") {outcomes} (the difference may be chance): " in verdict.overall for outcomes in either)
+
+
+def test_another_score_that_disagrees_is_told():
+    learner, baselines = three(0.80, 0.70, 0.75, error_follows=False)
+    said = compare(learner, **baselines).overall
+    assert "By error one model per task is best (do not share): " in said
+    assert " less than the learner" in said
+
+
+def test_the_smallest_tasks_are_those_with_fewest_rows():
+    learner, baselines = three(0.80, 0.70, 0.75)
+    verdict = compare(learner, **baselines)
+    auc, error = verdict.comparisons[2:]
+    small = [k for k, n in enumerate(ROWS) if n not in (500, 1_000)]
+    assert auc.scope == "the ten smallest tasks"
+    assert auc.scores["learner"] == pytest.approx(np.mean([learner.per_task[f"t{k}"]["auc"] for k in small]))
+    errors = [learner.per_task[f"t{k}"]["error"] for k in small]
+    assert error.scores["learner"] == pytest.approx(np.average(errors, weights=[ROWS[k] for k in small]))
+    assert verdict.smallest.startswith("In the ten smallest tasks (10 to 110 rows each) share partly: ")
+
+
+def test_undefined_scores_are_left_out_and_counted():
+    learner, baselines = three(0.80, 0.70, 0.75)
+    baselines["pooled"].per_task["t0"]["auc"] = math.nan
+    verdict = compare(learner, **baselines)
+    assert [c.tasks for c in verdict.comparisons] == [11, 12, 9, 10]
+    assert "(defined in 9 of 10 tasks)" in verdict.smallest
+    for values in baselines["pooled"].per_task.values():
+        values["auc"] = math.nan
+    verdict = compare(learner, **baselines)
+    assert verdict.outcome == "undecided"
+    assert "no verdict: too few tasks have a defined score. By error the learner is best: " in verdict.overall
+    assert "nan" not in str(verdict)
+
+
+def test_one_task_has_nothing_to_share():
+    learner, baselines = three(0.80, 0.70, 0.75, rows=[50])
+    verdict = compare(learner, **baselines)
+    assert verdict.outcome == "undecided"
+    assert "Over all tasks (50 rows) no verdict: there is one task, and nothing to share." in str(verdict)
+
+
+def test_what_is_said_of_all_tasks_is_not_said_again_of_the_smallest():
+    learner, baselines = three(0.80, 0.70, 0.75, rows=[50, 60, 70])
+    verdict = compare(learner, **baselines)
+    assert {c.scope for c in verdict.comparisons} == {"all tasks"}
+    assert str(verdict) == verdict.overall
+    assert compare(learner, **baselines, smallest=1).smallest.startswith("In the smallest task (50 rows) ")
+
+
+def test_equal_scores_have_a_difference_of_zero():
+    learner, _ = three(0.80, 0.70, 0.75)
+    verdict = compare(learner, independent=learner, pooled=learner)
+    assert not verdict.is_clear
+    assert "as many errors as one model per task and as many errors as one model for all" in verdict.overall
+    assert f"{verdict.comparisons[1].gain('pooled'):+.4f}" == "+0.0000"
+
+
+def regression(levels, **options):
+    rng = np.random.default_rng(0)
+    made = []
+    for level in levels:
+        values = {k: {"rows": 10, "updates": 1, "rmse": level + 0.001 * rng.normal(), "mae": level} for k in range(20)}
+        macro = {"rmse": float(np.mean([value["rmse"] for value in values.values()])), "mae": level}
+        made.append(Evaluation("regression", 200, dict(macro), macro, values, **options))
+    return made
+
+
+def test_regression_is_judged_by_rmse_and_lower_is_better():
+    learner, independent, pooled = regression((1.0, 1.5, 1.2), learner=MultitaskPerceptron())
+    verdict = compare(learner, independent=independent, pooled=pooled)
+    assert (verdict.outcome, verdict.is_clear) == ("share partly", True)
+    assert "by macro-RMSE MultitaskPerceptron is best, 0.9998: " in verdict.overall
+    assert verdict.comparisons[0].differences["independent"].mean == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_learner_that_diverged_is_named_and_not_compared():
+    [independent] = regression((1e140,), diverged=1_204)
+    learner, pooled = regression((1.0, 1.2))
+    verdict = compare(learner, independent=independent, pooled=pooled)
+    assert verdict.diverged == {"independent": 1_204}
+    assert str(verdict).startswith("One model per task diverged at row 1,204: it is not compared.\nOver all tasks")
+    assert verdict.outcome == "share partly"
+    assert "e+140" not in str(verdict)
+    nothing = compare(independent, independent=independent, pooled=pooled)
+    assert nothing.outcome == "undecided"
+
+
+def test_divergence_is_found_at_its_row_however_the_stream_is_cut():
+    truth, prediction = np.array([0.0, 2.0, -5.0, 1.0, 1.0]), np.array([9.0, 1999.0, 5000.0, 5001.0, np.nan])
+    for size in (1, 2, 5):
+        found = Divergence()
+        for first in range(0, 5, size):
+            found.update(truth[first : first + size], prediction[first : first + size])
+        assert found.row == 4
+    whole = Divergence()
+    whole.update(truth[:3], np.array([0.0, np.inf, 0.0]))
+    assert whole.row == 2
+
+
+def test_other_streams_or_missing_metrics_are_refused():
+    learner, baselines = three(0.80, 0.70, 0.75)
+    other = evaluation([0.7] * 3, [0.1] * 3, [1, 2, 3])
+    with pytest.raises(ValueError, match="same stream"):
+        compare(learner, independent=other, pooled=baselines["pooled"])
+    del baselines["pooled"].overall["auc"]
+    with pytest.raises(ValueError, match="needs the metric 'auc'"):
+        compare(learner, **baselines)

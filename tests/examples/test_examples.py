@@ -1,0 +1,29 @@
+"""Every script in examples/ runs, on real data, and prints what it promises."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PROMISED = {
+    "label_budget": "of 6,000 labels",
+    "late_flights": "Over all tasks",
+    "school_regression": "a school never seen:",
+    "spam_per_inbox": "second half",
+}
+
+
+def test_all_are_here():
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PROMISED)
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_it_runs(name, capsys):
+    try:
+        runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    except FileNotFoundError as error:
+        pytest.skip(f"needs its data: {error}")
+    assert PROMISED[name] in capsys.readouterr().out

@@ -1,0 +1,74 @@
+"""Each rule of the house finds what breaks it, in a project of a few files."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOLS = Path(__file__).resolve().parents[2] / "tools"
+EIGHT = ", ".join(f"p{i}" for i in range(8))
+
+
+@pytest.fixture
+def rules(tmp_path, monkeypatch):
+    """The script, looking at an empty project."""
+    monkeypatch.syspath_prepend(str(TOOLS))
+    spec = importlib.util.spec_from_file_location("house_rules_under_test", TOOLS / "house_rules.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "SOURCE", tmp_path / "src")
+    for room in ("engine", "online"):
+        (tmp_path / "src" / "shoal" / room).mkdir(parents=True)
+    (tmp_path / "src" / "shoal" / "engine" / "rows.py").write_text("def _cut(row):\n    return row\n")
+    return module
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text", "sentence"),
+    [
+        ("long_files", "tests/test_a.py", "x = 1\n" * 401, "tests/test_a.py:401: 401 lines, at most 400 are allowed"),
+        ("wide_constructors", "src/shoal/a.py", f"class A:\n    def __init__(self, *, {EIGHT}, p8): ...\n",
+         "src/shoal/a.py:2: A has 9 parameters, at most 8 are allowed"),
+        ("private_imports", "src/shoal/online/a.py", "from shoal.engine.rows import _cut\n",
+         "src/shoal/online/a.py:1: imports shoal.engine.rows._cut, which is private to another folder"),
+        ("private_attributes", "src/shoal/online/a.py", "def f(rows): return rows._cut(1)\n",
+         "src/shoal/online/a.py:1: uses rows._cut, which is private to another folder"),
+        ("internals", "src/shoal/engine/a.py", "from numba.core import event\n",
+         "src/shoal/engine/a.py:1: imports numba.core.event: internals of numba and LLVM belong into "
+         "engine/intrinsics.py"),
+        ("exclusions", "tests/test_contract_a.py", "def test_a(name):\n    assert 'rbf' in name\n",
+         "tests/test_contract_a.py:2: 'rbf' in name: leave learners out in tests/exclusions.py only"),
+        ("exclusions", "tests/exclusions.py", "EXCLUSIONS = {'test_b': {'OSMTL': ''}}\n",
+         "tests/exclusions.py:1: there is no generic test test_b"),
+    ],
+)  # fmt: skip
+def test_what_breaks_a_rule_is_found(rules, tmp_path, rule, path, text, sentence):
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    assert sentence in [str(problem) for problem in getattr(rules, rule)()]
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        ("long_files", "tests/test_a.py", "x = 1\n" * 400),
+        ("wide_constructors", "src/shoal/a.py", f"class A:\n    def __init__(self, *, {EIGHT}): ...\n"),
+        ("private_imports", "src/shoal/engine/a.py", "from shoal.engine.rows import _cut\n"),
+        (
+            "private_attributes",
+            "src/shoal/online/a.py",
+            "def f(self, t): return self._cut(t._asdict(), t.__len__)\n",
+        ),
+        ("internals", "src/shoal/engine/a.py", "import numba\nfrom numba import njit\n"),
+    ],
+)
+def test_what_keeps_a_rule_is_not(rules, tmp_path, rule, path, text):
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text(text)
+    assert list(getattr(rules, rule)()) == []

@@ -1,0 +1,240 @@
+"""The rules of the house that no other tool checks: `make lint` runs them.
+
+A rule yields problems; a problem is a place and a sentence. An exemption names the place and has a reason, and there
+are few: whoever needs a sixth changes the rule or the code.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from api_reference import PAGE, reference
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src"
+MAX_LINES = 400
+MAX_PARAMETERS = 8
+INTERNALS = ("llvmlite", "numba.core", "numba.cpython", "numba.extending", "numba.np", "numba.typed")
+TUPLE_METHODS = {"_asdict", "_fields", "_make", "_replace"}  # public, in spite of their names
+
+EXEMPTIONS = {
+    "src/shoal/batch/sparse_mtl.py: SparseMTL": "the paper's own knobs",
+    "src/shoal/batch/sparse_mtl.py: SparseMTLRegressor": "the paper's own knobs",
+    "src/shoal/online/local_global_gaussian.py: LocalGlobalGaussian": "the paper's own knobs",
+    "src/shoal/engine/intrinsics.py: internals": "the one file for what numba does not offer by itself",
+    "benchmarks/guard: internals": "counts instructions on a processor that it fixes for LLVM",
+}
+MAX_EXEMPTIONS = 5
+
+
+class Problem(NamedTuple):
+    """What is wrong where."""
+
+    place: str  # what an exemption names
+    line: int
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.place.partition(':')[0]}:{self.line}: {self.sentence}"
+
+
+def files(*folders: str) -> list[Path]:
+    """The Python files of these folders of the project."""
+    return sorted(
+        path for folder in folders for path in (ROOT / folder).rglob("*.py*") if path.suffix in (".py", ".pyi")
+    )
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """The file's syntax tree."""
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def short(path: Path) -> str:
+    """The path within the project."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def long_files() -> Iterator[Problem]:
+    """A file is one idea that fits the head: at most 400 lines."""
+    for path in files("src", "tests", "benchmarks", "tools", "examples"):
+        n_lines = len(path.read_text(encoding="utf-8").splitlines())
+        if n_lines > MAX_LINES:
+            yield Problem(short(path), n_lines, f"{n_lines} lines, at most {MAX_LINES} are allowed")
+
+
+def wide_constructors() -> Iterator[Problem]:
+    """A constructor has at most 8 parameters. Records (dataclasses, named tuples) have none of their own."""
+    for path in files("src", "benchmarks"):
+        for kind in ast.walk(parsed(path)):
+            if not isinstance(kind, ast.ClassDef):
+                continue
+            for method in kind.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                    n = len(method.args.posonlyargs + method.args.args + method.args.kwonlyargs) - 1
+                    if n > MAX_PARAMETERS:
+                        sentence = f"{kind.name} has {n} parameters, at most {MAX_PARAMETERS} are allowed"
+                        yield Problem(f"{short(path)}: {kind.name}", method.lineno, sentence)
+
+
+def private_imports() -> Iterator[Problem]:
+    """What begins with an underscore is used in its own folder only."""
+    for path in files("src", "benchmarks", "tools"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for alias in node.names:
+                    found = f"{node.module}.{alias.name}"
+                    if _is_private_elsewhere(found, path):
+                        yield Problem(short(path), node.lineno, f"imports {found}, which is private to another folder")
+
+
+def _is_private_elsewhere(name: str, path: Path) -> bool:
+    parts = name.split(".")
+    first = next((i for i, part in enumerate(parts) if part.startswith("_") and not part.startswith("__")), None)
+    if parts[0] != "shoal" or first is None:
+        return False
+    owner = SOURCE.joinpath(*parts[:first])
+    folder = owner if owner.is_dir() else owner.parent
+    return not path.is_relative_to(folder)
+
+
+def private_attributes() -> Iterator[Problem]:
+    """The same for attributes: `other._x` stands only in the folder that defines `_x`."""
+    for path in files("src"):
+        foreign = _private_names() - _defined_in(path.parent) - TUPLE_METHODS
+        for node in ast.walk(parsed(path)):
+            if not isinstance(node, ast.Attribute) or not node.attr.startswith("_") or node.attr.endswith("__"):
+                continue
+            owner = node.value
+            is_own = isinstance(owner, ast.Name) and owner.id in ("self", "cls")
+            is_super = isinstance(owner, ast.Call) and isinstance(owner.func, ast.Name) and owner.func.id == "super"
+            if not is_own and not is_super and node.attr in foreign:
+                sentence = f"uses {ast.unparse(node)}, which is private to another folder"
+                yield Problem(short(path), node.lineno, sentence)
+
+
+@cache
+def _private_names() -> frozenset[str]:
+    """All that are ours: those of other libraries are their matter."""
+    names = frozenset[str]().union(*(_defined_in(folder) for folder in {path.parent for path in files("src")}))
+    return frozenset(name for name in names if name.startswith("_"))
+
+
+@cache
+def _defined_in(folder: Path) -> frozenset[str]:
+    """Private names that the files of a folder define: functions, classes, variables, attributes of self."""
+    names: set[str] = set()
+    for path in folder.glob("*.py"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.add(node.name)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names.add(node.id)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                names.add(node.attr)
+    return frozenset(names)
+
+
+def internals() -> Iterator[Problem]:
+    """Numba's and llvmlite's internals change with each version: one file knows them."""
+    for path in files("src", "tests", "benchmarks", "tools", "examples"):
+        place = "benchmarks/guard" if short(path).startswith("benchmarks/guard/") else short(path)
+        for node in ast.walk(parsed(path)):
+            for name in _imported(node):
+                if any(name == internal or name.startswith(f"{internal}.") for internal in INTERNALS):
+                    sentence = f"imports {name}: internals of numba and LLVM belong into engine/intrinsics.py"
+                    yield Problem(f"{place}: internals", getattr(node, "lineno", 1), sentence)
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return []
+
+
+GENERIC = ("test_contract", "test_estimator_checks")  # files whose tests run on every learner
+TABLE = "tests/exclusions.py"
+SKIPS = {"skip", "skipif", "xfail", "importorskip"}
+NAME_TESTS = {"startswith", "endswith", "removeprefix", "partition"}
+
+
+def exclusions() -> Iterator[Problem]:
+    """A learner is left out of a generic test in one table, `EXCLUSIONS` of tests/exclusions.py, with a reason."""
+    suites = [path for path in files("tests") if path.name.startswith(GENERIC)]
+    for path in suites:
+        for node in ast.walk(parsed(path)):
+            skips = isinstance(node, ast.Attribute) and node.attr in SKIPS | NAME_TESTS
+            if skips or (isinstance(node, ast.Compare) and _looks_into_name(node)):
+                place = getattr(node, "lineno", 1)
+                yield Problem(short(path), place, f"{ast.unparse(node)}: leave learners out in {TABLE} only")
+    yield from _audit(suites)
+
+
+def _looks_into_name(node: ast.Compare) -> bool:
+    """`"text" in name`"""
+    on = node.comparators[0]
+    if not isinstance(node.ops[0], ast.In | ast.NotIn) or not isinstance(on, ast.Name):
+        return False
+    is_text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+    return is_text and on.id in ("name", "learner", "kind")
+
+
+def _audit(suites: list[Path]) -> Iterator[Problem]:
+    """Each line of the table names a test that exists, and has a reason."""
+    path = ROOT / TABLE
+    if not path.exists():
+        yield Problem(TABLE, 1, "is missing: EXCLUSIONS = {test: {learner: reason}}")
+        return
+    tests = {node.name for suite in suites for node in ast.walk(parsed(suite)) if isinstance(node, ast.FunctionDef)}
+    scope: dict[str, object] = {}
+    exec(compile(parsed(path), str(path), "exec"), scope)
+    table = scope.get("EXCLUSIONS")
+    if not isinstance(table, dict):
+        yield Problem(TABLE, 1, "has no EXCLUSIONS = {test: {learner: reason}}")
+        return
+    for test, learners in table.items():
+        if test not in tests:
+            yield Problem(TABLE, 1, f"there is no generic test {test}")
+        for learner, reason in learners.items():
+            if not isinstance(reason, str) or len(reason.split()) < 3:
+                yield Problem(TABLE, 1, f"{test}, {learner}: a reason is a sentence, got {reason!r}")
+
+
+def api() -> Iterator[Problem]:
+    """Every public name is in the reference, as its docstring says it today."""
+    page = ROOT / PAGE
+    have = page.read_text(encoding="utf-8") if page.exists() else ""
+    for number, line in enumerate(reference().splitlines(), 1):
+        if line not in have.splitlines():
+            yield Problem(PAGE, number, f"is not what the docstrings say, run `make api`: {line[:60]}")
+
+
+RULES: tuple[Callable[[], Iterator[Problem]], ...] = (
+    long_files, wide_constructors, private_imports, private_attributes, internals, exclusions, api,
+)  # fmt: skip
+
+
+def main() -> None:
+    """Print the problems; the exit code says whether there are any."""
+    found = [problem for rule in RULES for problem in rule()]
+    problems = [problem for problem in found if problem.place not in EXEMPTIONS]
+    unused = EXEMPTIONS.keys() - {problem.place for problem in found}
+    problems += [Problem("tools/house_rules.py", 1, f"the exemption of {place} is not needed") for place in unused]
+    if len(EXEMPTIONS) > MAX_EXEMPTIONS:
+        problems.append(Problem("tools/house_rules.py", 1, f"more than {MAX_EXEMPTIONS} exemptions"))
+    for problem in problems:
+        print(problem)
+    print(f"house rules: {len(problems)} problems" if problems else "house rules: kept")
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
