@@ -6,9 +6,7 @@ A learner gives its `algorithm` (a value, see `shoal.model.algorithm`) or, if it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from functools import cache
-from operator import attrgetter
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +20,7 @@ from shoal.model import persistence
 from shoal.model.algorithm import Algorithm, Size
 from shoal.model.core import NO_OUT, Core, CoreLike
 from shoal.model.model import Model
+from shoal.model.parameters import alike, hyper_parameters
 from shoal.model.state import named_leaves
 from shoal.model.targets import RealTargets, Targets, TwoLabels
 
@@ -371,30 +370,11 @@ def probabilities(logits: FloatArray) -> FloatArray:
     return np.column_stack([1.0 - positive, positive])
 
 
-@cache
-def _getter(kind: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """Reads all hyper-parameters of a kind of learner (scikit-learn's way costs 30 us a call)."""
-    names: list[str] = kind._get_param_names()
-    return attrgetter(*names) if len(names) > 1 else lambda learner: tuple(getattr(learner, n) for n in names)
-
-
-def hyper_parameters(learner: Any) -> tuple[Any, ...]:
-    """The values of all hyper-parameters, those of learners within it included."""
-    kind: Any = type(learner)
-    values = _getter(kind)(learner)
-    for name in learner.estimator_names:
-        inner = getattr(learner, name)
-        if hasattr(inner, "estimator_names"):
-            values += hyper_parameters(inner)
-    return values
-
-
-def alike(values: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
-    """Are they equal? The same object is, without a look at it."""
-    try:
-        return values == others
-    except (TypeError, ValueError):  # arrays and data frames do not say so
-        return False
+def view(estimator: Learner, model: Model) -> Learner:
+    """A learner like the estimator over a model that learned elsewhere."""
+    learner = type(estimator)(**estimator.get_params(deep=False))
+    learner._keep(model)
+    return learner
 
 
 def load(path: str | os.PathLike[str]) -> Learner:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from shoal.datasets import _files
-from shoal.datasets._files import Source, find
+from shoal.datasets.files import Source, find
 
 CONTENT = b"1 3:1\n-1 4:2\n"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

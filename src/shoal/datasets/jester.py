@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.datasets._files import find
 from shoal.datasets.dataset import Dataset
+from shoal.datasets.files import find
 
 _JOKES = 100
 _DESCRIPTION = (

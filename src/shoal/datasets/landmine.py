@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.datasets._files import Source, find
 from shoal.datasets.dataset import Dataset
+from shoal.datasets.files import Source, find
 
 _SOURCE = Source(
     "https://raw.githubusercontent.com/daizhongxiang/Federated_Bayesian_Optimization/"

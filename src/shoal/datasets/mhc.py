@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from shoal.datasets._files import find
 from shoal.datasets.dataset import Dataset
+from shoal.datasets.files import find
 
 if TYPE_CHECKING:
     import polars as pl

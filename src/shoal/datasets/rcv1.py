@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from shoal.datasets._files import find
 from shoal.datasets.dataset import Dataset
+from shoal.datasets.files import find
 
 _WIDTH = 47_236
 # Each task's own topics: second and third level of one main branch, related, about 15 % of the stories or more. The

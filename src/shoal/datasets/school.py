@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.datasets._files import Source, find
 from shoal.datasets.dataset import Dataset
+from shoal.datasets.files import Source, find
 
 _SOURCE = Source(
     "https://raw.githubusercontent.com/jiayuzhou/MALSAR/fb9751594983df020ddc4f7e4a40520ee7c37989/data/school.mat",

@@ -27,9 +27,9 @@ from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params, between, one_of, or_auto, positive
 from shoal.online import _gram, _support
 from shoal.online._gram import FACTOR, Gram, P
-from shoal.online._shared_steps import finite_steps, norm_code
 from shoal.online._support import ROWS, STORED, Support, Supported, append, compare
 from shoal.online.multitask_perceptron import MultitaskPerceptron
+from shoal.online.shared_steps import finite_steps, norm_code
 
 AUTO = 0.0
 MISTAKES = -1
@@ -40,7 +40,7 @@ class Settings(NamedTuple):
     """Hyper-parameters."""
 
     p: float  # AUTO: ceil(ln min(d, K))
-    norm: int  # of the shared loss, see _shared_steps; MISTAKES: none
+    norm: int  # of the shared loss, see shared_steps; MISTAKES: none
     C: float
     kernel: Kernel
 

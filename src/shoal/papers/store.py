@@ -18,8 +18,8 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 from scipy.sparse import csr_matrix, issparse
 
-from shoal.datasets._files import cache_folder
 from shoal.datasets.dataset import Dataset
+from shoal.datasets.files import cache_folder
 from shoal.papers.experiment import Data
 from shoal.papers.material import occurring
 from shoal.papers.versions import version_of_function

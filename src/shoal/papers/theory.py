@@ -23,7 +23,7 @@ from shoal.papers import material, pictures
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
-from shoal.theory._stream import hinge
+from shoal.theory.stream import hinge
 
 POINTS = 12
 SHARING, STRENGTHS = (0.0, 1.0, 4.0), (0.01, 0.1, 1.0, 10.0, 100.0)

@@ -13,7 +13,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import form_rounds
 from shoal.online.local_global_gaussian import LocalGlobalGaussian
-from shoal.theory._stream import comparator_matrix, squared_norms, stream_table
+from shoal.theory.stream import comparator_matrix, squared_norms, stream_table
 
 
 def gaussian_regret_bound(

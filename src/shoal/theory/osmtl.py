@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import form_rounds
-from shoal.theory._stream import comparator_matrix, hinge, squared_norms, stream_table
+from shoal.theory.stream import comparator_matrix, hinge, squared_norms, stream_table
 
 
 def osmtl_regret_bound(

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from shoal import relations
 from shoal.engine.arrays import FloatArray
 from shoal.relations import Given
-from shoal.theory._stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
+from shoal.theory.stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
 
 
 def p_norm_mistake_bound(

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from shoal import relations
 from shoal.engine.arrays import FloatArray
 from shoal.relations import Constant, Given
-from shoal.theory._stream import (
+from shoal.theory.stream import (
     all_equal,
     comparator_matrix,
     hinge,

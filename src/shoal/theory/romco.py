@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shoal.engine.rounds import form_rounds
-from shoal.theory._stream import comparator_matrix, squared_norms, stream_table
+from shoal.theory.stream import comparator_matrix, squared_norms, stream_table
 
 
 def romco_regret_bound(

@@ -10,9 +10,9 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import form_rounds
-from shoal.online._shared_steps import finite_steps, norm_code
-from shoal.theory._stream import comparator_matrix, hinge, mistaken_rows, stream_table
+from shoal.online.shared_steps import finite_steps, norm_code
 from shoal.theory.shared_loss import cumulative_shared_loss
+from shoal.theory.stream import comparator_matrix, hinge, mistaken_rows, stream_table
 
 
 def schatten_mistake_bound(

@@ -10,8 +10,8 @@ import numpy as np
 
 from shoal import relations
 from shoal.relations import Given
-from shoal.theory._stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
 from shoal.theory.perceptron import task_complexity
+from shoal.theory.stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
 
 
 def second_order_mistake_bound(

@@ -10,8 +10,8 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import form_rounds
-from shoal.online._shared_steps import norm_code, shared_loss, spread
-from shoal.theory._stream import comparator_matrix, hinge, squared_norms, stream_table
+from shoal.online.shared_steps import norm_code, shared_loss, spread
+from shoal.theory.stream import comparator_matrix, hinge, squared_norms, stream_table
 
 
 def cumulative_shared_loss(losses: FloatArray, starts: IntArray, norm: int) -> float:

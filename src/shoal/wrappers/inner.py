@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from shoal.learner import Learner
+from shoal.learner import Learner, view
 from shoal.model.core import CoreLike
 from shoal.model.model import Model
 
@@ -18,8 +18,6 @@ def inner_core(estimator: Any, kind: type[Learner], wrapper: str) -> CoreLike:
 
 def seen_through(estimator: Learner, outer: Model, core: CoreLike, labels: Any = None) -> Learner:
     """A learner like the estimator over a core that learned within another one: a view, with the same arrays."""
-    view = type(estimator)(**estimator.get_params(deep=False))
     model = Model(core, estimator.targets, type(estimator).__name__)
     model.tasks, model.features, model.labels = outer.tasks, outer.features, labels or outer.labels
-    view._keep(model)
-    return view
+    return view(estimator, model)
