@@ -111,24 +111,49 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
 }
 
 
-def names_its_tasks(name: str) -> bool:
-    """The relation names tasks 0..4: no other can come."""
-    return name.endswith(("-graph", "-matrix"))
+# The relation names tasks 0..4: no other can come.
+NAME_THEIR_TASKS = {
+    "KernelPerceptron-graph",
+    "MultitaskPerceptron-graph",
+    "MultitaskPerceptron-matrix",
+    "MultitaskRegressor-graph",
+    "PNormPerceptron-graph",
+    "SecondOrderPerceptron-matrix",
+    "SecondOrderPerceptron-primal-graph",
+}
+REGRESSORS = {
+    "HedgedSharingRegressor",
+    "MultitaskRegressor",
+    "MultitaskRegressor-epsilon",
+    "MultitaskRegressor-graph",
+    "PassiveAggressiveRegressor",
+    "PassiveAggressiveRegressor-pooled",
+}
+OPEN = [name for name in LEARNERS if name not in NAME_THEIR_TASKS]
+CLASSIFIERS = [name for name in LEARNERS if name not in REGRESSORS]
 
-
-OPEN = [name for name in LEARNERS if not names_its_tasks(name)]
-CLASSIFIERS = [name for name in LEARNERS if "Regressor" not in name]
+# The most tasks of a stream, where 500 are too many: the primal form holds (K d)^2 numbers.
+MOST_TASKS = {
+    **dict.fromkeys(NAME_THEIR_TASKS, K),
+    "SecondOrderPerceptron-primal": 50,
+    "SecondOrderPerceptron-primal-pooled": 50,
+}
 
 
 def stream_for(name: str, seed: int = 0, **options: Any) -> Stream:
     """A stream whose targets fit the learner."""
-    return draw(seed, **{"K": K, "n_rows": 60, "regression": "Regressor" in name, **options})
+    return draw(seed, **{"K": K, "n_rows": 60, "regression": name in REGRESSORS, **options})
 
 
 def taught(name: str, seed: int = 0, **options: Any) -> Learner:
     """A learner that has seen a stream."""
     stream = stream_for(name, seed, **options)
     return LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+
+
+def as_dict(x: np.ndarray) -> dict[str, float]:
+    """A row as a dict of its features that are not 0."""
+    return {f"f{j}": float(v) for j, v in enumerate(x) if v}
 
 
 def saved(learner: Learner) -> bytes:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-import sys
-from threading import Thread
 from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from tests.cases import (
@@ -21,8 +18,8 @@ from tests.cases import (
     LEARNERS,
     OPEN,
     K,
+    as_dict,
     learnt,
-    names_its_tasks,
     saved,
     stream_for,
     taught,
@@ -30,17 +27,14 @@ from tests.cases import (
     values,
     weights,
 )
+from tests.exclusions import each_of
 from tests.streams import assert_close
 
 import shoal
 from shoal import Learner
-from shoal.engine.axes import TASK
-from shoal.model.algorithm import Size
-from shoal.model.state import described
 
-each_learner = pytest.mark.parametrize("name", LEARNERS)
-each_open_learner = pytest.mark.parametrize("name", OPEN)
-each_classifier = pytest.mark.parametrize("name", CLASSIFIERS)
+each_learner = each_of(LEARNERS)
+each_open_learner = each_of(OPEN)
 
 
 def test_every_public_learner_is_in_the_table() -> None:
@@ -136,10 +130,6 @@ def test_values_are_products_with_coef(name: str) -> None:
 
 
 # ---- one example, one round ----------------------------------------------------------------------------------
-
-
-def as_dict(x: np.ndarray) -> dict[str, float]:
-    return {f"f{j}": float(v) for j, v in enumerate(x) if v}
 
 
 @each_learner
@@ -254,159 +244,6 @@ def test_order_of_tasks_changes_nothing(name: str, order: list[int]) -> None:
         assert_close(other.relation_, plain.relation_[np.ix_(order, order)], 1e-10)
 
 
-# ---- tasks come and go ---------------------------------------------------------------------------------------
-
-
-@each_open_learner
-def test_tasks_appear_at_any_time(name: str) -> None:
-    stream = stream_for(name, K=70, n_rows=200, protocol="growing")
-    learner = LEARNERS[name]()
-    for rows in stream.rows_of_rounds:
-        learner.partial_fit(stream.X[rows], stream.y[rows], stream.task[rows], rounds=stream.rounds[rows])
-        assert learner.tasks_ == list(range(stream.task[: rows[-1] + 1].max() + 1))
-    assert len(learner.tasks_) > 40
-    assert weights(learner).shape == (len(learner.tasks_), stream.X.shape[1])
-
-
-@each_open_learner
-def test_declared_tasks_and_fit(name: str) -> None:
-    """`fit` declares all tasks of its data and forgets everything before."""
-    stream = stream_for(name, protocol="growing")
-    declared = LEARNERS[name]().add_tasks(range(K)).add_tasks([1, 2])
-    assert declared.tasks_ == list(range(K))
-    declared.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    refitted = taught(name, seed=3).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    assert saved(declared) == saved(refitted)
-
-
-@each_open_learner
-def test_forget_task(name: str) -> None:
-    stream = stream_for(name)
-    learner = taught(name)
-    before, order = weights(learner), learner.tasks_
-    updates = dict(zip(order, learner.task_updates_, strict=True))
-    learner.forget_task(2)
-    assert learner.tasks_ == [k for k in order if k != 2]
-    assert {k: u for k, u in updates.items() if k != 2} == dict(zip(learner.tasks_, learner.task_updates_, strict=True))
-    unseen = np.full(len(stream.y), 2)
-    np.testing.assert_array_equal(
-        values(learner, stream.X, unseen), values(learner, stream.X, np.full(len(stream.y), "nobody"))
-    )
-    if not name.startswith(
-        ("Kernel", "MultitaskP", "MultitaskR", "PNorm", "Schatten", "SecondOrder")
-    ):  # their weights are functions of all sums
-        np.testing.assert_array_equal(weights(learner), before[[k for k in range(K) if order[k] != 2]])
-    if learner.relation_ is not None:
-        assert learner.relation_.shape == (K - 1, K - 1)
-    # It learns on as a model that never had room for the task.
-    copied = pickle.loads(pickle.dumps(learner))
-    more = stream_for(name, seed=1)
-    for model in (learner, copied):
-        model.partial_fit(more.X, more.y, more.task, rounds=more.rounds)
-    assert saved(learner) == saved(copied)
-    assert sorted(learner.tasks_) == list(range(K))
-    with pytest.raises(ValueError, match="no task 'nobody'"):
-        learner.forget_task("nobody")
-
-
-@each_open_learner
-def test_all_tasks_can_be_forgotten(name: str) -> None:
-    learner = taught(name)
-    for task in learner.tasks_:
-        learner.forget_task(task)
-    assert learner.tasks_ == []
-    stream = stream_for(name, seed=2)
-    assert np.isfinite(values(learner, stream.X, stream.task)).all()
-    learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    assert np.isfinite(weights(learner)).all()
-
-
-@each_learner
-def test_predicting_changes_nothing(name: str) -> None:
-    learner = taught(name, n_rows=30)
-    stream = stream_for(name, seed=1)
-    before, tasks = saved(learner), learner.tasks_
-    nobody = np.full(len(stream.y), "nobody")
-    for task in (stream.task, nobody):
-        learner.predict(stream.X, task)
-        learner.score(stream.X, stream.y, task)
-        values(learner, stream.sparse, task)
-    learner.predict_one(stream.X[0], 0)
-    learner.predict_one(stream.X[0], "nobody")
-    learner.predict_round({0: stream.X[0], "nobody": stream.X[1]})
-    assert learner.relation_ is None or learner.relation_.shape == (len(tasks), len(tasks))
-    assert saved(learner) == before
-    assert learner.tasks_ == tasks
-
-
-@each_learner
-def test_several_threads_predict_with_one_model(name: str) -> None:
-    """Each compares every answer with what one thread got."""
-    learner, stream = taught(name), stream_for(name, seed=1, n_rows=40)
-    task = stream.task.tolist()
-    expected = [value_one(learner, x, k) for x, k in zip(stream.X, task, strict=True)]
-    together = values(learner, stream.X, stream.task)
-    wrong: list[Any] = []
-
-    def ask(start: int) -> None:
-        for turn in range(start, start + 120):
-            row = turn % len(task)
-            if not np.array_equal(value_one(learner, stream.X[row], task[row]), expected[row]):
-                wrong.append(row)
-            if turn % 40 == 0 and not np.array_equal(values(learner, stream.X, stream.task), together):
-                wrong.append("table")
-
-    threads = [Thread(target=ask, args=(start,)) for start in (0, 13, 26)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
-    assert wrong == []
-
-
-@each_learner
-def test_a_task_must_be_named_where_tasks_have_names(name: str) -> None:
-    learner, stream = taught(name), stream_for(name, seed=1)
-    for ask in (learner.predict, lambda X: learner.score(X, stream.y)):
-        with pytest.raises(ValueError, match="say which task the rows belong to"):
-            ask(stream.X)
-    with pytest.raises(ValueError, match="say which task the rows belong to"):
-        learner.predict_one(stream.X[0])
-
-
-@each_learner
-def test_every_array_says_what_happens_when_copies_merge(name: str) -> None:
-    """A cluster may merge copies that learned different tasks: what belongs to a task travels with it."""
-    core = LEARNERS[name]().new_core()
-    while not hasattr(core, "algorithm"):
-        core = getattr(core, "inner", None) or core.rest
-    exchange = core.algorithm.exchange
-    if isinstance(exchange, str):
-        assert len(exchange.split()) > 5
-        return
-    leaves = described(type(core.algorithm.allocate(core.setup, Size(2, 3))))
-    shared = {leaf.name for leaf in leaves if TASK not in leaf.axes and not leaf.name.startswith("own.")}
-    named = [*exchange.mean, *exchange.sum, *exchange.local]
-    assert len(named) == len(set(named))
-    assert set(named) == shared
-
-
-@each_learner
-def test_unseen_tasks_are_answered_finitely(name: str) -> None:
-    learner = taught(name)
-    stream = stream_for(name, seed=1)
-    unseen = values(learner, stream.X, np.full(len(stream.y), "nobody"))
-    assert np.isfinite(unseen).all()
-    for row in range(3):
-        one = value_one(learner, stream.X[row], "nobody")
-        assert_close(one, unseen[row], 1e-11)
-
-
 # ---- scikit-learn's and Python's verbs -----------------------------------------------------------------------
 
 
@@ -504,98 +341,3 @@ def test_baselines_are_learners_of_the_same_kind_of_target(name: str) -> None:
         assert hasattr(baseline, "decision_function") == (name in CLASSIFIERS)
     rows = weights(baselines["pooled"])
     assert_close(rows, np.broadcast_to(rows[0], rows.shape))
-
-
-# ---- numbers -------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scale", [1e-150, 1e150])
-@each_learner
-def test_huge_and_tiny_values_stay_finite(name: str, scale: float) -> None:
-    stream = stream_for(name)
-    X, y = stream.X * scale, stream.y
-    learner = LEARNERS[name]()
-    decisions = learner.test_then_train(X, y, stream.task, rounds=stream.rounds)
-    assert np.isfinite(decisions).all()
-    assert np.isfinite(weights(learner)).all()
-    assert learner.relation_ is None or np.isfinite(learner.relation_).all()
-
-
-@each_learner
-@settings(max_examples=12)
-@given(
-    seed=st.integers(0, 10**6),
-    sizes=st.sampled_from(["mixed", "mixed by column", "constant", "zero"]),
-    n_tasks=st.sampled_from([1, 3, 500]),
-    labels=st.sampled_from(["any", "all equal"]),
-)
-def test_every_finite_stream_leaves_everything_finite(
-    name: str, seed: int, sizes: str, n_tasks: int, labels: str
-) -> None:  # fmt: skip
-    """Values from 1e-150 to 1e150 side by side, rows of zeros, constant rows, one task or 500, one label or two."""
-    rng, n, d = np.random.default_rng(seed), 40, 5
-    learner = LEARNERS[name]()
-    K = min(n_tasks, 5 if names_its_tasks(name) else 50 if "primal" in name else 500)  # primal: (K d)^2 numbers
-    powers = rng.integers(-150, 151, size=d if sizes == "mixed by column" else (n, d))
-    X = rng.choice([-1.0, 1.0], (n, d)) * 10.0**powers
-    if sizes in ("constant", "zero"):
-        X[:] = float(sizes == "constant")
-    X[::9] = 0.0
-    y = np.ones(n) if labels == "all equal" else np.resize([1.0, -1.0, -1.0], n)
-    task = rng.integers(K, size=n)
-    options = {} if name not in CLASSIFIERS else {"classes": [-1.0, 1.0]}
-    decisions = learner.add_tasks(range(K)).test_then_train(X, y, task, **options)
-    assert np.isfinite(decisions).all()
-    assert np.isfinite(weights(learner)).all()
-
-
-@each_learner
-def test_kinds_of_arrays(name: str) -> None:
-    """float32, whole numbers, C and F order, views, read-only, int64 indices: one result for the same numbers."""
-    stream = stream_for(name)
-    X = np.round(4 * stream.X)
-    wide = np.zeros((len(X), 14))
-    wide[:, ::2] = X
-    read_only = X.copy()
-    read_only.flags.writeable = False
-    y, task, rounds = (array.copy() for array in (stream.y, stream.task, stream.rounds))
-    for array in (y, task, rounds):
-        array.flags.writeable = False
-    expected = learnt(LEARNERS[name]().partial_fit(X, stream.y, stream.task, rounds=stream.rounds))
-    for same in (X.astype(np.float32), X.astype(int), np.asfortranarray(X), wide[:, ::2], read_only, X.tolist()):
-        assert learnt(LEARNERS[name]().partial_fit(same, y, task, rounds=rounds)) == expected
-    csr = sp.csr_matrix(X)
-    expected = learnt(LEARNERS[name]().partial_fit(csr, y, task, rounds=rounds))
-    long = csr.copy()
-    long.indices, long.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
-    frozen = csr.copy()
-    frozen.data.flags.writeable = frozen.indices.flags.writeable = False
-    doubled = sp.csr_matrix((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=csr.shape)
-    for same in (long, frozen, doubled, csr.tocsc(), csr.tocoo(), sp.csr_array(csr), csr.astype(np.float32)):
-        assert learnt(LEARNERS[name]().partial_fit(same, y, task, rounds=rounds)) == expected
-    assert doubled.nnz == 2 * csr.nnz  # the caller's matrix is left alone
-
-
-@each_learner
-def test_data_frames(name: str) -> None:
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
-
-    stream = stream_for(name)
-    columns = {f"f{j}": stream.X[:, j] for j in range(stream.X.shape[1])}
-    from_array = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-    for frame, y, task in (
-        (pd.DataFrame(columns), pd.Series(stream.y), pd.Series(stream.task)),
-        (pl.DataFrame(columns), pl.Series(stream.y), pl.Series(stream.task)),
-        (pa.table(columns), pa.array(stream.y), pa.array(stream.task)),
-    ):
-        learner = LEARNERS[name]().partial_fit(frame, y, task, rounds=stream.rounds)
-        assert learnt(learner) == learnt(from_array)
-        assert learner.tasks_ == from_array.tasks_
-        assert list(learner.feature_names_in_) == list(columns)
-        assert_close(values(learner, frame, task), values(from_array, stream.X, stream.task))
-        learner.learn_one(as_dict(stream.X[0]), float(stream.y[0]), 0)
-        with pytest.raises(ValueError, match="'colour' is not a column"):
-            learner.learn_one({"colour": 1.0}, float(stream.y[0]), 0)
-        assert names_its_tasks(name) or learner.forget_task(0).tasks_ == [1, 2, 3, 4]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.cases import CLASSIFIERS, LEARNERS, OPEN, saved, stream_for, taught, weights
+from tests.exclusions import each_of
 from tests.streams import Stream
 
 from shoal import Learner
@@ -107,7 +108,7 @@ def refuse(learner: Learner, arguments: tuple[Any, ...], message: str, verb: str
         getattr(learner, verb)(X, y, task, rounds=rounds)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@each_of(LEARNERS)
 def test_bad_chunks_leave_the_model_as_it_was(name: str) -> None:
     learner = taught(name, n_rows=20)
     before = saved(learner)
@@ -121,7 +122,7 @@ def test_bad_chunks_leave_the_model_as_it_was(name: str) -> None:
             assert saved(learner) == before
 
 
-@pytest.mark.parametrize("name", OPEN)
+@each_of(OPEN)
 def test_bad_first_chunks_leave_a_learner_unfitted(name: str) -> None:
     learner, good = LEARNERS[name](), chunk_of(name)
     for bad, (chunk, message) in CHUNKS.items():
@@ -133,11 +134,7 @@ def test_bad_first_chunks_leave_a_learner_unfitted(name: str) -> None:
     assert saved(learner) == saved(LEARNERS[name]().partial_fit(good.X, good.y, good.task))
 
 
-# A third label is another class for `MultiClass`, and a single one needs no partner (see test_multi_class.py).
-OF_TWO_LABELS = [name for name in CLASSIFIERS if not name.startswith("MultiClass")]
-
-
-@pytest.mark.parametrize("name", OF_TWO_LABELS)
+@each_of(CLASSIFIERS)
 def test_bad_labels(name: str) -> None:
     learner = taught(name, n_rows=20)
     before = saved(learner)
@@ -147,7 +144,7 @@ def test_bad_labels(name: str) -> None:
             assert saved(learner) == before
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in CLASSIFIERS])
+@each_of([name for name in LEARNERS if name not in CLASSIFIERS])
 def test_regressors_refuse_labels(name: str) -> None:
     learner, s = taught(name, n_rows=20), chunk_of(name)
     before = saved(learner)
@@ -185,7 +182,7 @@ ONES: dict[str, One] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@each_of(LEARNERS)
 def test_bad_examples_leave_the_model_as_it_was(name: str) -> None:
     learner, s = taught(name, n_rows=20), chunk_of(name)
     before = saved(learner)
@@ -199,7 +196,7 @@ def test_bad_examples_leave_the_model_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("x", [{"a": "red"}, {"a": np.nan}, {"a": 1.0, "b": np.inf}, {"a": None}], ids=str)
-@pytest.mark.parametrize("name", LEARNERS)
+@each_of(LEARNERS)
 def test_bad_dicts(name: str, x: dict) -> None:
     learner = LEARNERS[name]()
     y = 1.0
@@ -214,7 +211,7 @@ def test_bad_dicts(name: str, x: dict) -> None:
     assert saved(learner) == before
 
 
-@pytest.mark.parametrize("name", OF_TWO_LABELS)
+@each_of(CLASSIFIERS)
 def test_one_unknown_label_needs_classes(name: str) -> None:
     learner = LEARNERS[name]()
     with pytest.raises(ValueError, match=r"only one label, .*'spam'.*; pass classes="):
@@ -242,7 +239,7 @@ KINDS: dict[str, tuple[list[Any], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", CLASSIFIERS)
+@each_of(CLASSIFIERS)
 def test_kinds_of_labels(name: str, kind: str) -> None:
     """Any two labels are +1 and -1 in disguise, row by row where the first one tells the other."""
     y, larger = KINDS[kind]

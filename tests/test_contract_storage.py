@@ -13,11 +13,12 @@ import pytest
 import scipy.sparse as sp
 from safetensors.numpy import save_file
 from tests.cases import EDGES, LEARNERS, MATRIX, OPEN, K, saved, stream_for, taught, values
+from tests.exclusions import each_of
 
 import shoal
 from shoal import MultitaskPerceptron, PassiveAggressive, relations
 
-each_learner = pytest.mark.parametrize("name", LEARNERS)
+each_learner = each_of(LEARNERS)
 
 
 def reloaded(learner: Any, folder: Path) -> Any:
@@ -46,7 +47,7 @@ def test_continuing_a_loaded_model_is_continuing(name: str, tmp_path: Path) -> N
     assert_continues(learner, other, name)
 
 
-@pytest.mark.parametrize("name", OPEN)
+@each_of(OPEN)
 def test_after_growth_and_forgetting(name: str, tmp_path: Path) -> None:
     """Room beyond what is used is not saved, and its absence changes nothing."""
     learner = taught(name, K=11, protocol="growing")
@@ -67,7 +68,7 @@ IDS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("kind", IDS)
-@pytest.mark.parametrize("name", OPEN)
+@each_of(OPEN)
 def test_every_kind_of_task_id(name: str, kind: str, tmp_path: Path) -> None:
     ids = np.empty(K, object)
     ids[:] = IDS[kind]
@@ -79,7 +80,7 @@ def test_every_kind_of_task_id(name: str, kind: str, tmp_path: Path) -> None:
     assert_continues(learner, other, name, ids)
 
 
-@pytest.mark.parametrize("name", OPEN)
+@each_of(OPEN)
 def test_without_tasks(name: str, tmp_path: Path) -> None:
     stream = stream_for(name, K=1)
     learner = LEARNERS[name]().partial_fit(stream.X, stream.y)

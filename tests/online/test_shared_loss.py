@@ -14,10 +14,10 @@ from tests.streams import assert_close, draw, own_parameters
 from tests.twins import shared_loss as twin
 
 from shoal import MultitaskPerceptron, PassiveAggressive, SharedLoss
-from shoal.online import _shared_steps
-from shoal.online._shared_steps import finite_steps, norm_code, shared_loss
+from shoal.online import shared_steps
+from shoal.online.shared_steps import finite_steps, norm_code, shared_loss
 
-implicit_steps = from_python(_shared_steps.implicit_steps)
+implicit_steps = from_python(shared_steps.implicit_steps)
 NORMS = [("l1", 1), ("l2", 1), ("linf", 1), ("rmax", 1), ("rmax", 2), ("rmax", 3), ("rmax", 9)]
 RULES = ["finite", "implicit", "capped"]
 each_norm = pytest.mark.parametrize(("norm", "r"), NORMS)

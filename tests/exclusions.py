@@ -1,0 +1,81 @@
+"""Which learners are left out of which generic test, and why: the one table, audited by test_contract_exclusions.py.
+
+What only chooses a kind of stream, say for regressors, is not here but in the tables of cases.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+ALL_SUMS = "its weights are functions of what all tasks learned, so that they change where one leaves"
+RATES = "its rates depend on the number of tasks, and all weights with them"
+ROUNDING = "its weights are computed anew from the sums that stay, which may round differently"
+MANY_LABELS = "a third label is one more class for it, and a single one needs no partner: see test_multi_class.py"
+AROUND_ANOTHER = "it holds estimators of others, which need not have coefficients"
+KERNEL = "its functions are sums of kernels, which have no coefficients"
+OWN_SETS = "it chooses the tasks' own sets in turn, in the order of appearance"
+
+EXCLUSIONS: dict[str, dict[str, str]] = {
+    "test_forgetting_a_task_leaves_the_weights_of_the_others": {
+        "KernelPerceptron": ALL_SUMS,
+        "KernelPerceptron-linear-budget": ALL_SUMS,
+        "KernelPerceptron-independent": ROUNDING,
+        "MultitaskPerceptron": RATES,
+        "MultitaskPerceptron-b-logistic": RATES,
+        "MultitaskPerceptron-squared-hinge": ROUNDING,
+        "MultitaskRegressor": ROUNDING,
+        "MultitaskRegressor-epsilon": RATES,
+        "PNormPerceptron": ALL_SUMS,
+        "PNormPerceptron-b-sqrt": ALL_SUMS,
+        "SchattenPerceptron": ALL_SUMS,
+        "SchattenPerceptron-rbf": ALL_SUMS,
+        "SchattenPerceptron-shared": ALL_SUMS,
+        "SecondOrderPerceptron": ALL_SUMS,
+        "SecondOrderPerceptron-rbf-budget": ALL_SUMS,
+        "SecondOrderPerceptron-independent": ROUNDING,
+        "SecondOrderPerceptron-primal": ROUNDING,
+    },
+    "test_bad_labels": {"MultiClass": MANY_LABELS, "MultiClass-OSMTL": MANY_LABELS},
+    "test_one_unknown_label_needs_classes": {"MultiClass": MANY_LABELS, "MultiClass-OSMTL": MANY_LABELS},
+    "test_the_order_of_rows_does_not_matter": {
+        "IndependentTasks-tree": "a tree breaks ties by the order of rows",
+        "SHAMO": "its random starts are drawn task by task, in the order of appearance",
+        "SparseMTL": OWN_SETS,
+        "SparseMTL-few": OWN_SETS,
+        "SparseMTL-task": OWN_SETS,
+        "SparseMTLRegressor": OWN_SETS,
+        "SparseMTLRegressor-few": OWN_SETS,
+    },
+    "test_values_are_products_with_coef": {
+        "IndependentTasks-logistic": AROUND_ANOTHER,
+        "IndependentTasks-tree": AROUND_ANOTHER,
+        "IndependentTasks-ridge": AROUND_ANOTHER,
+        "PooledTasks-ridge": AROUND_ANOTHER,
+        "RegMTL-rbf": KERNEL,
+        "RegMTL-newton-rbf": KERNEL,
+        "RegMTLRegressor-rbf-squared": KERNEL,
+        "SparseMTL": KERNEL,
+        "SparseMTL-few": KERNEL,
+        "SparseMTL-task": KERNEL,
+        "SparseMTLRegressor": KERNEL,
+        "SparseMTLRegressor-common": KERNEL,
+        "SparseMTLRegressor-few": KERNEL,
+    },
+}
+
+OFFERED: dict[str, set[str]] = {}  # the settings that each test named without the table: what the audit compares with
+
+
+def settings_for(test: str, names: Iterable[str]) -> list[str]:
+    """Those of these settings on which the test runs."""
+    names = list(names)
+    OFFERED.setdefault(test, set()).update(names)
+    return [name for name in names if name not in EXCLUSIONS.get(test, {})]
+
+
+def each_of(names: Iterable[str]) -> Callable[[Any], Any]:
+    """Run a test on each of these settings but those that the table leaves out of it."""
+    return lambda test: pytest.mark.parametrize("name", settings_for(test.__name__, names))(test)
