@@ -34,7 +34,7 @@ def rows_a_second(learner: Callable[[], Any], X: Any, y: Any, task: Any) -> floa
     """`partial_fit` of all rows by a new learner that knows the tasks and the width; checks of the input included."""
 
     def ready() -> Any:
-        return learner().add_tasks(range(int(task.max()) + 1)).widen(X.shape[1])
+        return learner().add_tasks(range(int(task.max()) + 1)).add_features(X.shape[1])
 
     return X.shape[0] / seconds(lambda model: model.partial_fit(X, y, task), ready)
 

@@ -20,15 +20,14 @@ from benchmarks.timing import REPEATS, machine, seconds
 from shoal import HedgedSharing
 from shoal.datasets import load_flights
 from shoal.engine.arrays import IntArray
-from shoal.online import hedged_sharing
-from shoal.parallel import pipeline
+from shoal.parallel import cores, pipeline
 
 
 def first_pass(make: Callable[[], Any], X: Any, y: Any, task: Any) -> list[float]:
     """Nanoseconds a row in one thread, and in two; medians."""
     times = []
-    for cores in (1, 2):
-        with patch.object(pipeline, "n_cores", return_value=cores):
+    for n in (1, 2):
+        with patch.object(cores, "n_cores", return_value=n):
             times.append(seconds(lambda learner: learner.partial_fit(X, y, task), make) / len(y) * 1e9)
     return times
 
@@ -50,7 +49,7 @@ def parts(X: Any, y: Any, task: Any) -> list[float]:
                 break
         return ready, 0.0
 
-    with patch.object(hedged_sharing, "learn_in_blocks", by_turns):
+    with patch.object(pipeline, "learn_in_blocks", by_turns):
         for _ in range(REPEATS):
             times.append([0.0, 0.0])
             HedgedSharing().partial_fit(X, y, task)

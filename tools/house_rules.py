@@ -145,6 +145,30 @@ def _defined_in(folder: Path) -> frozenset[str]:
     return frozenset(names)
 
 
+def private_overrides() -> Iterator[Problem]:
+    """A class that replaces a private method of another class: what is meant to be replaced has a public name."""
+    methods: dict[str, set[str]] = {}
+    bases: dict[str, list[str]] = {}
+    places: dict[str, tuple[Path, int]] = {}
+    for path in files("src"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef):
+                places[node.name] = path, node.lineno
+                bases[node.name] = [base.id for base in node.bases if isinstance(base, ast.Name)]
+                defined = [each.name for each in node.body if isinstance(each, ast.FunctionDef)]
+                methods[node.name] = {name for name in defined if name.startswith("_") and not name.endswith("__")}
+
+    def ancestors(name: str) -> Iterator[str]:
+        for base in bases.get(name, []):
+            yield base
+            yield from ancestors(base)
+
+    for name, (path, line) in places.items():
+        for ancestor in ancestors(name):
+            for method in sorted(methods[name] & methods.get(ancestor, set())):
+                yield Problem(short(path), line, f"{name} overrides {method} of {ancestor}, which is private")
+
+
 def internals() -> Iterator[Problem]:
     """Numba's and llvmlite's internals change with each version: one file knows them."""
     for path in files("src", "tests", "benchmarks", "tools", "examples"):
@@ -222,7 +246,8 @@ def api() -> Iterator[Problem]:
 
 
 RULES: tuple[Callable[[], Iterator[Problem]], ...] = (
-    long_files, wide_constructors, private_imports, private_attributes, internals, exclusions, api,
+    long_files, wide_constructors, private_imports, private_attributes, private_overrides, internals, exclusions,
+    api,
 )  # fmt: skip
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.complexity.cases import Case, Growth, Size
-from shoal.learner import leaves
+from shoal.model.algorithm import Size as Sides
+from shoal.model.state import leaves
 
 AXES = {
     "nnz": (1, 3, 10, 30, 100, 300, 1_000),
@@ -71,7 +72,7 @@ def stream(n_rows: int, size: Size) -> tuple[Any, Any]:
 
 def ready(case: Case, size: Size) -> Any:
     """A learner that knows the tasks and the columns."""
-    return case.make().add_tasks(range(size.tasks)).widen(size.features)
+    return case.make().add_tasks(range(size.tasks)).add_features(size.features)
 
 
 def labels(case: Case, n_rows: int, seed: int) -> Any:
@@ -110,11 +111,17 @@ def rows_for(size: Size, expected: float) -> int:
     return math.ceil(max(most, FEWEST) / size.tasks) * size.tasks
 
 
+def allocate(case: Case, n_tasks: int, n_features: int) -> Any:
+    """A state of this capacity: of wrappers that of the learner inside, which more than two labels copy."""
+    learner: Any = case.make()
+    core = getattr(learner, "estimator", learner).new_core()
+    return core.algorithm.allocate(core.setup, Sides(n_tasks, n_features))
+
+
 def state_bytes(case: Case, size: Size) -> float:
     """Bytes of the state, from three small ones: the sides of its arrays are linear in tasks and in features."""
-    learner, few = case.make(), 128
-    learner = getattr(learner, "learner", learner)  # the one inside, of which more than two labels take copies
-    allocated = (leaves(learner._allocate(*n)) for n in ((few, few), (2 * few, few), (few, 2 * few)))
+    few = 128
+    allocated = (leaves(allocate(case, *n)) for n in ((few, few), (2 * few, few), (few, 2 * few)))
     total = 0.0
     for small, by_tasks, by_features in zip(*allocated, strict=True):
         sides, grown = np.array(small.shape, float), np.array([by_tasks.shape, by_features.shape], float)

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.model import persistence
@@ -22,7 +21,7 @@ from shoal.model.core import NO_OUT, Core, CoreLike
 from shoal.model.model import Model
 from shoal.model.parameters import alike, hyper_parameters
 from shoal.model.state import named_leaves
-from shoal.model.targets import RealTargets, Targets, TwoLabels
+from shoal.model.targets import Targets
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
@@ -32,9 +31,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     that no other thread uses the learner meanwhile.
     """
 
-    algorithm: Algorithm  # an attribute of the class, or a property where hyper-parameters choose between several
-    targets: ClassVar[Targets]  # what is predicted
     estimator_names: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that are learners themselves
+
+    @property
+    def algorithm(self) -> Algorithm:
+        """What learns: most kinds set it as an attribute of the class."""
+        raise NotImplementedError
+
+    @property
+    def targets(self) -> Targets:
+        """What is predicted: an attribute of the class, likewise."""
+        raise NotImplementedError
 
     _model: Model | None = None
     _read_from: tuple[Any, ...] = ()  # the hyper-parameters that the model has
@@ -272,102 +279,6 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         model.core.expect_labels(model.labels)
         persistence.take(model.core, arrays, Size(len(known.tasks), known.features.count))
         self._keep(model)
-
-
-def _is_probabilistic(learner: Any) -> bool:
-    return bool(learner.is_probabilistic)
-
-
-class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
-    """A learner of two labels."""
-
-    targets: ClassVar[Targets] = TwoLabels()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-    @property
-    def is_probabilistic(self) -> bool:
-        """Are decision values logits, so that there are probabilities?"""
-        return False
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """(2,) the labels, the larger one is +1."""
-        return np.asarray(self._known("classes_").labels.classes)
-
-    def decision_function(self, X: Any, task: Any = None) -> FloatArray:
-        """(n,) margins <w_task, x>."""
-        return self._values(X, task)
-
-    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
-        """(n,) labels; a margin of 0 predicts the larger label."""
-        positive = (self._values(X, task) >= 0.0).astype(np.int64)
-        return np.asarray(self.classes_[positive])
-
-    @available_if(_is_probabilistic)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
-        """(n, 2) probabilities of the labels, in the order of `classes_`."""
-        return self._probabilities(self._values(X, task))
-
-    def _probabilities(self, values: FloatArray) -> FloatArray:
-        return probabilities(values)
-
-    @available_if(_is_probabilistic)  # type: ignore[untyped-decorator]
-    def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
-        """Probability of each label for one example (dict or 1-d array)."""
-        return dict(zip(self.classes_.tolist(), self._probabilities(self._value_one(x, task))[0].tolist(), strict=True))
-
-    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy."""
-        from sklearn.metrics import accuracy_score
-
-        return float(accuracy_score(y, self.predict(X, task), sample_weight=sample_weight))
-
-    def decision_one(self, x: Any, task: Hashable = None) -> float:
-        """The margin of one example (dict or 1-d array)."""
-        return float(self._value_one(x, task)[0])
-
-    def predict_one(self, x: Any, task: Hashable = None) -> Any:
-        """The label of one example (dict or 1-d array)."""
-        positive = self._value_one(x, task)[0] >= 0.0
-        return self.classes_.tolist()[int(positive)]
-
-    def predict_round(self, examples: Mapping[Any, Any]) -> dict[Any, Any]:
-        """`{task: x, ...}` to `{task: label, ...}`."""
-        return {task: self.predict_one(x, task) for task, x in examples.items()}
-
-
-class Regressor(RegressorMixin, Learner):  # type: ignore[misc]
-    """A learner of real targets."""
-
-    targets: ClassVar[Targets] = RealTargets()
-
-    def predict(self, X: Any, task: Any = None) -> FloatArray:
-        """(n,) predictions <w_task, x>."""
-        return self._values(X, task)
-
-    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
-        """Coefficient of determination R^2."""
-        from sklearn.metrics import r2_score
-
-        return float(r2_score(y, self.predict(X, task), sample_weight=sample_weight))
-
-    def predict_one(self, x: Any, task: Hashable = None) -> float:
-        """The prediction for one example (dict or 1-d array)."""
-        return float(self._value_one(x, task)[0])
-
-    def predict_round(self, examples: Mapping[Any, Any]) -> dict[Any, float]:
-        """`{task: x, ...}` to `{task: prediction, ...}`."""
-        return {task: self.predict_one(x, task) for task, x in examples.items()}
-
-
-def probabilities(logits: FloatArray) -> FloatArray:
-    """(n, 2) probabilities of the smaller and the larger label."""
-    positive = 1.0 / (1.0 + np.exp(-np.clip(logits, -700.0, 700.0)))
-    return np.column_stack([1.0 - positive, positive])
 
 
 def view(estimator: Learner, model: Model) -> Learner:

@@ -361,7 +361,7 @@ def test_all_learners_finish_their_rows_before_one_s_error_is_raised(data, monke
     monkeypatch.setattr(progressive, "MIN_ROWS_FOR_THREADS", 1)
     monkeypatch.setattr(progressive, "n_cores", lambda: 2)
     narrow, other = MultitaskPerceptron().fit(np.ones((2, 1)), [-1, 1]), MultitaskPerceptron()
-    narrow.widen = None  # breaks when columns are to be added
+    narrow.add_features = None  # breaks when columns are to be added
     X, y, task = data
     with pytest.raises(TypeError, match="not callable"):
         progressive_validate({"narrow": narrow, "other": other}, [(X, y, task)], checkpoints=None)

@@ -16,11 +16,12 @@ from tests.twins import hedged_sharing as twin
 from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
 from shoal.datasets import make_related_tasks
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
-from shoal.engine.task_weights.record_table import roomier
+from shoal.engine.task_weights import record_table
 from shoal.evaluation import progressive_validate
-from shoal.learner import leaves
-from shoal.online import hedged_sharing
-from shoal.parallel import pipeline as _ahead
+from shoal.model.algorithm import Size
+from shoal.model.state import leaves
+from shoal.parallel import cores, pipeline
+from shoal.parallel.cores import thread_seconds
 
 
 @pytest.mark.parametrize("density", [1.0, 0.3])
@@ -178,8 +179,9 @@ def test_memory_goes_by_the_pairs_that_occur():
 def test_room_for_all_rows_is_made_at_once(is_sparse, monkeypatch):
     """As soon as it is missed, and not for more pairs than there are tasks times features."""
     asked = []
+    with_capacity = record_table.with_capacity
     monkeypatch.setattr(
-        hedged_sharing, "roomier", lambda own, n: asked.append((int(own.used[0]), n)) or roomier(own, n)
+        record_table, "with_capacity", lambda own, n: asked.append((int(own.used[0]), n)) or with_capacity(own, n)
     )
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 40)) * (rng.random((2_000, 40)) < 0.5)
@@ -214,14 +216,14 @@ def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, wi
     y, task = rng.normal(size=900), rng.integers(30, size=900)
     y = np.sign(y) if kind is HedgedSharing else y
     in_threads = []
-    monkeypatch.setattr(_ahead, "n_cores", lambda: 2)
+    monkeypatch.setattr(cores, "n_cores", lambda: 2)
     for entries in (2**30, 64, 300, 1000):
-        monkeypatch.setattr(_ahead, "ENTRIES", entries)
+        monkeypatch.setattr(pipeline, "ENTRIES", entries)
         learner = kind()
-        with patch.object(hedged_sharing, "learn_in_blocks", wraps=_ahead.learn_in_blocks) as spy:
+        with patch.object(pipeline, "learn_in_blocks", wraps=pipeline.learn_in_blocks) as spy:
             answers = learner.test_then_train(X, y, task)
             learner.partial_fit(X, -y, task)
-        in_threads.append((spy.call_count, answers, leaves(learner._trimmed())))
+        in_threads.append((spy.call_count, answers, leaves(learner._model.core.pack(Size(30, width)))))
     (none, answers, state), *others = in_threads
     assert none == 0
     for count, found, arrays in others:
@@ -233,21 +235,21 @@ def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, wi
 
 def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch):
     """Few rows, rounds of several rows, one core."""
-    monkeypatch.setattr(_ahead, "ENTRIES", 512)
+    monkeypatch.setattr(pipeline, "ENTRIES", 512)
     rng = np.random.default_rng(3)
     wide, y = rng.normal(size=(40, 60)), np.ones(40)
 
     def blocks_of(X: np.ndarray, n_rounds: int) -> object:
         starts = np.linspace(0, len(X), n_rounds + 1).astype(int)
         task = np.zeros(len(X), int)
-        return _ahead.blocks(Rounds(X.shape[1], NO_INDPTR, NO_INDICES, X.ravel(), task, y[: len(X)], starts))
+        return pipeline.blocks(Rounds(X.shape[1], NO_INDPTR, NO_INDICES, X.ravel(), task, y[: len(X)], starts))
 
-    monkeypatch.setattr(_ahead, "n_cores", lambda: 2)
+    monkeypatch.setattr(cores, "n_cores", lambda: 2)
     assert blocks_of(wide, 40) is not None
     assert blocks_of(wide, 20) is None
     assert blocks_of(wide[:4], 4) is None
     assert blocks_of(rng.normal(size=(1, 2000)), 1) is None
-    monkeypatch.setattr(_ahead, "n_cores", lambda: 1)
+    monkeypatch.setattr(cores, "n_cores", lambda: 1)
     assert blocks_of(wide, 40) is None
 
 
@@ -255,28 +257,29 @@ def test_an_interrupt_waits_until_all_is_learnt():
     """What was made ready is learnt: the model is that of whole rows."""
     done = []
 
-    def run(part: _ahead.Part) -> int:
+    def run(part: pipeline.Part) -> int:
         if part.learns and part.first == 0:
             _thread.interrupt_main()
         time.sleep(0.05)
         done.append((part.first, part.last, part.learns))
         return part.last
 
-    block = _ahead.new_block(0, 0)
+    block = pipeline.new_block(0, 0)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            _ahead.learn_in_blocks(run, np.array([0, 3, 6, 8]), block, block)
+            pipeline.learn_in_blocks(run, np.array([0, 3, 6, 8]), block, block)
     finally:
         signal.signal(signal.SIGINT, before)
     assert sorted(done) == [(a, b, learns) for a, b in ((0, 3), (3, 6), (6, 8)) for learns in (False, True)]
 
 
 def test_the_time_of_both_threads_counts(monkeypatch):
-    monkeypatch.setattr(_ahead, "n_cores", lambda: 2)
-    monkeypatch.setattr(_ahead, "ENTRIES", 512)
+    monkeypatch.setattr(cores, "n_cores", lambda: 2)
+    monkeypatch.setattr(pipeline, "ENTRIES", 512)
     rng = np.random.default_rng(3)
     X, y, task = rng.normal(size=(3000, 60)), np.sign(rng.normal(size=3000)), rng.integers(5, size=3000)
-    learner = HedgedSharing()
-    result = progressive_validate(learner, [(X, y, task)])
-    assert 0.0 < learner._seconds_beside <= result.cpu_seconds
+    before, own = thread_seconds(), time.thread_time()
+    result = progressive_validate(HedgedSharing(), [(X, y, task)])
+    beside = (thread_seconds() - before) - (time.thread_time() - own)  # of the threads that are not this one
+    assert 0.0 < beside <= result.cpu_seconds

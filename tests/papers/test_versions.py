@@ -91,13 +91,13 @@ def _version(source: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_learners_in_learners() -> None:
-    spec = Spec("LabelQuery", {"learner": Spec("PassiveAggressive", {"C": 0.5}), "rule": "fixed", "budget": 0.3})
+    spec = Spec("LabelQuery", {"estimator": Spec("PassiveAggressive", {"C": 0.5}), "rule": "fixed", "budget": 0.3})
     learner = build(spec, seed=7)
     assert learner.random_state == 7
-    assert learner.learner.C == 0.5
+    assert learner.estimator.C == 0.5
     assert spec.to_json() == [
         "LabelQuery",
-        {"learner": ["PassiveAggressive", {"C": 0.5}], "rule": "fixed", "budget": 0.3},
+        {"estimator": ["PassiveAggressive", {"C": 0.5}], "rule": "fixed", "budget": 0.3},
     ]
     assert modules(spec) == {"shoal.wrappers.label_query", "shoal.online.passive_aggressive"}
     assert is_there("OSMTL")

@@ -38,6 +38,9 @@ def rules(tmp_path, monkeypatch):
          "src/shoal/online/a.py:1: imports shoal.engine.rows._cut, which is private to another folder"),
         ("private_attributes", "src/shoal/online/a.py", "def f(rows): return rows._cut(1)\n",
          "src/shoal/online/a.py:1: uses rows._cut, which is private to another folder"),
+        ("private_overrides", "src/shoal/a.py",
+         "class A:\n    def _f(self): ...\nclass B(A): ...\nclass C(B):\n    def _f(self): ...\n",
+         "src/shoal/a.py:4: C overrides _f of A, which is private"),
         ("internals", "src/shoal/engine/a.py", "from numba.core import event\n",
          "src/shoal/engine/a.py:1: imports numba.core.event: internals of numba and LLVM belong into "
          "engine/intrinsics.py"),
@@ -57,6 +60,12 @@ def test_what_breaks_a_rule_is_found(rules, tmp_path, rule, path, text, sentence
 @pytest.mark.parametrize(
     ("rule", "path", "text"),
     [
+        (
+            "private_overrides",
+            "src/shoal/a.py",
+            "class A:\n    def f(self): ...\n    def __init__(self): ...\nclass B(A):\n    def f(self): ...\n"
+            "    def _g(self): ...\n    def __init__(self): ...\n",
+        ),
         ("long_files", "tests/test_a.py", "x = 1\n" * 400),
         ("wide_constructors", "src/shoal/a.py", f"class A:\n    def __init__(self, *, {EIGHT}): ...\n"),
         ("private_imports", "src/shoal/engine/a.py", "from shoal.engine.rows import _cut\n"),

@@ -253,9 +253,11 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"it has learned {name!r}, which no learner does")
             if isinstance(value, np.ndarray) and np.isnan(value).any():
                 raise ValueError(f"{name} holds NaN")
+        n_tasks, d = len(known.tasks), known.features.count
+        if n_tasks == 0 or np.shape(learned.get("coef_", np.empty((n_tasks, d)))) != (n_tasks, d):
+            raise ValueError(f"coef_ does not have the shape ({n_tasks}, {d})")
         self._remember(learned, known.tasks, known.features, labels)
         # Every array that answers is used once: what does not fit shows now, not at the first prediction.
-        n_tasks, d = len(known.tasks), known.features.count
         values = self.decide(np.zeros((n_tasks + 1, d)), np.arange(-1, n_tasks))
         if np.shape(values) != (n_tasks + 1,) or not np.isfinite(values).all():
             raise ValueError("what it has learned does not answer its tasks")

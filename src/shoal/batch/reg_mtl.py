@@ -46,11 +46,11 @@ class _RegMTL(BatchLearner):
             self._require_count("max_iter")
         kernels.resolve(self.kernel, self.gamma)
 
-    def _machine(self, K: FloatArray, y: FloatArray) -> Machine:
+    def machine(self, K: FloatArray, y: FloatArray) -> Machine:
         """Solve the dual; K has two more rows and columns than y, of zeros, and may be overwritten."""
         raise NotImplementedError
 
-    def _primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
+    def primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
         raise NotImplementedError
 
     def solve(self, rows: Rows) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class _RegMTL(BatchLearner):
         for block in _blocks(n):
             values = self._kernel_values(rows.X[block], rows.X)
             K[block, :n] = (1.0 / self.mu + (rows.task[block, None] == rows.task)) * values
-        machine = self._machine(K, rows.y)
+        machine = self.machine(K, rows.y)
         if not machine.converged:
             self._warn_not_converged(f"the solver made {self.max_iter} steps; raise max_iter or tol")
         del K
@@ -81,7 +81,7 @@ class _RegMTL(BatchLearner):
     def _objective(self, rows: Rows, b: FloatArray, learned: dict[str, Any]) -> float:
         """C sum of losses + ½ (mu ||w_0||² + sum_t ||v_t||²)."""
         f = self._outputs(rows.X, rows.task, learned)
-        return 0.5 * float(b @ f) + self.C * float(self._primal_loss(f, rows.y).sum())
+        return 0.5 * float(b @ f) + self.C * float(self.primal_loss(f, rows.y).sum())
 
     def _kernel_values(self, X: Any, Z: Any) -> FloatArray:
         from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
@@ -203,12 +203,12 @@ class RegMTL(_RegMTL):
         super().check_parameters()
         self._require_choice("loss", ("hinge", "squared_hinge"))
 
-    def _machine(self, K: FloatArray, y: FloatArray) -> Machine:
+    def machine(self, K: FloatArray, y: FloatArray) -> Machine:
         if self.loss == "squared_hinge":
             return squared_hinge(K[:-2, :-2], y, self.C, self.max_iter)
         return classification(K, y, np.full(len(y), self.C), self.tol, self.max_iter)
 
-    def _primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
+    def primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
         return np.maximum(0.0, 1.0 - y * f)  # of libsvm
 
 
@@ -294,7 +294,7 @@ class RegMTLRegressor(_RegMTL):
     def classifies(self) -> bool:
         return False
 
-    def _machine(self, K: FloatArray, y: FloatArray) -> Machine:
+    def machine(self, K: FloatArray, y: FloatArray) -> Machine:
         if self.loss == "epsilon_insensitive":
             return regression(K, y, np.full(len(y), self.C), self.epsilon, self.tol, self.max_iter)
         from scipy.linalg import solve
@@ -303,6 +303,6 @@ class RegMTLRegressor(_RegMTL):
         targets = np.append(y, [0.0, 0.0])
         return Machine(solve(K.T, targets, assume_a="pos", overwrite_a=True)[:-2], 1, True)  # (K + I/C) b = y
 
-    def _primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
+    def primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
         error = np.abs(f - y)
         return 0.5 * error**2 if self.loss == "squared" else np.maximum(0.0, error - self.epsilon)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from shoal.classifier import Classifier
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import TASK
@@ -18,7 +19,6 @@ from shoal.engine.compile import kernel
 from shoal.engine.kernels import Kernel, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
-from shoal.learner import Classifier
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params, optional, whole
 from shoal.online import _support

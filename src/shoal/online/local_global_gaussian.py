@@ -18,8 +18,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray
-from shoal.learner import Classifier, Learner
+from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup
 from shoal.online import _feature_maps as maps
 from shoal.online._gaussian import covariance
@@ -129,7 +130,7 @@ class LocalGlobalGaussian(Classifier):
         self.classes = classes
 
     @property
-    def algorithm(self) -> Algorithm:  # type: ignore[override]
+    def algorithm(self) -> Algorithm:
         return self.algorithms[not (isinstance(self.features, str) and self.features == "linear")]
 
     # ---- label queries -----------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from shoal import relations
+from shoal.classifier import Classifier
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, TASK
@@ -33,12 +34,12 @@ from shoal.engine.task_weights.weights import (
     task_dot,
     task_dot_and,
 )
-from shoal.learner import Classifier, Regressor
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, non_negative, one_of, positive
 from shoal.online import _interaction
 from shoal.online._relation import RELATION, Related
 from shoal.online._task_weights import with_task_weights
+from shoal.regressor import Regressor
 
 
 class Settings(NamedTuple):
@@ -184,7 +185,7 @@ class _Multitask(Related):
     algorithms: ClassVar[tuple[Algorithm, Algorithm]]  # for constant relations, and for matrices and graphs
 
     @property
-    def algorithm(self) -> Algorithm:  # type: ignore[override]
+    def algorithm(self) -> Algorithm:
         return self.algorithms[isinstance(relations.resolve(self.relation), relations.Given)]
 
     @property

@@ -17,13 +17,14 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, padded, squared_norm
-from shoal.learner import Classifier, Learner
+from shoal.learner import Learner
 from shoal.model.algorithm import FAILED, Algorithm, Setup, Size
 from shoal.model.parameters import Params, one_of, positive, whole
 from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, aligned_zeros
 from shoal.engine.rows import ROUNDS, TASKS, padded
-from shoal.learner import Classifier, Learner
+from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import WEIGHTS_TYPE, Params, between, one_of, or_auto, positive, truth
 from shoal.online._osmtl import Settings, State, decide, enter, learn, log_sum_exp, schedule

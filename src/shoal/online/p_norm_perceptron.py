@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal import relations
+from shoal.classifier import Classifier
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, copy_to, open_round
-from shoal.learner import Classifier
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params, at_least, one_of, or_auto
 from shoal.online import _p_norm

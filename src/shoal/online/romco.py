@@ -17,13 +17,14 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, squared_norm
-from shoal.learner import Classifier, Learner
+from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params, non_negative, one_of, positive
 from shoal.online import _lazy_rows as lazy

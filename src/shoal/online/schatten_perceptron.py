@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
@@ -22,7 +23,7 @@ from shoal.engine.kernels import LINEAR, NO_SLOTS, Kernel, resolve
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, padded
-from shoal.learner import Classifier, Learner
+from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params, between, one_of, or_auto, positive
 from shoal.online import _gram, _support
@@ -289,7 +290,7 @@ class SchattenPerceptron(Supported, Classifier):
     """
 
     @property
-    def algorithm(self) -> Algorithm:  # type: ignore[override]
+    def algorithm(self) -> Algorithm:
         return ALGORITHM if self._is_linear() else WITH_ROWS
 
     def __init__(

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.learner import Classifier
 from shoal.model.algorithm import Algorithm
 from shoal.online import _second_order_dual as dual
 from shoal.online import _second_order_primal as primal
@@ -113,7 +113,7 @@ class SecondOrderPerceptron(Related, Supported, Classifier):
         self.classes = classes
 
     @property
-    def algorithm(self) -> Algorithm:  # type: ignore[override]
+    def algorithm(self) -> Algorithm:
         if self.form not in ALGORITHMS:
             raise ValueError(f"form must be 'dual' or 'primal', got {self.form!r}")
         return ALGORITHMS[self.form]

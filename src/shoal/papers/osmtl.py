@@ -55,8 +55,8 @@ FIXED = {name: {"alpha": 1 / (K + 1)} for name, K in TASKS.items()}
 HALF = {name: {"warmup": n // 2} for name, n in ROWS.items()}  # "EPOCH = 0.5"
 
 ENTRANTS = (
-    Entrant("PA-ONE", "PassiveAggressive", {"sharing": "pooled"}, {"C": C}),
-    Entrant("PA-ITL", "PassiveAggressive", {"sharing": "independent"}, {"C": C}),
+    Entrant("PA-ONE", "PassiveAggressive", {"relation": "pooled"}, {"C": C}),
+    Entrant("PA-ITL", "PassiveAggressive", {"relation": "independent"}, {"C": C}),
     Entrant("OSGL", "SharedLoss", {"norm": "l2", "rule": "finite"}, {"C": C}),
     Entrant("FOML", "OSMTL", {"lam": math.inf}, {"C": C}, FIXED),
     Entrant("OMTRL", "OMTRL", {"divergence": "covariance"}, {}, HALF),
@@ -71,8 +71,8 @@ AGGRESSIVE = (
     Entrant("FOML as Cavallanti et al. print it", "MultitaskPerceptron", {"relation": "pairwise"}, variant_of="FOML"),
     Entrant("OMTRL, log-determinant", "OMTRL", {"divergence": "logdet"},
             {"eta_A": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)}, HALF, variant_of="OMTRL"),
-    Entrant("PA-ONE, plain PA", "PassiveAggressive", {"sharing": "pooled", "variant": "PA"}, variant_of="PA-ONE"),
-    Entrant("PA-ITL, plain PA", "PassiveAggressive", {"sharing": "independent", "variant": "PA"}, variant_of="PA-ITL"),
+    Entrant("PA-ONE, plain PA", "PassiveAggressive", {"relation": "pooled", "variant": "PA"}, variant_of="PA-ONE"),
+    Entrant("PA-ITL, plain PA", "PassiveAggressive", {"relation": "independent", "variant": "PA"}, variant_of="PA-ITL"),
     Entrant("OSGL, implicit", "SharedLoss", {"norm": "l2", "rule": "implicit"}, {"C": C}, variant_of="OSGL"),
 )  # fmt: skip
 

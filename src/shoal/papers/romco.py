@@ -73,9 +73,9 @@ TENTHS = tuple(round(0.1 * i, 1) for i in range(11))
 ENTRANTS = (
     Entrant("MTFL", "Periodic MTFL"),
     Entrant("TRML", "Periodic TraceNorm"),
-    Entrant("PA-Global", "PassiveAggressive", {"sharing": "pooled"}),
-    Entrant("PA-Unique", "PassiveAggressive", {"sharing": "independent"}),
-    Entrant("CW-COL", "CollaborativeCW", {}, {"alpha": TENTHS, "confidence": (0.6, 0.7, 0.8, 0.9, 0.95)}),
+    Entrant("PA-Global", "PassiveAggressive", {"relation": "pooled"}),
+    Entrant("PA-Unique", "PassiveAggressive", {"relation": "independent"}),
+    Entrant("CW-COL", "CollaborativeCW", {}, {"pull": TENTHS, "confidence": (0.6, 0.7, 0.8, 0.9, 0.95)}),
     Entrant("OMTL", "SharedLoss", {"norm": "l2", "rule": "implicit"}),
     Entrant("OSMTL-e", "OSMTL", {}, {"alpha": TENTHS, "lam": (0.1, 1.0, 10.0, 100.0)}),
     Entrant("OMTLVON", "OMTRL", {"divergence": "von-neumann"}, RELATION_GRID),

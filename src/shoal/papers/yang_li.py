@@ -55,7 +55,7 @@ ENTRANTS = (
     *(
         Entrant(
             f"random, {rate:.0%}", "LabelQuery",
-            {"learner": Spec("LocalGlobalGaussian", GAUSSIAN), "rule": "fixed", "budget": rate},
+            {"estimator": Spec("LocalGlobalGaussian", GAUSSIAN), "rule": "fixed", "budget": rate},
         )
         for rate in RATES
     ),

@@ -22,12 +22,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import TASK
 from shoal.engine.random import QUERIES, uniform
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS
-from shoal.learner import Classifier, Learner
+from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.parameters import SEEDED, one_of, optional, positive, read, share
@@ -38,6 +39,7 @@ from shoal.wrappers.inner import inner_core, seen_through
 # How fast ln b follows. A scale of theta 1,000 times larger or smaller costs ln(1000)/GAIN = 14 labels, once. A larger
 # gain spaces the labels evenly, which leaves the margin less to say; with 0.05 the same change would cost 138 labels.
 GAIN = 0.5
+LARGEST_LOG = 300.0  # of b, up or down: exp of it is still a number
 LEAST = 1e-9  # theta, given a budget: rows that are not sure at all would be asked for whatever b is
 PARAMETERS = {
     "rule": one_of(("margin", "variance", "fixed")),
@@ -96,7 +98,7 @@ class QueryCore:
         if self.rule == "fixed" or self.budget == 1.0:
             return self._draw(self.budget)
         wanted = self._draw(1.0 / (1.0 + max(theta, LEAST) / math.exp(self.log_b[0])))
-        self.log_b[0] = min(max(self.log_b[0] + GAIN * (self.budget - wanted), -300.0), 300.0)
+        self.log_b[0] = min(max(self.log_b[0] + GAIN * (self.budget - wanted), -LARGEST_LOG), LARGEST_LOG)
         return wanted
 
     def _draw(self, p: float) -> bool:
@@ -203,6 +205,8 @@ class QueryCore:
     def unpack(self, packed: Any, size: Size) -> None:
         if (packed.asked < 0).any() or (packed.granted < 0).any():
             raise ValueError("its numbers of labels are negative")
+        if not (np.abs(packed.log_b) <= LARGEST_LOG).all():
+            raise ValueError("the scale of its margins is out of range")
         self.inner.unpack(packed.estimator, size)
         self.random, self.log_b = packed.random, packed.log_b
         self.asked = Counter(dict(enumerate(packed.asked.tolist())))

@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
 
+from shoal.classifier import Classifier, is_probabilistic_kind, probabilities
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import Classifier, Learner, probabilities
+from shoal.learner import Learner
 from shoal.model import labels as label_codes
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
-from shoal.model.targets import Classes, ManyLabels, Targets
+from shoal.model.targets import Classes, ManyLabels
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.wrappers.inner import inner_core, seen_through
 from shoal.wrappers.label_query import LabelQuery
@@ -203,7 +205,7 @@ class MultiClass(Classifier):
     pairwise     error 0.356
     """
 
-    targets: ClassVar[Targets] = ManyLabels()
+    targets = ManyLabels()
     estimator_names = ("estimator",)
 
     def __init__(self, estimator: Learner | None = None, *, classes: Any = None) -> None:
@@ -259,26 +261,35 @@ class MultiClass(Classifier):
         columns = [decisions[codes.get(label, -1) + 1] for label in self.classes_.tolist()]
         return np.stack(columns, axis=1) if len(columns) > 2 else columns[-1]
 
-    def _values(self, X: Any, task: Any) -> FloatArray:
+    def decision_function(self, X: Any, task: Any = None) -> FloatArray:
+        """The margins (n, n_classes), in the order of `classes_`; with two classes (n,), those of the larger label."""
         return self._decided(self._fitted_model().rows_to_decide(X, task))
-
-    def _value_one(self, x: Any, task: Hashable) -> FloatArray:
-        return self._decided(self._fitted_model().row_to_decide(x, task))
 
     def decision_one(self, x: Any, task: Hashable = None) -> Any:
         """The margins (n_classes,) of one example (dict or 1-d array); with two classes a number."""
-        values = self._value_one(x, task)[0]
+        values = self._decided(self._fitted_model().row_to_decide(x, task))[0]
         return values if values.ndim else float(values)
 
     def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
         """(n,) labels."""
-        values = self._values(X, task)
-        return np.asarray(self.classes_[self._places(values)])
+        places = self._places(self.decision_function(X, task))
+        return np.asarray(self.classes_[places])
 
     def predict_one(self, x: Any, task: Hashable = None) -> Any:
         """The label of one example (dict or 1-d array)."""
-        place = self._places(self._value_one(x, task))[0]
+        place = self._places(np.array([self.decision_one(x, task)]))[0]
         return self.classes_.tolist()[place]
+
+    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, n_classes) probabilities of the labels, in the order of `classes_`: each against the rest, normalised."""
+        return self._normalised(self.decision_function(X, task))
+
+    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
+        """Probability of each label for one example (dict or 1-d array)."""
+        row = self._normalised(np.array([self.decision_one(x, task)]))[0]
+        return dict(zip(self.classes_.tolist(), row.tolist(), strict=True))
 
     def _places(self, values: FloatArray) -> IntArray:
         """Positions of the answers in `classes_`."""
@@ -286,7 +297,7 @@ class MultiClass(Classifier):
         places = values.argmax(axis=1) if n_classes > 2 else (values >= 0.0) & (n_classes == 2)
         return np.asarray(places, np.int64)
 
-    def _probabilities(self, values: FloatArray) -> FloatArray:
+    def _normalised(self, values: FloatArray) -> FloatArray:
         if values.ndim == 1:
             return probabilities(values) if len(self.classes_) == 2 else np.ones((len(values), 1))
         each = probabilities(values.ravel())[:, 1].reshape(values.shape)

@@ -16,14 +16,16 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import Classifier, Learner, Regressor
+from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.parameters import optional, read, whole
 from shoal.model.slicing import widened
 from shoal.model.targets import RealTargets, Targets, TwoLabels
+from shoal.regressor import Regressor
 
 PARAMETERS = {"every": whole(1), "window": optional(whole(1))}
 
@@ -242,7 +244,7 @@ class Periodic(Learner):
         self.classes = classes
 
     @property
-    def targets(self) -> Targets:  # type: ignore[override]
+    def targets(self) -> Targets:
         """Labels or numbers, as the estimator predicts them."""
         return TwoLabels() if _classifies(self) else RealTargets()
 

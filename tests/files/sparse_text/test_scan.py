@@ -171,7 +171,7 @@ def by_python(path, **options):
     try:
         for number, line in enumerate(text.split(b"\n"), 1):
             try:
-                row = reader._parse(line.decode())
+                row = reader.parse(line.decode())
                 if row is not None and labels.refuse([row.label]):
                     raise ValueError(labels.unexpected(row.label))
             except UnicodeDecodeError as why:

@@ -235,7 +235,7 @@ class LibsvmReader(SparseReader):
         self._with_qid: bool | None = None if task is None else task == "qid"
 
     @property
-    def _width(self) -> int:
+    def width(self) -> int:
         return int(self._buffer.cursor[WIDTH])
 
     @property
@@ -247,15 +247,15 @@ class LibsvmReader(SparseReader):
         """The width, for JSON."""
         return {"width": self._seen_width}
 
-    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+    def scan(self, data: NDArray[np.uint8], plain: bool) -> int:
         if self._with_qid is None or self._task_index is not None:
             return next_line(data, self._buffer)
         return scan_libsvm(data, plain, self._with_qid, self._buffer, self._tasks.table)
 
-    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+    def columns_of(self, features: list[Any]) -> NDArray[np.int64]:
         return np.array(features, np.int64) - 1
 
-    def _parse(self, line: str) -> Row | None:
+    def parse(self, line: str) -> Row | None:
         tokens = line.partition("#")[0].split()
         if not tokens:
             return None

@@ -125,25 +125,25 @@ class SparseReader(ABC):
         self._learn_classes()
 
     @abstractmethod
-    def _parse(self, line: str) -> Row | None:
+    def parse(self, line: str) -> Row | None:
         """The row of a line, None if the line is blank; raises MalformedLine."""
 
     @abstractmethod
-    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+    def scan(self, data: NDArray[np.uint8], plain: bool) -> int:
         """Add rows to the buffer."""
 
     @abstractmethod
-    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+    def columns_of(self, features: list[Any]) -> NDArray[np.int64]:
         """The columns of a parsed row's features."""
 
-    def _reserve(self, features: int, letters: int) -> None:
+    def reserve(self, features: int, letters: int) -> None:
         """Capacity for a row with so many features, whose names have so many letters."""
         self._buffer = with_capacity(self._buffer, features)
         self._tasks.reserve(1, letters)
 
     @property
     @abstractmethod
-    def _width(self) -> int:
+    def width(self) -> int:
         """Columns of X so far."""
 
     @property
@@ -187,7 +187,7 @@ class SparseReader(ABC):
     def _steps(self) -> Generator[Step]:
         """The chunks, then what the lines behind the last chunk brought, whether they are the end or an error."""
         error: Exception | None = None
-        width = self._width if self._most_columns is None else self._most_columns
+        width = self.width if self._most_columns is None else self._most_columns
         try:
             for chunk in self._read():
                 width = chunk.X.shape[1]
@@ -210,11 +210,11 @@ class SparseReader(ABC):
             data, plain = np.frombuffer(text, np.uint8), is_plain(text)
             cursor[POSITION] = 0
             while cursor[POSITION] < len(text) - len(PADDING):
-                stop = self._scan(data, plain)
+                stop = self.scan(data, plain)
                 if stop == NO_CAPACITY and self._holds_enough():
                     yield self._take()
                 elif stop == NO_CAPACITY:
-                    self._reserve(int(cursor[NEED]), int(cursor[NEED_LETTERS]))
+                    self.reserve(int(cursor[NEED]), int(cursor[NEED_LETTERS]))
                 elif stop == UNUSUAL_LINE:
                     self._parse_unusual(text[cursor[POSITION] : cursor[LINE_END]], int(cursor[LINE]) + 1)
                     cursor[POSITION] = cursor[LINE_END] + 1
@@ -235,7 +235,7 @@ class SparseReader(ABC):
         """What to do with a line that the scan left: add its row, report it, or nothing if it is blank."""
         labels = self._labels
         try:
-            row = self._parse(line.decode("utf-8"))
+            row = self.parse(line.decode("utf-8"))
             if row is not None and self._labeled and labels.kind != "regression" and labels.refuse([row.label]):
                 raise MalformedLine(labels.unexpected(row.label))
         except UnicodeDecodeError as error:
@@ -253,7 +253,7 @@ class SparseReader(ABC):
         n = len(row.features)
         self._buffer = buffer = with_capacity(self._buffer, n)
         first = int(buffer.ends[buffer.cursor[ROWS]])
-        buffer.columns[first : first + n] = self._columns(row.features)
+        buffer.columns[first : first + n] = self.columns_of(row.features)
         buffer.values[first : first + n] = row.values
         task = NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
         add_row(buffer, put_in_order(buffer, n), row.label, task)
@@ -266,7 +266,7 @@ class SparseReader(ABC):
 
     def _take(self) -> Chunk:
         with_task = self._buffer.tasks[0] != NO_TASK
-        rows = take_rows(self._buffer, self._width)
+        rows = take_rows(self._buffer, self.width)
         X = rows.matrix if self._most_columns is None else rows.matrix[:, : self._most_columns]
         if self._labeled and self._labels.kind == "multiclass" and not self._labels.given:
             self._note_classes(rows.labels)

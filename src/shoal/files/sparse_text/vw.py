@@ -283,11 +283,11 @@ class VWReader(SparseReader):
         # A space is in no name: where the task is sought in a namespace without a name, there is none.
         self._task_space = np.frombuffer((task or " ").encode(), np.uint8)
         self._names = Names(names or [])
-        self._seen_width = self._width
-        self._reserve(0, 0)
+        self._seen_width = self.width
+        self.reserve(0, 0)
 
     @property
-    def _width(self) -> int:
+    def width(self) -> int:
         return len(self._names)
 
     @property
@@ -299,19 +299,19 @@ class VWReader(SparseReader):
         """The names, for JSON."""
         return {"names": self.feature_names}
 
-    def _scan(self, data: NDArray[np.uint8], plain: bool) -> int:
+    def scan(self, data: NDArray[np.uint8], plain: bool) -> int:
         return scan_vw(
             data, plain, self._task is not None, self._task_space, self._buffer, self._names.table, self._tasks.table
         )
 
-    def _columns(self, features: list[Any]) -> NDArray[np.int64]:
+    def columns_of(self, features: list[Any]) -> NDArray[np.int64]:
         return self._names.numbers(features)
 
-    def _reserve(self, features: int, letters: int) -> None:
-        super()._reserve(features, letters)
+    def reserve(self, features: int, letters: int) -> None:
+        super().reserve(features, letters)
         self._names.reserve(features, letters)
 
-    def _parse(self, line: str) -> Row | None:
+    def parse(self, line: str) -> Row | None:
         head, *namespaces = line.split("|")
         if not head.strip() and not namespaces:
             return None

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray
 from shoal.engine.task_weights.record_table import task_records
-from shoal.learner import Classifier, Learner, Regressor
+from shoal.learner import Learner
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, State
 from shoal.online.hedged_sharing.experts import EXPERTS, RULES
+from shoal.regressor import Regressor
 
 
 class _Hedged(Learner):
