@@ -72,7 +72,7 @@ def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(shoal, csv_file, tm
 
     before = signal.getsignal(number)
     chunked = run.open_stream
-    monkeypatch.setattr(run, "open_stream", lambda *a, **k: chunked(*a, **k | {"chunk_rows": 100, "ahead": False}))
+    monkeypatch.setattr(run, "open_stream", lambda *a, **k: chunked(*a, **k | {"chunk_rows": 100, "read_ahead": False}))
     monkeypatch.setattr(run.Display, "rows", lambda self, n: n == 300 and os.kill(os.getpid(), number))
     model, predictions = tmp_path / "m.shoal", tmp_path / "p.csv"
     ended, out, err = shoal("run", csv_file, *TABLE, "--save", model, "--predictions", predictions)
