@@ -12,6 +12,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 from shoal.model.validation import LARGEST, first_out_of_range
 
+MINUS, PLUS = np.array([-1.0]), np.array([1.0])
 EXACT = 2**53  # whole numbers below are told apart as float64
 # One label seen so far: what the other will be. A first label 1 may still turn out to belong to {0, 1}.
 _PARTNER: dict[Any, Any] = {-1: 1, 1: -1, 0: 1}
@@ -24,10 +25,10 @@ class Labels:
     classes: NDArray[Any]  # (2,)
     settled: bool
     seen: Any = None  # the only label so far, if not settled
-    signs: dict[Any, float] = field(init=False)  # of the labels once they are settled
+    signs: dict[Any, FloatArray] = field(init=False)  # (1,) of the labels once they are settled
 
     def __post_init__(self) -> None:
-        signs = dict(zip(self.classes.tolist(), (-1.0, 1.0), strict=True)) if self.settled else {}
+        signs = dict(zip(self.classes.tolist(), (MINUS, PLUS), strict=True)) if self.settled else {}
         object.__setattr__(self, "signs", signs)
 
 

@@ -25,6 +25,7 @@ FLOAT = np.dtype(np.float64)  # what np.float64 would be made into at each compa
 ONE_ROUND = np.array([0, 1])
 COPY_PAYS = 8  # a model is copied for a rollback if the input is at least so many times as large
 NO_TARGET = object()  # what a row to predict has for y
+ZERO = np.zeros(1)  # and what stands in its place
 
 
 class InvalidRows(ValueError):
@@ -199,10 +200,10 @@ class Model:
     def known_row(self, x: Any, task: Hashable, y: Any) -> Rounds | None:
         """The example as rounds if nothing about it is new, else None: then it needs full validation.
 
-        Every call makes its own small arrays: several threads may ask at once.
+        Nothing is written to: several threads may ask at once.
         """
-        column = self.tasks.column.get(task)
-        target = 0.0 if y is NO_TARGET else self.targets.encode_one(y, self.labels)
+        column = self.tasks.one(task)
+        target = ZERO if y is NO_TARGET else self.targets.encode_one(y, self.labels)
         if column is None or target is None or self.core.state is None:
             return None
         if type(x) is np.ndarray:
@@ -221,7 +222,7 @@ class Model:
                 return None
         if first_out_of_range(values) >= 0:
             return None
-        return Rounds(width, indptr, indices, values, np.array((column,)), np.array((target,)), ONE_ROUND)
+        return Rounds(width, indptr, indices, values, column, target, ONE_ROUND)
 
     def row_to_decide(self, x: Any, task: Hashable) -> Rounds:
         """An example without its label, validated; its task may be unseen."""

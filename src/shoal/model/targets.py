@@ -21,8 +21,8 @@ class Targets(Protocol):
     def encode(self, y: Any, n_rows: int, known: Any, classes: Any) -> tuple[FloatArray, Any]:
         """Targets as numbers, and what is known after them. Raises ValueError on bad targets; the row is named."""
 
-    def encode_one(self, y: Any, known: Any) -> float | None:
-        """The number of one target; None if `encode` has to look at it."""
+    def encode_one(self, y: Any, known: Any) -> FloatArray | None:
+        """(1,) the number of one target, not to be written to; None if `encode` has to look at it."""
 
     def to_header(self, known: Any) -> Any:
         """What is known, as plain values."""
@@ -42,10 +42,10 @@ class TwoLabels:
         """Labels as +1 and -1."""
         return two.encode(y, n_rows, known, classes)
 
-    def encode_one(self, y: Any, known: Any) -> float | None:
+    def encode_one(self, y: Any, known: Any) -> FloatArray | None:
         """+1 or -1 if the label is known."""
         try:
-            sign: float | None = known.signs.get(y)
+            sign: FloatArray | None = known.signs.get(y)
         except (TypeError, AttributeError):
             return None
         return sign
@@ -103,7 +103,7 @@ class ManyLabels:
         codes = after.codes
         return np.array([codes[label] for label in found.tolist()], np.float64)[inverse], after
 
-    def encode_one(self, y: Any, known: Any) -> float | None:
+    def encode_one(self, y: Any, known: Any) -> FloatArray | None:
         """None: a label may be new."""
         return None
 
@@ -133,9 +133,9 @@ class RealTargets:
             raise ValueError("classes= is for classifiers; this learner predicts real targets")
         return two.real_targets(y, n_rows), None
 
-    def encode_one(self, y: Any, known: Any) -> float | None:
+    def encode_one(self, y: Any, known: Any) -> FloatArray | None:
         """The number, if it is one."""
-        return y if type(y) is float and abs(y) <= LARGEST else None
+        return np.array((y,)) if type(y) is float and abs(y) <= LARGEST else None
 
     def to_header(self, known: Any) -> None:
         """Nothing is known."""

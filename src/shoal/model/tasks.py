@@ -99,6 +99,7 @@ class TaskIndex:
 
     def __init__(self, ids: Iterable[Hashable] = ()) -> None:
         self.column = {task: k for k, task in enumerate(ids)}
+        self._counted = np.arange(len(self.column))
 
     def __len__(self) -> int:
         return len(self.column)
@@ -112,6 +113,13 @@ class TaskIndex:
         """Give each new id the next column."""
         for task in ids:
             self.column.setdefault(task, len(self.column))
+        if len(self.column) > len(self._counted):
+            self._counted = np.arange(2 * len(self.column))
+
+    def one(self, task: Hashable) -> IntArray | None:
+        """(1,) the column of a task, not to be written to; None if it is new."""
+        k = self.column.get(task)
+        return None if k is None else self._counted[k : k + 1]  # half the time of a new array
 
     def keep_first(self, n: int) -> None:
         """Take back the tasks that were added last."""
