@@ -169,9 +169,9 @@ def single_rows() -> None:
         ours_named.learn_one(named, y, task)
     X, Y, T = x[None].copy(), np.array([1.0]), np.array(["a"])
     calls = {
-        "learn_one, array of 20": (lambda: ours.learn_one(x, 1, "a"), 6),
-        "learn_one, dict of 20": (lambda: ours_named.learn_one(named, 1, "a"), 15),
-        "learn_one, dict of 20, in another order": (lambda: ours_named.learn_one(next(turns), 1, "a"), 15),
+        "learn_one, array of 20": (lambda: ours.learn_one(x, 1, "a"), 5),
+        "learn_one, dict of 20": (lambda: ours_named.learn_one(named, 1, "a"), 7),
+        "learn_one, dict of 20, in another order": (lambda: ours_named.learn_one(next(turns), 1, "a"), 7),
         "decision_one, array of 20": (lambda: ours.decision_one(x, "a"), None),
         "partial_fit, one row of 20": (lambda: ours.partial_fit(X, Y, T), 30),
         "river PAClassifier.learn_one, dict of 20": (lambda: peer.learn_one(named, True), None),
