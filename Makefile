@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test search lint api package bench guard clean
+.PHONY: setup demo test search lint api package numba bench guard clean
 
 setup: .venv/.dev
 
@@ -48,6 +48,10 @@ api: .venv/.dev
 # The sdist and the wheel, built, installed into a fresh environment and tried there.
 package: .venv/.dev
 	$(BIN)/python tools/check_package.py
+
+# The tests of compiled code with the oldest and the newest numba; after a change of a bound or of engine/intrinsics.py.
+numba: .venv/.dev
+	$(BIN)/python tools/check_numba.py
 
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks

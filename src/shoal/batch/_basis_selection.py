@@ -115,11 +115,11 @@ class Selection:
 
     def _add(self, is_own: bool, k: int, column: FloatArray, row: int) -> None:
         before = self._sets(is_own)
-        sets = basis_sets.with_room(before, int(before.size[k]) + 1)
+        sets = basis_sets.with_capacity(before, int(before.size[k]) + 1)
         if sets is not before:
             self.common, self.own = (self.common, sets) if is_own else (sets, self.own)
-            room = max(self.common.K.shape[1], self.own.K.shape[1])
-            self.fit = self.fit._replace(g=np.zeros(room), w=np.zeros(room))
+            capacity = max(self.common.K.shape[1], self.own.K.shape[1])
+            self.fit = self.fit._replace(g=np.zeros(capacity), w=np.zeros(capacity))
         add_vector(sets, k, np.ascontiguousarray(column), row, self.fit.w)
         self.fit.stale[1 + k if is_own else 0] = True
 

@@ -24,46 +24,46 @@ MOST_STEPS = 50  # of a Newton iteration; each step reaches the minimum along it
 
 
 class Family(NamedTuple):
-    """Sets of basis vectors; arrays have room for more."""
+    """Sets of basis vectors; arrays have capacity for more."""
 
     reg: float  # gamma or lambda
     starts: IntArray  # (sets + 1,) the rows that each set serves
     size: IntArray  # (sets,) vectors in each set
-    K: FloatArray  # (n, room) the row's kernel values with the vectors of its set
-    G: FloatArray  # (sets, room, room) kernel values among the vectors
-    R: FloatArray  # (sets, room, room) factor of P over the rows in `held`
+    K: FloatArray  # (n, capacity) the row's kernel values with the vectors of its set
+    G: FloatArray  # (sets, capacity, capacity) kernel values among the vectors
+    R: FloatArray  # (sets, capacity, capacity) factor of P over the rows in `held`
     held: NDArray[np.bool_]  # (n,)
-    coef: FloatArray  # (sets, room)
+    coef: FloatArray  # (sets, capacity)
 
 
 class Fit(NamedTuple):
-    """The rows, their outputs, and room to work in."""
+    """The rows, their outputs, and scratch."""
 
     hinge: bool  # squared hinge, or else least squares
     y: FloatArray  # (n,)
     o: FloatArray  # (n,) outputs
     u: FloatArray  # (n,) their change along a direction
-    g: FloatArray  # (room,) gradient, then direction
-    w: FloatArray  # (room,)
+    g: FloatArray  # (capacity,) gradient, then direction
+    w: FloatArray  # (capacity,)
     stale: NDArray[np.bool_]  # (1 + tasks,) is the common set, or a task's, away from its optimum given the others?
 
 
-def family(reg: float, starts: IntArray, room: int) -> Family:
+def family(reg: float, starts: IntArray, capacity: int) -> Family:
     """Sets without vectors."""
     n, sets = int(starts[-1]), len(starts) - 1
-    square = (sets, room, room)
+    square = (sets, capacity, capacity)
     return Family(
-        reg, starts, np.zeros(sets, np.int64), np.zeros((n, room)), np.zeros(square), np.zeros(square),
-        np.ones(n, np.bool_), np.zeros((sets, room)),
+        reg, starts, np.zeros(sets, np.int64), np.zeros((n, capacity)), np.zeros(square), np.zeros(square),
+        np.ones(n, np.bool_), np.zeros((sets, capacity)),
     )  # fmt: skip
 
 
-def with_room(sets: Family, room: int) -> Family:
-    """The same sets with room for at least so many vectors each; at least doubled if it grows."""
+def with_capacity(sets: Family, capacity: int) -> Family:
+    """The same sets with capacity for at least so many vectors each; at least doubled if it grows."""
     have = sets.K.shape[1]
-    if room <= have:
+    if capacity <= have:
         return sets
-    larger = family(sets.reg, sets.starts, max(room, 2 * have))
+    larger = family(sets.reg, sets.starts, max(capacity, 2 * have))
     larger.K[:, :have], larger.coef[:, :have] = sets.K, sets.coef
     larger.G[:, :have, :have], larger.R[:, :have, :have] = sets.G, sets.R
     return larger._replace(size=sets.size, held=sets.held)

@@ -24,11 +24,11 @@ ROUGH, PATIENCE = 1e-3, 10  # from this gap on, so many steps without a smaller 
 
 
 class Point(NamedTuple):
-    """Weights; duals a and the room c - a above them, with the multipliers of both bounds: these four positive."""
+    """Weights; duals a and the slack c - a above them, with the multipliers of both bounds: these four positive."""
 
     w: FloatArray
     a: FloatArray
-    room: FloatArray
+    slack: FloatArray
     low: FloatArray
     high: FloatArray
 
@@ -37,8 +37,8 @@ class Point(NamedTuple):
         return Point(*(here + step * there for here, there in zip(self, by, strict=True)))
 
     def complementarity(self) -> float:
-        """Mean of a low and room high: 0 at the solution."""
-        return float(self.a @ self.low + self.room @ self.high) / (2 * len(self.a))
+        """Mean of a low and slack high: 0 at the solution."""
+        return float(self.a @ self.low + self.slack @ self.high) / (2 * len(self.a))
 
     def longest_step(self, by: Point) -> float:
         """The largest step, at most 1, that leaves everything >= 0."""
@@ -94,16 +94,16 @@ def _values(at: Point, Z: FloatArray, c: FloatArray, mu: float) -> tuple[float, 
 def _step(at: Point, Z: FloatArray, mu: float) -> Point:
     """Newton's direction first tells how far it can go; then it is taken again, corrected and towards the centre."""
     newton = _Newton(at, Z, mu)
-    guess = newton.direction(at.a * at.low, at.room * at.high)
+    guess = newton.direction(at.a * at.low, at.slack * at.high)
     tau = at.complementarity()
     target = tau * (at.moved(guess, at.longest_step(guess)).complementarity() / tau) ** 3
     by = newton.direction(
-        at.a * at.low + guess.a * guess.low - target, at.room * at.high + guess.room * guess.high - target
+        at.a * at.low + guess.a * guess.low - target, at.slack * at.high + guess.slack * guess.high - target
     )
     then = at.moved(by, NEARLY * at.longest_step(by))
     if then.complementarity() >= tau:  # with what was to correct the guess, steps may go round in circles
         target = CENTRE * tau
-        by = newton.direction(at.a * at.low - target, at.room * at.high - target)
+        by = newton.direction(at.a * at.low - target, at.slack * at.high - target)
         then = at.moved(by, NEARLY * at.longest_step(by))
     return then
 
@@ -111,23 +111,23 @@ def _step(at: Point, Z: FloatArray, mu: float) -> Point:
 class _Newton:
     """The linearised optimality conditions at a point.
 
-    With D = low/a + high/room, what is left after eliminating all but w is the least squares problem
+    With D = low/a + high/slack, what is left after eliminating all but w is the least squares problem
     min ||D^-½ (Z dw - r)||² + mu ||dw - s||², solved by QR: its normal equations would lose what little mu adds.
     """
 
     def __init__(self, at: Point, Z: FloatArray, mu: float) -> None:
         self.at, self.Z = at, Z
         self.residual = Z @ at.w - 1.0 - at.low + at.high
-        self.D = at.low / at.a + at.high / at.room
+        self.D = at.low / at.a + at.high / at.slack
         self.root = np.sqrt(self.D)
         self.below = (Z.T @ at.a - mu * at.w) / math.sqrt(mu)
         stacked = np.vstack([Z / self.root[:, None], math.sqrt(mu) * np.eye(Z.shape[1])])
         self.Q, self.R = qr(stacked)
 
     def direction(self, low: FloatArray, high: FloatArray) -> Point:
-        """The residuals to 0, a low down by `low`, room high by `high`."""
+        """The residuals to 0, a low down by `low`, slack high by `high`."""
         at = self.at
-        r = -self.residual - low / at.a + high / at.room
+        r = -self.residual - low / at.a + high / at.slack
         w, _ = dtrtrs(self.R, self.Q.T @ np.concatenate([r / self.root, self.below]))
         a = (r - self.Z @ w) / self.D
-        return Point(w, a, -a, -(low + at.low * a) / at.a, -(high - at.high * a) / at.room)
+        return Point(w, a, -a, -(low + at.low * a) / at.a, -(high - at.high * a) / at.slack)

@@ -1,6 +1,6 @@
 """What numba does not offer by itself: the only file that imports llvmlite or numba's internals.
 
-Written for numba 0.61 to 0.68 (`tests/test_numba_versions.py` says how that is known).
+Written for numba 0.61 to 0.68: `make numba` runs the tests with both.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def rotate_in(U: FloatArray, w: FloatArray, first: int, n: int, row: FloatArray,
 
 @kernel(inline=False)
 def remove_first(U: FloatArray, w: FloatArray, n: int, row: FloatArray) -> None:
-    """Leave the first row and column out of M, and the first entry out of b; `row` is room for n numbers.
+    """Leave the first row and column out of M, and the first entry out of b; `row` is scratch for n numbers.
 
     The rest of M is U_22^T U_22 + u_12^T u_12: what the first row held is rotated into those below.
     """

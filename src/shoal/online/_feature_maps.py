@@ -44,7 +44,7 @@ class FeatureMap(NamedTuple):
 
     kind: int = LINEAR
     gamma: float = 1.0  # the kernel's
-    size: int = 200  # features, or room in the dictionary
+    size: int = 200  # features, or the most points in the dictionary
     ridge: float = 0.1  # of the leverage scores: the larger, the fewer rows enter
     transformer: Any = None
 
@@ -90,7 +90,7 @@ def read(features: Any) -> FeatureMap:
 
 
 def allocate(feature_map: FeatureMap, n_features: int, seed: int) -> MapState:
-    """A map that has seen nothing. A row of Omega depends on the seed and its position alone: room may grow."""
+    """A map that has seen nothing. A row of Omega depends on the seed and its position alone: the capacity may grow."""
     size = feature_map.size if feature_map.kind in (RFF, NYSTROM) else 0
     square = (size, size) if feature_map.kind == NYSTROM else (0, 0)
     points, offsets = np.zeros((n_features if size else 0, size)), np.zeros(size)
@@ -131,8 +131,8 @@ def nystrom(
     rounds: Rounds, first: int, grow: bool, state: MapState, random: NDArray[np.uint64], out: FloatArray
 ) -> None:
     """out[i] <- phi(x) for row x = first + i, which may enter the dictionary first (`grow`)."""
-    room, gamma, ridge = len(state.offsets), state.kernel[0], state.kernel[1]
-    k, c = np.empty(room), np.empty(room)
+    capacity, gamma, ridge = len(state.offsets), state.kernel[0], state.kernel[1]
+    k, c = np.empty(capacity), np.empty(capacity)
     for i in range(len(out)):
         n, phi, norm = state.used[0], out[i], squared_norm(rounds, first + i)
         dot_all(rounds, first + i, state.points, k)
@@ -143,7 +143,7 @@ def nystrom(
         if not explained <= 1.0 + SMALLEST_RESIDUAL:  # k was rounded, as where rows are huge: hold ||phi||² <= 1
             phi[:n] *= 1.0 / math.sqrt(explained) if explained < np.inf else 0.0
             explained = 1.0
-        if not grow or n == room or 1.0 - explained < SMALLEST_RESIDUAL:
+        if not grow or n == capacity or 1.0 - explained < SMALLEST_RESIDUAL:
             continue
         residual = max(0.0, 1.0 - solve(state.ridge_cholesky, n, k, c))
         if uniform(random, POINTS) < residual / (residual + ridge):  # the row's ridge leverage score

@@ -27,7 +27,7 @@ LARGEST: Final = 1e150  # of a mean's entries: products with rows of that size a
 def prior(n: int | None, n_features: int, *, diagonal: bool) -> FloatArray:
     """Factors of S = I: (n, features, features), or (n, 1, features) if diagonal; without the n axis if None."""
     shape = (1 if diagonal else n_features, n_features)
-    factor = np.zeros(shape if n is None else (n, *shape))  # untouched pages: room beyond all memory is refused at once
+    factor = np.zeros(shape if n is None else (n, *shape))  # untouched pages: what exceeds memory fails at once
     j = np.arange(n_features)
     factor[..., 0 if diagonal else j, j] = 1.0
     return factor

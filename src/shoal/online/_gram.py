@@ -92,7 +92,7 @@ def refresh(gram: Gram, K: int, p: float) -> None:
     gram.form[P], gram.form[STEPS] = p, 0.0
     learnt = np.array([k for k in range(K) if gram.products[k, k] > 0.0], np.int64)  # the others' products are zeros
     n = len(learnt)
-    G, power, room = np.empty((n, n)), np.zeros((n, n)), np.empty((n, n))
+    G, power, scratch = np.empty((n, n)), np.zeros((n, n)), np.empty((n, n))
     for a in range(n):
         power[a, a] = 1.0  # G^0
         for b in range(n):
@@ -101,8 +101,8 @@ def refresh(gram: Gram, K: int, p: float) -> None:
         fractional_power(G, p - 1.0, power)
     else:
         for _ in range(int(p) - 1):
-            multiply(power, G, room)
-            power, room = room, power
+            multiply(power, G, scratch)
+            power, scratch = scratch, power
     for j in range(K):
         for k in range(K):
             gram.power[j, k] = 1.0 if p == 1.0 and j == k else 0.0
@@ -110,7 +110,7 @@ def refresh(gram: Gram, K: int, p: float) -> None:
         for b in range(n):
             gram.power[learnt[a], learnt[b]] = power[a, b]
     gram.form[PEAK] = height(gram, K)
-    settle(gram, K)
+    update_factor(gram, K)
 
 
 @kernel(allocates=True, inline=False)
@@ -126,7 +126,7 @@ def fractional_power(G: FloatArray, exponent: float, out: FloatArray) -> None:
 
 
 @kernel
-def settle(gram: Gram, K: int) -> None:
+def update_factor(gram: Gram, K: int) -> None:
     """The factor tr(G^p)^(1/p-1) of grad (1/2)||V||_{S_2p}^2 = tr(G^p)^(1/p-1) V G^(p-1), for G/scale.
 
     tr(G^p) >= K (tr G / K)^p and tr(G^p)^(1-1/p) >= |G^(p-1)[j, k]| for any semidefinite G, so what rounding makes of
@@ -195,19 +195,19 @@ def step(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) -> No
 
 
 @kernel
-def grow_power(gram: Gram, K: int, e: FloatArray, u: FloatArray, room: FloatArray) -> None:
+def grow_power(gram: Gram, K: int, e: FloatArray, u: FloatArray, scratch: FloatArray) -> None:
     """power += sum_{i < m} (G'^i e_k) (G^(m-1-i) u)^T + (G'^i u) (G^(m-1-i) e_k)^T; G' is there, G in the lines."""
     m = len(e) - 1
     for j in range(K):
-        room[0, j], room[1, j] = e[0, j], u[0, j]
+        scratch[0, j], scratch[1, j] = e[0, j], u[0, j]
     for i in range(m):
         now, then = 2 * (i % 2), 2 * ((i + 1) % 2)
-        new_e, new_u, old_e, old_u = room[now], room[now + 1], e[m - 1 - i], u[m - 1 - i]
+        new_e, new_u, old_e, old_u = scratch[now], scratch[now + 1], e[m - 1 - i], u[m - 1 - i]
         for a in range(K):
             for b in range(K):
                 gram.power[a, b] += new_e[a] * old_u[b] + new_u[a] * old_e[b]
-        apply(gram, K, new_e, room[then])
-        apply(gram, K, new_u, room[then + 1])
+        apply(gram, K, new_e, scratch[then])
+        apply(gram, K, new_u, scratch[then + 1])
     gram.form[PEAK] = max(gram.form[PEAK], height(gram, K))
 
 
@@ -221,4 +221,4 @@ def finish(gram: Gram, K: int) -> None:
     if gram.form[P] > 1.0 and stale:
         refresh(gram, K, gram.form[P])
     else:
-        settle(gram, K)
+        update_factor(gram, K)

@@ -7,10 +7,11 @@ the personal matrix V by a number. Doing so costs O(d); here a row waits until a
   row is z += a A^-1[k], so A must stay well conditioned: an M that truncates the rank, or an A^-1 that has grown,
   closes the epoch, and A starts anew at I.
 - Closed epochs lie in blocks whose sizes are the binary digits of their number, and each knows the product of all
-  transforms from it to the end of its block. So a row that slept through n epochs is awakened by at most log2(n)
+  transforms from it to the end of its block. So a row that waited through n epochs takes at most log2(n)
   products of a vector and a matrix, and closing an epoch costs O(K^3 log n).
-- After max(2, touched rows / 4K) updates all rows are awakened and no epoch is left to remember. That keeps the
-  products smaller than the weights, costs O(K^3) an update on average, and stops rounding errors from adding up.
+- After max(2, touched rows / 4K) updates all pending transforms are applied and no epoch is left to remember. That
+  keeps the products smaller than the weights, costs O(K^3) an update on average, and stops rounding errors from adding
+  up.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ class Rows(NamedTuple):
     scales: Annotated[FloatArray, TASK]  # of V's columns in the present epoch
     products: FloatArray  # side x side numbers a closed epoch: of A, from it to the end of its block
     fades: FloatArray  # side numbers a closed epoch: of the scales, likewise
-    tally: IntArray  # (3,) closed epochs, updates since all rows were awake, rows touched so far
+    tally: IntArray  # (3,) closed epochs, updates since the last flush, rows touched so far
 
 
 def allocate(n_tasks: int, n_features: int) -> Rows:
     """Rows that are all zero."""
-    side, n_epochs = side_of(n_tasks), updates_until_all_wake(n_features, n_tasks) - 1
+    side, n_epochs = side_of(n_tasks), updates_until_flush(n_features, n_tasks) - 1
     return Rows(
         np.zeros((n_features, 2, side)), np.full(n_features, UNTOUCHED, np.int32), np.eye(n_tasks), np.eye(n_tasks),
         np.ones(n_tasks), np.zeros(n_epochs * side * side), np.zeros(n_epochs * side), np.zeros(3, np.int64),
@@ -74,7 +75,7 @@ def side_of(K: int) -> int:
 
 
 @kernel(entry=True)
-def updates_until_all_wake(n_touched: int, K: int) -> int:
+def updates_until_flush(n_touched: int, K: int) -> int:
     """How many updates rows may sleep."""
     return max(2, n_touched // (4 * side_of(K)))
 
@@ -104,8 +105,8 @@ def carry(rows: Rows, z: FloatArray, v: FloatArray, stamp: int, K: int, spare: F
 
 
 @kernel
-def awaken(rows: Rows, j: int, K: int, spare: FloatArray) -> None:
-    """Let row j into the present epoch."""
+def apply_pending(rows: Rows, j: int, K: int, spare: FloatArray) -> None:
+    """Apply what is pending on row j: it belongs to the present epoch then."""
     if rows.stamps[j] == UNTOUCHED:
         rows.tally[TOUCHED] += 1
     else:
@@ -128,13 +129,13 @@ def extent(table: Rounds, row: int) -> tuple[int, int]:
 
 
 @kernel
-def awaken_row(rows: Rows, table: Rounds, row: int, K: int, spare: FloatArray) -> None:
-    """Let all features of an example into the present epoch."""
+def apply_pending_in_row(rows: Rows, table: Rounds, row: int, K: int, spare: FloatArray) -> None:
+    """Apply what is pending on all features of an example."""
     first, last = extent(table, row)
     for p in range(first, last):
         j = feature(table, p, row)
         if rows.stamps[j] != rows.tally[EPOCHS]:
-            awaken(rows, j, K, spare)
+            apply_pending(rows, j, K, spare)
 
 
 @kernel(sums="in order")
@@ -156,7 +157,7 @@ def project(rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray) 
 def project_asleep(
     rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray, copy: FloatArray, spare: FloatArray
 ) -> float:
-    """`project` that leaves rows asleep: for answers, which change nothing. k = -1 has no v."""
+    """`project` that leaves rows pending: to predict, which change nothing. k = -1 has no v."""
     first, last = extent(table, row)
     side, own = side_of(K), 0.0
     for i in range(side):
@@ -226,7 +227,7 @@ def open_epoch(rows: Rows, K: int) -> None:
 
 
 @kernel(allocates=True, inline=False)
-def awaken_all(rows: Rows, K: int) -> None:
+def flush(rows: Rows, K: int) -> None:
     """Write out every row; no epoch is left to remember."""
     write_out(rows, rows.weights, K)
     for j in range(len(rows.stamps)):
@@ -262,10 +263,10 @@ def close_epoch(rows: Rows, K: int) -> None:
 
 @kernel(allocates=True, inline=False)
 def end_update(rows: Rows, truncated: bool, K: int) -> bool:
-    """Count an update; awaken all rows or close the epoch where it is time. True if all rows are awake."""
+    """Count an update; flush or close the epoch where it is time. True if no row has pending transforms."""
     rows.tally[UPDATES] += 1
-    if rows.tally[UPDATES] >= updates_until_all_wake(rows.tally[TOUCHED], K):
-        awaken_all(rows, K)
+    if rows.tally[UPDATES] >= updates_until_flush(rows.tally[TOUCHED], K):
+        flush(rows, K)
         return True
     spent = truncated
     for i in range(K):

@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch of one call; room for all tasks, or where it counts the rows of a round, for as many."""
+    """Scratch of one call: as many numbers as tasks, or as rows of the largest round."""
 
     margins: FloatArray  # [j, k]: learner k on the row of the j-th present task
     pull: FloatArray  # [j, k]: how far that row moves learner k
@@ -97,8 +97,8 @@ def shift_attention(log_p: FloatArray, tasks: IntArray, rate: float, settings: S
     mass = log_sum_exp(log_p, tasks)
     for i in range(len(tasks)):
         if settings.threshold:  # OSMTL-t: P_kj proportional to (lambda - l_kj)_+
-            room = settings.lam - losses[i]
-            moved[i] = math.log(room) if room > 0.0 else -np.inf
+            slack = settings.lam - losses[i]
+            moved[i] = math.log(slack) if slack > 0.0 else -np.inf
             if settings.memory:
                 moved[i] += log_p[tasks[i]]
         else:  # eq. 11
@@ -242,11 +242,11 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    room, most = state.weights.shape[1], 1
+    tasks, most = state.weights.shape[1], 1
     for r in range(len(rounds.starts) - 1):
         most = max(most, rounds.starts[r + 1] - rounds.starts[r])
     work = Work(
-        np.empty((most, room)), np.empty((most, room)), np.empty(most), np.empty(most), np.empty(most, np.bool_),
-        np.empty(room, np.bool_), np.arange(most),
+        np.empty((most, tasks)), np.empty((most, tasks)), np.empty(most), np.empty(most), np.empty(most, np.bool_),
+        np.empty(tasks, np.bool_), np.arange(most),
     )  # fmt: skip
     learn_rounds(rounds, settings, state, decisions, work)

@@ -20,7 +20,7 @@ from shoal.engine.rows import TASKS
 
 BLOCK = 64
 P, OWN, SHARED, SCALE, FACTOR = range(5)  # positions in `link`
-ROOM = 2.0**300  # a sum of powers beyond this, or below its inverse, calls for a new scale
+RANGE = 2.0**300  # a sum of powers beyond this, or below its inverse, calls for a new scale
 
 
 class State(NamedTuple):
@@ -73,7 +73,7 @@ def refresh(state: State, a: int) -> None:
 
 @kernel(sums="in order")
 def block_sum(values: FloatArray, b: int) -> float:
-    """The sum of a block in four strands, whose order does not depend on how much room there is behind it."""
+    """The sum of a block in four strands, whose order does not depend on the capacity behind it."""
     s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
     first, last = b * BLOCK, min((b + 1) * BLOCK, len(values))
     for i in range(first, last - 3, 4):
@@ -114,11 +114,11 @@ def rebuild(state: State, p: float, own: float, shared: float) -> None:
         state.blocks[b] = block_sum(state.sums, b)
     for b in range(len(state.superblocks)):
         state.superblocks[b] = block_sum(state.blocks, b)
-    settle(state)
+    update_factor(state)
 
 
 @kernel
-def settle(state: State) -> float:
+def update_factor(state: State) -> float:
     """The factor, from the p-norm; returns the sum of powers."""
     total, p = 0.0, state.link[P]
     for b in range(-(-len(state.superblocks) // BLOCK)):
@@ -147,8 +147,8 @@ def changed(rounds: Rounds, row: int, state: State) -> None:
         if b != done:
             done = b
             state.superblocks[b] = block_sum(state.blocks, b)
-    total = settle(state)
-    if n > 0 and not 1.0 / ROOM <= total <= ROOM:
+    total = update_factor(state)
+    if n > 0 and not 1.0 / RANGE <= total <= RANGE:
         rebuild(state, state.link[P], state.link[OWN], state.link[SHARED])
 
 

@@ -21,7 +21,7 @@ from shoal.engine.rounds import Rounds
 from shoal.model.algorithm import Setup, Size
 
 CountArray = NDArray[np.int16]
-MOST = 32_000  # pulls a feature may owe; at this many the task's whole model is applied: d/32,000 a row
+MOST = 32_000  # pulls that may be pending on a feature; at this many the task's whole model is applied: d/32,000 a row
 
 ROUNDING = 1e-12  # the common model has often just repaired the row: what is left of the loss is then zero but for this
 
@@ -47,7 +47,7 @@ def feature(rounds: Rounds, start: int, p: int) -> int:
 
 @kernel(entry=True, allocates=True)
 def may_be_pending(rounds: Rounds, powers: FloatArray, pulls: IntArray) -> bool:
-    """Whether any task may owe a pull while these rows are learnt."""
+    """Whether any task may have a pull pending while these rows are learnt."""
     return bool(powers[1] != 1.0) and (rounds.width == 0 or bool(np.any(pulls > 0)))
 
 
@@ -75,7 +75,7 @@ def apply_pending(
     rounds: Rounds, row: int, n_tasks: int, powers: FloatArray, common: FloatArray, own: FloatArray,
     applied: CountArray, pulls: IntArray,
 ) -> None:  # fmt: skip
-    """All tasks take what they owe on the row's features: to be called before the common model moves there."""
+    """Apply the pulls pending on the row's features to all tasks: to be called before the common model moves there."""
     start, n = extent(rounds, row)
     for p in range(n):
         j = feature(rounds, start, p)

@@ -43,35 +43,35 @@ class State(NamedTuple):
 
 
 @kernel(entry=True, allocates=True)
-def margin(rounds: Rounds, row: int, settings: Settings, state: State, room: FloatArray) -> float:
+def margin(rounds: Rounds, row: int, settings: Settings, state: State, scratch: FloatArray) -> float:
     """sum_s y_s B[i_s, i] k(x_s, x) (eq. 3)."""
     support = state.support
     n = support.extent[STORED]
-    rates_with(settings.rates, state.counters[TASKS], rounds.task[row], support.task, n, room)
-    compare(rounds, row, settings.kernel, support, room)
+    rates_with(settings.rates, state.counters[TASKS], rounds.task[row], support.task, n, scratch)
+    compare(rounds, row, settings.kernel, support, scratch)
     total = 0.0
     for s in range(n):
-        total += support.y[s] * room[s]
+        total += support.y[s] * scratch[s]
     return total
 
 
 @kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    room = np.empty(len(state.support.y))
+    scratch = np.empty(len(state.support.y))
     for row in range(len(decisions)):
-        decisions[row] = margin(rounds, row, settings, state, room)
+        decisions[row] = margin(rounds, row, settings, state, scratch)
 
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    room = np.empty(len(state.support.y))
+    scratch = np.empty(len(state.support.y))
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
             for row in range(first, last):
-                decisions[row] = margin(rounds, row, settings, state, room)
+                decisions[row] = margin(rounds, row, settings, state, scratch)
         for row in range(first, last):
-            f = margin(rounds, row, settings, state, room)
+            f = margin(rounds, row, settings, state, scratch)
             if len(decisions) > 0 and last - first == 1:
                 decisions[row] = f
             if losses.is_mistake(f, rounds.y[row]):
@@ -126,7 +126,7 @@ class KernelPerceptron(Related, Supported, Classifier):
     gamma : float > 0
         Width of "rbf".
     budget : int >= 1, optional
-        Most rows to keep: when there is no room, the oldest goes. Cost and memory are then bounded, but the mistake
+        Most rows to keep: when it is full, the oldest goes. Cost and memory are then bounded, but the mistake
         bound is not: Theorem 1 needs every mistake, and a row that went may be needed again.
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.

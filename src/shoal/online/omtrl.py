@@ -131,7 +131,7 @@ def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> No
 def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State, z: FloatArray, b: FloatArray) -> None:
     """w_j <- w_j + y B[j, i] x for all j, and G with it: G + z b' + b z' + ||x||^2 b b', z = W'x, b = y B[:, i]."""
     i, n = rounds.task[row], state.counters[TASKS]
-    if state.relation[i, i] < VANISHED:  # the relation has no room for a task without weights: let it begin
+    if state.relation[i, i] < VANISHED:  # the relation has forgotten a task without weights: let it begin
         start_afresh(state, i, float(n) if settings.literal else 1.0)
     for j in range(n):
         b[j] = rounds.y[row] * state.relation[j, i]

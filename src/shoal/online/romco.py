@@ -57,15 +57,15 @@ class State(NamedTuple):
 
 
 @kernel(entry=True, allocates=True, inline=False)
-def awaken_all(state: State) -> None:
+def flush(state: State) -> None:
     """Let every row feel all transforms; U^T U and ||v_k||^2 anew, so that rounding errors do not add up."""
-    lazy.awaken_all(state.rows, state.counters[TASKS])
+    lazy.flush(state.rows, state.counters[TASKS])
     measure(state)
 
 
 @kernel(allocates=True, inline=False)
 def measure(state: State) -> None:
-    """U^T U and ||v_k||^2 of rows that are all awake in a new epoch."""
+    """U^T U and ||v_k||^2 of rows with nothing pending."""
     K = state.counters[TASKS]
     for i in range(K):
         state.personal[i] = 0.0
@@ -84,7 +84,7 @@ def measure(state: State) -> None:
 def enter(state: State, n_tasks: int) -> None:
     """New tasks have u = v = 0; what rows remember is laid out for `side_of` tasks."""
     if lazy.side_of(n_tasks) > lazy.side_of(state.counters[TASKS]):
-        awaken_all(state)
+        flush(state)
     state.counters[TASKS] = max(state.counters[TASKS], n_tasks)
 
 
@@ -169,8 +169,8 @@ def shrink_common(tau: float, logdet: bool, state: State) -> bool:
 
 @kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    K, n_room = state.counters[TASKS], state.rows.weights.shape[2]
-    z, copy, spare = np.empty(n_room), np.empty((2, n_room)), np.empty(n_room)
+    K, capacity = state.counters[TASKS], state.rows.weights.shape[2]
+    z, copy, spare = np.empty(capacity), np.empty((2, capacity)), np.empty(capacity)
     for row in range(len(decisions)):
         k = rounds.task[row]
         f = lazy.project_asleep(state.rows, rounds, row, k, K, z, copy, spare)
@@ -184,8 +184,8 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    n_room = state.rows.weights.shape[2]
-    spare, z, margins, inner = np.empty(n_room), np.empty(n_room), np.empty(n_room), np.empty(n_room)
+    capacity = state.rows.weights.shape[2]
+    spare, z, margins, inner = np.empty(capacity), np.empty(capacity), np.empty(capacity), np.empty(capacity)
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
         enter(state, rounds.task[first:last].max() + 1)
@@ -194,7 +194,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         due = False
         for row in range(first, last):
             k, y = rounds.task[row], rounds.y[row]
-            lazy.awaken_row(rows, rounds, row, K, spare)
+            lazy.apply_pending_in_row(rows, rounds, row, K, spare)
             inner[k] = lazy.project(rows, rounds, row, k, K, z)
             margins[k] = f = lazy.through(rows, z, k, K) + inner[k]
             if len(decisions) > 0:
@@ -236,7 +236,7 @@ def allocate(setup: Setup, size: Size) -> State:
 
 def leave(setup: Setup, state: State, k: int) -> None:
     """Every transform mixes all tasks, so all are applied before one goes."""
-    awaken_all(state)
+    flush(state)
     state.rows.products[:] = 0.0
     state.rows.fades[:] = 0.0
 

@@ -83,17 +83,17 @@ def norm_in_order(rounds: Rounds, row: int) -> float:
 
 
 @kernel
-def products(rounds: Rounds, row: int, settings: Settings, state: State, z: FloatArray, room: FloatArray) -> float:
+def products(rounds: Rounds, row: int, settings: Settings, state: State, z: FloatArray, scratch: FloatArray) -> float:
     """z <- V^T x for all tasks; <x, x> is returned."""
     if settings.kernel.kind == LINEAR:
         dot_all(rounds, row, state.weights, z)
         return norm_in_order(rounds, row)
     n = state.support.extent[STORED]
-    room[:n] = 1.0
-    norm = compare(rounds, row, settings.kernel, state.support, room)
+    scratch[:n] = 1.0
+    norm = compare(rounds, row, settings.kernel, state.support, scratch)
     z[:] = 0.0
     for s in range(n):
-        z[state.support.task[s]] += state.support.y[s] * room[s]
+        z[state.support.task[s]] += state.support.y[s] * scratch[s]
     return norm
 
 
@@ -118,23 +118,23 @@ def relation(state: State, j: int, k: int) -> float:
 
 @kernel(entry=True, allocates=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    z, room = np.empty(state.weights.shape[1]), np.empty(len(state.support.y))
+    z, scratch = np.empty(state.weights.shape[1]), np.empty(len(state.support.y))
     for row in range(len(decisions)):
-        products(rounds, row, settings, state, z, room)
+        products(rounds, row, settings, state, z, scratch)
         decisions[row] = margin(state, rounds.task[row], z)
 
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    n_room = state.weights.shape[1]
-    z, room = np.empty(n_room), np.empty(len(state.support.y))
-    losses, steps = np.empty(n_room), np.empty(n_room)
+    capacity = state.weights.shape[1]
+    z, scratch = np.empty(capacity), np.empty(len(state.support.y))
+    losses, steps = np.empty(capacity), np.empty(capacity)
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
         prepare(settings, state)
         K, n = state.counters[TASKS], last - first
         for row in range(first, last):
-            products(rounds, row, settings, state, z, room)
+            products(rounds, row, settings, state, z, scratch)
             f, y = margin(state, rounds.task[row], z), rounds.y[row]
             if len(decisions) > 0:
                 decisions[row] = f
@@ -146,7 +146,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         for row in range(first, last):
             if steps[row - first] > 0.0:
                 moves = True
-                norm = products(rounds, row, settings, state, z, room)
+                norm = products(rounds, row, settings, state, z, scratch)
                 move(rounds, row, steps[row - first] * rounds.y[row], settings, state)
                 _gram.step(state.gram, K, rounds.task[row], steps[row - first] * rounds.y[row], z, norm)
             state.support.extent[ROWS] += 1

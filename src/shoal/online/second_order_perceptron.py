@@ -50,7 +50,7 @@ class SecondOrderPerceptron(Related, Supported, Classifier):
         "primal" keeps a (K d, K d) matrix in place of rows, for the linear kernel and small K d: O(d) for a sign,
         O((K d)²) for a decision value and an update. Both give the same answers.
     budget : int >= 1, optional
-        Most rows to keep ("dual"): when there is no room, the oldest goes. Cost and memory are then bounded, but
+        Most rows to keep ("dual"): when it is full, the oldest goes. Cost and memory are then bounded, but
         Theorem 8 is lost: it needs every mistake.
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.

@@ -70,12 +70,12 @@ def steps(losses: FloatArray, norms: FloatArray, settings: Settings, tau: FloatA
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    n_room = len(state.weights)
-    loss_room, norm_room, tau_room = np.empty(n_room), np.empty(n_room), np.empty(n_room)
+    n_tasks = len(state.weights)
+    all_losses, all_norms, all_tau = np.empty(n_tasks), np.empty(n_tasks), np.empty(n_tasks)
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
         n, suffers = last - first, False
-        losses, norms, tau = loss_room[:n], norm_room[:n], tau_room[:n]
+        losses, norms, tau = all_losses[:n], all_norms[:n], all_tau[:n]
         for row in range(first, last):
             f = margin(rounds, row, state)
             if len(decisions) > 0:

@@ -81,7 +81,7 @@ def run(step: Callable[[Part], int], rounds: Rounds) -> int:
 
 
 def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Block, those: Block) -> tuple[int, float]:
-    """Learn rounds in blocks by `run`; how many were learned if one did not have room, and the seconds of both threads.
+    """Learn rounds in blocks by `run`; how many were learned if one did not fit, and the seconds of both threads.
 
     Both are other threads than the caller's: an interrupt, which comes to that one, waits until all is learned.
     """

@@ -136,7 +136,7 @@ def fetch_row(row: Row, first: int, bits: np.uint64, task: int, tables: Tables) 
 
 @kernel
 def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArray) -> None:
-    """There is room. A pair without a hint is new, so nothing needs to be compared."""
+    """There is capacity. A pair without a hint is new, so nothing needs to be compared."""
     start, size = U(tables.start[task]), U(tables.size[task])
     for first in range(0, len(row.x), WORD):
         last = min(first + WORD, len(row.x))

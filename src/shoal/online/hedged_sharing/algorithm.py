@@ -239,7 +239,7 @@ def learn_rounds(
                 decision = learn_row(rounds, row, n, block.mean_l1[i], settings, state, waiting)
                 if len(decisions) > 0 and last - first == 1:
                     decisions[row] = decision
-            at += padded(n) if waits else 0  # else the same room serves all rows
+            at += padded(n) if waits else 0  # else all rows use the same place
     return end
 
 
