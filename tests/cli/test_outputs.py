@@ -68,11 +68,13 @@ def test_save_every_writes_on_the_way(shoal, csv_file, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(shoal, csv_file, tmp_path, monkeypatch, number, code):
-    from shoal.cli import run
+    from shoal.cli import run, streams
 
     before = signal.getsignal(number)
-    chunked = run.open_stream
-    monkeypatch.setattr(run, "open_stream", lambda *a, **k: chunked(*a, **k | {"chunk_rows": 100, "read_ahead": False}))
+    chunked = streams.open_stream
+    monkeypatch.setattr(
+        streams, "open_stream", lambda *a, **k: chunked(*a, **k | {"chunk_rows": 100, "read_ahead": False})
+    )
     monkeypatch.setattr(run.Display, "rows", lambda self, n: n == 300 and os.kill(os.getpid(), number))
     model, predictions = tmp_path / "m.shoal", tmp_path / "p.csv"
     ended, out, err = shoal("run", csv_file, *TABLE, "--save", model, "--predictions", predictions)

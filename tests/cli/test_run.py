@@ -142,7 +142,7 @@ def test_built_in_data(shoal):
         (["run", "nowhere.csv"], "there is no file nowhere.csv"),
         (["run", "dataset:nothing"], "there is no data set 'nothing'"),
         (["run", "dataset:related_tasks", "--task", "x"], "leave out --task"),
-        (["run", "dataset:school"], "is for two labels"),
+        (["run", "dataset:school", "--learner", "OSMTL"], "OSMTL is for labels"),
         (["run", "dataset:related_tasks", "--learner", "OSMTLL"], "did you mean OSMTL?"),
         (["run", "dataset:related_tasks", "--learner", "MultitaskPerceptron", "--set", "etta=1"], "did you mean eta?"),
         (["run", "dataset:related_tasks", "--learner", "MultitaskPerceptron", "--set", "eta"], "name=value"),

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from importlib import metadata
 from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from shoal.cli.options import PredictOptions, RunOptions, Switch
+from shoal.cli.options import PredictOptions, RowOptions, RunOptions, Switch
 
-RUN_BY_DEFAULT = RunOptions()
+STANDARD_INPUT = "standard input"
+WRITES_TO_HYPHEN = ("--out", "--json", "--predictions")  # options that take -, which is standard output
+ROWS_BY_DEFAULT, RUN_BY_DEFAULT = RowOptions(), RunOptions()
 EXAMPLES = """\
 shoal run dataset:flights --report report.html
     104 models from 327,346 real flights: was it late? The last lines say whether sharing pays.
@@ -34,37 +37,43 @@ app = App(
 
 @app.command
 def run(
-    data: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None, /, *,
+    *data: str,
+    rows: RowOptions = ROWS_BY_DEFAULT,
     options: RunOptions = RUN_BY_DEFAULT,
-) -> int:  # fmt: skip
+) -> int:
     """Predict each row of a stream before learning it, and say whether sharing between tasks pays.
 
     Parameters
     ----------
     data
-        A file (CSV, TSV, Parquet, NDJSON, Arrow IPC, LIBSVM, VW text; text may be gzipped), - for standard
-        input, or dataset:NAME. Files may be larger than memory.
+        Files, patterns such as 2024-*.csv, or folders (CSV, TSV, Parquet, NDJSON, Arrow IPC, LIBSVM, VW text; text
+        may be packed by gzip, bzip2, xz, Zstandard or zip), - for standard input, or dataset:NAME. Files may be
+        larger than memory.
     """
-    if data is None:
+    if not data:
         print(EXAMPLES)
         return 0
     from shoal.cli.run import run_stream
 
-    return run_stream(data, options)
+    return run_stream(_inputs(data), rows, options)
 
 
 @app.command
-def predict(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, options: PredictOptions) -> None:
+def predict(
+    *data: str,
+    rows: RowOptions = ROWS_BY_DEFAULT,
+    options: PredictOptions,
+) -> None:
     """Predict the rows of a file with a model that `shoal run --save` wrote. The model does not change.
 
     Parameters
     ----------
     data
-        A file with the columns that the model was learned from, or - for standard input.
+        Files with the columns that the model was learned from, labels or not, or - for standard input.
     """
-    from shoal.cli.predict import predict_file
+    from shoal.cli.predict import predict_files
 
-    predict_file(data, options)
+    predict_files(_inputs(data), rows, options)
 
 
 @app.command
@@ -165,7 +174,8 @@ def start(arguments: list[str] | None = None) -> None:
     """Run the program; whatever goes wrong for the user is one line on stderr and exit code 2."""
     logging.basicConfig(format="%(name)s: %(message)s")
     try:
-        code = app(sys.argv[1:] if arguments is None else arguments, exit_on_error=False, print_error=False)
+        given = sys.argv[1:] if arguments is None else arguments
+        code = app(_without_hyphens(given), exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except CycloptsError as error:
         _fail(f"{_one_line(str(error))} (shoal {_command(arguments)}--help shows what there is)")
@@ -181,6 +191,19 @@ def start(arguments: list[str] | None = None) -> None:
     else:
         if code:
             sys.exit(code)
+
+
+def _without_hyphens(arguments: Sequence[str]) -> list[str]:
+    """The input - under another name: what begins with a hyphen would be an option, and a mistyped option an input."""
+    before = ["", *arguments]
+    return [
+        STANDARD_INPUT if one == "-" and last not in WRITES_TO_HYPHEN else one
+        for last, one in zip(before, arguments, strict=False)
+    ]
+
+
+def _inputs(data: Sequence[str]) -> list[str]:
+    return ["-" if name == STANDARD_INPUT else name for name in data]
 
 
 def _command(arguments: list[str] | None) -> str:

@@ -26,12 +26,12 @@ class Display:
 
     def __init__(
         self, title: str, learner: Learner, contestants: dict[str, Learner],
-        fraction: Callable[[int], float | None], *, quiet: bool = False,
+        fraction: Callable[[int], float | None], assumed: list[str], *, quiet: bool = False,
     ) -> None:  # fmt: skip
         self._fraction, self._quiet = fraction, quiet
         self._name = next(iter(contestants))
         self._others = [name for name in contestants if name != self._name]
-        self._title, self._learner = title, learner
+        self._title, self._learner, self._assumed = title, learner, assumed
         self._header_printed = False
         console = Console(stderr=True)
         self._bar = Progress(
@@ -43,7 +43,8 @@ class Display:
 
     def __enter__(self) -> Self:
         others = f", next to {' and '.join(self._others)}" if self._others else ""
-        self.say(f"{self._learner!r}{others}\non {self._title}; every row is predicted before it is learned\n")
+        self.say(f"{self._learner!r}{others}\non {self._title}; every row is predicted before it is learned")
+        self.say("\n".join([*self._assumed, ""]))
         self._bar.start()
         return self
 

@@ -20,13 +20,14 @@ def print_model(path: str) -> None:
         "updates": f"{model.n_updates_:,}",
     }
     if hasattr(model, "classes_"):
-        negative, positive = model.classes_.tolist()
-        lines["labels"] = f"{negative!r} (-1), {positive!r} (+1)"
+        labels = model.classes_.tolist()
+        signs = ("-1", "+1") if len(labels) == 2 else [str(i) for i in range(len(labels))]
+        lines["labels"] = _some([f"{label!r} ({sign})" for label, sign in zip(labels, signs, strict=True)])
     if len(updates):
         most = updates.argsort()[::-1][:5]
         lines["most updates"] = ", ".join(f"{model.tasks_[k]} {updates[k]:,}" for k in most)
     if reading is not None:
-        lines["task column"], lines["label column"] = str(reading.task), str(reading.label)
+        lines["read with"] = ", ".join(f"{name}={value!r}" for name, value in reading.options.items())
         lines["made by"] = "shoal run; --load goes on with it, shoal predict uses it"
     for name, value in lines.items():
         print(f"{name:14}{value}")

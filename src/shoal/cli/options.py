@@ -1,15 +1,16 @@
-"""The options of `shoal run`, declared once: from here come the command line, its help and the run itself."""
+"""The options of the commands, declared once: from here come the command line, its help and the run itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 from cyclopts import Group, Parameter, Token
 
-LEARNER, ROWS = Group("Learner", sort_key=1), Group("Rows and columns", sort_key=2)
-PROTOCOL, OUTPUT = Group("Protocol", sort_key=3), Group("Output", sort_key=4)
+LEARNER, ROWS = Group("Learner", sort_key=1), Group("Rows", sort_key=2)
+WAYS = Group("How columns are read (by default the first 1,000 rows decide)", sort_key=3)
+PROTOCOL, OUTPUT = Group("Protocol", sort_key=4), Group("Output", sort_key=5)
 
 
 def _split(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -23,41 +24,84 @@ Switch = Annotated[bool, Parameter(negative="", show_default=False)]
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
+class RowOptions:
+    """What the command line says about the rows of a file and their columns."""
+
+    task: Annotated[Names, Parameter(group=ROWS)] = ()
+    """The column of the task ids, or several, as in shop,country (LIBSVM: qid or a feature; VW: a namespace)."""
+
+    label: Annotated[str | None, Parameter(group=ROWS)] = None
+    """The column of the labels, or of the numbers to predict."""
+
+    labels: Annotated[Names, Parameter(group=ROWS)] = ()
+    """The labels that there are, as in --labels no,yes; the last of two is +1. [default: those that appear]"""
+
+    regression: Annotated[Switch, Parameter(group=ROWS)] = False
+    """The label is a number to predict."""
+
+    classify: Annotated[Switch, Parameter(group=ROWS)] = False
+    """The label is a class, though it may be a number with many values."""
+
+    weight: Annotated[str | None, Parameter(group=ROWS)] = None
+    """The column that says how much each row counts in learning; scores count rows."""
+
+    time: Annotated[str | None, Parameter(group=ROWS)] = None
+    """The column of the rows' times: a row earlier than the one before it is an error."""
+
+    sort: Annotated[Switch, Parameter(group=ROWS)] = False
+    """Sort the rows by --time first; the file must fit in memory."""
+
+    text: Annotated[Names, Parameter(group=WAYS)] = ()
+    """Columns whose words, single and in pairs, are features."""
+
+    category: Annotated[Names, Parameter(group=WAYS)] = ()
+    """Columns whose values are features (one-hot)."""
+
+    numeric: Annotated[Names, Parameter(group=WAYS)] = ()
+    """Columns of numbers, $5, 1,234 and 5 % among them."""
+
+    date: Annotated[Names, Parameter(group=WAYS)] = ()
+    """Columns of dates or times of day."""
+
+    ignore: Annotated[Names, Parameter(group=WAYS)] = ()
+    """Columns to leave out."""
+
+    hash_bits: Annotated[int | None, Parameter(group=WAYS)] = None
+    """The words of a column share 2^this many features. [default: 18]"""
+
+    date_format: Annotated[str | None, Parameter(group=WAYS)] = None
+    """How dates are written, as in %d/%m/%Y. [default: ISO 8601]"""
+
+    decimal: Annotated[str | None, Parameter(group=WAYS)] = None
+    """The decimal mark, . or a comma. [default: .]"""
+
+    delimiter: Annotated[str | None, Parameter(group=WAYS)] = None
+    """What separates the fields of CSV. [default: found by itself]"""
+
+    format: Annotated[str | None, Parameter(group=WAYS)] = None
+    """The format of the file. [default: from its name]"""
+
+    skip_bad: Annotated[Switch, Parameter(group=WAYS)] = False
+    """Count bad rows instead of stopping at the first."""
+
+    def given(self) -> dict[str, object]:
+        """What was typed, by name."""
+        return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """What the command line of `shoal run` says."""
 
     learner: Annotated[str | None, Parameter(group=LEARNER)] = None
-    """A name from `shoal learners`. [default: HedgedSharing, which has nothing to tune]"""
+    """A name from `shoal learners`. [default: HedgedSharing or its regressor, which have nothing to tune]"""
 
     settings: Annotated[tuple[str, ...], Parameter(name="--set", group=LEARNER, negative="", show_default=False)] = ()
     """A hyper-parameter, as in --set alpha=0.9; may be repeated."""
 
     load: Annotated[str | None, Parameter(group=LEARNER)] = None
     """Go on with this model."""
-
-    task: Annotated[str | None, Parameter(group=ROWS)] = None
-    """The column of the task ids (LIBSVM: qid or a feature's number; VW: a namespace)."""
-
-    label: Annotated[str | None, Parameter(group=ROWS)] = None
-    """The column of the labels, or of the real targets of a regressor."""
-
-    labels: Annotated[Names, Parameter(group=ROWS)] = ()
-    """The two labels, as in --labels no,yes. [default: the first two that appear]"""
-
-    format: Annotated[str | None, Parameter(group=ROWS)] = None
-    """The format of the file. [default: from its name]"""
-
-    text: Annotated[Names, Parameter(group=ROWS)] = ()
-    """Columns to read as text, separated by commas."""
-
-    numeric: Annotated[Names, Parameter(group=ROWS)] = ()
-    """Columns to read as numbers, separated by commas."""
-
-    ignore: Annotated[Names, Parameter(group=ROWS)] = ()
-    """Columns to leave out, separated by commas."""
-
-    skip_bad: Annotated[Switch, Parameter(group=ROWS)] = False
-    """Count bad rows instead of stopping at the first."""
 
     window: Annotated[int, Parameter(group=PROTOCOL)] = 1000
     """Rows of the sliding window of the "last rows" scores."""
@@ -101,14 +145,8 @@ class PredictOptions:
     model: Annotated[str, Parameter(group=LEARNER)]
     """A file that `shoal run --save` wrote."""
 
+    keep: Annotated[Names, Parameter(group=OUTPUT)] = ()
+    """Columns of the file to write next to the predictions, such as --keep id."""
+
     out: Annotated[str, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = "-"
     """Write the predictions here, as .csv, .ndjson or .parquet; - is standard output."""
-
-    task: Annotated[str | None, Parameter(group=ROWS)] = None
-    """The column of the task ids. [default: the one that the model was learned from]"""
-
-    label: Annotated[str | None, Parameter(group=ROWS)] = None
-    """The column of the labels, which is not predicted from. [default: likewise]"""
-
-    format: Annotated[str | None, Parameter(group=ROWS)] = None
-    """The format of the file. [default: from its name]"""

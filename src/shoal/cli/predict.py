@@ -3,49 +3,47 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
-from shoal.cli.model_file import Reading, load_model
-from shoal.cli.options import PredictOptions
+from shoal.cli.model_file import load_model
+from shoal.cli.options import PredictOptions, RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
 from shoal.cli.predictions import PredictionFile
+from shoal.cli.streams import is_dataset, read_options
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import Predictions
 from shoal.files import open_stream
 from shoal.learner import Learner
 
 
-def predict_file(data: str, options: PredictOptions) -> None:
+def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions) -> None:
     """The whole command."""
-    check_outputs({"--out": options.out}, [None if data == STDOUT else data, options.model])
+    if not data or is_dataset(data):
+        raise ValueError("shoal predict takes files with the columns of the model's, or - for standard input")
+    check_outputs({"--out": options.out}, [*(name for name in data if name != STDOUT), options.model])
     learner, reading = load_model(options.model)
     if reading is None:
         raise ValueError(f"{options.model} was not saved by `shoal run` from a file: it does not know columns of files")
+    read = read_options(rows, reading, labeled=False, keep=options.keep)
     unseen: dict[Any, int] = {}
-    with PredictionFile(options.out, "--out") as file:
-        for chunk in _open(data, options, learner, reading):
+    with PredictionFile(options.out, "--out") as file, open_stream(list(data), read, state=reading.state) as stream:
+        for chunk in stream:
             found = _predicted(chunk, learner)
             for task, is_known in zip(found.task or [], found.is_known or [], strict=True):
                 if not is_known:
                     unseen[task] = unseen.get(task, 0) + 1
-            file.write(found)
+            file.write(found, stream.kept)
     if unseen:
-        rows, some = sum(unseen.values()), ", ".join(map(str, list(unseen)[:5]))
+        n_rows, some = sum(unseen.values()), ", ".join(map(str, list(unseen)[:5]))
         print(
-            f"shoal: {rows:,} rows belong to {len(unseen):,} tasks that the model has not seen ({some}"
+            f"shoal: {n_rows:,} rows belong to {len(unseen):,} tasks that the model has not seen ({some}"
             f"{', ...' if len(unseen) > 5 else ''}): predicted from what the tasks share",
             file=sys.stderr,
         )
-
-
-def _open(data: str, options: PredictOptions, learner: Learner, reading: Reading) -> Any:
-    return open_stream(
-        data, task=options.task or reading.task, label=options.label or reading.label, format=options.format,
-        kind="binary" if is_classifier(learner) else "regression", state=reading.state,
-    )  # fmt: skip
 
 
 def _predicted(chunk: Chunk, learner: Learner) -> Predictions:

@@ -38,11 +38,14 @@ class PredictionFile:
             self._as_parquet(self._part)
         self._stack.__exit__(kind, error, trace)
 
-    def write(self, found: Predictions) -> None:
-        """Append rows."""
+    def write(self, found: Predictions, kept: Any = None) -> None:
+        """Append rows, after the columns that are carried along (a polars frame)."""
         import polars as pl
 
         frame = pl.DataFrame(_columns(found), strict=False)
+        if kept is not None and kept.width:
+            kept = kept.rename({name: f"{name} of the file" for name in kept.columns if name in frame.columns})
+            frame = pl.concat([kept, frame], how="horizontal")
         if self._ending == ".ndjson":
             self._out.write(frame.write_ndjson())
         else:

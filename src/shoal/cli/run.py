@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from sklearn.base import is_classifier
@@ -13,71 +11,49 @@ from sklearn.base import is_classifier
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display
 from shoal.cli.model_file import Reading, load_model, save_model
-from shoal.cli.options import RunOptions
+from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.outputs import STDOUT, check_folder, check_outputs
 from shoal.cli.predictions import PredictionFile
 from shoal.cli.results import as_json, ending, write_json, write_tasks
 from shoal.cli.stopping import Stop
+from shoal.cli.streams import Stream, is_dataset, open_data, remember
 from shoal.cli.warm_up import warmed_up
-from shoal.engine.rounds import Chunk
 from shoal.evaluation import Evaluation, Verdict, compare, progressive_validate
-from shoal.files import FileStream, open_stream
-from shoal.files.targets import Target
 from shoal.learner import Learner
+from shoal.wrappers.multi_class import MultiClass
 
-DATASET = "dataset:"
-DEFAULT_LEARNER = "HedgedSharing"
-
-
-@dataclass
-class Stream:
-    """The chunks, and what is known about them."""
-
-    chunks: Iterator[Chunk]
-    classes: list[Any] | None
-    title: str
-    total_rows: int | None
-    file: FileStream | None
-
-    def fraction(self, rows: int) -> float | None:
-        """How much of the stream has been read."""
-        if self.total_rows:
-            return rows / self.total_rows
-        if self.file is not None and self.file.total_bytes:
-            return (self.file.bytes_read or 0) / self.file.total_bytes
-        return None
-
-    def notes(self) -> list[str]:
-        """What was done with the columns, and the bad rows that were skipped."""
-        return [] if self.file is None else [*self.file.notes, *self.file.bad_rows]
+DEFAULT, DEFAULT_OF_NUMBERS = "HedgedSharing", "HedgedSharingRegressor"
 
 
-def run_stream(data: str, options: RunOptions) -> int:
+def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> int:
     """The whole command; returns the exit code."""
     _check(data, options)
-    learner, reading = _learner(options)
-    if reading is not None:
-        options = replace(options, task=options.task or reading.task, label=options.label or reading.label)
+    learner, reading = _chosen(options)
+    stream = open_data(data, rows, learner, reading)
+    learner = _fitting(learner, stream, options)
     contestants = {type(learner).__name__: learner}
     if options.baselines and not options.load:
         contestants |= learner.baselines()
-    stream = _open(data, options, learner, reading)
+    remembered = remember(rows, reading)
     quiet = options.quiet or STDOUT in (options.json, options.predictions)
-    display = Display(stream.title, learner, contestants, stream.fraction, quiet=quiet)
+    assumed = _assumed(stream, rows, options)
+    display = Display(stream.title, learner, contestants, stream.fraction, assumed, quiet=quiet)
     with Stop().on_signals() as stop:
-        evaluations = _pass(stream, contestants, options, display, stop)
+        evaluations = _pass(stream, contestants, options, remembered, display, stop)
         verdict = None
         if len(evaluations) == 3:
             main, independent, pooled = evaluations.values()
             verdict = compare(main, independent=independent, pooled=pooled)
-        display.summary(evaluations, verdict, stream.notes(), stopped=stop.name)
-        _write(options, stream, evaluations, verdict, stop, say=display.say)
+        notes = [*assumed, *stream.notes()]
+        display.summary(evaluations, verdict, notes, stopped=stop.name)
+        _write(options, stream, evaluations, verdict, stop, remembered, notes, say=display.say)
     return stop.exit_code
 
 
 def _pass(
-    stream: Stream, contestants: dict[str, Learner], options: RunOptions, display: Display, stop: Stop
-) -> dict[str, Evaluation]:
+    stream: Stream, contestants: dict[str, Learner], options: RunOptions, remembered: dict[str, Any],
+    display: Display, stop: Stop,
+) -> dict[str, Evaluation]:  # fmt: skip
     """One pass over the stream, to its end or to the stop."""
     protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
     learner = next(iter(contestants.values()))
@@ -88,7 +64,7 @@ def _pass(
         nonlocal saved
         display.rows(rows)
         if options.save_every and rows >= saved + options.save_every:
-            _save(options, stream, learner)
+            save_model(str(options.save), learner, stream.file, remembered)
             saved = rows
 
     with ExitStack() as stack:
@@ -100,59 +76,56 @@ def _pass(
         )  # fmt: skip
 
 
-def _learner(options: RunOptions) -> tuple[Learner, Reading | None]:
+def _chosen(options: RunOptions) -> tuple[Learner | None, Reading | None]:
+    """The learner that is named or loaded; None if the labels have to say which."""
     if options.load is None:
-        return make_learner(options.learner or DEFAULT_LEARNER, list(options.settings)), None
+        learner = make_learner(options.learner or DEFAULT, list(options.settings))  # wrong settings are told now
+        return learner if options.learner else None, None
     if options.learner or options.settings:
         raise ValueError("--load brings its learner and hyper-parameters; leave out --learner and --set")
     return load_model(options.load)
 
 
-def _open(data: str, options: RunOptions, learner: Learner, reading: Reading | None) -> Stream:
-    if data.startswith(DATASET):
-        return _open_dataset(data, options, learner)
-    kind: Target = "binary" if is_classifier(learner) else "regression"
-    file = open_stream(
-        data, task=options.task, label=options.label, kind=kind, format=options.format,
-        skip_bad=options.skip_bad, text=options.text, numeric=options.numeric, ignore=options.ignore,
-        labels=options.labels or None, state=None if reading is None else reading.state, read_ahead=True,
-    )  # fmt: skip
-    name = "standard input" if data == "-" else Path(data).name
-    # Once the file's two labels are known, learners need not wait for the second to know what the first means.
-    return Stream(file, _classes(options, learner, reading), name, file.rows_total, file)
+def _fitting(learner: Learner | None, stream: Stream, options: RunOptions) -> Learner:
+    """The learner, which must be for labels of the stream's kind; several labels are learned one against the rest."""
+    is_number = stream.kind == "regression"
+    if learner is None:
+        learner = make_learner(DEFAULT_OF_NUMBERS if is_number else DEFAULT, list(options.settings))
+    if is_classifier(learner) == is_number:
+        name, known = type(learner).__name__, "`shoal learners` lists all"
+        if is_number:
+            raise ValueError(
+                f"the labels of {stream.title} are numbers with many values, and {name} is for labels: choose a "
+                f"regressor ({known}), or --classify to take each number as a label"
+            )
+        raise ValueError(f"{stream.title} has labels, and {name} is for numbers ({known})")
+    if stream.kind == "multiclass" and options.load is None and not isinstance(learner, MultiClass):
+        learner = MultiClass(learner)
+        learner.new_core()  # says now whether the learner can be copied for each label
+    return learner
 
 
-def _classes(options: RunOptions, learner: Learner, reading: Reading | None) -> list[Any] | None:
-    if not options.labels or not is_classifier(learner) or reading is not None:
-        return None
-    try:
-        return [float(label) for label in options.labels]
-    except ValueError:
-        return list(options.labels)
+def _assumed(stream: Stream, rows: RowOptions, options: RunOptions) -> list[str]:
+    """What the first rows decided about the labels, and the option that decides otherwise."""
+    if stream.file is None or options.load or rows.regression or rows.classify or rows.labels:
+        return []
+    name = rows.label or "the label"
+    if stream.kind == "regression" and options.learner is None:
+        return [f"{name} has many values, so it is predicted as a number; --classify takes each as a label"]
+    if stream.kind == "multiclass":
+        numeric = all(isinstance(label, float) for label in stream.file.classes)
+        instead = "; --regression predicts it as a number" if numeric else ""
+        return [f"{name} has more than two values, so each is learned against the rest{instead}"]
+    return []
 
 
-def _open_dataset(name: str, options: RunOptions, learner: Learner) -> Stream:
-    if options.task or options.label or options.format or options.text or options.numeric or options.ignore:
-        raise ValueError("a built-in data set has its task and label: leave out --task, --label and the column options")
-    from shoal.datasets import load as load_dataset
-
-    data = load_dataset(name.removeprefix(DATASET))
-    if (data.kind == "binary") != is_classifier(learner):
-        raise ValueError(
-            f"{name} is {data.kind}; {type(learner).__name__} is for "
-            f"{'two labels' if is_classifier(learner) else 'real targets'} (`shoal learners` lists all)"
-        )
-    return Stream(data.stream(), None, data.name, len(data), None)
-
-
-def _check(data: str, options: RunOptions) -> None:
+def _check(data: Sequence[str], options: RunOptions) -> None:
     """What cannot be written is said before hours of learning, not after."""
     outputs = {
         "--save": options.save, "--report": options.report, "--predictions": options.predictions,
         "--tasks-out": options.tasks_out, "--json": options.json,
     }  # fmt: skip
-    inputs = [None if data == STDOUT or data.startswith(DATASET) else data]
-    check_outputs(outputs, inputs)
+    check_outputs(outputs, [] if is_dataset(data) else [name for name in data if name != STDOUT])
     check_folder("--figures", options.figures)
     for option in ("--predictions", "--tasks-out"):
         if outputs[option] not in (None, STDOUT):
@@ -163,17 +136,13 @@ def _check(data: str, options: RunOptions) -> None:
         raise ValueError("--json and --predictions cannot both be standard output")
 
 
-def _save(options: RunOptions, stream: Stream, learner: Learner) -> Path:
-    return save_model(str(options.save), learner, stream.file, task=options.task, label=options.label)
-
-
 def _write(
     options: RunOptions, stream: Stream, evaluations: dict[str, Evaluation], verdict: Verdict | None, stop: Stop,
-    *, say: Callable[[str], None],
+    remembered: dict[str, Any], notes: list[str], *, say: Callable[[str], None],
 ) -> None:  # fmt: skip
     learner = next(iter(evaluations.values())).learner
     if options.save:
-        path = _save(options, stream, learner)
+        path = save_model(options.save, learner, stream.file, remembered)
         say(f"model saved to {options.save} ({path.stat().st_size:,} bytes)")
     if options.predictions and options.predictions != STDOUT:
         say(f"predictions written to {options.predictions}")
@@ -181,14 +150,14 @@ def _write(
         write_tasks(options.tasks_out, evaluations)
         say(f"tasks written to {options.tasks_out}")
     if options.json:
-        found = as_json(evaluations, verdict, data=stream.title, notes=stream.notes(), stopped=stop.name)
+        found = as_json(evaluations, verdict, data=stream.title, notes=notes, stopped=stop.name)
         write_json(options.json, found)
         say(f"results written to {options.json}")
     if options.report:
         from shoal.report import write_report
 
         title = f"{type(learner).__name__} on {stream.title}"
-        write_report(options.report, evaluations, verdict=verdict, title=title, notes=stream.notes())
+        write_report(options.report, evaluations, verdict=verdict, title=title, notes=notes)
         say(f"report written to {options.report}")
     if options.figures:
         from shoal.report import save_figures

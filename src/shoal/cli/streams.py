@@ -1,0 +1,122 @@
+"""The rows of a command: files, standard input or a built-in data set as chunks; and the learner that fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from shoal.cli.model_file import Reading
+from shoal.cli.options import RowOptions
+from shoal.cli.outputs import STDOUT
+from shoal.engine.rounds import Chunk
+from shoal.files import FileStream, ReadOptions, open_stream
+from shoal.files.targets import Target
+from shoal.learner import Learner
+
+DATASET = "dataset:"
+OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # not of the next file, too
+
+
+@dataclass
+class Stream:
+    """The chunks, and what is known about them."""
+
+    chunks: Iterator[Chunk]
+    kind: str  # "binary", "multiclass" or "regression"
+    classes: list[Any] | None  # the labels, if they were given
+    title: str
+    total_rows: int | None
+    file: FileStream | None
+
+    def fraction(self, rows: int) -> float | None:
+        """How much of the stream has been read."""
+        if self.total_rows:
+            return rows / self.total_rows
+        if self.file is not None and self.file.total_bytes:
+            return (self.file.bytes_read or 0) / self.file.total_bytes
+        return None
+
+    def notes(self) -> list[str]:
+        """What was done with the columns, and the bad rows that were skipped."""
+        return [] if self.file is None else [*self.file.notes, *self.file.bad_rows]
+
+
+def is_dataset(data: Sequence[str]) -> bool:
+    """Is it the name of a built-in data set?"""
+    return any(name.startswith(DATASET) for name in data)
+
+
+def read_options(rows: RowOptions, reading: Reading | None, **others: Any) -> ReadOptions:
+    """How to read: what the model remembers, where nothing else was typed."""
+    typed = rows.given()
+    options: dict[str, Any] = {} if reading is None else dict(reading.options)
+    options |= {name: value for name, value in typed.items() if name not in ("regression", "classify")}
+    if len(options.get("task", ())) == 1:
+        [options["task"]] = options["task"]  # LIBSVM and VW have ids of one column
+    try:
+        return ReadOptions(**{**options, **others})
+    except (TypeError, AttributeError):
+        if reading is None:
+            raise
+        raise ValueError("the model's file holds options of reading that there are not") from None
+
+
+def remember(rows: RowOptions, reading: Reading | None) -> dict[str, Any]:
+    """What a saved model says of how to read the next file."""
+    before = {} if reading is None else reading.options
+    typed = rows.given()
+    return before | {name: value for name, value in typed.items() if name not in OF_RUNS_ONLY}
+
+
+def open_data(data: Sequence[str], rows: RowOptions, learner: Learner | None, reading: Reading | None) -> Stream:
+    """Open what the command line names; with a learner, the labels must be of its kind."""
+    if is_dataset(data):
+        return _open_dataset(data, rows)
+    options = read_options(rows, reading, kind=_kind(rows, learner), labels=rows.labels or None)
+    state = None if reading is None else reading.state
+    file = open_stream(list(data), options, state=state, read_ahead=True)
+    kind = "binary" if file.kind == "auto" else file.kind
+    return Stream(file, kind, _classes(rows, kind, reading), title(data), file.rows_total, file)
+
+
+def title(data: Sequence[str]) -> str:
+    """What the files are called in one line."""
+    first = "standard input" if data[0] == STDOUT else Path(data[0]).name or data[0]
+    return first if len(data) == 1 else f"{first} and {len(data) - 1} more"
+
+
+def _kind(rows: RowOptions, learner: Learner | None) -> Target:
+    if rows.regression and rows.classify:
+        raise ValueError("--regression and --classify contradict each other")
+    if rows.regression or rows.classify:
+        if learner is not None and is_classifier(learner) == rows.regression:
+            takes, given = ("labels", "--regression") if rows.regression else ("numbers", "--classify")
+            raise ValueError(f"{type(learner).__name__} is for {takes}: leave out {given} or --learner")
+        return "regression" if rows.regression else "multiclass"
+    return "auto" if learner is None or is_classifier(learner) else "regression"
+
+
+def _classes(rows: RowOptions, kind: str, reading: Reading | None) -> list[Any] | None:
+    """Once all labels are known, learners need not wait for the second to know what the first means."""
+    if not rows.labels or kind == "regression" or reading is not None:
+        return None
+    try:
+        return [float(label) for label in rows.labels]
+    except ValueError:
+        return list(rows.labels)
+
+
+def _open_dataset(data: Sequence[str], rows: RowOptions) -> Stream:
+    if len(data) > 1:
+        raise ValueError("a built-in data set cannot be one of several files")
+    typed = [f"--{name.replace('_', '-')}" for name in rows.given()]
+    if typed:
+        raise ValueError(f"a built-in data set has its task and label: leave out {', '.join(typed)}")
+    from shoal.datasets import load as load_dataset
+
+    found = load_dataset(data[0].removeprefix(DATASET))
+    return Stream(found.stream(), found.kind, None, found.name, len(found), None)
