@@ -187,7 +187,9 @@ def start(arguments: list[str] | None = None) -> None:
     except ModuleNotFoundError:  # `main` says which extra brings it
         raise
     except (ValueError, OSError, ImportError) as error:
-        _fail(_one_line(str(error)))
+        from shoal.cli.messages import in_options
+
+        _fail(in_options(_one_line(str(error))))
     else:
         if code:
             sys.exit(code)

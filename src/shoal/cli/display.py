@@ -18,6 +18,7 @@ from shoal.learner import Learner
 
 SHOWN = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative",
          "mae", "rmse", "explained_variance")  # fmt: skip
+NAMES = 12  # of columns in one line
 COLUMNS = ("rows", "tasks", "{error}", "since last", "{main}", "rows/s")
 
 
@@ -110,7 +111,13 @@ def _grouped(notes: list[str]) -> list[str]:
         column, colon, said = note.partition(": ")
         columns.setdefault(said if colon else "", []).append(column if colon else note)
     loose = columns.pop("", [])
-    return [f"{', '.join(names)}: {said}" for said, names in columns.items()] + loose
+    return [f"{_some(names)}: {said}" for said, names in columns.items()] + loose
+
+
+def _some(names: list[str]) -> str:
+    if len(names) <= NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: NAMES - 2])} and {len(names) - NAMES + 2} more"
 
 
 def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:
@@ -122,9 +129,11 @@ def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:
         names = [name for name in names if not name.startswith("f1")]
     titles = [*(label(name) for name in names), f"macro-{label(main)}", "updates", "seconds"]
     width = max(len(name) for name in evaluations) + 2
-    lines = [" " * width + "".join(f"{title:>11}" for title in titles)]
+    wide = [max(11, len(title) + 2) for title in titles]
+    lines = [" " * width + "".join(f"{title:>{n}}" for title, n in zip(titles, wide, strict=True))]
     for name, one in evaluations.items():
         scores = [*(one.overall.get(metric) for metric in names), one.macro.get(main)]
-        numbers = "".join(f"{'' if score is None else number(score):>11}" for score in scores)
-        lines.append(f"{name:<{width}}{numbers}{one.n_updates:>11,}{one.wall_seconds:>11.2f}")
+        texts = ["" if score is None else number(score) for score in scores]
+        texts += [f"{one.n_updates:,}", f"{one.wall_seconds:.2f}"]
+        lines.append(f"{name:<{width}}" + "".join(f"{text:>{n}}" for text, n in zip(texts, wide, strict=True)))
     return lines

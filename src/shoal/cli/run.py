@@ -45,7 +45,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
             main, independent, pooled = evaluations.values()
             verdict = compare(main, independent=independent, pooled=pooled)
         notes = [*assumed, *stream.notes()]
-        display.summary(evaluations, verdict, notes, stopped=stop.name)
+        display.summary(evaluations, verdict, stream.notes(), stopped=stop.name)
         _write(options, stream, evaluations, verdict, stop, remembered, notes, say=display.say)
     return stop.exit_code
 
@@ -113,8 +113,7 @@ def _assumed(stream: Stream, rows: RowOptions, options: RunOptions) -> list[str]
     if stream.kind == "regression" and options.learner is None:
         return [f"{name} has many values, so it is predicted as a number; --classify takes each as a label"]
     if stream.kind == "multiclass":
-        numeric = all(isinstance(label, float) for label in stream.file.classes)
-        instead = "; --regression predicts it as a number" if numeric else ""
+        instead = "; --regression predicts it as a number" if stream.file.labels_are_numbers else ""
         return [f"{name} has more than two values, so each is learned against the rest{instead}"]
     return []
 

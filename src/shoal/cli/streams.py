@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
+from shoal.cli.messages import in_options
 from shoal.cli.model_file import Reading
 from shoal.cli.options import RowOptions
 from shoal.cli.outputs import STDOUT
@@ -42,7 +43,7 @@ class Stream:
 
     def notes(self) -> list[str]:
         """What was done with the columns, and the bad rows that were skipped."""
-        return [] if self.file is None else [*self.file.notes, *self.file.bad_rows]
+        return [] if self.file is None else [in_options(note) for note in (*self.file.notes, *self.file.bad_rows)]
 
 
 def is_dataset(data: Sequence[str]) -> bool:

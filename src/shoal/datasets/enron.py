@@ -19,7 +19,7 @@ _DESCRIPTION = (
 )
 
 
-class _Mail(NamedTuple):
+class Mail(NamedTuple):
     """One mail of a user; sorted, they are in order of arrival."""
 
     serial: int  # the authors' numbering, which mixes the spam in as if it had come with the ham
@@ -59,11 +59,11 @@ def load_enron(transform: Literal["counts", "log-norm"] = "counts", min_mails: i
         raise ValueError(f"min_mails must be at least 1, got {min_mails}")
     from sklearn.feature_extraction.text import CountVectorizer
 
-    inboxes = [_read_inbox(find("enron_spam", f"enron{user}.tar.xz")) for user in _USERS]
-    sizes = [len(inbox) for inbox in inboxes]
+    by_user = inboxes()
+    sizes = [len(inbox) for inbox in by_user.values()]
     time = np.concatenate([np.arange(size) / size for size in sizes])
     order = np.argsort(time, kind="stable")
-    mails = [mail for inbox in inboxes for mail in inbox]
+    mails = [mail for inbox in by_user.values() for mail in inbox]
     words = CountVectorizer(token_pattern="[a-z]{2,}", min_df=min_mails, dtype=np.float64)
     counts = words.fit_transform(mails[i].text for i in order)
     return Dataset(
@@ -77,16 +77,21 @@ def load_enron(transform: Literal["counts", "log-norm"] = "counts", min_mails: i
     )
 
 
-def _read_inbox(path: Path) -> list[_Mail]:
+def inboxes() -> dict[int, list[Mail]]:
+    """The mails of each user in order of arrival."""
+    return {user: _read_inbox(find("enron_spam", f"enron{user}.tar.xz")) for user in _USERS}
+
+
+def _read_inbox(path: Path) -> list[Mail]:
     """A user's mails in order of arrival."""
     with tarfile.open(path, "r:xz") as archive:
         mails = [_read_mail(archive, member) for member in archive if member.name.endswith((".ham.txt", ".spam.txt"))]
     return sorted(mails)
 
 
-def _read_mail(archive: tarfile.TarFile, member: Any) -> _Mail:
+def _read_mail(archive: tarfile.TarFile, member: Any) -> Mail:
     """A member is called `enron1/ham/0001.1999-12-10.farmer.ham.txt`: serial, date, owner, kind."""
     name = member.name.rsplit("/", 1)[-1]
     file = archive.extractfile(member)
     assert file is not None  # members of that name are files
-    return _Mail(int(name.split(".", 1)[0]), name.endswith(".spam.txt"), file.read().decode("latin-1"))
+    return Mail(int(name.split(".", 1)[0]), name.endswith(".spam.txt"), file.read().decode("latin-1"))

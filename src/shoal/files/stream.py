@@ -82,6 +82,11 @@ class FileStream(Iterator[Chunk]):
         return self._labels.kind
 
     @property
+    def labels_are_numbers(self) -> bool:
+        """Whether the labels are numbers and no text, as far as the first rows say it."""
+        return bool(self._labels.numeric)
+
+    @property
     def classes(self) -> list[Any]:
         """The labels, sorted: those that were given, or that have been seen; none for regression."""
         return sorted(self._labels.classes)
