@@ -11,6 +11,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.engine.task_weights.record_table import task_records
 from shoal.learner import Learner
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, State
+from shoal.online.hedged_sharing.contributions import contributions
 from shoal.online.hedged_sharing.experts import EXPERTS, RULES
 from shoal.regressor import Regressor
 
@@ -115,7 +116,7 @@ class HedgedSharing(_Hedged, Classifier):
     MultitaskPerceptron  error 0.162
     """
 
-    algorithm = LABELS
+    algorithm = LABELS._replace(contributions=contributions)
 
     def __init__(self, *, relation: str = "learned", dtype: Any = "float64", classes: Any = None) -> None:
         self.relation = relation
@@ -180,7 +181,7 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     MultitaskRegressor     mean squared error 1.290
     """
 
-    algorithm = NUMBERS_TO_PREDICT
+    algorithm = NUMBERS_TO_PREDICT._replace(contributions=contributions)
 
     def __init__(self, *, relation: str = "learned", dtype: Any = "float64") -> None:
         self.relation = relation
