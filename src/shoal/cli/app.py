@@ -10,9 +10,10 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
+from shoal.cli.choices import CompareOptions, ExplainOptions
 from shoal.cli.options import PredictOptions, RunOptions, Switch
 
-RUN_BY_DEFAULT = RunOptions()
+RUN_BY_DEFAULT, COMPARE_BY_DEFAULT = RunOptions(), CompareOptions()
 EXAMPLES = """\
 shoal run dataset:flights --report report.html
     104 models from 327,346 real flights: was it late? The last lines say whether sharing pays.
@@ -65,6 +66,38 @@ def predict(data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, op
     from shoal.cli.predict import predict_file
 
     predict_file(data, options)
+
+
+@app.command
+def explain(
+    data: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None, /, *, options: ExplainOptions
+) -> None:
+    """Say what moves the forecasts of a saved model, which tasks are alike, or why rows of a file get theirs.
+
+    Parameters
+    ----------
+    data
+        A file with the columns that the model was learned from: its first rows are explained, feature by feature.
+    """
+    from shoal.cli.explain import explain_model
+
+    explain_model(data, options)
+
+
+@app.command
+def compare(
+    data: Annotated[str, Parameter(allow_leading_hyphen=True)], /, *, options: CompareOptions = COMPARE_BY_DEFAULT
+) -> int:
+    """Run learners side by side over a stream, and say who is best and whether that may be chance.
+
+    Parameters
+    ----------
+    data
+        A file, - for standard input, or dataset:NAME, as for shoal run.
+    """
+    from shoal.cli.compare import compare_learners
+
+    return compare_learners(data, options)
 
 
 @app.command

@@ -61,7 +61,7 @@ def run_stream(data: str, options: RunOptions) -> int:
     contestants = {type(learner).__name__: learner}
     if options.baselines and not options.load:
         contestants |= learner.baselines()
-    stream = _open(data, options, learner, reading)
+    stream = open_data(data, options, learner, reading)
     quiet = options.quiet or STDOUT in (options.json, options.predictions)
     display = Display(stream.title, learner, contestants, stream.fraction, quiet=quiet)
     with Stop().on_signals() as stop:
@@ -108,7 +108,7 @@ def _learner(options: RunOptions) -> tuple[Learner, Reading | None]:
     return load_model(options.load)
 
 
-def _open(data: str, options: RunOptions, learner: Learner, reading: Reading | None) -> Stream:
+def open_data(data: str, options: RunOptions, learner: Learner, reading: Reading | None) -> Stream:
     if data.startswith(DATASET):
         return _open_dataset(data, options, learner)
     kind: Target = "binary" if is_classifier(learner) else "regression"

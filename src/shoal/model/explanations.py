@@ -187,20 +187,21 @@ def bare(core: Any) -> Explains:
 
 
 def strongest(core: Any, k: int, n_features: int, name_of: Callable[[int], Any], most: int) -> list[Contribution]:
-    """The weights of a task that move its decisions most: by size, times the spread of the feature where it is known.
+    """What moves the decisions of a task most: what each feature adds where it has its spread, or 1 if none is known.
 
-    Each is what a unit of its feature adds, and its `value` the feature's spread, or 1.
+    Parameters
+    ----------
+    k : column of the task, or `UNSEEN` for what all tasks share
     """
     found: list[Contribution] = []
     for features in _blocks(n_features, MOST_NUMBERS):
         parts = bare(core).contributions(np.array([k]), features, None)
         spread = np.ones(len(features)) if parts.spread is None else parts.spread
-        size = np.abs(parts.shared[0, 1:] + parts.own[0, 1:]) * spread
-        top = np.argsort(-size, kind="stable")[:most]
-        top = top[(parts.shared[0, 1 + top] != 0.0) | (parts.own[0, 1 + top] != 0.0)]
-        rows = zip(features[top], spread[top], parts.shared[0, 1 + top], parts.own[0, 1 + top], strict=True)
-        found += [Contribution(name_of(int(j)), float(s), float(u), float(v)) for j, s, u, v in rows]
-    return sorted(found, key=lambda one: -abs(one.total) * one.value)[:most]
+        shared, own = parts.shared[0, 1:] * spread, parts.own[0, 1:] * spread
+        top = np.argsort(-np.abs(shared + own), kind="stable")[:most]
+        rows = zip(features[top].tolist(), spread[top].tolist(), shared[top].tolist(), own[top].tolist(), strict=True)
+        found += [Contribution(name_of(j), value, of_all, its) for j, value, of_all, its in rows if of_all or its]
+    return largest_first(found)[:most]
 
 
 def _blocks(n: int, size: int) -> Iterator[IndexArray]:
@@ -282,18 +283,29 @@ TITLES = ("value", "shared", "own", "total")
 
 def table(found: list[Contribution], decision: float | None = None, titles: tuple[str, ...] = TITLES) -> list[str]:
     """A line each, in columns; at the end, if it is given, the decision that they add up to."""
-    lines = [(_short(one.feature), one.value, one.shared, one.own, one.total) for one in found]
-    width = max([len("decision"), *(len(name) for name, *_ in lines)])
-    text = [f"{'':<{width}}" + "".join(f"{title:>12}" for title in titles)]
-    text += [f"{name:<{width}}" + "".join(f"{_digits(value):>12}" for value in values) for name, *values in lines]
+    names = [_short(one.feature) for one in found]
+    width = max(map(len, ["decision", *names]))
+    lines = [f"{'':<{width}}" + "".join(f"{title:>12}" for title in titles)]
+    for name, one in zip(names, found, strict=True):
+        numbers = ("" if math.isnan(one.value) else _digits(one.value), *map(_digits, (one.shared, one.own, one.total)))
+        lines.append(f"{name:<{width}}" + "".join(f"{text:>12}" for text in numbers))
     if decision is not None:
-        text.append(f"{'decision':<{width}}" + " " * 36 + f"{_digits(decision):>12}")
-    return text
+        lines.append(f"{'decision':<{width}}" + " " * 36 + f"{_digits(decision):>12}")
+    return lines
+
+
+def with_rest(found: list[Contribution], most: int) -> list[Contribution]:
+    """The first of them, and the others as one, without a value: so they still add up to the decision."""
+    rest = found[most:]
+    if len(rest) < 2:
+        return found
+    others = math.fsum(one.shared for one in rest), math.fsum(one.own for one in rest)
+    return [*found[:most], Contribution(f"({len(rest):,} others)", math.nan, *others)]
 
 
 def _digits(value: float) -> str:
-    """Four digits, never wider than a column."""
-    return f"{value:.4g}"
+    """Four digits, never wider than a column, and no -0."""
+    return f"{value + 0.0:.4g}"
 
 
 def _short(name: Any) -> str:
