@@ -13,6 +13,7 @@ from shoal import Chunk
 from shoal.cli.choices import CompareOptions
 from shoal.cli.compare import conclusion, split_stream, standing_lines
 from shoal.cli.run import Stream
+from shoal.datasets import Dataset
 from shoal.evaluation.standings import Standing
 
 TABLE = ("--task", "shop", "--label", "sold")
@@ -139,3 +140,13 @@ def test_what_goes_wrong_is_one_line(shoal, csv_file, tmp_path):
         code, _, err = shoal("compare", csv_file, *TABLE, *arguments)
         assert (code, len(err.splitlines())) == (2, 1), err
         assert message in err
+
+
+def test_a_data_set_says_whether_labels_or_numbers_are_learned(shoal, monkeypatch, tmp_path):
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(size=(200, 2)), np.repeat(["a", "b"], 100)
+    data = Dataset("toy", X, X @ [1.0, 2.0], task, ("u", "v"), "A toy.", "regression")
+    monkeypatch.setattr("shoal.datasets.load", lambda name: data)
+    assert shoal("compare", "dataset:toy", "--json", tmp_path / "f.json", "--quiet")[0] == 0
+    found = json.loads((tmp_path / "f.json").read_text())
+    assert list(found["learners"]) == ["HedgedSharingRegressor", "MultitaskRegressor", "PassiveAggressiveRegressor"]

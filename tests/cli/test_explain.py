@@ -9,6 +9,7 @@ import pytest
 
 import shoal as library
 from shoal import MultiClass, MultitaskPerceptron, PassiveAggressive
+from shoal.datasets import load as load_data
 
 TABLE = ("--task", "shop", "--label", "sold")
 
@@ -166,3 +167,20 @@ def test_what_goes_wrong_is_one_line(shoal, model, csv_file, new_rows, tmp_path)
         code, _, err = shoal("explain", *arguments)
         assert (code, len(err.splitlines())) == (2, 1), err
         assert message in err
+
+
+def test_models_of_data_sets_keep_the_names_of_features(shoal, tmp_path):
+    data, path = "dataset:related_tasks", tmp_path / "m.shoal"
+    assert shoal("run", data, "--save", path, "--no-baselines", "--quiet")[0] == 0
+    name = load_data("related_tasks").feature_names[0]
+    _, out, _ = shoal("explain", "--model", path, "--top", 1000)
+    assert name in rows_of(out)
+    code, out, err = shoal("explain", data, "--model", path, "--rows", 2, "--top", 1000)
+    assert (code, err, out.count("decision ")) == (0, "", 2)
+    assert name in rows_of(out)
+    code, _, err = shoal("explain", "dataset:landmine", "--model", path)
+    assert code == 2
+    assert "features, but the model" in err or "landmine" in err
+    code, _, err = shoal("predict", tmp_path / "any.csv", "--model", path)
+    assert code == 2
+    assert "does not know columns of files" in err

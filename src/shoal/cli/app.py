@@ -77,7 +77,7 @@ def explain(
     Parameters
     ----------
     data
-        A file with the columns that the model was learned from: its first rows are explained, feature by feature.
+        A file with the columns that the model was learned from, or dataset:NAME: its first rows are explained.
     """
     from shoal.cli.explain import explain_model
 

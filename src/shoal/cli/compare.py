@@ -39,7 +39,7 @@ def compare_learners(data: str, options: CompareOptions) -> int:
     if options.tune is not None and options.tune < 10:
         raise ValueError(f"--tune takes a number of rows, 10 or more, got {options.tune}")
     check_outputs({"--report": options.report, "--json": options.json}, [None if data.startswith(DATASET) else data])
-    contestants = _contestants(options.learners or OF_LABELS)
+    contestants = _contestants(options.learners or _usual(data))
     stream = open_data(data, options, next(iter(contestants.values())), None)
     with Stop().on_signals() as stop:
         tuned: dict[str, SearchResult] = {}
@@ -60,6 +60,15 @@ def compare_learners(data: str, options: CompareOptions) -> int:
         display.summary(evaluations, None, stream.notes(), stopped=stop.name)
         _write(options, stream, evaluations, placed, tuned, stop, display)
     return stop.exit_code
+
+
+def _usual(data: str) -> tuple[str, ...]:
+    """The learners that are compared if none is named."""
+    if data.startswith(DATASET):
+        from shoal.datasets import load
+
+        return OF_LABELS if load(data.removeprefix(DATASET)).kind == "binary" else OF_NUMBERS
+    return OF_LABELS
 
 
 def _contestants(texts: Iterable[str]) -> dict[str, Learner]:

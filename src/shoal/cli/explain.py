@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 
 from shoal.cli.choices import ExplainOptions
-from shoal.cli.model_file import Reading, load_model
+from shoal.cli.model_file import Reading, load_named
+from shoal.cli.run import DATASET
+from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
-from shoal.files.saved import saved_feature_names
 from shoal.learner import Learner
 from shoal.model.explanations import UNSEEN, Explanation, strongest, table, with_rest
 
@@ -25,23 +27,32 @@ def explain_model(data: str | None, options: ExplainOptions) -> None:
     for option, value in (("--rows", options.rows), ("--top", options.top)):
         if value < 1:
             raise ValueError(f"{option} must be 1 or more, got {value}")
-    learner, reading = load_model(options.model)
-    names = _names(learner, reading)
+    learner, reading, known = load_named(options.model)
+
+    def names(j: int) -> Any:
+        return known[j] if j < len(known) else j
+
     if data is None:
         _explain_weights(learner, names, options)
-        return
+    else:
+        _explain_rows(data, learner, _open(data, learner, reading, options), names, options)
+
+
+def _open(data: str, learner: Learner, reading: Reading | None, options: ExplainOptions) -> Iterable[Chunk]:
+    """The rows as the model takes them."""
+    if data.startswith(DATASET):
+        from shoal.datasets import load
+
+        found = load(data.removeprefix(DATASET))
+        if found.X.shape[1] != learner.n_features_in_:
+            raise ValueError(f"{data} has {found.X.shape[1]} features, but the model {learner.n_features_in_}")
+        return found.stream()
     if reading is None:
         raise ValueError(f"{options.model} was not saved by `shoal run` from a file: it does not know columns of files")
-    _explain_rows(data, learner, reading, names, options)
-
-
-def _names(learner: Learner, reading: Reading | None) -> Callable[[int], Any]:
-    """The name of a column, as the file or the rows had it; else its number."""
-    if reading is not None and reading.state is not None:
-        names = saved_feature_names(reading.state)
-    else:
-        names = list(getattr(learner, "feature_names_in_", []))
-    return lambda j: names[j] if j < len(names) else j
+    return open_stream(
+        data, task=reading.task, label=reading.label, format=options.format, labeled=False, state=reading.state,
+        kind="auto",
+    )  # fmt: skip
 
 
 # ---- what the model goes by --------------------------------------------------------------------------------
@@ -104,11 +115,11 @@ def _chosen(cores: dict[Any, Any], label: str | None) -> dict[Any, Any]:
 
 
 def _explain_rows(
-    data: str, learner: Learner, reading: Reading, names: Callable[[int], Any], options: ExplainOptions
+    data: str, learner: Learner, chunks: Iterable[Chunk], names: Callable[[int], Any], options: ExplainOptions
 ) -> None:
     label = None if options.class_ is None else next(iter(_chosen(learner.deciding_cores(), options.class_)))
     known, shown = set(learner.tasks_), 0
-    for row, x, task in _rows(data, learner, reading, options):
+    for row, x, task in islice(_rows(chunks, learner.n_features_in_, options.task), options.rows):
         explanation = learner.explain_one(x, task, label=label)
         print(f"row {row:,}{_of_task(task, known)}: {_answer(learner, x, task, explanation)}")
         found = [one._replace(feature=_named(one.feature, names)) for one in explanation.contributions]
@@ -116,31 +127,25 @@ def _explain_rows(
         shown += 1
     if shown == 0:
         raise ValueError(f"{data} has no rows" + (f" of task {options.task}" if options.task else ""))
-    print("values are as the learner takes them: numbers of tables in deviations from their mean")
+    if not data.startswith(DATASET):
+        print("values are as the learner takes them: numbers of tables in deviations from their mean")
 
 
-def _rows(data: str, learner: Learner, reading: Reading, options: ExplainOptions) -> Iterator[tuple[int, Any, Any]]:
-    """The first rows, of the task if one is named: number, dense features, task."""
-    stream = open_stream(
-        data, task=reading.task, label=reading.label, format=options.format, labeled=False, state=reading.state,
-        kind="auto",
-    )  # fmt: skip
-    first, left = 1, options.rows
-    with stream:
-        for chunk in stream:
-            for i in range(chunk.X.shape[0]):
-                task = None if chunk.task is None else chunk.task[i]
-                if options.task is not None and str(task) != options.task:
-                    continue
-                yield first + i, _dense(chunk.X[i], learner.n_features_in_), task
-                left -= 1
-                if left == 0:
-                    return
-            first += chunk.X.shape[0]
+def _rows(chunks: Iterable[Chunk], n_features: int, only: str | None) -> Iterator[tuple[int, Any, Any]]:
+    """Number, dense features and task of each row, or of those of one task."""
+    first = 1
+    for chunk in chunks:
+        tasks = [None] * chunk.X.shape[0] if chunk.task is None else chunk.task.tolist()
+        for i, task in enumerate(tasks):
+            if only is None or str(task) == only:
+                yield first + i, _dense(chunk.X[i], n_features), task
+        first += len(tasks)
 
 
 def _dense(row: Any, n_features: int) -> Any:
     """As the model takes it: what it has not learned from has no weight."""
+    if not hasattr(row, "indices"):
+        return np.array(row, np.float64)
     x = np.zeros(n_features)
     inside = row.indices < n_features
     x[row.indices[inside]] = row.data[inside]

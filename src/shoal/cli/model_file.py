@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.files import FileStream
+from shoal.files.saved import saved_feature_names
 from shoal.learner import Learner, load_with_companion
 
 
@@ -19,13 +20,26 @@ class Reading(NamedTuple):
 
 def load_model(path: str) -> tuple[Learner, Reading | None]:
     """The learner and how its rows were read; None if it was not saved by the program from a file."""
+    learner, reading, _ = load_named(path)
+    return learner, reading
+
+
+def load_named(path: str) -> tuple[Learner, Reading | None, list[str]]:
+    """The two, and the names of the features as files or rows had them; none if they have none."""
     learner, companion = load_with_companion(path)
-    return learner, None if companion is None else Reading(**companion)
+    if companion is not None and "names" not in companion:
+        reading = Reading(**companion)
+        return learner, reading, [] if reading.state is None else saved_feature_names(reading.state)
+    names = getattr(learner, "feature_names_in_", []) if companion is None else companion["names"]
+    return learner, None, list(names)
 
 
-def save_model(path: str, learner: Learner, stream: FileStream | None, *, task: str | None, label: str | None) -> Path:
-    """Write both; a symbolic link stays a link."""
+def save_model(
+    path: str, learner: Learner, stream: FileStream | tuple[str, ...], *, task: str | None, label: str | None
+) -> Path:
+    """Write the learner and how its rows were read, or of a built-in data set what its features are called; a symbolic
+    link stays a link."""
     target = Path(path).resolve()
-    reading = None if stream is None else Reading(task, label, stream.to_dict())._asdict()
+    reading = {"names": stream} if isinstance(stream, tuple) else Reading(task, label, stream.to_dict())._asdict()
     learner.save(target, companion=reading)
     return target

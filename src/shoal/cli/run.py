@@ -38,6 +38,7 @@ class Stream:
     title: str
     total_rows: int | None
     file: FileStream | None
+    names: tuple[str, ...] = ()  # of the features of a built-in data set
 
     def fraction(self, rows: int) -> float | None:
         """How much of the stream has been read."""
@@ -142,7 +143,7 @@ def _open_dataset(name: str, options: RunOptions, learner: Learner) -> Stream:
             f"{name} is {data.kind}; {type(learner).__name__} is for "
             f"{'two labels' if is_classifier(learner) else 'real targets'} (`shoal learners` lists all)"
         )
-    return Stream(data.stream(), None, data.name, len(data), None)
+    return Stream(data.stream(), None, data.name, len(data), None, data.feature_names)
 
 
 def _check(data: str, options: RunOptions) -> None:
@@ -164,7 +165,7 @@ def _check(data: str, options: RunOptions) -> None:
 
 
 def _save(options: RunOptions, stream: Stream, learner: Learner) -> Path:
-    return save_model(str(options.save), learner, stream.file, task=options.task, label=options.label)
+    return save_model(str(options.save), learner, stream.file or stream.names, task=options.task, label=options.label)
 
 
 def _write(
