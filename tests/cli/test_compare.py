@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 from shoal import Chunk
 from shoal.cli.choices import CompareOptions
 from shoal.cli.compare import conclusion, split_stream, standing_lines
+from shoal.cli.display import _listed
 from shoal.cli.run import Stream
 from shoal.datasets import Dataset
 from shoal.evaluation.standings import Standing
@@ -31,6 +32,7 @@ def test_a_table_of_ranks_and_one_of_scores(shoal, csv_file):
     assert [(name, rank) for name, rank, *_ in ranks] == [("HedgedSharing", "1"), ("PassiveAggressive", "2")]
     assert float(ranks[0][2]) > float(ranks[1][2])
     assert "HedgedSharing is best" in out
+    assert out.startswith("HedgedSharing(), next to PassiveAggressive\n")
     assert "on sales.csv; every row is predicted before it is learned" in out
     assert "colour: category, 3 values one-hot" in out
 
@@ -150,3 +152,9 @@ def test_a_data_set_says_whether_labels_or_numbers_are_learned(shoal, monkeypatc
     assert shoal("compare", "dataset:toy", "--json", tmp_path / "f.json", "--quiet")[0] == 0
     found = json.loads((tmp_path / "f.json").read_text())
     assert list(found["learners"]) == ["HedgedSharingRegressor", "MultitaskRegressor", "PassiveAggressiveRegressor"]
+
+
+def test_names_that_have_no_room_are_counted():
+    assert _listed(["a"]) == "a"
+    assert _listed(list("abc")) == "a, b and c"
+    assert _listed(list("abcdefg")) == "7 others"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from itertools import chain
@@ -41,19 +42,19 @@ def compare_learners(data: str, options: CompareOptions) -> int:
     check_outputs({"--report": options.report, "--json": options.json}, [None if data.startswith(DATASET) else data])
     contestants = _contestants(options.learners or _usual(data))
     stream = open_data(data, options, next(iter(contestants.values())), None)
+    quiet = options.quiet or options.json == STDOUT
+    tuned: dict[str, SearchResult] = {}
+    if options.tune is not None:
+        first, stream = split_stream(stream, options.tune)
+        shows = sys.stderr.isatty() and not quiet
+        found = {name: _tuned(name, one, first, progress=shows) for name, one in contestants.items()}
+        tuned = {name: one for name, one in found.items() if one is not None}
+        best = {name: _with(contestants[name], one.best_params) for name, one in tuned.items()}
+        contestants = {**contestants, **best}
+    display = Display(stream.title, next(iter(contestants.values())), contestants, stream.fraction, quiet=quiet)
+    if options.tune is not None:
+        display.say("\n".join([*_tuning_lines(tuned, contestants, options.tune), ""]))
     with Stop().on_signals() as stop:
-        tuned: dict[str, SearchResult] = {}
-        if options.tune is not None:
-            first, stream = split_stream(stream, options.tune)
-            tuned = {name: found for name, one in contestants.items() if (found := _tuned(name, one, first))}
-            best = {name: _with(contestants[name], found.best_params) for name, found in tuned.items()}
-            contestants = {**contestants, **best}
-        main = next(iter(contestants.values()))
-        display = Display(
-            stream.title, main, contestants, stream.fraction, quiet=options.quiet or options.json == STDOUT
-        )
-        if tuned:
-            display.say("\n".join([*_tuning_lines(tuned, contestants, options.tune or 0), ""]))
         evaluations = _pass(stream, contestants, options, display, stop)
         placed = standings(evaluations)
         display.say("\n" + "\n".join(standing_lines(placed)))
@@ -131,7 +132,7 @@ def _not_empty(chunks: Iterator[Chunk], n: int) -> Iterator[Chunk]:
         raise ValueError(f"--tune {n}: the stream has no more rows, and some must be left to compare on")
 
 
-def _tuned(name: str, learner: Learner, first: Chunk) -> SearchResult | None:
+def _tuned(name: str, learner: Learner, first: Chunk, *, progress: bool) -> SearchResult | None:
     """The hyper-parameters that answer the first rows best, shuffled and each before it is learned."""
     given = {setting.partition("=")[0] for setting in name.split(":")[1:]}
     grid = {key: values for key, values in GRIDS.get(type(learner).__name__, {}).items() if key not in given}
@@ -141,7 +142,7 @@ def _tuned(name: str, learner: Learner, first: Chunk) -> SearchResult | None:
     try:
         return search(
             learner, first.X, first.y, first.task, parameters=grid, n_draws=N_DRAWS, validation="shuffle",
-            random_state=SEED, **judged,
+            random_state=SEED, progress=progress, **judged,
         )  # fmt: skip
     except ValueError as error:
         raise ValueError(f"--tune: {name} cannot be tuned on these rows: {error}") from None

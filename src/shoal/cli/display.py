@@ -42,7 +42,7 @@ class Display:
         self._line = self._bar.add_task("", total=None, rows=0)
 
     def __enter__(self) -> Self:
-        others = f", next to {' and '.join(self._others)}" if self._others else ""
+        others = f", next to {_listed(self._others)}" if self._others else ""
         self.say(f"{self._learner!r}{others}\non {self._title}; every row is predicted before it is learned\n")
         self._bar.start()
         return self
@@ -100,6 +100,13 @@ class Display:
         if said:
             self.say("\n" + "\n".join(f"- {note}" for note in _grouped(said)))
         self.say("")
+
+
+def _listed(names: list[str], most: int = 5) -> str:
+    """`a, b and c`, or how many others there are."""
+    if len(names) > most:
+        return f"{len(names)} others"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _grouped(notes: list[str]) -> list[str]:
