@@ -18,6 +18,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.model import persistence
 from shoal.model.algorithm import Algorithm, Size
 from shoal.model.core import NO_OUT, Core, CoreLike
+from shoal.model.explanations import Explanation, SimilarTask, explain, most_alike
 from shoal.model.model import Model
 from shoal.model.parameters import alike, hyper_parameters
 from shoal.model.state import named_leaves
@@ -180,6 +181,83 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         decision = model.core.new_out(1)
         model.core.decide(model.row_to_decide(x, task), decision)
         return decision
+
+    # ---- explaining --------------------------------------------------------------------------------------
+
+    def deciding_cores(self) -> dict[Any, CoreLike]:
+        """What makes the decision values, by the label that large ones speak for; None for numbers."""
+        labels = getattr(self, "classes_", None)
+        return {None if labels is None else labels.tolist()[-1]: self._fitted_model().core}
+
+    def explain_one(self, x: Any, task: Hashable = None, *, label: Any = None) -> Explanation:
+        """What moves the decision on one example most: ``f(x) = intercept + Σ_j (shared_j + own_j)``.
+
+        Parameters
+        ----------
+        x : dict or 1-d array
+        task : hashable
+            One that the model has not seen is answered, and explained, by what all tasks share.
+        label : label, optional
+            With more than two classes the one whose margin is explained. [default: the predicted one]
+
+        Returns
+        -------
+        Explanation
+            Contributions (feature, value, shared, own), the largest first; they add up to `decision_one(x, task)`, of
+            a regressor `predict_one`, to rounding. `str()` gives a table.
+
+        Raises
+        ------
+        ValueError
+            If the learner compares whole rows (kernels, second order, mapped features), if the example is not one that
+            `predict_one` takes, or if there is no such label.
+
+        Examples
+        --------
+        >>> from shoal import MultitaskPerceptron
+        >>> learner = MultitaskPerceptron(relation="pairwise")
+        >>> for task, x, y in ("ann", {"sale": 1, "hi": 1}, 1), ("bob", {"sale": 2}, 0), ("ann", {"hi": 3}, 0):
+        ...     learner.learn_one(x, y, task)
+        >>> print(learner.explain_one({"sale": 1.0, "hi": 1.0}, "ann"))
+                       value      shared         own       total
+        hi                 1          -1          -1          -2
+        sale               1     -0.6667           0     -0.6667
+        decision                                          -2.667
+        """
+        return explain(self._fitted_model(), self.deciding_cores(), x, task, label, lambda: self.predict_one(x, task))
+
+    def similar_tasks(self, task: Hashable, n: int = 5) -> list[SimilarTask]:
+        """The tasks most like one, with a similarity: ``[(task, similarity), ...]``, the most alike first.
+
+        By the learned relation where there is one: of `OSMTL` the attention ``P_kj``, of `OMTRL` and
+        `SchattenPerceptron` the relation as a correlation ``R_kj / √(R_kk R_jj)``. Of all others the cosine
+        ``<v_k, v_j> / (|v_k| |v_j|)`` of own weights, what tasks have beyond what they share, on the features
+        or, of more than 1,000, on the 1,000 that weigh most in this task. Cost O(tasks x those features); tasks
+        without own weights are left out.
+
+        Parameters
+        ----------
+        task : hashable
+        n : int >= 1
+            How many at most.
+
+        Raises
+        ------
+        ValueError
+            If the model does not know the task, or its decisions are no sums over features (kernels).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from shoal import PassiveAggressive
+        >>> learner = PassiveAggressive().fit(np.array([[1, 0], [1, 1], [-1, 0]]), [1, 1, 1], ["ann", "bob", "cid"])
+        >>> for other, similarity in learner.similar_tasks("ann"):
+        ...     print(other, f"{similarity:.2f}")
+        bob 0.71
+        cid -1.00
+        """
+        model = self._fitted_model()
+        return most_alike([*self.deciding_cores().values()], model.tasks.column, task, model.features.count, n)
 
     # ---- tasks and features ------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from shoal import MultitaskPerceptron
-from shoal.cli.catalogue import learner_kinds, make_learner, parse_value
+from shoal.cli.catalogue import batch_kinds, learner_kinds, make_learner, parse_value
 
 
 def test_all_public_learners_are_listed_with_their_defaults(shoal):
@@ -17,6 +17,15 @@ def test_all_public_learners_are_listed_with_their_defaults(shoal):
     for name in learner_kinds():
         assert name in out
     assert "relation='pairwise'" in out
+
+
+@pytest.mark.parametrize("name", [*learner_kinds(), *batch_kinds()])
+def test_a_learner_is_explained_by_its_name(shoal, name):
+    code, out, _ = shoal("learners", name)
+    assert code == 0
+    assert out.startswith(f"{name}(")
+    for section in ("Parameters\n", "References\n", "Examples\n"):
+        assert section in out
 
 
 def test_data_sets_are_listed(shoal):

@@ -65,6 +65,12 @@ class TestProgress:
             two = {"A": with_aucs(learner, values), "B": with_aucs(rival, (0.55, 0.55, 0.55))}
             assert by_name(two)["progress"].title == title
 
+    def test_the_title_counts_those_for_which_there_is_no_room(self, binary):
+        many = dict.fromkeys("ABCDEF", binary["pooled"])
+        title = by_name({"best": binary["MultitaskPerceptron"], **many})["progress"].title
+        assert title.count("(") <= 3
+        assert title.endswith(" others")
+
     def test_in_regression_less_is_better(self, regression):
         best = min(regression, key=lambda name: regression[name].macro["rmse"])
         assert by_name(regression)["progress"].title.startswith(f"{best} leads")

@@ -11,11 +11,12 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
+from shoal.cli.choices import CompareOptions, ExplainOptions
 from shoal.cli.options import PredictOptions, RowOptions, RunOptions, Switch
 
 STANDARD_INPUT = "standard input"
 WRITES_TO_HYPHEN = ("--out", "--json", "--predictions")  # options that take -, which is standard output
-ROWS_BY_DEFAULT, RUN_BY_DEFAULT = RowOptions(), RunOptions()
+ROWS_BY_DEFAULT, RUN_BY_DEFAULT, COMPARE_BY_DEFAULT = RowOptions(), RunOptions(), CompareOptions()
 EXAMPLES = """\
 shoal run dataset:flights --report report.html
     104 models from 327,346 real flights: was it late? The last lines say whether sharing pays.
@@ -74,6 +75,38 @@ def predict(
     from shoal.cli.predict import predict_files
 
     predict_files(_inputs(data), rows, options)
+
+
+@app.command
+def explain(*data: str, options: ExplainOptions) -> None:
+    """Say what moves the forecasts of a saved model, which tasks are alike, or why rows of a file get theirs.
+
+    Parameters
+    ----------
+    data
+        Files with the columns that the model was learned from, or dataset:NAME: the first rows are explained.
+    """
+    from shoal.cli.explain import explain_model
+
+    explain_model(_inputs(data), options)
+
+
+@app.command
+def compare(
+    *data: str,
+    rows: RowOptions = ROWS_BY_DEFAULT,
+    options: CompareOptions = COMPARE_BY_DEFAULT,
+) -> int:
+    """Run learners side by side over a stream, and say who is best and whether that may be chance.
+
+    Parameters
+    ----------
+    data
+        Files, - for standard input, or dataset:NAME, as for shoal run.
+    """
+    from shoal.cli.compare import compare_learners
+
+    return compare_learners(_inputs(data), rows, options)
 
 
 @app.command

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -102,6 +103,8 @@ def _use(learner: Learner) -> None:
             model.predict_one(row, k)
             if hasattr(model, "predict_proba_one"):
                 model.predict_proba_one(row, k)
+    with suppress(ValueError):  # of learners that compare whole rows
+        one.explain_one(X[0], task[0].item())
 
 
 def _named(x: Any) -> dict[str, float]:

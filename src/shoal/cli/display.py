@@ -43,7 +43,7 @@ class Display:
         self._line = self._bar.add_task("", total=None, rows=0)
 
     def __enter__(self) -> Self:
-        others = f", next to {' and '.join(self._others)}" if self._others else ""
+        others = f", next to {_listed(self._others)}" if self._others else ""
         self.say(f"{self._learner!r}{others}\non {self._title}; every row is predicted before it is learned")
         self.say("\n".join([*self._assumed, ""]))
         self._bar.start()
@@ -118,6 +118,13 @@ def _some(names: list[str]) -> str:
     if len(names) <= NAMES:
         return ", ".join(names)
     return f"{', '.join(names[: NAMES - 2])} and {len(names) - NAMES + 2} more"
+
+
+def _listed(names: list[str], most: int = 5) -> str:
+    """`a, b and c`, or how many others there are."""
+    if len(names) > most:
+        return f"{len(names)} others"
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.files import FileStream
+from shoal.files.saved import saved_feature_names
 from shoal.learner import Learner, load_with_companion
 
 
@@ -18,21 +20,32 @@ class Reading(NamedTuple):
 
 def load_model(path: str) -> tuple[Learner, Reading | None]:
     """The learner and how its rows were read; None if it was not saved by the program from a file."""
-    learner, companion = load_with_companion(path)
-    if companion is None:
-        return learner, None
-    try:
-        reading = Reading(**companion)
-    except TypeError:
-        reading = Reading({}, {})
-    if not (isinstance(reading.options, dict) and isinstance(reading.state, dict) and reading.state):
-        raise ValueError(f"{path} is damaged: what it says of its columns cannot be read")
+    learner, reading, _ = load_named(path)
     return learner, reading
 
 
-def save_model(path: str, learner: Learner, stream: FileStream | None, options: dict[str, Any]) -> Path:
-    """Write both; a symbolic link stays a link."""
+def load_named(path: str) -> tuple[Learner, Reading | None, list[str]]:
+    """The two, and the names of the features as files, data sets or rows had them; none if they have none."""
+    learner, companion = load_with_companion(path)
+    if companion is None:
+        return learner, None, list(getattr(learner, "feature_names_in_", []))
+    damaged = ValueError(f"{path} is damaged: what it says of its columns cannot be read")
+    if not isinstance(companion, dict):
+        raise damaged
+    if companion.keys() == {"names"}:
+        return learner, None, list(companion["names"])
+    if companion.keys() != set(Reading._fields) or not all(isinstance(part, dict) for part in companion.values()):
+        raise damaged
+    reading = Reading(**companion)
+    return learner, reading, saved_feature_names(reading.state)
+
+
+def save_model(
+    path: str, learner: Learner, stream: FileStream | None, options: dict[str, Any], names: Sequence[str] = ()
+) -> Path:
+    """Write the learner and how its rows were read, or of a built-in data set what its features are called; a symbolic
+    link stays a link."""
     target = Path(path).resolve()
-    reading = None if stream is None else Reading(options, stream.to_dict())._asdict()
+    reading = {"names": list(names)} if stream is None else Reading(options, stream.to_dict())._asdict()
     learner.save(target, companion=reading)
     return target

@@ -35,8 +35,8 @@ def as_json(
         "verdict": None if verdict is None else _verdict(verdict),
         "notes": notes,
     }
-    plain: dict[str, Any] = _plain(found)
-    return plain
+    values: dict[str, Any] = plain(found)
+    return values
 
 
 def _learner(one: Evaluation) -> dict[str, Any]:
@@ -75,12 +75,12 @@ def _comparison(found: Comparison) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Values that JSON has: NumPy's as Python's, and no NaN or infinity."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float):
         return value if math.isfinite(value) else None

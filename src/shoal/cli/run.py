@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from sklearn.base import is_classifier
-
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display
 from shoal.cli.model_file import Reading, load_model, save_model
@@ -16,11 +14,10 @@ from shoal.cli.outputs import STDOUT, check_folder, check_outputs
 from shoal.cli.predictions import PredictionFile
 from shoal.cli.results import as_json, ending, write_json, write_tasks
 from shoal.cli.stopping import Stop
-from shoal.cli.streams import Stream, is_dataset, open_data, remember
+from shoal.cli.streams import Stream, fitting, is_dataset, open_data, remember
 from shoal.cli.warm_up import warmed_up
 from shoal.evaluation import Evaluation, Verdict, compare, progressive_validate
 from shoal.learner import Learner
-from shoal.wrappers.multi_class import MultiClass
 
 DEFAULT, DEFAULT_OF_NUMBERS = "HedgedSharing", "HedgedSharingRegressor"
 
@@ -30,7 +27,10 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     _check(data, options)
     learner, reading = _chosen(options)
     stream = open_data(data, rows, learner, reading)
-    learner = _fitting(learner, stream, options)
+    if learner is None:
+        name = DEFAULT_OF_NUMBERS if stream.kind == "regression" else DEFAULT
+        learner = make_learner(name, list(options.settings))
+    learner = fitting(learner, stream, is_new=reading is None)
     contestants = {type(learner).__name__: learner}
     if options.baselines and not options.load:
         contestants |= learner.baselines()
@@ -64,7 +64,7 @@ def _pass(
         nonlocal saved
         display.rows(rows)
         if options.save_every and rows >= saved + options.save_every:
-            save_model(str(options.save), learner, stream.file, remembered)
+            save_model(str(options.save), learner, stream.file, remembered, stream.names)
             saved = rows
 
     with ExitStack() as stack:
@@ -84,25 +84,6 @@ def _chosen(options: RunOptions) -> tuple[Learner | None, Reading | None]:
     if options.learner or options.settings:
         raise ValueError("--load brings its learner and hyper-parameters; leave out --learner and --set")
     return load_model(options.load)
-
-
-def _fitting(learner: Learner | None, stream: Stream, options: RunOptions) -> Learner:
-    """The learner, which must be for labels of the stream's kind; several labels are learned one against the rest."""
-    is_number = stream.kind == "regression"
-    if learner is None:
-        learner = make_learner(DEFAULT_OF_NUMBERS if is_number else DEFAULT, list(options.settings))
-    if is_classifier(learner) == is_number:
-        name, known = type(learner).__name__, "`shoal learners` lists all"
-        if is_number:
-            raise ValueError(
-                f"the labels of {stream.title} are numbers with many values, and {name} is for labels: choose a "
-                f"regressor ({known}), or --classify to take each number as a label"
-            )
-        raise ValueError(f"{stream.title} has labels, and {name} is for numbers ({known})")
-    if stream.kind == "multiclass" and options.load is None and not isinstance(learner, MultiClass):
-        learner = MultiClass(learner)
-        learner.new_core()  # says now whether the learner can be copied for each label
-    return learner
 
 
 def _assumed(stream: Stream, rows: RowOptions, options: RunOptions) -> list[str]:
@@ -141,7 +122,7 @@ def _write(
 ) -> None:  # fmt: skip
     learner = next(iter(evaluations.values())).learner
     if options.save:
-        path = save_model(options.save, learner, stream.file, remembered)
+        path = save_model(options.save, learner, stream.file, remembered, stream.names)
         say(f"model saved to {options.save} ({path.stat().st_size:,} bytes)")
     if options.predictions and options.predictions != STDOUT:
         say(f"predictions written to {options.predictions}")

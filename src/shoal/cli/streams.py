@@ -17,6 +17,7 @@ from shoal.engine.rounds import Chunk
 from shoal.files import FileStream, ReadOptions, open_stream
 from shoal.files.targets import Target
 from shoal.learner import Learner
+from shoal.wrappers.multi_class import MultiClass
 
 DATASET = "dataset:"
 OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # not of the next file, too
@@ -32,6 +33,7 @@ class Stream:
     title: str
     total_rows: int | None
     file: FileStream | None
+    names: tuple[str, ...] = ()  # of the features of a built-in data set
 
     def fraction(self, rows: int) -> float | None:
         """How much of the stream has been read."""
@@ -84,6 +86,23 @@ def open_data(data: Sequence[str], rows: RowOptions, learner: Learner | None, re
     return Stream(file, kind, _classes(rows, kind, reading), title(data), file.rows_total, file)
 
 
+def fitting(learner: Learner, stream: Stream, *, is_new: bool = True) -> Learner:
+    """The learner, which must be for labels of the stream's kind; several labels are learned one against the rest."""
+    is_number = stream.kind == "regression"
+    if is_classifier(learner) == is_number:
+        name, known = type(learner).__name__, "`shoal learners` lists all"
+        if is_number:
+            raise ValueError(
+                f"the labels of {stream.title} are numbers with many values, and {name} is for labels: choose a "
+                f"regressor ({known}), or --classify to take each number as a label"
+            )
+        raise ValueError(f"{stream.title} has labels, and {name} is for numbers ({known})")
+    if stream.kind == "multiclass" and is_new and not isinstance(learner, MultiClass):
+        learner = MultiClass(learner)
+        learner.new_core()  # says now whether the learner can be copied for each label
+    return learner
+
+
 def title(data: Sequence[str]) -> str:
     """What the files are called in one line."""
     first = "standard input" if data[0] == STDOUT else Path(data[0]).name or data[0]
@@ -120,4 +139,4 @@ def _open_dataset(data: Sequence[str], rows: RowOptions) -> Stream:
     from shoal.datasets import load as load_dataset
 
     found = load_dataset(data[0].removeprefix(DATASET))
-    return Stream(found.stream(), found.kind, None, found.name, len(found), None)
+    return Stream(found.stream(), found.kind, None, found.name, len(found), None, found.feature_names)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS
+from shoal.model.explanations import Parts
 from shoal.model.parameters import Params, Readers
 
 State: TypeAlias = Any  # a named tuple of arrays, see `shoal.model.state`; its last field is `counters`
@@ -113,3 +115,10 @@ class Algorithm(NamedTuple):
     may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back
     retune: Callable[[Setup, Setup, State], None] | None = None  # hyper-parameters changed after the first row
     confidence: Kernel | None = None  # |f| less the doubt of a row, for label queries
+
+    # why a row is decided so (`shoal.model.explanations`)
+    linear: bool = True  # is `decide` a sum over the features of a row?
+    shared: Kernel | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
+    contributions: Callable[[Setup, State, IntArray, IndexArray, FloatArray | None], Parts] | None = None  # of features
+    # to the decisions of tasks where `decide` is no such sum: in a row of these values, or (None) of 1 in a usual row
+    likeness: Callable[[State, int, int], FloatArray] | None = None  # of task k to the first n, as it was learned

@@ -9,16 +9,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.compile import call
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, ROUNDS, TASKS
 from shoal.model.algorithm import FAILED, Algorithm, Setup, Size, State
+from shoal.model.explanations import Parts, parts_of_linear
 from shoal.model.parameters import read
 from shoal.model.state import copied, in_capacity, leaves, nbytes, trimmed, without_task
 
 FLOAT64 = np.dtype(np.float64)
 NO_OUT = np.zeros(0)  # for learning without the decisions
+NOT_LINEAR = (
+    "this learner compares whole rows (by a kernel, a second-order form or mapped features), so there are no "
+    "contributions of single features"
+)
 
 
 class CoreLike(Protocol):
@@ -180,6 +185,28 @@ class Core:
             return
         for piece in self.algorithm.pieces(self.setup, self.state, rounds, False):
             call(kernel, piece.rounds, piece.settings, piece.state, out[piece.first : piece.last], self._dtype)
+
+    # ---- explaining --------------------------------------------------------------------------------------
+
+    def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
+        """What features add to the decisions of tasks, in a row of these values, or (None) of 1 each.
+
+        Raises
+        ------
+        ValueError
+            If the decisions are no sums over features.
+        """
+        algorithm = self.algorithm
+        if algorithm.contributions is not None:
+            return algorithm.contributions(self.setup, self.state, tasks, features, values)
+        if not algorithm.linear:
+            raise ValueError(NOT_LINEAR)
+        shared = None if algorithm.shared is None else partial(self._answer, algorithm.shared)
+        return parts_of_linear(self.decide, shared, tasks, features, values)
+
+    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
+        """(n_tasks,) how alike they are to task k, where the algorithm learns it."""
+        return None if self.algorithm.likeness is None else self.algorithm.likeness(self.state, k, n_tasks)
 
     def updates(self, n_tasks: int) -> IntArray:
         """Updates of each task."""

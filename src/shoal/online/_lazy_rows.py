@@ -16,7 +16,7 @@ the personal matrix V by a number. Doing so costs O(d); here a row waits until a
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from shoal.engine.arrays import LANES, FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import copy_to
+from shoal.engine.rows import TASKS, copy_to
 
 COMMON, PERSONAL = 0, 1  # positions in the weights' second axis
 EPOCHS, UPDATES, TOUCHED = 0, 1, 2  # positions in the tally
@@ -184,6 +184,19 @@ def through(rows: Rows, z: FloatArray, k: int, K: int) -> float:
     for i in range(K):
         total += z[i] * rows.transform[i, k]
     return total
+
+
+@kernel(entry=True, allocates=True)
+def decide_common(rounds: Rounds, settings: Any, state: Any, decisions: FloatArray) -> None:
+    """The common part <u_k, x> of each row's decision, of a state that has `rows`."""
+    K, n_room = state.counters[TASKS], state.rows.weights.shape[2]
+    z, copy, spare = np.empty(n_room), np.empty((2, n_room)), np.empty(n_room)
+    for row in range(len(decisions)):
+        k, f = rounds.task[row], 0.0
+        project_asleep(state.rows, rounds, row, -1, K, z, copy, spare)
+        for i in range(K):
+            f += through(state.rows, z, i, K) / K if k < 0 else 0.0
+        decisions[row] = through(state.rows, z, k, K) if k >= 0 else f
 
 
 @kernel(sums="in order")

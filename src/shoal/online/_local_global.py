@@ -248,4 +248,5 @@ def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm:
         may_fail=lambda p: p.features.transformer is not None,
         retune=retune,
         confidence=thetas,
+        linear=not mapped,
     )

@@ -239,4 +239,5 @@ ALGORITHM = Algorithm(
     pieces=pieces,
     may_fail=lambda p: callable(p.kernel),
     retune=retune,
+    linear=False,
 )

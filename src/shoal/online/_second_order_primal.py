@@ -281,4 +281,5 @@ ALGORITHM = Algorithm(
     grow=grow,
     pieces=pieces,
     retune=dual.retune,
+    linear=False,
 )

@@ -106,6 +106,7 @@ ALGORITHM = Algorithm(
     check=_support.check,
     pieces=_support.pieces,
     may_fail=lambda p: callable(p.kernel),
+    linear=False,
 )
 
 

@@ -26,6 +26,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, padded, squared_norm
 from shoal.learner import Learner
 from shoal.model.algorithm import FAILED, Algorithm, Setup, Size
+from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, one_of, positive, whole
 from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation
 from shoal.online.multitask_perceptron import MultitaskPerceptron
@@ -195,6 +196,11 @@ def allocate(setup: Setup, size: Size) -> State:
     )  # fmt: skip
 
 
+def correlations(state: State, k: int, n_tasks: int) -> FloatArray:
+    """(n_tasks,) B[k, j] / sqrt(B[k, k] B[j, j]); 0 for a task that the relation has driven to 0."""
+    return correlations_with(state.relation[:n_tasks, :n_tasks], k)
+
+
 ALGORITHM = Algorithm(
     parameters={
         "divergence": one_of(DIVERGENCES),
@@ -213,6 +219,7 @@ ALGORITHM = Algorithm(
         "the literal relation (normalize=None) left the range of doubles at update {updates}, and the model was put "
         "back to what it was before this call; use normalize='trace', or a smaller eta_A"
     ),
+    likeness=correlations,
 )
 
 

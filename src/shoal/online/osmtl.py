@@ -49,6 +49,12 @@ def leave(setup: Setup, state: State, k: int) -> None:
         log_p[others] = log_p[others] - mass if mass > -np.inf else -math.log(len(others))
 
 
+def attention_of(state: State, k: int, n_tasks: int) -> FloatArray:
+    """(n_tasks,) the row of P: how the attention that task k borrows is spread."""
+    P = np.exp(state.log_attention[k, :n_tasks])
+    return np.asarray(P / P.sum())
+
+
 ALGORITHM = Algorithm(
     parameters={
         "alpha": or_auto(between(0, 1), AUTO),
@@ -68,6 +74,7 @@ ALGORITHM = Algorithm(
     simultaneous=True,
     enter=lambda setup, state, n_tasks: enter(state, n_tasks),
     leave=leave,
+    likeness=attention_of,
 )
 
 

@@ -265,6 +265,7 @@ ALGORITHM = Algorithm(
     enter=lambda setup, state, n_tasks: enter(state, n_tasks),
     leave=leave,
     check=check,
+    shared=lazy.decide_common,
 )
 
 

@@ -25,6 +25,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, padded
 from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, between, one_of, or_auto, positive
 from shoal.online import _gram, _support
 from shoal.online._gram import FACTOR, Gram, P
@@ -202,6 +203,11 @@ def check(setup: Setup, state: State, size: Size) -> None:
         raise ValueError("its power or scale is out of range")
 
 
+def correlations(state: State, k: int, n_tasks: int) -> FloatArray:
+    """(n_tasks,) of task k in G^(p-1)."""
+    return correlations_with(state.gram.power[:n_tasks, :n_tasks], k)
+
+
 ALGORITHM = Algorithm(
     parameters={
         "p": or_auto(between(1, LARGEST_P), AUTO),
@@ -219,8 +225,9 @@ ALGORITHM = Algorithm(
     left=left,
     pack=_support.pack(allocate),
     check=check,
+    likeness=correlations,
 )
-WITH_ROWS = ALGORITHM._replace(pieces=_support.pieces, may_fail=lambda p: callable(p.kernel))
+WITH_ROWS = ALGORITHM._replace(pieces=_support.pieces, may_fail=lambda p: callable(p.kernel), linear=False)
 
 
 class SchattenPerceptron(Supported, Classifier):

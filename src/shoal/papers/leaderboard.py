@@ -6,6 +6,7 @@ may try 10 settings, drawn from its grid, on a held-out shuffle; one that has no
 
 from __future__ import annotations
 
+from shoal.evaluation.grids import GRIDS, RATES, B
 from shoal.papers import material, pictures
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
 from shoal.papers.protocols import progressive
@@ -19,10 +20,6 @@ DATA = (
     Data("jokes", material.jester, {"treatment": "unit"}, "jester5k"),
 )
 
-C = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-B = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
-RATES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-TENTHS = tuple(round(0.1 * i, 1) for i in range(11))
 VW_RULES = (
     *(f"-l {rate}{power}" for power in ("", " --power_t 0") for rate in (0.1, 0.5, 2, 8)), "--coin", "--ftrl",
 )  # fmt: skip
@@ -33,19 +30,17 @@ ENTRANTS = (
     Entrant("MultitaskPerceptron, logistic", "MultitaskPerceptron", {"loss": "logistic"},
             {"relation": B, "eta": RATES, "step": ("constant", "sqrt")}),
     Entrant("MultitaskPerceptron", "MultitaskPerceptron", {}, {"relation": B}),
-    Entrant("PNormPerceptron", "PNormPerceptron", {}, {"relation": B, "p": (2.0, 3.0, 4.0, "auto")}),
-    Entrant("SchattenPerceptron", "SchattenPerceptron", {}, {"p": (1, 1.5, 2, 3, 4, 5)}),
-    Entrant("PassiveAggressive", "PassiveAggressive", {}, {"relation": ("independent", "pooled"), "C": C}),
-    Entrant("SharedLoss", "SharedLoss", {"rule": "implicit"}, {"norm": ("l2", "linf"), "C": C}),
-    Entrant("OMTRL", "OMTRL", {}, {"divergence": ("logdet", "batch"), "eta_A": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)}),
-    Entrant("CollaborativePA", "CollaborativePA", {}, {"pull": TENTHS, "C": C}),
-    Entrant("CollaborativeCW", "CollaborativeCW", {}, {"pull": TENTHS, "confidence": (0.6, 0.7, 0.8, 0.9, 0.95)}),
-    Entrant("OSMTL", "OSMTL", {}, {"alpha": TENTHS, "C": (0.01, 0.1, 1.0), "lam": (0.1, 1.0, 10.0),
-                                   "trigger": ("mistake", "margin")}),
-    Entrant("ROMCO", "ROMCO", {}, {"eta": RATES[2:], "rho": RATES[2:], "lambda1": (1e-5, 1e-4, 1e-3),
-                                   "lambda2": (1e-5, 1e-4, 1e-3)}),
+    Entrant("PNormPerceptron", "PNormPerceptron", {}, GRIDS["PNormPerceptron"]),
+    Entrant("SchattenPerceptron", "SchattenPerceptron", {}, GRIDS["SchattenPerceptron"]),
+    Entrant("PassiveAggressive", "PassiveAggressive", {}, GRIDS["PassiveAggressive"]),
+    Entrant("SharedLoss", "SharedLoss", {"rule": "implicit"}, GRIDS["SharedLoss"]),
+    Entrant("OMTRL", "OMTRL", {}, GRIDS["OMTRL"]),
+    Entrant("CollaborativePA", "CollaborativePA", {}, GRIDS["CollaborativePA"]),
+    Entrant("CollaborativeCW", "CollaborativeCW", {}, GRIDS["CollaborativeCW"]),
+    Entrant("OSMTL", "OSMTL", {}, GRIDS["OSMTL"]),
+    Entrant("ROMCO", "ROMCO", {}, GRIDS["ROMCO"]),
     Entrant("LocalGlobalGaussian", "LocalGlobalGaussian", {"covariance": "diagonal"},
-            {"lam": (0.1, 0.3, 1.0, 3.0, 10.0), "eps": (0.1, 0.3, 1.0, 3.0, 10.0)}),
+            GRIDS["LocalGlobalGaussian"]),
 )  # fmt: skip
 
 BOARD = Experiment(

@@ -15,6 +15,7 @@ from shoal.report.style import colour, data, listed, panel_title, rows_axis, spr
 
 WIDTH, HEIGHT = 350, 280
 LABEL_HEIGHT = 16
+MOST_NAMED = 4  # learners that the title compares with
 
 
 class Panel(NamedTuple):
@@ -108,7 +109,9 @@ def _title(evaluations: Mapping[str, Evaluation]) -> str:
     if not others:
         return f"{best} reaches a {label(metric)} of {scores[best]:.3f}, mean over tasks"
     lead = _since(evaluations, best, metric, sign)
-    against = listed([f"{scores[name]:.3f} ({name})" for name in others])
+    shown = others if len(others) <= MOST_NAMED else others[: MOST_NAMED - 1]
+    more = [f"{len(others) - len(shown)} others"] if len(shown) < len(others) else []
+    against = listed([*(f"{scores[name]:.3f} ({name})" for name in shown), *more])
     return f"{best} leads{lead}: {label(metric)} {scores[best]:.3f} over tasks, against {against}"
 
 

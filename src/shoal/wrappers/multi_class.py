@@ -310,6 +310,13 @@ class MultiClass(Classifier):
 
     # ---- what can be seen ----------------------------------------------------------------------------------
 
+    def deciding_cores(self) -> dict[Any, CoreLike]:
+        """A core a label, or with two labels that of the larger."""
+        model, labels = self._fitted_model(), self.classes_.tolist()
+        core: Any = model.core
+        codes = model.labels.codes
+        return {label: core.of(codes.get(label)) for label in (labels if len(labels) > 2 else labels[-1:])}
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = True

@@ -17,11 +17,12 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from shoal.classifier import Classifier
-from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
 from shoal.learner import Learner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
+from shoal.model.explanations import Parts, parts_of_linear
 from shoal.model.parameters import optional, read, whole
 from shoal.model.slicing import widened
 from shoal.model.targets import RealTargets, Targets, TwoLabels
@@ -137,6 +138,17 @@ class Retraining:
         X = X[:, : model.n_features_in_]
         values = (model.decision_function if is_classifier(model) else model.predict)(X, known)
         return np.asarray(values, np.float64)
+
+    def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
+        """What features add to the decisions of tasks, if the batch learner has weights."""
+        if self.model is not None and not hasattr(self.model, "coef_"):
+            kind = type(self.model).__name__
+            raise ValueError(f"{kind} has no weights here, so there are no contributions of single features")
+        return parts_of_linear(self.decide, None, tasks, features, values)
+
+    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
+        """Nothing that is learned for all tasks."""
+        return None
 
     def number_of(self, k: int) -> int:
         """The number by which the batch learner knows task k."""

@@ -11,6 +11,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.engine.task_weights.record_table import task_records
 from shoal.learner import Learner
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, State
+from shoal.online.hedged_sharing.contributions import contributions
 from shoal.online.hedged_sharing.experts import EXPERTS, RULES
 from shoal.regressor import Regressor
 
@@ -60,10 +61,11 @@ class HedgedSharing(_Hedged, Classifier):
     """The default: nine ways of learning and sharing, mixed row by row. Nothing to tune.
 
     Experts are three rules (diagonal second order, AdaGrad, constant step) times three ways of sharing (one model for
-    all; shared plus own, both stepping; one model per task). Their forecasts are mixed by Bayes weights with a fixed
-    share, per task and for all tasks, and then by an online logistic regression on the experts' logits, whose
-    forecast is calibrated. Rows may come on any scale: features are brought near the overall r.m.s. and rows to
-    usual length by running statistics.
+    all; shared plus own, both stepping; one model per task). With e = y - p, y in {0, 1}, every expert steps by
+    ``w <- w + r x e / (1 + p (1 - p) Σ r x²)``, r its rule's step for each feature. Their forecasts are mixed by Bayes
+    weights with a fixed share, ``a_k <- 0.99 a_k P_k(y) / Σ_j a_j P_j(y) + 0.01 prior_k``, per task and for all tasks,
+    and then by an online logistic regression on the experts' logits, whose forecast is calibrated. Rows may come on any
+    scale: features are brought near the overall r.m.s. and rows to usual length by running statistics.
     Cost O(non-zeros) an example whatever the number of tasks; memory a record of 8 numbers per feature and per
     (task, feature) pair that has occurred.
 
@@ -115,7 +117,7 @@ class HedgedSharing(_Hedged, Classifier):
     MultitaskPerceptron  error 0.162
     """
 
-    algorithm = LABELS
+    algorithm = LABELS._replace(contributions=contributions)
 
     def __init__(self, *, relation: str = "learned", dtype: Any = "float64", classes: Any = None) -> None:
         self.relation = relation
@@ -180,7 +182,7 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     MultitaskRegressor     mean squared error 1.290
     """
 
-    algorithm = NUMBERS_TO_PREDICT
+    algorithm = NUMBERS_TO_PREDICT._replace(contributions=contributions)
 
     def __init__(self, *, relation: str = "learned", dtype: Any = "float64") -> None:
         self.relation = relation

@@ -1,0 +1,222 @@
+"""`shoal compare`: learners side by side in one pass, tuned on the first rows if asked, with ranks and significance."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import chain
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from shoal.cli.catalogue import make_learner
+from shoal.cli.choices import CompareOptions
+from shoal.cli.display import Display
+from shoal.cli.options import RowOptions
+from shoal.cli.outputs import STDOUT, check_outputs
+from shoal.cli.results import as_json, plain, write_json
+from shoal.cli.stopping import Stop
+from shoal.cli.streams import Stream, fitting, is_dataset, open_data
+from shoal.cli.warm_up import warmed_up
+from shoal.engine.rounds import Chunk
+from shoal.evaluation import Evaluation, SearchResult, progressive_validate, search
+from shoal.evaluation.grids import GRIDS
+from shoal.evaluation.numbers import number
+from shoal.evaluation.result import label
+from shoal.evaluation.standings import Standing, standings
+from shoal.learner import Learner
+from shoal.model.slicing import joined, len_of, rows_of
+
+OF_LABELS = ("HedgedSharing", "MultitaskPerceptron", "OSMTL", "CollaborativePA", "PassiveAggressive")
+OF_NUMBERS = ("HedgedSharingRegressor", "MultitaskRegressor", "PassiveAggressiveRegressor")
+N_DRAWS = 10  # combinations of hyper-parameters that each learner may try
+SEED = 0
+
+
+def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOptions) -> int:
+    """The whole command; returns the exit code."""
+    if not data:
+        raise ValueError("shoal compare takes files, - for standard input, or dataset:NAME")
+    if options.tune is not None and options.tune < 10:
+        raise ValueError(f"--tune takes a number of rows, 10 or more, got {options.tune}")
+    inputs = [] if is_dataset(data) else [name for name in data if name != STDOUT]
+    check_outputs({"--report": options.report, "--json": options.json}, inputs)
+    named = _contestants(options.learners)
+    stream = open_data(data, rows, next(iter(named.values()), None), None)
+    usual = OF_NUMBERS if stream.kind == "regression" else OF_LABELS
+    contestants = {name: fitting(one, stream) for name, one in (named or _contestants(usual)).items()}
+    quiet = options.quiet or options.json == STDOUT
+    tuned: dict[str, SearchResult] = {}
+    if options.tune is not None:
+        first, stream = split_stream(stream, options.tune)
+        shows = sys.stderr.isatty() and not quiet
+        found = {name: _tuned(name, one, first, progress=shows) for name, one in contestants.items()}
+        tuned = {name: one for name, one in found.items() if one is not None}
+        best = {name: _with(contestants[name], one.best_params) for name, one in tuned.items()}
+        contestants = {**contestants, **best}
+    display = Display(stream.title, next(iter(contestants.values())), contestants, stream.fraction, [], quiet=quiet)
+    if options.tune is not None:
+        display.say("\n".join([*_tuning_lines(tuned, contestants, options.tune), ""]))
+    with Stop().on_signals() as stop:
+        evaluations = _pass(stream, contestants, options, display, stop)
+        placed = standings(evaluations)
+        display.say("\n" + "\n".join(standing_lines(placed)))
+        display.summary(evaluations, None, stream.notes(), stopped=stop.name)
+        _write(options, stream, evaluations, placed, tuned, stop, display)
+    return stop.exit_code
+
+
+def _contestants(texts: Iterable[str]) -> dict[str, Learner]:
+    """Learners by what the user wrote."""
+    found: dict[str, Learner] = {}
+    for text in texts:
+        name, *settings = text.split(":")
+        if text in found:
+            raise ValueError(f"--learners names {text} twice")
+        found[text] = make_learner(name, settings)
+    kinds = {is_classifier(learner) for learner in found.values()}
+    if len(kinds) > 1:
+        raise ValueError("--learners must be all for labels or all for numbers (`shoal learners` lists them)")
+    return found
+
+
+def _pass(
+    stream: Stream, contestants: dict[str, Learner], options: CompareOptions, display: Display, stop: Stop
+) -> dict[str, Evaluation]:
+    protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
+    chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
+    with display:
+        return progressive_validate(
+            contestants, chunks, **protocol, on_checkpoint=display.checkpoint, on_rows=display.rows
+        )
+
+
+# ---- tuning ------------------------------------------------------------------------------------------------
+
+
+def split_stream(stream: Stream, n: int) -> tuple[Chunk, Stream]:
+    """The first rows, and the stream of the others."""
+    chunks, head, have = iter(stream.chunks), None, 0
+    rest: list[Chunk] = []
+    for chunk in chunks:
+        take = min(n - have, len_of(chunk.y))
+        piece = Chunk(*(rows_of(part, 0, take) for part in chunk))
+        head = piece if head is None else Chunk(*(_joined(a, b) for a, b in zip(head, piece, strict=True)))
+        have += take
+        if take < len_of(chunk.y):
+            rest = [Chunk(*(rows_of(part, take, len_of(chunk.y)) for part in chunk))]
+        if have == n:
+            break
+    if head is None or have < n:
+        raise ValueError(f"--tune {n}: the stream has only {have:,} rows, and some must be left to compare on")
+    total = None if stream.total_rows is None else stream.total_rows - n
+    return head, replace(stream, chunks=_not_empty(chain(rest, chunks), n), total_rows=total)
+
+
+def _joined(head: Any, tail: Any) -> Any:
+    return None if tail is None else joined(head, tail)
+
+
+def _not_empty(chunks: Iterator[Chunk], n: int) -> Iterator[Chunk]:
+    empty = True
+    for chunk in chunks:
+        empty = False
+        yield chunk
+    if empty:
+        raise ValueError(f"--tune {n}: the stream has no more rows, and some must be left to compare on")
+
+
+def _tuned(name: str, learner: Learner, first: Chunk, *, progress: bool) -> SearchResult | None:
+    """The hyper-parameters that answer the first rows best, shuffled and each before it is learned."""
+    given = {setting.partition("=")[0] for setting in name.split(":")[1:]}
+    grid = {key: values for key, values in GRIDS.get(type(learner).__name__, {}).items() if key not in given}
+    if not grid:
+        return None
+    judged: dict[str, Any] = {"metric": "auc", "macro": True} if is_classifier(learner) else {"metric": "rmse"}
+    try:
+        return search(
+            learner, first.X, first.y, first.task, parameters=grid, n_draws=N_DRAWS, validation="shuffle",
+            random_state=SEED, progress=progress, **judged,
+        )  # fmt: skip
+    except ValueError as error:
+        raise ValueError(f"--tune: {name} cannot be tuned on these rows: {error}") from None
+
+
+def _with(learner: Learner, parameters: dict[str, Any]) -> Learner:
+    return type(learner)(**{**learner.get_params(deep=False), **parameters})
+
+
+def _tuning_lines(tuned: dict[str, SearchResult], contestants: dict[str, Learner], n: int) -> list[str]:
+    width = max(map(len, contestants)) + 2
+    lines = [f"tuned on the first {n:,} rows, which are left out of the scores"]
+    for name in contestants:
+        if name in tuned:
+            best = ", ".join(f"{key}={value!r}" for key, value in sorted(tuned[name].best_params.items()))
+            tries = f"{len(tuned[name].trials)} tried, {label(tuned[name].metric)} {number(tuned[name].best_score)}"
+            lines.append(f"  {name:<{width}}{best} ({tries})")
+        else:
+            lines.append(f"  {name:<{width}}nothing to tune")
+    return lines
+
+
+# ---- what was found ----------------------------------------------------------------------------------------
+
+
+def standing_lines(placed: list[Standing]) -> list[str]:
+    """A table of ranks, then what it says."""
+    title = f"macro-{label(placed[0].metric)}"
+    width = max(len(one.name) for one in placed) + 2
+    titles = ("rank", title, "mean rank", "behind", "±", "p")
+    lines = [" " * width + "".join(f"{text:>11}" for text in titles)]
+    for one in placed:
+        if one.rank is None:
+            why = "no score" if one.diverged is None else f"diverged at row {one.diverged:,}"
+            lines.append(f"{one.name:<{width}}{'':>11}  {why}")
+            continue
+        gap = ("", "", "") if one.rank == 1 else (number(one.behind), _error(one.standard_error), f"{one.p_value:.2g}")
+        texts = (str(one.rank), number(one.score), f"{one.mean_rank:.2f}", *gap)
+        lines.append(f"{one.name:<{width}}" + "".join(f"{text:>11}" for text in texts))
+    return [*lines, conclusion(placed)]
+
+
+def _error(value: float) -> str:
+    return "" if math.isnan(value) else number(value)
+
+
+def conclusion(placed: list[Standing]) -> str:
+    """A sentence: who is best, and of whom that is sure."""
+    ranked = [one for one in placed if one.rank is not None]
+    if len(ranked) < 2:
+        return "there are no two learners to compare"
+    best, *others = ranked
+    unsure = [one.name for one in others if not one.is_clear]
+    if not unsure:
+        return f"{best.name} is best, and clearly ahead of all others (signed rank test over tasks, 5 %)."
+    if len(unsure) == len(others):
+        return f"{best.name} is best, but its lead over any other may be chance (signed rank test over tasks, 5 %)."
+    return f"{best.name} is best; its lead over {', '.join(unsure)} may be chance (signed rank test over tasks, 5 %)."
+
+
+def _write(
+    options: CompareOptions, stream: Stream, evaluations: dict[str, Evaluation], placed: list[Standing],
+    tuned: dict[str, SearchResult], stop: Stop, display: Display,
+) -> None:  # fmt: skip
+    if options.json:
+        found = as_json(evaluations, None, data=stream.title, notes=stream.notes(), stopped=stop.name)
+        found["standings"] = plain([{**asdict(one), "is_clear": one.is_clear} for one in placed])
+        found["tuning"] = plain(
+            {
+                name: {"rows": options.tune, "best": one.best_params, "score": one.best_score}
+                for name, one in tuned.items()
+            }
+        )
+        write_json(options.json, found)
+        display.say(f"results written to {options.json}")
+    if options.report:
+        from shoal.report import write_report
+
+        notes = [conclusion(placed), *stream.notes()]
+        write_report(options.report, evaluations, title=f"{len(evaluations)} learners on {stream.title}", notes=notes)
+        display.say(f"report written to {options.report}")

@@ -1,0 +1,181 @@
+"""`shoal explain`: what moves the forecasts of a saved model, which tasks are alike, and why rows got theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from shoal.cli.choices import ExplainOptions
+from shoal.cli.model_file import Reading, load_named
+from shoal.cli.options import RowOptions
+from shoal.cli.streams import DATASET, is_dataset, read_options, title
+from shoal.engine.rounds import Chunk
+from shoal.files import open_stream
+from shoal.learner import Learner
+from shoal.model.explanations import UNSEEN, Explanation, strongest, table, with_rest
+
+WEIGHT_TITLES = ("spread", "shared", "own", "total")
+N_ALIKE = 5
+WIDEST = 40  # letters of a task's name
+
+
+def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
+    """The whole command."""
+    for option, value in (("--rows", options.rows), ("--top", options.top)):
+        if value < 1:
+            raise ValueError(f"{option} must be 1 or more, got {value}")
+    learner, reading, known = load_named(options.model)
+
+    def names(j: int) -> Any:
+        return known[j] if j < len(known) else j
+
+    if not data:
+        _explain_weights(learner, names, options)
+    else:
+        _explain_rows(data, learner, _open(data, learner, reading, options), names, options)
+
+
+def _open(data: Sequence[str], learner: Learner, reading: Reading | None, options: ExplainOptions) -> Iterable[Chunk]:
+    """The rows as the model takes them."""
+    if is_dataset(data):
+        from shoal.datasets import load
+
+        found = load(data[0].removeprefix(DATASET))
+        if found.X.shape[1] != learner.n_features_in_:
+            raise ValueError(f"{data[0]} has {found.X.shape[1]} features, but the model {learner.n_features_in_}")
+        return found.stream()
+    if reading is None:
+        raise ValueError(f"{options.model} was not saved by `shoal run` from a file: it does not know columns of files")
+    read = read_options(RowOptions(format=options.format), reading, labeled=False)
+    return open_stream(list(data), read, state=reading.state)
+
+
+# ---- what the model goes by --------------------------------------------------------------------------------
+
+
+def _explain_weights(learner: Learner, names: Callable[[int], Any], options: ExplainOptions) -> None:
+    tasks = learner.tasks_
+    one_task = options.task is None and len(tasks) == 1
+    k = 0 if one_task else UNSEEN if options.task is None else _task_number(options.task, tasks)
+    of = "" if one_task else " in all tasks" if k == UNSEEN else f" in task {_short(tasks[k])}"
+    for label, core in _chosen(learner.deciding_cores(), options.class_).items():
+        found = strongest(core, k, learner.n_features_in_, names, options.top)
+        what = "forecasts" if label is None else f"decisions for {_written(label)}"
+        print(f"what moves {what} most{of}")
+        if found:
+            print("\n".join(table(found, titles=WEIGHT_TITLES)))
+            print("total is what the feature adds where it has its spread (1 if that is not known)\n")
+        else:
+            print(
+                "nothing: all weights are 0" + (", for tasks share none; --task names one\n" if k == UNSEEN else "\n")
+            )
+    if k == UNSEEN:
+        some = ", ".join(map(_short, tasks[:5])) + ", ..." * (len(tasks) > 5)
+        print(f"{len(tasks):,} tasks ({some}): --task explains one")
+    elif len(tasks) > 1:
+        _print_alike(learner, tasks[k])
+
+
+def _print_alike(learner: Learner, task: Any) -> None:
+    alike = learner.similar_tasks(task, N_ALIKE)
+    if not alike:
+        print("no task is alike: the task, or every other, has no weights of its own")
+        return
+    width = max(len(_short(other)) for other, _ in alike)
+    print("tasks most alike")
+    for other, similarity in alike:
+        print(f"  {_short(other):<{width}}{similarity:>9.3f}")
+
+
+def _task_number(task: str, tasks: list[Any]) -> int:
+    """The column of a task, as users write it."""
+    written = {str(known): k for k, known in enumerate(tasks)}
+    if task not in written:
+        from shoal.cli.catalogue import nearest
+
+        raise ValueError(f"the model has no task {task!r}{nearest(task, list(written))}")
+    return written[task]
+
+
+def _chosen(cores: dict[Any, Any], label: str | None) -> dict[Any, Any]:
+    if label is None:
+        return cores
+    found = {known: core for known, core in cores.items() if _written(known) == label}
+    if not found:
+        raise ValueError(f"--class {label}: expected one of {', '.join(map(_written, cores))}")
+    return found
+
+
+# ---- rows of a file ----------------------------------------------------------------------------------------
+
+
+def _explain_rows(
+    data: Sequence[str], learner: Learner, chunks: Iterable[Chunk], names: Callable[[int], Any], options: ExplainOptions
+) -> None:
+    label = None if options.class_ is None else next(iter(_chosen(learner.deciding_cores(), options.class_)))
+    known, shown = set(learner.tasks_), 0
+    for row, x, task in islice(_rows(chunks, learner.n_features_in_, options.task), options.rows):
+        explanation = learner.explain_one(x, task, label=label)
+        print(f"row {row:,}{_of_task(task, known)}: {_answer(learner, x, task, explanation)}")
+        found = [one._replace(feature=_named(one.feature, names)) for one in explanation.contributions]
+        print("\n".join(table(with_rest(found, options.top), explanation.decision)) + "\n")
+        shown += 1
+    if shown == 0:
+        raise ValueError(f"{title(data)} has no rows" + (f" of task {options.task}" if options.task else ""))
+    if not is_dataset(data):
+        print("values are as the learner takes them: numbers of tables in deviations from their mean")
+
+
+def _rows(chunks: Iterable[Chunk], n_features: int, only: str | None) -> Iterator[tuple[int, Any, Any]]:
+    """Number, dense features and task of each row, or of those of one task."""
+    first = 1
+    for chunk in chunks:
+        tasks = [None] * chunk.X.shape[0] if chunk.task is None else chunk.task.tolist()
+        for i, task in enumerate(tasks):
+            if only is None or str(task) == only:
+                yield first + i, _dense(chunk.X[i], n_features), task
+        first += len(tasks)
+
+
+def _dense(row: Any, n_features: int) -> Any:
+    """As the model takes it: what it has not learned from has no weight."""
+    if not hasattr(row, "indices"):
+        return np.array(row, np.float64)
+    x = np.zeros(n_features)
+    inside = row.indices < n_features
+    x[row.indices[inside]] = row.data[inside]
+    return x
+
+
+def _answer(learner: Any, x: Any, task: Any, explanation: Explanation) -> str:
+    if not is_classifier(learner):
+        return f"{learner.predict_one(x, task):.4g}"
+    text = f"predicted {_written(learner.predict_one(x, task))}"
+    if hasattr(learner, "predict_proba_one"):
+        chance = learner.predict_proba_one(x, task)[explanation.label]
+        text += f", probability of {_written(explanation.label)} {chance:.3f}"
+    return text
+
+
+def _of_task(task: Any, known: set[Any]) -> str:
+    if task is None:
+        return ""
+    return f", task {_short(task)}" + ("" if task in known else " (not seen: explained by what the tasks share)")
+
+
+def _named(feature: Any, names: Callable[[int], Any]) -> Any:
+    return names(feature) if isinstance(feature, int) else feature
+
+
+def _written(label: Any) -> str:
+    """A label as files have it: 1, not 1.0."""
+    return f"{label:g}" if isinstance(label, float) else str(label)
+
+
+def _short(task: Any) -> str:
+    text = str(task)
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."

@@ -1,0 +1,104 @@
+"""Several learners on one stream: who is best, and is that beyond chance?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray
+from shoal.evaluation.comparison import compare_by
+from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation, main_metric
+from shoal.evaluation.signed_rank import signed_rank_p
+
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one learner stands."""
+
+    name: str
+    rank: int | None  # by the score, 1 is best; None for one that diverged or has no score
+    metric: str  # the mean over tasks of it is the score
+    score: float
+    mean_rank: float  # over tasks; equal ones share the mean of their ranks
+    behind: float  # the best less this one, whichever way the metric points; 0 for the best
+    standard_error: float  # of that over tasks
+    p_value: float  # Wilcoxon's signed rank test against the best, two-sided, after Holm's correction; 1 for the best
+    diverged: int | None  # after how many rows
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the best is ahead of it beyond chance (5 %)."""
+        return self.p_value < LEVEL
+
+
+def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
+    """Learners by the metric that a run is judged by (macro-AUC; macro-RMSE; of several classes the macro-error).
+
+    Ranks over tasks and signed rank tests as Demsar (JMLR 7, 2006) has them, over the tasks where all have the metric.
+
+    Parameters
+    ----------
+    evaluations : dict of name -> Evaluation
+        Of one stream.
+
+    Returns
+    -------
+    list of Standing
+        The best first; those that diverged last.
+
+    Raises
+    ------
+    ValueError
+        If there is none, or they did not see the same rows.
+    """
+    if not evaluations:
+        raise ValueError("evaluations is empty; expected at least one")
+    first = next(iter(evaluations.values()))
+    rows = {task: values["rows"] for task, values in first.per_task.items()}
+    if any({task: v["rows"] for task, v in one.per_task.items()} != rows for one in evaluations.values()):
+        raise ValueError("the evaluations must be of the same stream: they saw different rows or tasks")
+    metric = main_metric(first)
+    sign = 1.0 if metric in HIGHER_IS_BETTER else -1.0
+    sound = {name: one for name, one in evaluations.items() if one.diverged is None and metric in one.overall}
+    found = compare_by(sound, metric, macro=True, scope="all tasks", tasks=list(rows)) if sound else None
+    scores = {} if found is None else {n: s for n, s in found.scores.items() if not np.isnan(s)}
+    order = sorted(scores, key=lambda name: -sign * scores[name])
+    table = sign * np.array([[sound[name].per_task[task][metric] for task in rows] for name in order], float)
+    table = table[:, ~np.isnan(table).any(axis=0)] if order else table
+    ranks = _mean_ranks(table) if order else np.zeros(0)
+    p_values = _corrected([1.0, *(min(1.0, 2.0 * signed_rank_p(table[0] - theirs)) for theirs in table[1:])])
+    placed = [
+        Standing(
+            name, 1 + i, metric, scores[name], float(ranks[i]), float(sign * (scores[order[0]] - scores[name])),
+            _standard_error(table[0] - table[i]), p_values[i], None,
+        )
+        for i, name in enumerate(order)
+    ]  # fmt: skip
+    nan = float("nan")
+    others = [name for name in evaluations if name not in scores]
+    return placed + [Standing(n, None, metric, nan, nan, nan, nan, nan, evaluations[n].diverged) for n in others]
+
+
+def _mean_ranks(table: FloatArray) -> FloatArray:
+    """(learners,) mean over tasks of the ranks in each column, 1 for the largest; equal ones share theirs."""
+    above = (table[:, None, :] < table[None, :, :]).sum(axis=1)
+    alike = (table[:, None, :] == table[None, :, :]).sum(axis=1)
+    return np.asarray((above + 0.5 * (alike + 1)).mean(axis=1))
+
+
+def _corrected(p_values: list[float]) -> list[float]:
+    """Holm's correction of all but the first, the best's own: the smallest of m times m, the next times m - 1, ..."""
+    corrected, largest, tested = [1.0] * len(p_values), 0.0, range(1, len(p_values))
+    for place, i in enumerate(sorted(tested, key=lambda i: p_values[i])):
+        largest = max(largest, min(1.0, (len(tested) - place) * p_values[i]))
+        corrected[i] = largest
+    return corrected
+
+
+def _standard_error(differences: FloatArray) -> float:
+    n = len(differences)
+    return float(differences.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")

@@ -1,0 +1,313 @@
+"""Why a model decides as it does: what each feature adds to a decision, and which tasks are alike.
+
+A decision that is linear in the row needs no code of its algorithm: the decision of a row that has one feature alone is
+what that feature adds, and the decision of an unseen task is what comes from all tasks. No weights are materialised.
+Algorithms that decide otherwise bring `Algorithm.contributions`, or say that they are not linear.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.rounds import Rounds
+from shoal.model.features import Features
+
+INTERCEPT = "(intercept)"  # the name of what is added whatever the row
+UNSEEN = -1  # the column of a task that the model has not seen
+MOST_FEATURES = 1_000  # on which tasks are compared: of more, those that weigh most in the task asked about
+MOST_NUMBERS = 2**18  # weights that are held at once
+
+Decide = Callable[[Rounds, FloatArray], None]
+
+
+class Parts(NamedTuple):
+    """What features add to the decisions of tasks; column 0 is the intercept."""
+
+    shared: FloatArray  # (tasks, 1 + features) by what all tasks share
+    own: FloatArray  # (tasks, 1 + features) by what the task has of its own
+    spread: FloatArray | None = None  # (features,) root mean square of each over the rows so far, where it is known
+
+
+class Contribution(NamedTuple):
+    """What one feature adds to a decision."""
+
+    feature: Any  # its name, or its column where columns have no names
+    value: float  # of the feature in the row; of the intercept 1, of a weight the spread of its feature
+    shared: float  # what it adds by what all tasks share
+    own: float  # what it adds by what the task has of its own
+
+    @property
+    def total(self) -> float:
+        """Both together."""
+        return self.shared + self.own
+
+
+class Explanation(NamedTuple):
+    """One decision, taken apart; `str()` gives a table.
+
+    Of a linear learner feature j adds ``w_j x_j``; shared is what an unseen task would be answered (of `ROMCO` the
+    common part u_k), own the rest. Of `HedgedSharing` it adds ``Σ_e c_e w_ej x_j``, x the scaled row and c_e the share
+    of expert e in the mixture: its mean slope on the way from no evidence to this row. A name that the model has not
+    seen adds 0. Only what the row touches is read.
+    """
+
+    decision: float  # the sum of all contributions
+    label: Any  # the label that large decisions speak for; None for numbers
+    contributions: list[Contribution]  # the largest first
+
+    def __str__(self) -> str:
+        return "\n".join(table(self.contributions, self.decision))
+
+
+class Explains(Protocol):
+    """A core whose decisions can be taken apart."""
+
+    def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
+        """What features add to the decisions of tasks."""
+
+    def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
+        """How alike tasks are to task k, where that is learned."""
+
+
+class SimilarTask(NamedTuple):
+    """A task that is like another."""
+
+    task: Any
+    similarity: float
+
+
+# ---- what features add -------------------------------------------------------------------------------------
+
+
+def parts_of_linear(
+    decide: Decide, shared: Decide | None, tasks: IntArray, features: IndexArray, values: FloatArray | None
+) -> Parts:
+    """What features add to linear decisions: the decisions of rows with one feature alone, less those of empty rows.
+
+    Parameters
+    ----------
+    shared : the part of a decision that all tasks share; None: the decision of an unseen task
+    values : (features,) of a row; None: 1 each
+    """
+    common = tasks if shared is not None else np.full(1, UNSEEN)
+    both = _alone(decide, tasks, features)
+    from_all = np.broadcast_to(_alone(shared or decide, common, features), both.shape)
+    x = np.concatenate([[1.0], np.ones(len(features)) if values is None else values])
+    return Parts(from_all * x, (both - from_all) * x)
+
+
+def _alone(decide: Decide, tasks: IntArray, features: IndexArray) -> FloatArray:
+    """(tasks, 1 + features) decisions of the empty row, and how much more a 1 in one feature is."""
+    n = 1 + len(features)
+    entries = np.arange(n * len(tasks)) % n > 0
+    indptr = np.concatenate([[0], np.cumsum(entries)])
+    columns = np.tile(features, len(tasks)).astype(np.int32)
+    n_rows = len(entries)
+    rounds = Rounds(
+        0, indptr, columns, np.ones(len(columns)), np.repeat(tasks, n).astype(np.int64), np.zeros(n_rows),
+        np.arange(n_rows + 1),
+    )  # fmt: skip
+    decisions = np.empty(n_rows)
+    decide(rounds, decisions)
+    found = decisions.reshape(len(tasks), n)
+    found[:, 1:] -= found[:, :1]
+    return found
+
+
+def entries_of(rounds: Rounds) -> tuple[IndexArray, FloatArray]:
+    """Columns and values of the features of the one row that are not 0."""
+    columns = np.arange(rounds.width, dtype=np.int32) if rounds.width > 0 else rounds.indices
+    there = rounds.values != 0.0
+    return columns[there], rounds.values[there]
+
+
+def explain(
+    model: Any, cores: dict[Any, Any], x: Any, task: Hashable, label: Any, predicted: Callable[[], Any]
+) -> Explanation:
+    """The decision on one row by one of the cores, that of the predicted label unless one is named.
+
+    Raises
+    ------
+    ValueError
+        If there is no such label, or the decisions are no sums over features.
+    """
+    if label is None:
+        label = next(iter(cores)) if len(cores) == 1 else predicted()
+    if label not in cores:
+        raise ValueError(f"there is no decision for the label {label!r}; expected one of {[*cores]}")
+    rounds = model.row_to_decide(x, task)
+    return _explained(bare(cores[label]), rounds, names_of(model.features), x, label)
+
+
+def names_of(features: Features) -> Callable[[int], Any]:
+    """The name of a column, or the column itself."""
+    names = None if features.names is None else list(features.names)
+    return lambda j: j if names is None else names[j]
+
+
+def _explained(core: Explains, rounds: Rounds, name_of: Callable[[int], Any], x: Any, label: Any) -> Explanation:
+    """The largest contributions first; names of `x` that the model has not seen add 0."""
+    features, values = entries_of(rounds)
+    parts = core.contributions(rounds.task, features, values)
+    found = named(parts, [name_of(j) for j in features.tolist()], values)
+    known = {one.feature for one in found}
+    if isinstance(x, Mapping):
+        found += [
+            Contribution(name, float(value), 0.0, 0.0) for name, value in x.items() if value and name not in known
+        ]
+    return Explanation(math.fsum([*parts.shared[0], *parts.own[0]]), label, largest_first(found))
+
+
+def named(parts: Parts, names: list[Any], values: FloatArray) -> list[Contribution]:
+    """Those of one task, without an intercept of 0."""
+    rows = zip(
+        [INTERCEPT, *names], [1.0, *values.tolist()], parts.shared[0].tolist(), parts.own[0].tolist(), strict=True
+    )
+    found = [Contribution(*row) for row in rows]
+    return found if found[0].shared or found[0].own else found[1:]
+
+
+def largest_first(found: Iterable[Contribution]) -> list[Contribution]:
+    """By the size of what they add; equal ones stay in order."""
+    return sorted(found, key=lambda one: -abs(one.total))
+
+
+def bare(core: Any) -> Explains:
+    """The core that decides: one that only chooses what is learned holds it as `inner`."""
+    found: Explains = bare(core.inner) if hasattr(core, "inner") else core
+    return found
+
+
+# ---- what a model goes by ----------------------------------------------------------------------------------
+
+
+def strongest(core: Any, k: int, n_features: int, name_of: Callable[[int], Any], most: int) -> list[Contribution]:
+    """What moves the decisions of a task most: what each feature adds where it has its spread, or 1 if none is known.
+
+    Parameters
+    ----------
+    k : column of the task, or `UNSEEN` for what all tasks share
+    """
+    found: list[Contribution] = []
+    for features in _blocks(n_features, MOST_NUMBERS):
+        parts = bare(core).contributions(np.array([k]), features, None)
+        spread = np.ones(len(features)) if parts.spread is None else parts.spread
+        shared, own = parts.shared[0, 1:] * spread, parts.own[0, 1:] * spread
+        top = np.argsort(-np.abs(shared + own), kind="stable")[:most]
+        rows = zip(features[top].tolist(), spread[top].tolist(), shared[top].tolist(), own[top].tolist(), strict=True)
+        found += [Contribution(name_of(j), value, of_all, its) for j, value, of_all, its in rows if of_all or its]
+    return largest_first(found)[:most]
+
+
+def _blocks(n: int, size: int) -> Iterator[IndexArray]:
+    for first in range(0, n, size):
+        yield np.arange(first, min(first + size, n), dtype=np.int32)
+
+
+# ---- tasks that are alike ----------------------------------------------------------------------------------
+
+
+def most_alike(
+    cores: list[Any], column_of: Mapping[Any, int], task: Hashable, n_features: int, n: int
+) -> list[SimilarTask]:
+    """The tasks most like one, by what an algorithm has learned of it, else by the cosine of own weights.
+
+    Raises
+    ------
+    ValueError
+        If the task is not known, or `n` is no number of tasks.
+    """
+    if task not in column_of:
+        raise ValueError(f"no task {task!r} in this model")
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise ValueError(f"n must be a number of tasks, 1 or more, got {n!r}")
+    k, ids = column_of[task], list(column_of)
+    likeness = bare(cores[0]).likeness(k, len(ids)) if len(cores) == 1 else None
+    if likeness is None:
+        likeness = _cosines(cores, k, len(ids), n_features)
+    order = np.argsort(-likeness, kind="stable")  # NaN, which is not comparable, last
+    known = [j for j in order.tolist() if j != k and not math.isnan(likeness[j])]
+    return [SimilarTask(ids[j], float(likeness[j])) for j in known[:n]]
+
+
+def _cosines(cores: list[Any], k: int, n_tasks: int, n_features: int) -> FloatArray:
+    """(n_tasks,) cosines of own weights, of all cores side by side; NaN where a task has none."""
+    product, square, mine = np.zeros(n_tasks), np.zeros(n_tasks), 0.0
+    for core in map(bare, cores):
+        features, weights = _largest_own(core, k, n_features)
+        mine += float(weights @ weights)
+        if len(features) == 0:
+            continue
+        tasks_at_once = max(1, MOST_NUMBERS // len(features))
+        for tasks in _blocks(n_tasks, tasks_at_once):
+            own = core.contributions(tasks.astype(np.int64), features, None).own[:, 1:]
+            product[tasks] += own @ weights
+            square[tasks] += np.square(own).sum(axis=1)
+    length = np.sqrt(square * mine)
+    return np.asarray(np.divide(product, length, out=np.full(n_tasks, np.nan), where=length > 0.0))
+
+
+def correlations_with(relation: FloatArray, k: int) -> FloatArray:
+    """(n_tasks,) R[k, j] / sqrt(R[k, k] R[j, j]) of a relation R without negative variances; 0 where one is 0."""
+    size = np.sqrt(np.maximum(np.diagonal(relation), 0.0))
+    length = size[k] * size
+    return np.asarray(np.divide(relation[k], length, out=np.zeros(len(relation)), where=length > 0.0))
+
+
+def _largest_own(core: Explains, k: int, n_features: int) -> tuple[IndexArray, FloatArray]:
+    """All features, or if they are many those of the task's largest own weights; and these weights."""
+    if n_features <= MOST_FEATURES:
+        few = np.arange(n_features, dtype=np.int32)
+        return few, core.contributions(np.array([k]), few, None).own[0, 1:]
+    features, weights = np.zeros(0, np.int32), np.zeros(0)
+    for block in _blocks(n_features, MOST_NUMBERS):
+        own = core.contributions(np.array([k]), block, None).own[0, 1:]
+        features, weights = np.concatenate([features, block]), np.concatenate([weights, own])
+        keep = np.argsort(-np.abs(weights), kind="stable")[:MOST_FEATURES]
+        keep = keep[weights[keep] != 0.0]
+        features, weights = features[keep], weights[keep]
+    order = np.argsort(features)
+    return features[order], weights[order]
+
+
+# ---- for readers -------------------------------------------------------------------------------------------
+
+WIDEST = 40  # letters of a name
+TITLES = ("value", "shared", "own", "total")
+
+
+def table(found: list[Contribution], decision: float | None = None, titles: tuple[str, ...] = TITLES) -> list[str]:
+    """A line each, in columns; at the end, if it is given, the decision that they add up to."""
+    names = [_short(one.feature) for one in found]
+    width = max(map(len, ["decision", *names]))
+    lines = [f"{'':<{width}}" + "".join(f"{title:>12}" for title in titles)]
+    for name, one in zip(names, found, strict=True):
+        numbers = ("" if math.isnan(one.value) else _digits(one.value), *map(_digits, (one.shared, one.own, one.total)))
+        lines.append(f"{name:<{width}}" + "".join(f"{text:>12}" for text in numbers))
+    if decision is not None:
+        lines.append(f"{'decision':<{width}}" + " " * 36 + f"{_digits(decision):>12}")
+    return lines
+
+
+def with_rest(found: list[Contribution], most: int) -> list[Contribution]:
+    """The first of them, and the others as one, without a value: so they still add up to the decision."""
+    rest = found[most:]
+    if len(rest) < 2:
+        return found
+    others = math.fsum(one.shared for one in rest), math.fsum(one.own for one in rest)
+    return [*found[:most], Contribution(f"({len(rest):,} others)", math.nan, *others)]
+
+
+def _digits(value: float) -> str:
+    """Four digits, never wider than a column, and no -0."""
+    return f"{value + 0.0:.4g}"
+
+
+def _short(name: Any) -> str:
+    text = f"column {name}" if isinstance(name, int) else " ".join(str(name).split())
+    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."

@@ -1,0 +1,186 @@
+"""`shoal explain`: weights by name, tasks that are alike, and rows taken apart so that the table adds up."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import shoal as library
+from shoal import MultiClass, MultitaskPerceptron, PassiveAggressive
+from shoal.datasets import load as load_data
+
+TABLE = ("--task", "shop", "--label", "sold")
+
+
+@pytest.fixture
+def model(shoal, csv_file, tmp_path):
+    path = tmp_path / "m.shoal"
+    assert shoal("run", csv_file, *TABLE, "--save", path, "--quiet")[0] == 0
+    return path
+
+
+@pytest.fixture
+def new_rows(tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text("shop,size,colour\nshop0,1.0,red\nmarket,-0.5,blue\nshop3,,violet\nshop0,-2,green\n")
+    return path
+
+
+def rows_of(text):
+    """feature -> its numbers, of the first table"""
+    found = {}
+    for line in text.splitlines():
+        cells = re.fullmatch(r"(\S+)((?: +[-+.\de]+){1,4})", line)
+        if cells:
+            found.setdefault(cells[1], [float(value) for value in cells[2].split()])
+    return found
+
+
+def test_the_features_that_move_a_task_and_the_tasks_like_it(shoal, model):
+    code, out, err = shoal("explain", "--model", model, "--task", "shop0")
+    assert (code, err) == (0, "")
+    assert out.startswith("what moves decisions for yes most in task shop0\n")
+    weights = rows_of(out)
+    assert list(weights)[:2] == ["size", "colour=red"]  # as the rows were made
+    for _, shared, own, total in (weights["size"], weights["colour=red"]):
+        assert shared + own == pytest.approx(total, rel=1e-3)
+    assert abs(weights["colour=red"][2]) > abs(weights["colour=red"][1])  # red sells in one shop of three
+    alike = re.findall(r"^  (shop\d) +([-\d.]+)$", out, re.M)
+    assert alike[0][0] == "shop3"  # the other shop where red sells
+    assert float(alike[0][1]) > 0.9
+
+
+def test_without_a_task_what_all_share(shoal, model):
+    code, out, _ = shoal("explain", "--model", model, "--top", 1)
+    assert code == 0
+    assert "in all tasks" in out
+    assert rows_of(out)["size"][2] == 0.0
+    assert "colour" not in out
+    assert re.search(r"6 tasks \(shop\d, .*\.\.\.\): --task explains one", out)
+
+
+def test_rows_of_a_file_are_taken_apart(shoal, model, new_rows):
+    code, out, err = shoal("explain", new_rows, "--model", model)
+    assert (code, err) == (0, "")
+    tables = [part for part in out.split("\n\n") if part.startswith("row")]
+    assert len(tables) == 3
+    for text in tables:
+        *parts, decision = rows_of(text).items()
+        assert decision[0] == "decision"
+        assert sum(row[-1] for _, row in parts) == pytest.approx(decision[1][0], rel=2e-3)
+    assert tables[0].startswith("row 1, task shop0: predicted yes, probability of yes ")
+    assert "task market (not seen: explained by what the tasks share)" in tables[1]
+    assert all(row[-2] == 0 for name, row in rows_of(tables[1]).items() if name != "decision")
+    assert "violet" not in tables[2]  # what the model has not learned moves nothing
+
+
+def test_rows_of_one_task_and_few_features(shoal, model, new_rows):
+    _, out, _ = shoal("explain", new_rows, "--model", model, "--task", "shop0", "--rows", 5, "--top", 1)
+    assert re.findall(r"^row (\d+), task (\w+)", out, re.M) == [("1", "shop0"), ("4", "shop0")]
+    assert re.search(r"^\(3 others\) +[-\d.]+ +[-\d.]+ +[-\d.]+$", out, re.M)
+
+
+def test_a_labeled_file_is_explained_alike(shoal, model, csv_file, rows):
+    code, out, _ = shoal("explain", csv_file, "--model", model, "--rows", 1)
+    assert code == 0
+    assert f"task {rows[0][0]}:" in out
+    assert "sold" not in out
+
+
+@pytest.mark.parametrize("ending", ["libsvm", "vw"])
+def test_sparse_text(shoal, rows, tmp_path, ending):
+    path, model = tmp_path / f"sales.{ending}", tmp_path / "m.shoal"
+    lines = {
+        "libsvm": lambda shop, size, sold: f"{1 if sold == 'yes' else -1} qid:{shop[-1]} 1:{size} 4:1",
+        "vw": lambda shop, size, sold: f"{1 if sold == 'yes' else -1} |shop {shop} |x size:{size} one",
+    }
+    path.write_text("".join(lines[ending](shop, size, sold) + "\n" for shop, size, _, sold in rows[:300]))
+    task = ("--task", "shop") if ending == "vw" else ()
+    assert shoal("run", path, *task, "--save", model, "--no-baselines", "--quiet")[0] == 0
+    code, out, err = shoal("explain", "--model", model)
+    assert (code, err) == (0, "")
+    assert out.startswith("what moves decisions for 1 most in all tasks\n")
+    assert next(iter(rows_of(out))) in ("1", "x^size")
+    code, out, err = shoal("explain", path, "--model", model, "--rows", 2)
+    assert (code, err, out.count("decision ")) == (0, "", 2)
+
+
+def test_models_of_python_are_explained_by_their_names(shoal, tmp_path):
+    path = tmp_path / "m.shoal"
+    learner = MultitaskPerceptron(relation="independent")
+    for x, y in ({"sale": 1.0, "hi": 1.0}, 0), ({"hi": 2.0}, 1):
+        learner.learn_one(x, y, 7)
+    learner.save(path)
+    code, out, _ = shoal("explain", "--model", path)
+    assert code == 0
+    assert "most\n" in out  # one task: no need to name it
+    assert list(rows_of(out)) == ["sale", "hi"] or list(rows_of(out)) == ["hi", "sale"]
+    learner.learn_one({"hi": 1.0}, 0, 8)
+    learner.save(path)
+    _, out, _ = shoal("explain", "--model", path)
+    assert "nothing: all weights are 0, for tasks share none; --task names one" in out
+    assert "sale" in shoal("explain", "--model", path, "--task", "7")[1]
+
+
+def test_regressors_are_explained_in_the_unit_of_the_target(shoal, tmp_path):
+    path, model = tmp_path / "prices.csv", tmp_path / "m.shoal"
+    x = np.random.default_rng(0).permutation(np.linspace(-1, 1, 400))
+    path.write_text("shop,x,price\n" + "".join(f"s{i % 2},{v:.4f},{3 * v + 100:.4f}\n" for i, v in enumerate(x)))
+    options = ("--learner", "HedgedSharingRegressor", "--save", model, "--no-baselines", "--quiet")
+    assert shoal("run", path, "--task", "shop", "--label", "price", *options)[0] == 0
+    _, out, _ = shoal("explain", path, "--model", model, "--rows", 1)
+    numbers = rows_of(out)
+    assert numbers["(intercept)"][-1] == pytest.approx(100, abs=3)
+    assert numbers["decision"][0] == pytest.approx(100 + 3 * x[0], abs=2)
+    assert "what moves forecasts most in task s1" in shoal("explain", "--model", model, "--task", "s1")[1]
+
+
+def test_several_classes(shoal, tmp_path):
+    rng = np.random.default_rng(0)
+    X, path = rng.normal(size=(300, 3)), tmp_path / "m.shoal"
+    y = np.array(["ash", "elm", "fir"])[X.argmax(axis=1)]
+    MultiClass(PassiveAggressive()).fit(X, y, rng.integers(2, size=300)).save(path)
+    _, out, _ = shoal("explain", "--model", path, "--task", "1")
+    assert re.findall(r"decisions for (\w+) most", out) == ["ash", "elm", "fir"]
+    _, out, _ = shoal("explain", "--model", path, "--task", "1", "--class", "fir")
+    assert re.findall(r"decisions for (\w+) most", out) == ["fir"]
+    code, _, err = shoal("explain", "--model", path, "--class", "oak")
+    assert code == 2
+    assert "expected one of ash, elm, fir" in err
+
+
+def test_what_goes_wrong_is_one_line(shoal, model, csv_file, new_rows, tmp_path):
+    library.KernelPerceptron().fit(np.eye(2), [0, 1], [0, 1]).save(tmp_path / "kernel.shoal")
+    for arguments, message in (
+        (["--model", model, "--task", "shp0"], "the model has no task 'shp0' (did you mean shop0?)"),
+        ([new_rows, "--model", model, "--task", "shop1"], "has no rows of task shop1"),
+        ([new_rows, "--model", tmp_path / "kernel.shoal"], "does not know columns of files"),
+        (["--model", tmp_path / "kernel.shoal"], "there are no contributions of single features"),
+        (["--model", model, "--rows", "0"], "--rows must be 1 or more"),
+        (["--model", model, "--top", "0"], "--top must be 1 or more"),
+        (["--model", tmp_path / "none.shoal"], "no model at"),
+        ([tmp_path / "none.csv", "--model", model], "none.csv"),
+        ([csv_file], "requires an argument"),
+    ):
+        code, _, err = shoal("explain", *arguments)
+        assert (code, len(err.splitlines())) == (2, 1), err
+        assert message in err
+
+
+def test_models_of_data_sets_keep_the_names_of_features(shoal, tmp_path):
+    data, path = "dataset:related_tasks", tmp_path / "m.shoal"
+    assert shoal("run", data, "--save", path, "--no-baselines", "--quiet")[0] == 0
+    name = load_data("related_tasks").feature_names[0]
+    _, out, _ = shoal("explain", "--model", path, "--top", 1000)
+    assert name in rows_of(out)
+    code, out, err = shoal("explain", data, "--model", path, "--rows", 2, "--top", 1000)
+    assert (code, err, out.count("decision ")) == (0, "", 2)
+    assert name in rows_of(out)
+    code, _, err = shoal("explain", "dataset:landmine", "--model", path)
+    assert code == 2
+    assert "features, but the model" in err or "landmine" in err
+    code, _, err = shoal("predict", tmp_path / "any.csv", "--model", path)
+    assert code == 2
+    assert "does not know columns of files" in err
