@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from shoal import Chunk
 from shoal.cli.compare import conclusion, split_stream, standing_lines
 from shoal.cli.display import _listed
-from shoal.cli.run import Stream
+from shoal.cli.streams import Stream
 from shoal.datasets import Dataset
 from shoal.evaluation.standings import Standing
 
