@@ -1,6 +1,6 @@
 """HedgedSharing with nothing tuned beside VW, river and scikit-learn on five streams: `python -m benchmarks.hedged`.
 
-One pass over each stream, every row answered before it is learnt. `--quick` takes the first 5,000 rows of each (too
+One pass over each stream, every row answered before it is learned. `--quick` takes the first 5,000 rows of each (too
 few to judge speed by), `--markdown` prints tables for a page, `--all` every run. All but flights need SHOAL_DATA.
 """
 
@@ -32,7 +32,7 @@ STREAMS: dict[str, Callable[[], Dataset]] = {
     "mhc": lambda: load_mhc().shuffled(0),
 }
 NOTES = f"""\
-Every answer is given before its row is learnt, scikit-learn's before its chunk of 1,000 rows (the first chunk, of which
+Every row is predicted before it is learned, by scikit-learn before its chunk of 1,000 rows (the first chunk, of which
 it knows nothing, is left out of its scores). macro-AUC: mean over the tasks that have both labels. Rows/s: median of 3
 passes, of one if it takes longer than half a second; VW's includes reading its text file, river's leaves out making the
 dicts, shoal's includes its checks of the input. "Best of N": the best value of every column over N settings, chosen in

@@ -59,7 +59,7 @@ def _logit(p: float) -> float:
 
 
 def run_sklearn(stream: Stream, options: dict[str, Any]) -> Scores:
-    """One model for all tasks: a chunk of 1,000 rows is predicted, then learnt; the first has no answers to score."""
+    """One model for all tasks: a chunk of 1,000 rows is predicted, then learned; the first has no answers to score."""
 
     def one_pass() -> Any:
         model, logits = SGDClassifier(loss="log_loss", shuffle=False, **options), np.zeros(len(stream.y))

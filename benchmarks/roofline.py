@@ -2,7 +2,7 @@
 
     python -m benchmarks.roofline
 
-The bytes of an example are its own (12 a non-zero), the weights it reads and, if it is learnt, those it writes; its
+The bytes of an example are its own (12 a non-zero), the weights it reads and, if it is learned, those it writes; its
 operations are the multiplications and additions of the formulas. Both are counted, not measured. The limits are
 measured in the same run: a loop that copies an array ten times the size of the last cache, and NumPy's product of two
 matrices. Weights of 15 tasks fit in the last cache, so more than the whole bandwidth of memory can be seen; a learner
@@ -38,13 +38,13 @@ FEW = 256  # words; 15 tasks' weights of them take 30 KB
 
 
 class Case(NamedTuple):
-    """Bytes and operations of an example with n non-zeros, and those more of one that is learnt."""
+    """Bytes and operations of an example with n non-zeros, and those more of one that is learned."""
 
     make: Callable[[], Any]
     bytes: Callable[[int], int]
-    learnt_bytes: Callable[[int], int]
+    learned_bytes: Callable[[int], int]
     flops: Callable[[int], int]
-    learnt_flops: Callable[[int], int]
+    learned_flops: Callable[[int], int]
 
 
 K = N_TASKS
@@ -128,7 +128,7 @@ def main() -> None:
     memory, peak = bandwidth(), arithmetic()
     print(f"Medians of 5. {machine()}")
     print(f"Copying: {memory / 1e9:.1f} GB/s. One core multiplies and adds {peak / 1e9:.1f} billion times a second.\n")
-    print(f"{'learner':32}{'M rows/s':>9}{'learnt':>8}{'bytes':>8}{'of the memory':>15}{'flops':>8}{'of the peak':>13}")
+    print(f"{'learner':32}{'M rows/s':>9}{'updates':>8}{'bytes':>8}{'of memory':>15}{'flops':>8}{'of the peak':>13}")
     X, y, task = text_like(N_ROWS, N_TASKS)
     for name, case in CASES.items():
 
@@ -137,13 +137,13 @@ def main() -> None:
 
         speed = N_ROWS / seconds(lambda model: model.partial_fit(X, y, task), ready)
         share = ready().partial_fit(X, y, task).n_updates_ / N_ROWS
-        size = case.bytes(NNZ) + share * case.learnt_bytes(NNZ)
-        flops = case.flops(NNZ) + share * case.learnt_flops(NNZ)
+        size = case.bytes(NNZ) + share * case.learned_bytes(NNZ)
+        flops = case.flops(NNZ) + share * case.learned_flops(NNZ)
         print(
             f"{name:32}{speed / 1e6:>9.2f}{share:>8.0%}{size:>8,.0f}{size * speed / memory:>15.0%}"
             f"{flops:>8,.0f}{flops * speed / peak:>13.0%}"
         )
-    print(f"\n{'ns a row':32}{'before':>9}{'answering':>11}{'learning':>10}{'both, of 256 words':>21}{'learnt':>8}")
+    print(f"\n{'ns a row':32}{'before':>9}{'answering':>11}{'learning':>10}{'both, of 256 words':>21}{'updates':>8}")
     near, labels = few_words(np.random.default_rng(0))
     for name, case in CASES.items():
         before, answering, learning = parts(case.make, X, y, task)

@@ -1,4 +1,4 @@
-"""What a system answered on a stream, each row before it was learnt, and how good that was."""
+"""What a system answered on a stream, each row before it was learned, and how good that was."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Scores(NamedTuple):
 
 
 def score(stream: Stream, logits: Any, seconds: float) -> Scores:
-    """Scores of the answers that were given before each row was learnt."""
+    """Scores of the answers that were given before each row was learned."""
     positive = stream.y > 0
     per_task = aucs(stream.task, positive, logits, int(stream.task.max()) + 1)[1]
     log_loss = np.logaddexp(0.0, -stream.y * np.clip(logits, -CERTAIN, CERTAIN)).mean()

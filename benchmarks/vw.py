@@ -34,7 +34,7 @@ def run_all(stream: Stream, folder: Path) -> dict[str, Scores]:
 
 
 def _run(text: Path, setting: str, bits: int) -> Any:
-    """One pass, as the command line does it: every answer is given before its row is learnt."""
+    """One pass, as the command line does it: every answer is given before its row is learned."""
     answers = text.with_suffix(".answers")
     Workspace(f"-d {text} -p {answers} -b {bits} --loss_function logistic --quiet {setting}").finish()
     return np.fromstring(answers.read_text(), sep="\n")

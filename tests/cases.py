@@ -163,8 +163,8 @@ def saved(learner: Learner) -> bytes:
         return (Path(folder) / "model").read_bytes()
 
 
-def learnt(learner: Learner) -> dict[str, bytes]:
-    """What was learnt, whatever the columns and tasks are called."""
+def learned(learner: Learner) -> dict[str, bytes]:
+    """What was learned, whatever the columns and tasks are called."""
     model = learner._model
     packed = model.core.pack(Size(len(model.tasks), model.features.count))
     return {name: array.tobytes() for name, array in named_leaves(packed).items()}

@@ -19,7 +19,7 @@ from tests.cases import (
     OPEN,
     K,
     as_dict,
-    learnt,
+    learned,
     saved,
     stream_for,
     taught,
@@ -147,7 +147,7 @@ def test_learn_one_is_partial_fit(name: str, form: str) -> None:
         assert value_one(one, x_given, task) == values(many, X[row : row + 1], [task])[0]
         if name in CLASSIFIERS:
             assert one.predict_one(x_given, task) == many.predict(X[row : row + 1], [task])[0]
-    assert learnt(one) == learnt(many)
+    assert learned(one) == learned(many)
     assert one.n_updates_ == many.n_updates_ > 0
 
 
@@ -165,7 +165,7 @@ def test_learn_round_is_partial_fit(name: str, form: str) -> None:
     for rows in stream.rows_of_rounds:
         tasks = stream.task[rows].tolist()
         by_round.learn_round({k: (shape(stream.X[r]), stream.y[r]) for k, r in zip(tasks, rows, strict=True)})
-    assert learnt(by_round) == learnt(many)
+    assert learned(by_round) == learned(many)
     answers = by_round.predict_round({k: shape(stream.X[r]) for k, r in zip(tasks, rows, strict=True)})
     assert list(answers) == tasks
     np.testing.assert_array_equal(list(answers.values()), many.predict(
@@ -227,7 +227,7 @@ def test_names_of_tasks_change_nothing(name: str) -> None:
         LEARNERS[name]().partial_fit(stream.X, stream.y, ids, rounds=stream.rounds)
         for ids in (stream.task, named, pairs, stream.task.astype(float), (-stream.task * 10**12))
     ]
-    assert len({tuple(learnt(model).items()) for model in models}) == 1
+    assert len({tuple(learned(model).items()) for model in models}) == 1
     assert models[1].tasks_ == ["ann", "bob", "cy", "di", "ed"]
     assert models[2].tasks_ == [("task", k) for k in range(K)]
 
@@ -273,10 +273,10 @@ def test_hyper_parameters_may_change_on_the_way_unless_they_shape_the_state() ->
     learner.set_params(eta=1e-6).partial_fit(stream.X, stream.y, stream.task)
     assert 0 < np.abs(weights(learner) - coef).max() < 1e-3
     learner.set_params(eta=-1.0)
-    before = learnt(learner)
+    before = learned(learner)
     with pytest.raises(ValueError, match="eta must be"):
         learner.learn_one(stream.X[0], 1, 0)
-    assert learnt(learner) == before
+    assert learned(learner) == before
 
 
 @each_learner
@@ -296,7 +296,7 @@ def test_copies_learn_on_by_themselves(name: str, how: Any) -> None:
 
 
 @each_learner
-def test_what_is_not_learnt_yet(name: str) -> None:
+def test_what_is_not_learned_yet(name: str) -> None:
     learner = LEARNERS[name]()
     for attribute in ("coef_", "n_updates_", "n_features_in_", "task_updates_", "feature_names_in_"):
         assert not hasattr(learner, attribute), attribute

@@ -73,7 +73,7 @@ CHUNKS: dict[str, tuple[Chunk, str]] = {
     "a task twice": (lambda s: (s.X, s.y, [0, 1, 2, 1, 0, 3], [7, 7, 7, 7, 8, 8]), "row 3: .* in round 7"),
 }  # fmt: skip
 
-# What only a learner that has learnt can refuse.
+# What only a learner that has learned can refuse.
 LATER: dict[str, tuple[Chunk, str]] = {
     "too wide": (lambda s: (np.hstack([s.X, s.X]), s.y, s.task), "X has 14 features, but .* expecting 7 features"),
     "too narrow": (lambda s: (sp.csr_matrix(s.X[:, 1:]), s.y, s.task), "X has 6 features, but .* is expecting 7"),
@@ -269,7 +269,7 @@ def test_kinds_of_labels(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (0, -1), (1.0, 7.0), (-1, -2)])
 def test_a_label_never_changes_its_sign(first: Any, then: Any) -> None:
-    """1 was learnt as +1; if the other label is 2, it should have been -1: too late to turn it round."""
+    """1 was learned as +1; if the other label is 2, it should have been -1: too late to turn it round."""
     learner = LEARNERS["PassiveAggressive"]().partial_fit([[1.0]], [first])
     before = saved(learner)
     with pytest.raises(ValueError, match="pass classes="):

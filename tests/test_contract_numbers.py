@@ -13,7 +13,7 @@ from tests.cases import (
     MOST_TASKS,
     NAME_THEIR_TASKS,
     as_dict,
-    learnt,
+    learned,
     stream_for,
     values,
     weights,
@@ -76,18 +76,18 @@ def test_kinds_of_arrays(name: str) -> None:
     y, task, rounds = (array.copy() for array in (stream.y, stream.task, stream.rounds))
     for array in (y, task, rounds):
         array.flags.writeable = False
-    expected = learnt(LEARNERS[name]().partial_fit(X, stream.y, stream.task, rounds=stream.rounds))
+    expected = learned(LEARNERS[name]().partial_fit(X, stream.y, stream.task, rounds=stream.rounds))
     for same in (X.astype(np.float32), X.astype(int), np.asfortranarray(X), wide[:, ::2], read_only, X.tolist()):
-        assert learnt(LEARNERS[name]().partial_fit(same, y, task, rounds=rounds)) == expected
+        assert learned(LEARNERS[name]().partial_fit(same, y, task, rounds=rounds)) == expected
     csr = sp.csr_matrix(X)
-    expected = learnt(LEARNERS[name]().partial_fit(csr, y, task, rounds=rounds))
+    expected = learned(LEARNERS[name]().partial_fit(csr, y, task, rounds=rounds))
     long = csr.copy()
     long.indices, long.indptr = csr.indices.astype(np.int64), csr.indptr.astype(np.int64)
     frozen = csr.copy()
     frozen.data.flags.writeable = frozen.indices.flags.writeable = False
     doubled = sp.csr_matrix((np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=csr.shape)
     for same in (long, frozen, doubled, csr.tocsc(), csr.tocoo(), sp.csr_array(csr), csr.astype(np.float32)):
-        assert learnt(LEARNERS[name]().partial_fit(same, y, task, rounds=rounds)) == expected
+        assert learned(LEARNERS[name]().partial_fit(same, y, task, rounds=rounds)) == expected
     assert doubled.nnz == 2 * csr.nnz  # the caller's matrix is left alone
 
 
@@ -106,7 +106,7 @@ def test_data_frames(name: str) -> None:
         (pa.table(columns), pa.array(stream.y), pa.array(stream.task)),
     ):
         learner = LEARNERS[name]().partial_fit(frame, y, task, rounds=stream.rounds)
-        assert learnt(learner) == learnt(from_array)
+        assert learned(learner) == learned(from_array)
         assert learner.tasks_ == from_array.tasks_
         assert list(learner.feature_names_in_) == list(columns)
         assert_close(values(learner, frame, task), values(from_array, stream.X, stream.task))

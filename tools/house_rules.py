@@ -7,6 +7,7 @@ are few: whoever needs a sixth changes the rule or the code.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -22,6 +23,14 @@ MAX_PARAMETERS = 8
 INTERNALS = ("llvmlite", "numba.core", "numba.cpython", "numba.extending", "numba.np", "numba.typed")
 TUPLE_METHODS = {"_asdict", "_fields", "_make", "_replace"}  # public, in spite of their names
 
+# A pattern, and what is to be said.
+WORDS = {
+    "lear" + "nt": "learned",
+    "room" + "ier": "with_capacity",
+    "awa" + "ken": "apply_pending",
+    "way_" + "back": "rollback",
+    "good_" + "until": "what is validated in blocks",
+}
 EXEMPTIONS = {
     "src/shoal/batch/sparse_mtl.py: SparseMTL": "the paper's own knobs",
     "src/shoal/batch/sparse_mtl.py: SparseMTLRegressor": "the paper's own knobs",
@@ -169,6 +178,16 @@ def private_overrides() -> Iterator[Problem]:
                 yield Problem(short(path), line, f"{name} overrides {method} of {ancestor}, which is private")
 
 
+def words() -> Iterator[Problem]:
+    """The words of the glossary, where this project once had its own."""
+    folders = [path for folder in ("src", "tests", "benchmarks", "examples") for path in files(folder)]
+    for path in [*folders, *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            for word, better in WORDS.items():
+                if re.search(word, line, re.IGNORECASE):
+                    yield Problem(short(path), number, f"{word}: say {better}")
+
+
 def internals() -> Iterator[Problem]:
     """Numba's and llvmlite's internals change with each version: one file knows them."""
     for path in files("src", "tests", "benchmarks", "tools", "examples"):
@@ -246,7 +265,7 @@ def api() -> Iterator[Problem]:
 
 
 RULES: tuple[Callable[[], Iterator[Problem]], ...] = (
-    long_files, wide_constructors, private_imports, private_attributes, private_overrides, internals, exclusions,
+    long_files, wide_constructors, private_imports, private_attributes, private_overrides, words, internals, exclusions,
     api,
 )  # fmt: skip
 

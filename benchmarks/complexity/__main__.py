@@ -6,7 +6,7 @@ One of non-zeros, tasks (K) and features (d) varies, the others stay at a base (
 non-zeros 10,000). Times are processor time of the fastest of three passes over the same rows by a learner that has gone
 through them once before: the steady cost, without the page faults of memory that is touched for the first time. There
 are at least as many rows as tasks, and where there is time more than the caches hold. Labels are tossed for every pass:
-nothing can be learnt, so that learners err, and move, as often at one end of a curve as at the other.
+nothing can be learned, so that learners err, and move, as often at one end of a curve as at the other.
 
 The exponent printed is the slope on log-log axes, by least squares, over the last decade: before it the fixed cost of
 a row, 0.1 to 0.3 us, hides the growth. For K and d it is the smaller of the slopes over the last decade and the last

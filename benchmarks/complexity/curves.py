@@ -76,7 +76,7 @@ def ready(case: Case, size: Size) -> Any:
 
 
 def labels(case: Case, n_rows: int, seed: int) -> Any:
-    """Tossed: nothing can be learnt, so that learners go on erring, and moving, wherever a curve is."""
+    """Tossed: nothing can be learned, so that learners go on erring, and moving, wherever a curve is."""
     return np.random.default_rng(seed).integers(case.n_labels, size=n_rows).astype(float)
 
 

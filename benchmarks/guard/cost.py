@@ -29,7 +29,7 @@ from benchmarks.guard.processor import compile_for_haswell
 PROJECT = Path(__file__).parents[2]
 CACHE = PROJECT / "build" / "guard"
 FIXED = {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-WARM_UP, TIMES = 120, 4  # rows; how often the others are learnt, so that they outweigh the call
+WARM_UP, TIMES = 120, 4  # rows; how often the others are learned, so that they outweigh the call
 FITTED = 32  # rows of a batch learner, which goes over them again and again
 # What valgrind takes for a request on x86-64: rotations of rdi by 128 bits in all, then an exchange of rbx with itself.
 REQUEST = bytes.fromhex("4889f8 31d2 48c1c703 48c1c70d 48c1c73d 48c1c733 4887db 4889d0 c3")

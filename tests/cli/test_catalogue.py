@@ -34,7 +34,7 @@ def test_data_sets_are_listed(shoal):
     assert "dataset:flights" in out
 
 
-def test_inspect_says_what_a_model_has_learnt(shoal, tmp_path):
+def test_inspect_says_what_a_model_has_learned(shoal, tmp_path):
     learner = MultitaskPerceptron(relation=2.0)
     learner.fit(np.eye(4), ["no", "yes", "no", "yes"], ["a", "a", "b", "c"])
     learner.save(tmp_path / "m.shoal")

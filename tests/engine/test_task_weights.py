@@ -93,7 +93,7 @@ def test_dense_rows_become_pairs_while_learning(name, monkeypatch):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_pairs_become_dense_rows_when_most_of_them_occur(name, monkeypatch):
-    """While learning, when they need more room; not by a bit does that change what is learnt."""
+    """While learning, when they need more room; not by a bit does that change what is learned."""
     stream = stream_of(6, d=300)
     expected = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
     allow_dense(monkeypatch, 0, 2**28)

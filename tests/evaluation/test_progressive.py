@@ -1,4 +1,4 @@
-"""The loop: every row answered before it is learnt, the same whatever the chunks, the delay exact."""
+"""The loop: every row answered before it is learned, the same whatever the chunks, the delay exact."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class TestCheckpoints:
 
 class TestDelay:
     @pytest.mark.parametrize("delay", [1, 3, 50])
-    def test_a_label_is_learnt_after_exactly_so_many_later_rows_were_answered(self, data, delay):
+    def test_a_label_is_learned_after_exactly_so_many_later_rows_were_answered(self, data, delay):
         X, y, task = (column[:400] for column in data)
         twin, answers = MultitaskPerceptron(), np.zeros(400)
         for row in range(400):
@@ -161,7 +161,7 @@ class TestDelay:
         assert evaluation.overall["error"] == np.mean((answers >= 0) != (y > 0))
 
     @pytest.mark.parametrize("learner", [MultitaskPerceptron, Simultaneous])
-    def test_in_the_end_all_labels_are_learnt_in_order(self, data, learner):
+    def test_in_the_end_all_labels_are_learned_in_order(self, data, learner):
         X, y, task = (column[:300] for column in data)
         delayed, punctual = learner(), learner().partial_fit(X, y, task)
         progressive_validate(delayed, in_chunks(X, y, task, 64), delay=40)

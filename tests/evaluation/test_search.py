@@ -29,8 +29,8 @@ def test_folds_are_within_tasks(k: int) -> None:
     folds = _folds(RegMTL(), code, "folds", k, 0)
     assert sorted(np.concatenate([fold.judged for fold in folds]).tolist()) == list(range(len(code)))
     for fold in folds:
-        assert sorted([*fold.learnt, *fold.judged]) == list(range(len(code)))
-        assert (np.diff(fold.learnt) > 0).all()  # in the order of the stream
+        assert sorted([*fold.learned, *fold.judged]) == list(range(len(code)))
+        assert (np.diff(fold.learned) > 0).all()  # in the order of the stream
         share = np.bincount(code[fold.judged], minlength=7) / np.bincount(code)
         assert (np.abs(share - 1 / k) * np.bincount(code) < 1).all()
     other = _folds(RegMTL(), code, "folds", k, 1)
@@ -61,7 +61,7 @@ def test_the_scores_are_those_of_the_loop_written_out(metric: str, macro: bool) 
     np.testing.assert_array_equal(found.best_learner.decision_function(ROWS.X, ROWS.task), expected)
 
 
-def test_a_shuffle_is_answered_before_it_is_learnt() -> None:
+def test_a_shuffle_is_answered_before_it_is_learned() -> None:
     found = search(MultitaskPerceptron(), *DATA, parameters={"relation": [0.0, 1.0, 50.0]}, validation="shuffle",
                    random_state=1)  # fmt: skip
     order = np.random.default_rng(1).permutation(len(ROWS.y))
@@ -86,7 +86,7 @@ def test_a_estimator_on_a_shuffle_is_judged_on_one_fold() -> None:
     found = search(TraceNorm(), *DATA, parameters={"rho": [0.01, 0.1]}, validation="shuffle", n_folds=4, random_state=0)
     first = _folds(TraceNorm(), ROWS.task, "folds", 4, 0)[0]
     for trial in found.trials:
-        model = TraceNorm(**trial.parameters).fit(*(part[first.learnt] for part in DATA))
+        model = TraceNorm(**trial.parameters).fit(*(part[first.learned] for part in DATA))
         assert trial.score == pytest.approx(1 - model.score(*(part[first.judged] for part in DATA)))
 
 

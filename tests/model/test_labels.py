@@ -55,7 +55,7 @@ def test_declared_classes() -> None:
         with pytest.raises(ValueError, match=f"must name two labels, got {found}"):
             declared(classes)
     _, labels = encode([1], 1, None)
-    with pytest.raises(ValueError, match=r"classes=\[2, 3\] leave out 1, learnt before"):
+    with pytest.raises(ValueError, match=r"classes=\[2, 3\] leave out 1, learned before"):
         encode([2], 1, labels, [2, 3])
 
 

@@ -253,8 +253,8 @@ def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch):
     assert blocks_of(wide, 40) is None
 
 
-def test_an_interrupt_waits_until_all_is_learnt():
-    """What was made ready is learnt: the model is that of whole rows."""
+def test_an_interrupt_waits_until_all_is_learned():
+    """What was made ready is learned: the model is that of whole rows."""
     done = []
 
     def run(part: pipeline.Part) -> int:

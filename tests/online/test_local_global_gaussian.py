@@ -228,7 +228,7 @@ def test_asking_one_by_one_is_partial_fit(name: str, covariance: str) -> None:
 
 
 def test_labels_may_come_late() -> None:
-    """What was asked for is learnt, however sure the model has become."""
+    """What was asked for is learned, however sure the model has become."""
     stream = draw(7, n_rows=200, protocol="one")
     learner = LocalGlobalGaussian(h=1e-9, random_state=0).fit(stream.X, stream.y, stream.task)
     x, other = np.zeros(7), stream.X[1] * 1e3  # a zero row is never beyond the doubt, a large one is
@@ -242,7 +242,7 @@ def test_labels_may_come_late() -> None:
     assert (learner.coef_ != coef).any()
     coef = learner.coef_
     learner.learn_one(other, -learner.predict_one(other, 0), 0)
-    np.testing.assert_array_equal(learner.coef_, coef)  # not asked for, not learnt
+    np.testing.assert_array_equal(learner.coef_, coef)  # not asked for, not learned
 
 
 def test_questions_of_new_tasks_and_new_learners() -> None:

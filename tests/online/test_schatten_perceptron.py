@@ -219,7 +219,7 @@ def test_the_gram_matrix_stays_true_and_definite_over_1e5_rounds(p: int) -> None
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-def test_a_row_learnt_and_unlearnt_leaves_nothing(sparse: bool) -> None:
+def test_a_row_learned_and_unlearned_leaves_nothing(sparse: bool) -> None:
     """Not a rounding error of the Gram matrix, which would outweigh all rows 1e-8 times as long."""
     rng = np.random.default_rng(0)
     for d in (1, 5, 23, 200):

@@ -36,7 +36,7 @@ class Level(BaseEstimator):  # type: ignore[misc]
         return np.array([self.means_[k] for k in task])
 
 
-def test_three_quarters_of_every_task_are_learnt() -> None:
+def test_three_quarters_of_every_task_are_learned() -> None:
     learn = three_quarters(_task, 0)
     assert [int(learn[_task == k].sum()) for k in "abc"] == [60, 16, 30]
     np.testing.assert_array_equal(learn, three_quarters(_task, 0))

@@ -117,7 +117,7 @@ class TestRelation:
         order = [int(task[1:]) < 3 for task in spec["encoding"]["x"]["sort"]]
         assert order in ([True] * 3 + [False] * 3, [False] * 3 + [True] * 3)
 
-    def test_where_all_pairs_are_alike_the_learnt_weights_are_compared(self, binary):
+    def test_where_all_pairs_are_alike_the_learned_weights_are_compared(self, binary):
         figure = by_name(binary)["relation"]
         learner = binary["MultitaskPerceptron"].learner
         assert "the same for every pair" in figure.caption

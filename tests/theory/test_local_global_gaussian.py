@@ -26,7 +26,7 @@ def regret(stream: Stream, W: np.ndarray, lam: float, eps: float, X=None) -> flo
 
 @given(
     seed=st.integers(0, 10**6), lam=st.floats(0.01, 10), ratio=st.floats(0.5, 50), scale=st.floats(0, 10),
-    protocol=st.sampled_from(["one", "some", "all"]), kind=st.sampled_from(["learnt", "random", "equal"]),
+    protocol=st.sampled_from(["one", "some", "all"]), kind=st.sampled_from(["learned", "random", "equal"]),
     sparse=st.booleans(), split=st.sampled_from(["best", "zero", "random"]),
 )  # fmt: skip
 def test_no_stream_and_no_comparator_breaks_the_bound(seed, lam, ratio, scale, protocol, kind, sparse, split) -> None:
@@ -34,7 +34,7 @@ def test_no_stream_and_no_comparator_breaks_the_bound(seed, lam, ratio, scale, p
     stream = draw(seed, n_rows=80, K=K, d=3, protocol=protocol, density=0.6 if sparse else 1.0)
     eps, d = lam * ratio, stream.X.shape[1]
     W = scale * rng.normal(size=(K, d)) if kind == "random" else np.tile(scale * rng.normal(size=d), (K, 1))
-    if kind == "learnt":
+    if kind == "learned":
         W = LocalGlobalGaussian(lam=0.1).fit(stream.X, stream.y, stream.task).coef_[:K] * scale
         W = W if len(W) == K else np.zeros((K, d))
     shared = {"best": None, "zero": np.zeros(d), "random": rng.normal(size=d)}[split]

@@ -41,6 +41,7 @@ def rules(tmp_path, monkeypatch):
         ("private_overrides", "src/shoal/a.py",
          "class A:\n    def _f(self): ...\nclass B(A): ...\nclass C(B):\n    def _f(self): ...\n",
          "src/shoal/a.py:4: C overrides _f of A, which is private"),
+        ("words", "tests/test_a.py", "# what was lear" + "nt\n", "tests/test_a.py:1: lear" + "nt: say learned"),
         ("internals", "src/shoal/engine/a.py", "from numba.core import event\n",
          "src/shoal/engine/a.py:1: imports numba.core.event: internals of numba and LLVM belong into "
          "engine/intrinsics.py"),

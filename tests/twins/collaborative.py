@@ -6,7 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-ROUNDING = 1e-12  # g has often just learnt the row: a loss that is zero but for this is zero
+ROUNDING = 1e-12  # g has often just learned the row: a loss that is zero but for this is zero
 
 
 def pa_1(w, x, y, C):

@@ -36,7 +36,7 @@ def theta(model, k, x, lam, eps, diagonal, post):
 
 
 def learn(phi, y, task, rounds, *, lam, eps, h, loss, covariance, update, theta_rule="post", seed=0):
-    """Decisions before each round, the model, queried rows, mistakes learnt per task."""
+    """Decisions before each round, the model, queried rows, mistakes learned per task."""
     diagonal, draws = covariance == "diagonal", Uniform(seed, 1)
     model = Model(phi.shape[1], task.max() + 1)
     decisions, queried, updates = np.zeros(len(y)), np.zeros(len(y), bool), np.zeros(task.max() + 1, int)

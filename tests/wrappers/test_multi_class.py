@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.multiclass import OneVsRestClassifier
-from tests.cases import LEARNERS, learnt, saved
+from tests.cases import LEARNERS, learned, saved
 from tests.streams import Stream, assert_close, draw
 
 import shoal
@@ -61,7 +61,7 @@ def test_equals_a_learner_a_class(kind: type[Learner], seed: int, n_classes: int
     np.testing.assert_array_equal(margins, expected)
     assert learner.classes_.tolist() == list(learners)
     for c, one in learners.items():
-        assert learnt(learner.estimators_[c]) == learnt(one)
+        assert learned(learner.estimators_[c]) == learned(one)
     f = np.stack([one.decision_function(stream.X, stream.task) for one in learners.values()], axis=1)
     np.testing.assert_array_equal(learner.decision_function(stream.X, stream.task), f)
     np.testing.assert_array_equal(learner.predict(stream.X, stream.task), np.array(list(learners))[f.argmax(axis=1)])

@@ -97,7 +97,7 @@ def add_vector(sets: Family, k: int, column: FloatArray, row: int, w: FloatArray
 
 @kernel(inline=False)
 def refactor(sets: Family, k: int, w: FloatArray) -> None:
-    """The factor anew from the rows in `held`: where so much was taken away that rounding ate the rest."""
+    """The factor computed again from the rows in `held`: where so much was subtracted that rounding errors dominate."""
     for c in range(sets.size[k]):
         for j in range(c + 1):
             w[j] = sets.reg * sets.G[k, c, j]

@@ -1,4 +1,4 @@
-"""`shoal inspect`: what a saved model is and has learnt."""
+"""`shoal inspect`: what a saved model is and has learned."""
 
 from __future__ import annotations
 

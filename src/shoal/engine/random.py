@@ -1,4 +1,4 @@
-"""Random numbers whose generator is part of a learner's state: saved and continued like everything learnt.
+"""Random numbers whose generator is part of a learner's state: saved and continued like everything learned.
 
 A generator is one array of three counters: the seed, and how many numbers each of two streams has given. Streams do
 not disturb each other, so that how rows are cut into chunks changes no draw. The numbers are splitmix64's.

@@ -25,7 +25,7 @@ class Runner:
     ----------
     learner : an online learner
     delay : int
-        A round is learnt once this many rows after its last one have been predicted.
+        A round is learned once this many rows after its last one have been predicted.
     classes : the two labels, or None
     class_index : ClassIndex
         The numbers of the stream's classes, if there may be more than two.

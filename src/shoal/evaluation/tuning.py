@@ -1,4 +1,4 @@
-"""Choosing hyper-parameters: every combination of a grid, or random ones, each judged on rows it has not learnt.
+"""Choosing hyper-parameters: every combination of a grid, or random ones, each judged on rows it has not learned.
 
 Two ways to judge, those of the papers: progressive errors on one shuffle of the stream that is used for nothing else
 (Yang, Zhao, Gao, 2017), or k folds within every task (Murugesan and others, 2016).
@@ -149,9 +149,9 @@ def _as_matrix(table: Table) -> Any:
 
 
 class _Fold(NamedTuple):
-    """Rows to learn, in order, and rows to predict; none to learn: each is predicted before it is learnt."""
+    """Rows to learn, in order, and rows to predict; none to learn: each is predicted before it is learned."""
 
-    learnt: IntArray
+    learned: IntArray
     judged: IntArray
 
 
@@ -246,10 +246,10 @@ def _try(learner: Any, rows: _Rows, folds: list[_Fold], scorer: _Scorer, paramet
 
 
 def _answers(learner: Any, rows: _Rows, fold: _Fold) -> FloatArray:
-    X, y, ids, learnt, judged = rows.X, rows.y, rows.ids, *fold
-    task, asked = (None, None) if ids is None else (ids[learnt], ids[judged])
-    if not len(learnt):
+    X, y, ids, learned, judged = rows.X, rows.y, rows.ids, *fold
+    task, asked = (None, None) if ids is None else (ids[learned], ids[judged])
+    if not len(learned):
         return np.asarray(learner.test_then_train(X[judged], y[judged], asked), np.float64)
-    learner.fit(X[learnt], y[learnt], task)
+    learner.fit(X[learned], y[learned], task)
     decide = learner.decision_function if rows.kind == "binary" else learner.predict
     return np.asarray(decide(X[judged], asked), np.float64)

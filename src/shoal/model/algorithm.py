@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 
 
 class Exchange(NamedTuple):
-    """How copies of a state that learnt different tasks become one again: what to do with each shared array."""
+    """How copies of a state that learned different tasks become one again: what to do with each shared array."""
 
     mean: tuple[str, ...] = ()  # over the copies that moved the entry
     sum: tuple[str, ...] = ()  # of what each copy added
@@ -108,7 +108,7 @@ class Algorithm(NamedTuple):
     blank: Callable[[Setup, Size], Any] | None = None  # an empty `pack`, None: that of an empty state
     check: Callable[[Setup, Any, Size], None] | None = None  # raise ValueError unless saved numbers are in range
 
-    # how a chunk is learnt
+    # how a chunk is learned
     pieces: Callable[[Setup, State, Rounds, bool], Iterator[Piece]] | None = None  # None: as a whole
     run: Callable[[Callable[..., int], Rounds], int] | None = None  # calls the learn kernel, maybe in threads
     failure: str = ""  # what has happened if the learn kernel returns FAILED

@@ -84,7 +84,7 @@ class CoreLike(Protocol):
 
     @property
     def learns_in_blocks(self) -> bool:
-        """Whether a chunk may be learnt in blocks of rounds, without loss of speed."""
+        """Whether a chunk may be learned in blocks of rounds, without loss of speed."""
 
 
 class Core:
@@ -138,7 +138,7 @@ class Core:
 
     @property
     def learns_in_blocks(self) -> bool:
-        """Whether a chunk may be learnt in blocks of rounds, without loss of speed."""
+        """Whether a chunk may be learned in blocks of rounds, without loss of speed."""
         return self.algorithm.pieces is None and self.algorithm.run is None and not self.may_fail
 
     def new_out(self, n_rows: int) -> FloatArray:

@@ -74,14 +74,14 @@ def _shown(label: Any) -> str:
 
 
 def _refuse_turned(before: Labels | None, after: Labels) -> None:
-    """Raise if the only label so far was learnt with the other sign."""
+    """Raise if the only label so far was learned with the other sign."""
     if before is None or before.settled:
         return
     was_positive = bool(before.seen == before.classes[1])
     if was_positive != bool(before.seen == after.classes[1]):
         shown = " and ".join(map(_shown, after.classes))
         raise ValueError(
-            f"the labels are {shown}, but {_shown(before.seen)} was learnt as {'+1' if was_positive else '-1'} while "
+            f"the labels are {shown}, but {_shown(before.seen)} was learned as {'+1' if was_positive else '-1'} while "
             "it was the only one; pass classes=[...] from the first row on"
         )
 
@@ -182,7 +182,7 @@ def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> t
         if labels is not None and labels.settled and list(given.classes) != list(labels.classes):
             raise ValueError(f"classes={given.classes.tolist()} differ from the model's {labels.classes.tolist()}")
         if labels is not None and labels.seen is not None and labels.seen not in given.classes:
-            raise ValueError(f"classes={given.classes.tolist()} leave out {_shown(labels.seen)}, learnt before")
+            raise ValueError(f"classes={given.classes.tolist()} leave out {_shown(labels.seen)}, learned before")
         _refuse_turned(labels, given)
         labels = given
     if labels is None or not labels.settled:

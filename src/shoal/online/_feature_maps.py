@@ -36,7 +36,7 @@ _KINDS: Final = {"linear": LINEAR, "rff": RFF, "nystrom": NYSTROM}
 _OPTIONS: Final = {LINEAR: set[str](), RFF: {"gamma", "size"}, NYSTROM: {"gamma", "size", "ridge"}}
 
 SMALLEST_RESIDUAL: Final = 1e-8  # of a row's kernel outside the dictionary, below which it adds nothing but noise
-ROWS_AT_ONCE: Final = 1024  # rows mapped before they are learnt: bounds the memory of a large chunk
+ROWS_AT_ONCE: Final = 1024  # rows mapped before they are learned: bounds the memory of a large chunk
 
 
 class FeatureMap(NamedTuple):

@@ -87,16 +87,16 @@ def multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
 def refresh(gram: Gram, K: int, p: float) -> None:
     """(G/scale)^(p-1) anew: by products for whole p, by eigenvalues else.
 
-    Of the tasks that have learnt only: v_k = 0 makes w_k = 0, not a rounding error whose sign would predict.
+    Of the tasks that have learned only: v_k = 0 makes w_k = 0, not a rounding error whose sign would predict.
     """
     gram.form[P], gram.form[STEPS] = p, 0.0
-    learnt = np.array([k for k in range(K) if gram.products[k, k] > 0.0], np.int64)  # the others' products are zeros
-    n = len(learnt)
+    learned = np.array([k for k in range(K) if gram.products[k, k] > 0.0], np.int64)  # the others' products are zeros
+    n = len(learned)
     G, power, scratch = np.empty((n, n)), np.zeros((n, n)), np.empty((n, n))
     for a in range(n):
         power[a, a] = 1.0  # G^0
         for b in range(n):
-            G[a, b] = gram.products[learnt[a], learnt[b]]
+            G[a, b] = gram.products[learned[a], learned[b]]
     if n > 0 and p != math.floor(p):
         fractional_power(G, p - 1.0, power)
     else:
@@ -108,7 +108,7 @@ def refresh(gram: Gram, K: int, p: float) -> None:
             gram.power[j, k] = 1.0 if p == 1.0 and j == k else 0.0
     for a in range(n):
         for b in range(n):
-            gram.power[learnt[a], learnt[b]] = power[a, b]
+            gram.power[learned[a], learned[b]] = power[a, b]
     gram.form[PEAK] = height(gram, K)
     update_factor(gram, K)
 

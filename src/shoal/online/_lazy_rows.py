@@ -1,4 +1,4 @@
-"""Rows that feel a transform from the right only when they are touched.
+"""Lazy rows: transforms of a whole matrix from the right, applied to a row when an example touches it.
 
 An update multiplies the whole common matrix U (features x tasks) from the right by a small matrix M, and column k of
 the personal matrix V by a number. Doing so costs O(d); here a row waits until an example touches it.

@@ -47,7 +47,7 @@ def feature(rounds: Rounds, start: int, p: int) -> int:
 
 @kernel(entry=True, allocates=True)
 def may_be_pending(rounds: Rounds, powers: FloatArray, pulls: IntArray) -> bool:
-    """Whether any task may have a pull pending while these rows are learnt."""
+    """Whether any task may have a pull pending while these rows are learned."""
     return bool(powers[1] != 1.0) and (rounds.width == 0 or bool(np.any(pulls > 0)))
 
 

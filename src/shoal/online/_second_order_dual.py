@@ -122,7 +122,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     k, v = np.empty(len(support.y)), np.empty(len(support.y))
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
-        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
+        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learned
             for row in range(first, last):
                 total, own = compare_all(rounds, row, settings, state, k)
                 decisions[row] = scaled(total, own, settings, state, k)

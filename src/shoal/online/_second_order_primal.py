@@ -155,7 +155,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
         n = n_models(settings, state) * state.weights.shape[1]
-        if len(decisions) > 0:  # the whole round is decided before any of it is learnt
+        if len(decisions) > 0:  # the whole round is decided before any of it is learned
             for row in range(first, last):
                 decisions[row] = scaled(look(rounds, row, settings, state), rounds, row, settings, state, phi)
         for row in range(first, last):

@@ -7,7 +7,7 @@ the minimiser over q of (1 - alpha) KL(q || task) + alpha KL(q || global):
     Sp^-1 = (1 - alpha) S_k^-1 + alpha Sg^-1,   Sp^-1 mp = (1 - alpha) S_k^-1 u_k + alpha Sg^-1 g
 
 So the pull is linear in the precisions and in precision x mean, and those are what is kept (precisions less the 1
-that all begin with, so that what has learnt nothing is zero).
+that all begin with, so that what has learned nothing is zero).
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     scratch = np.empty(len(state.support.y))
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
-        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
+        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learned
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state, scratch)
         for row in range(first, last):

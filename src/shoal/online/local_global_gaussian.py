@@ -77,7 +77,7 @@ class LocalGlobalGaussian(Classifier):
     covariance_shared_ : (D, D) S_0; (D,) if diagonal
     n_queries_ : labels asked for
     relation_ : None
-    tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (mistakes learnt), task_updates_
+    tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (mistakes learned), task_updates_
 
     Raises
     ------
@@ -139,7 +139,7 @@ class LocalGlobalGaussian(Classifier):
         """Should the label of this example be asked for?
 
         Yes where the margin is within the model's doubt, else with probability h/(h + theta); always if h is inf or
-        nothing has been learnt. True is a promise: the next example of the task given to a learn verb is learnt
+        nothing has been learned. True is a promise: the next example of the task given to a learn verb is learned
         without asking again, so ``if learner.query_one(x, task): learner.learn_one(x, label(), task)`` over a
         stream of one-row rounds is `partial_fit`. For that the question is counted, its random number is used up,
         and a task that was not known enters.

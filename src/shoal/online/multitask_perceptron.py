@@ -109,7 +109,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             n_tasks = state.counters[TASKS]
             own, shared = shares(settings, n_tasks)
         step = settings.eta / math.sqrt(state.counters[ROUNDS]) if settings.sqrt_step else settings.eta
-        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
+        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learned
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, own, shared, state, ahead)
         for row in range(first, last):

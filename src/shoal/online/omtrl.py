@@ -224,7 +224,7 @@ ALGORITHM = Algorithm(
 
 
 class OMTRL(Classifier):
-    """Perceptrons that learn from each other's mistakes through a relation which is learnt as well.
+    """Perceptrons that learn from each other's mistakes through a relation which is learned as well.
 
     On a mistake of task i (ŷ ≠ y) every task j makes the step ``w_j <- w_j + y B[j, i] x``; then B follows the Gram
     matrix ``G = WᵀW`` of the weights, by `divergence`. Cost O(nnz) to predict, O(nnz K + K²) a mistake, K³ more with

@@ -91,7 +91,7 @@ class OSMTL(Classifier):
         Concentration on the own task; 1 is independent learning. "auto": √T/(1+√T), corollary 2.
     C : float > 0 or "auto"
         Step size. "auto": (1+√T)/T. The horizon T is not known, so it doubles: T = 2^m in rounds 2^m to
-        2^(m+1) - 1; what was learnt is kept.
+        2^(m+1) - 1; what was learned is kept.
     lam : float > 0 (inf allowed)
         Inertia of the attention; inf freezes it: with ``alpha=1/(K+1)`` this is the papers' FOML. With
         ``attention="threshold"`` the loss at which attention ends, to be above 1.

@@ -120,7 +120,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
         prepare(settings, state)
-        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learnt
+        if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learned
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state, column)
         for row in range(first, last):

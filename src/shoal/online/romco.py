@@ -285,7 +285,7 @@ class ROMCO(Classifier):
         "nuclear" (ROMCO-NuCl) truncates the rank exactly; "logdet" (ROMCO-LogD) shrinks large singular values less
         and small ones more, but none to zero.
     eta, rho : float > 0
-        Step sizes of U and of V: the smaller, the more of what was learnt is retained.
+        Step sizes of U and of V: the smaller, the more of what was learned is retained.
     lambda1 : float >= 0
         Strength of the penalty on U. 0 leaves it alone; large values make U = 0.
     lambda2 : float >= 0

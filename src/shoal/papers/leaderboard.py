@@ -1,7 +1,7 @@
 """As it should be done: all online learners on all data sets, rows alike, the same budget for choosing parameters.
 
-Words are log(1 + count), rows have unit norm; one pass, every row answered before it is learnt, macro-AUC. Each learner
-may try 10 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.
+Words are log(1 + count), rows have unit norm; one pass, every row predicted before it is learned, macro-AUC. Each
+learner may try 10 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ BOARD = Experiment(
     champion="HedgedSharing",
     figure=pictures.beside,
     notes=(
-        "Left out: KernelPerceptron and SecondOrderPerceptron, whose cost a row grows with the rows learnt.",
+        "Left out: KernelPerceptron and SecondOrderPerceptron, whose cost a row grows with the rows learned.",
         "Vowpal Wabbit's time includes writing and parsing text.",
     ),
 )  # fmt: skip

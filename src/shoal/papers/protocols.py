@@ -68,7 +68,7 @@ def _fit_and_rank(data: Dataset, learner: Any, first: IntArray, rest: IntArray) 
 
 
 def progressive(data: Dataset, learner: Any, seed: int, *, shuffle: bool = True) -> dict[str, Any]:
-    """Every row answered before it is learnt; the k-th round holds the k-th row of each task that has one.
+    """Every row answered before it is learned; the k-th round holds the k-th row of each task that has one.
 
     Errors and F1 of both classes are means over tasks (and per task); the curve is the mean error so far.
     """

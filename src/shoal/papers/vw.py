@@ -41,7 +41,7 @@ class VW(BaseEstimator):  # type: ignore[misc]
         return self
 
     def test_then_train(self, X: Any, y: Any, task: Any, *, classes: Any = None) -> FloatArray:
-        """(n,) margins given before each row is learnt."""
+        """(n,) margins given before each row is learned."""
         from vowpalwabbit import Workspace
 
         X = csr_matrix(X)

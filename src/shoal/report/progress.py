@@ -95,7 +95,7 @@ def progress_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     ]
     if not drawn:
         return None
-    caption = "Each row is answered before it is learnt; the scores are those of all rows so far."
+    caption = "Each row is predicted before it is learned; the scores are those of all rows so far."
     return Figure("progress", _title(evaluations), caption, alt.hconcat(*drawn))
 
 

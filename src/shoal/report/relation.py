@@ -28,7 +28,7 @@ class Relation(NamedTuple):
 
 
 def _relation(evaluation: Evaluation) -> Relation | None:
-    """The learner's relation; where that is the same for all pairs, how alike the learnt models are."""
+    """The learner's relation; where that is the same for all pairs, how alike the learned models are."""
     learner = evaluation.learner
     tasks = list(getattr(learner, "tasks_", ()))
     if len(tasks) < 3:
@@ -58,7 +58,7 @@ def _relation(evaluation: Evaluation) -> Relation | None:
     if len(kept) < 3:
         return None
     unit = weights / norms[:, None]
-    caption = f"{constant}Shown is the cosine between the weights learnt for each pair of tasks."
+    caption = f"{constant}Shown is the cosine between the weights learned for each pair of tasks."
     return Relation(unit @ unit.T, kept, "cosine of weights", caption)
 
 
@@ -137,7 +137,7 @@ def relation_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
 
 
 def _title(relation: Relation, evaluation: Evaluation) -> str:
-    """The closest two of the larger half of tasks: small tasks are alike because they have learnt little."""
+    """The closest two of the larger half of tasks: small tasks are alike because they have learned little."""
     rows = np.array([evaluation.per_task.get(task, {}).get("rows", 0) for task in relation.tasks])
     large = rows >= np.median(rows)
     pairs = np.where(np.outer(large, large) & ~np.eye(len(rows), dtype=bool), relation.values, -np.inf)

@@ -1,16 +1,15 @@
-"""A number for each (task, feature) pair that has occurred: memory goes by the pairs there are, not by K x d.
+"""Sparse weights: one hash table per task in a shared arena. Memory grows with the pairs seen, not with K x d.
 
-Every task has a hash table of its own, all in one arena, so that what a row touches lies close together. A table is
-a power of two of groups. A group is a line of memory: the keys of its slots, which one instruction compares, so that
-what is asked for is mostly known without a branch, and then what they hold. That is a float64 for each of five, or for
-each of eight an int32, the place where the pair's numbers lie if it has several. At most three quarters of the slots
-are taken; a pair whose group is full goes to the next. A table that gets too full moves into a piece four times its
-size, later twice; the old one is used again. When the arena is used up, a loop stops before the round that might not
-fit, and its caller makes the arena larger, at least fourfold: what is not written yet takes no memory.
+A table has a power of two of groups. A group is a cache line: the keys of its slots, which one instruction compares,
+then their values. A value is a float64 (five slots a group), or an int32, the place of the pair's numbers if it has
+several (eight slots). At most three quarters of the slots are taken; a pair whose group is full goes to the next group.
+A table that is too full moves to a piece of the arena four times its size, later twice; the old piece is reused. When
+the arena is full, the loop stops before the round that might not fit, and its caller makes the arena at least four
+times larger: what is not written yet takes no memory.
 
-Learners that err rarely ask for pairs most of which do not occur. For these, tables of numbers have hints: a bit for
-each of eight features in four bytes for each group tells so without a look at the table, wrongly only where two blocks
-of features share a home.
+Most look-ups of a mistake-driven learner miss. So each table of float64 has a small filter (`hints`), four bytes a
+group, that answers "absent" without touching the table; it is wrong only where two blocks of eight features share a
+home group.
 """
 
 from __future__ import annotations
