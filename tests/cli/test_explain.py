@@ -184,3 +184,15 @@ def test_models_of_data_sets_keep_the_names_of_features(shoal, tmp_path):
     code, _, err = shoal("predict", tmp_path / "any.csv", "--model", path)
     assert code == 2
     assert "does not know columns of files" in err
+
+
+def test_words_can_keep_their_names(shoal, tmp_path):
+    path, model = tmp_path / "mails.csv", tmp_path / "m.shoal"
+    words = [("win money now", "meeting at noon")[i % 2] for i in range(60)]
+    rows = [f"{word} n{i} x{i},{'spam' if i % 2 == 0 else 'ham'}" for i, word in enumerate(words)]
+    path.write_text("\n".join(["body,label", *rows]) + "\n")
+    options = ("--label", "label", "--no-baselines", "--quiet", "--save", model)
+    assert shoal("run", path, *options)[0] == 0
+    assert "body#" in shoal("explain", "--model", model)[1]
+    assert shoal("run", path, *options, "--keep-names")[0] == 0
+    assert "body=win money" in shoal("explain", "--model", model)[1]

@@ -69,6 +69,9 @@ class RowOptions:
     hash_bits: Annotated[int | None, Parameter(group=WAYS)] = None
     """The words of a column share 2^this many features. [default: 18]"""
 
+    keep_names: Annotated[Switch, Parameter(group=WAYS)] = False
+    """Keep the words of the features, for shoal explain; reading takes longer."""
+
     date_format: Annotated[str | None, Parameter(group=WAYS)] = None
     """How dates are written, as in %d/%m/%Y. [default: ISO 8601]"""
 

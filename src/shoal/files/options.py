@@ -50,6 +50,9 @@ class ReadOptions:
         How dates are written in the columns of `date` and `time`, such as "%d/%m/%Y"; by default as ISO 8601 says.
     hash_bits : int
         The words of a text column share 2**hash_bits features.
+    keep_names : bool
+        Features of words are called `column=word`, by the first word or pair that was hashed to them, instead of
+        `column#number`. Reading takes about twice as long until all features have names.
     sort : bool
         Sort the rows by `time` first, which takes memory for the whole file.
     skip_bad : bool
@@ -77,6 +80,7 @@ class ReadOptions:
     decimal: str = "."
     date_format: str | None = None
     hash_bits: int = 18
+    keep_names: bool = False
     sort: bool = False
     skip_bad: bool = False
     chunk_rows: int | None = None

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from shoal.files import open_stream
 from shoal.files.tables.encoder import StreamEncoder
+from shoal.files.tables.word_names import words_and_pairs
 from shoal.files.tables.words import ALONE, LAST_HAN, bags_of
 
 MASK = 2**64 - 1
@@ -111,6 +112,37 @@ def test_rows_hold_the_logarithms_of_counts(sizes):
     np.testing.assert_array_equal(one.indices, other.indices)
     assert one.data.tobytes() == other.data.tobytes()
     assert again.feature_names == encoder.feature_names
+
+
+@pytest.mark.parametrize("sizes", [[200], [7, 93, 100]])
+def test_names_of_words_can_be_kept(sizes: list[int]) -> None:
+    """The first word of a bucket names it; names change nothing else, and are saved."""
+    rng = np.random.default_rng(1)
+    words = ["Free", "MONEY", "été", "ß", "東", "12", "हिन्दी", "x"]
+    drawn = rng.choice([word + mark for word in words for mark in (" ", ", ", "-", "")], (200, 9))
+    texts = ["".join(row) for row in drawn.tolist()]
+    texts[3] = ""
+    frame = pl.DataFrame({"t": texts})
+    plain, named = (StreamEncoder({"t": "text"}, keep_names=keep) for keep in (False, True))
+    first = 0
+    for encoder in (plain, named):
+        encoder.decide(frame)
+    for size in sizes:
+        piece = frame.slice(first, size)
+        one, other = (encoder.encode(encoder.read(piece)[0], size) for encoder in (plain, named))
+        assert (one != other).nnz == 0
+        first += size
+    for i, text in enumerate(texts):
+        tokens, single = words_and_pairs(text), words_of(text)
+        assert tokens[:1] == single[:1]
+        assert tokens[1::2] == single[1:]
+        assert tokens[2::2] == [f"{last} {word}" for last, word in itertools.pairwise(single)]
+        x = named.encode(named.read(frame.slice(i, 1))[0], 1, learns=False)
+        got = {named.feature_names[j] for j in x.indices} - {"constant", "t=missing"}
+        assert got <= {f"t={token}" for token in tokens}
+    again = StreamEncoder.from_dict(json.loads(json.dumps(named.to_dict())))
+    assert again.feature_names == named.feature_names
+    assert again.to_dict() == named.to_dict()
 
 
 def write(path, texts):

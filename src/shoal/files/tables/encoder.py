@@ -20,6 +20,7 @@ from shoal.files.tables.columns import Values
 from shoal.files.tables.features import Cells, TextSlots, assemble
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.running import Column, scale, standardise
+from shoal.files.tables.word_names import name_buckets
 from shoal.files.tables.words import bags_of
 from shoal.files.targets import State, check_state, reading_state
 
@@ -38,6 +39,8 @@ class StreamEncoder:
         How the values are written.
     hash_bits : int
         The words of a column of text share 2**hash_bits features.
+    keep_names : bool
+        Whether hashed words keep their names.
 
     Examples
     --------
@@ -54,13 +57,14 @@ class StreamEncoder:
     """
 
     def __init__(
-        self, given: Mapping[str, str] | None = None, notation: Notation | None = None, hash_bits: int = 18
-    ) -> None:
+        self, given: Mapping[str, str] | None = None, notation: Notation | None = None, hash_bits: int = 18,
+        *, keep_names: bool = False,
+    ) -> None:  # fmt: skip
         self.feature_names = [CONSTANT]
         self.notation = notation or Notation()
         self._given = dict(given or {})
         self._restored = False
-        self._texts = TextSlots(hash_bits)
+        self._texts = TextSlots(hash_bits, keep_names=keep_names)
         self._columns: dict[str, Column | None] = {}  # None: no value seen yet, so the kind is open
 
     def decide(self, sample: pl.DataFrame) -> None:
@@ -114,6 +118,9 @@ class StreamEncoder:
         order = [part for column in found for part in (*place[column], *self._text_of(column))]
         texts = [self._texts_of(name, values, n_rows) for name in self._texts.names]
         bags = bags_of(texts, self._texts.bits)
+        if learns and self._texts.words is not None:
+            for i, (text, names) in enumerate(zip(texts, self._texts.words, strict=True)):
+                name_buckets(text, bags.ends[i], bags.buckets, self._texts.index[i], names)
         return assemble(parts, cells, self._texts, bags, order, self.feature_names, learns=learns)
 
     def notes(self) -> list[str]:
@@ -133,7 +140,7 @@ class StreamEncoder:
         with reading_state():
             bits = state["texts"]["bits"]
             check_state(isinstance(bits, int) and 1 <= bits <= 24, "hash_bits")
-            encoder = cls(state["given"], notation, bits)
+            encoder = cls(state["given"], notation, bits, keep_names="words" in state["texts"])
             encoder._restored = True
             encoder._texts.restore(state["texts"])
             for name, saved in state["columns"].items():

@@ -46,10 +46,13 @@ class TextSlots:
         Of the columns of text.
     index : (columns, 2**bits) int32
         Column of X, -1 until the feature appears.
+    words : list of dict, or None
+        If names are kept: what each bucket of each column is called.
     """
 
-    def __init__(self, bits: int) -> None:
+    def __init__(self, bits: int, *, keep_names: bool = False) -> None:
         self.bits = bits
+        self.words: list[dict[int, str]] | None = [] if keep_names else None
         self.names: list[str] = []
         self.index = np.zeros((0, 1 << bits), np.int32)
 
@@ -57,16 +60,28 @@ class TextSlots:
         """One more column of text."""
         self.names.append(name)
         self.index = np.concatenate([self.index, np.full((1, 1 << self.bits), -1, np.int32)])
+        if self.words is not None:
+            self.words.append({})
 
     def name_of(self, slot: int) -> str:
-        """The name of a feature, `column#bucket`."""
-        return f"{self.names[slot >> self.bits]}#{slot & ((1 << self.bits) - 1)}"
+        """The name of a feature: `column=word`, or `column#bucket` if words are not kept."""
+        column, bucket = slot >> self.bits, slot & ((1 << self.bits) - 1)
+        word = None if self.words is None else self.words[column].get(bucket)
+        return f"{self.names[column]}#{bucket}" if word is None else f"{self.names[column]}={word}"
 
     def to_dict(self) -> State:
         """The names of the columns, and of each the buckets that have appeared with their columns of X, for JSON."""
         found = [np.flatnonzero(index >= 0) for index in self.index]
         columns = [index[buckets].tolist() for index, buckets in zip(self.index, found, strict=True)]
-        return {"names": list(self.names), "buckets": [buckets.tolist() for buckets in found], "columns": columns}
+        state: State = {
+            "names": list(self.names),
+            "buckets": [buckets.tolist() for buckets in found],
+            "columns": columns,
+        }
+        if self.words is not None:
+            named = zip(self.words, state["buckets"], strict=True)
+            state["words"] = [[words.get(bucket) for bucket in buckets] for words, buckets in named]
+        return state
 
     def restore(self, state: State) -> None:
         """Go on as they were saved."""
@@ -75,6 +90,11 @@ class TextSlots:
             self.add(name)
             check_state(len(buckets) == len(columns) and min(buckets, default=0) >= 0, "hashed words")
             self.index[-1, np.array(buckets, np.int64)] = np.array(columns, np.int32)
+        if self.words is not None:
+            check_state(len(state["words"]) == len(self.names), "words")
+            for kept, buckets, words in zip(self.words, state["buckets"], state["words"], strict=True):
+                check_state(all(word is None or isinstance(word, str) for word in words), "words")
+                kept.update((b, word) for b, word in zip(buckets, words, strict=True) if word is not None)
 
 
 class Cells(NamedTuple):

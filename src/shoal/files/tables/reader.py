@@ -99,7 +99,7 @@ class TableReader:
         self._bad, self._labels, self._read_ahead, self._parts = bad, labels, read_ahead, parts
         self._notation = Notation(parts.strings, options.decimal, options.date_format)
         given = {column: kind for kind in KINDS for column in getattr(options, kind)}
-        self._encoder = StreamEncoder(given, self._notation, options.hash_bits)
+        self._encoder = StreamEncoder(given, self._notation, options.hash_bits, keep_names=options.keep_names)
         if state is not None:
             check_state(isinstance(state, dict) and {"encoder", "roles"} <= state.keys(), "parts of it are missing")
             self._encoder = StreamEncoder.from_dict(state["encoder"], self._notation)

@@ -75,6 +75,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ignore: Sequence[str] = (),
         date_format: str | None = None,
         hash_bits: int = 18,
+        keep_names: bool = False,
     ) -> None:
         self.text = text
         self.category = category
@@ -83,6 +84,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.ignore = ignore
         self.date_format = date_format
         self.hash_bits = hash_bits
+        self.keep_names = keep_names
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then learn what the columns are and what they hold."""
@@ -109,7 +111,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return found[0] if len(found) == 1 else vstack(found, format="csr")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the features: `column`, `column=value`, `column#bucket`, `column=missing`."""
+        """Names of the features: `column`, `column=value`, `column#bucket` (with `keep_names` `column=word`),
+        `column=missing`."""
         check_is_fitted(self, "feature_names_in_")
         return np.array(self._encoder.feature_names, np.object_)
 
@@ -140,7 +143,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in given:
             if name not in frame.columns:
                 raise ValueError(unknown_name("X has no column", name, frame.columns))
-        self._encoder = StreamEncoder(given, self._notation(), self.hash_bits)
+        self._encoder = StreamEncoder(given, self._notation(), self.hash_bits, keep_names=self.keep_names)
         self._encoder.decide(self._features(frame.head(SAMPLE)))
         return self
 
