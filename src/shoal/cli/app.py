@@ -44,6 +44,8 @@ def run(
 ) -> int:
     """Predict each row of a stream before learning it, and say whether sharing between tasks pays.
 
+    Example: shoal run mails.csv --task user --label spam --save model.shoal
+
     Parameters
     ----------
     data
@@ -67,6 +69,8 @@ def predict(
 ) -> None:
     """Predict the rows of a file with a model that `shoal run --save` wrote. The model does not change.
 
+    Example: shoal predict new.csv --model model.shoal --keep id --out predicted.csv
+
     Parameters
     ----------
     data
@@ -80,6 +84,8 @@ def predict(
 @app.command
 def explain(*data: str, options: ExplainOptions) -> None:
     """Say what moves the forecasts of a saved model, which tasks are alike, or why rows of a file get theirs.
+
+    Example: shoal explain --model model.shoal --task anna
 
     Parameters
     ----------
@@ -98,6 +104,8 @@ def compare(
     options: CompareOptions = COMPARE_BY_DEFAULT,
 ) -> int:
     """Run learners side by side over a stream, and say who is best and whether that may be chance.
+
+    Example: shoal compare mails.csv --task user --label spam --learners HedgedSharing,OSMTL --tune 2000
 
     Parameters
     ----------

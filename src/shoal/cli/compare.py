@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 from shoal.cli.catalogue import make_learner
 from shoal.cli.choices import CompareOptions
-from shoal.cli.display import Display
+from shoal.cli.display import Display, grouped
 from shoal.cli.options import RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
 from shoal.cli.results import as_json, plain, write_json
@@ -217,6 +217,6 @@ def _write(
     if options.report:
         from shoal.report import write_report
 
-        notes = [conclusion(placed), *stream.notes()]
+        notes = [conclusion(placed), *grouped(stream.notes())]
         write_report(options.report, evaluations, title=f"{len(evaluations)} learners on {stream.title}", notes=notes)
         display.say(f"report written to {options.report}")

@@ -100,11 +100,11 @@ class Display:
             *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes),
         ]
         if said:
-            self.say("\n" + "\n".join(f"- {note}" for note in _grouped(said)))
+            self.say("\n" + "\n".join(f"- {note}" for note in grouped(said)))
         self.say("")
 
 
-def _grouped(notes: list[str]) -> list[str]:
+def grouped(notes: list[str]) -> list[str]:
     """Columns of which the same is said share a line."""
     columns: dict[str, list[str]] = {}
     for note in notes:

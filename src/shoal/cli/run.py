@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from shoal.cli.catalogue import make_learner
-from shoal.cli.display import Display
+from shoal.cli.display import Display, grouped
 from shoal.cli.model_file import Reading, load_model, save_model
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.outputs import STDOUT, check_folder, check_outputs
@@ -137,7 +137,7 @@ def _write(
         from shoal.report import write_report
 
         title = f"{type(learner).__name__} on {stream.title}"
-        write_report(options.report, evaluations, verdict=verdict, title=title, notes=notes)
+        write_report(options.report, evaluations, verdict=verdict, title=title, notes=grouped(notes))
         say(f"report written to {options.report}")
     if options.figures:
         from shoal.report import save_figures

@@ -114,7 +114,7 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
         SCORE,
         _sign(main),
     )
-    columns["rows updated on"] = [e.n_updates / e.rows for e in evaluations.values()], ".0%", 0
+    columns["updates a row"] = [e.n_updates / e.rows for e in evaluations.values()], ".2f", 0
     columns["seconds"] = [e.wall_seconds for e in evaluations.values()], ".2f", 0
     head = "".join(f"<th>{escape(heading)}</th>" for heading in ("learner", *columns))
     body = ""

@@ -40,9 +40,10 @@ def _lines(shares: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any
 
 
 def updates_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
-    """The share of rows that led to an update, by size of the task; None for a learner that updates on every row."""
+    """The share of rows that led to an update, by size of the task; None for a learner that updates on every row
+    (once, or once for each class)."""
     names = list(evaluations)
-    if evaluations[names[0]].n_updates == evaluations[names[0]].rows:
+    if evaluations[names[0]].n_updates >= evaluations[names[0]].rows:
         return None
     caption = "Share of a task's rows that led to an update, one point per task; lines are local means."
     return Figure(
