@@ -123,6 +123,21 @@ def copy_to(target: NDArray[np.float64], source: NDArray[np.float64]) -> None:
         target[i] = source[i]
 
 
+@kernel
+def weight_of(rounds: Rounds, row: int) -> float:
+    """How often the row counts."""
+    return rounds.weight[row] if len(rounds.weight) > 0 else 1.0
+
+
+@kernel(inline=False)
+def has_weight(rounds: Rounds, first: int, last: int) -> bool:
+    """Does a weighted round count, because one of its rows does?"""
+    most = 0.0
+    for row in range(first, last):
+        most = max(most, rounds.weight[row])
+    return most > 0.0
+
+
 TASKS, ROUNDS, FEATURES = 0, 1, 2  # positions in a state's counters: tasks that exist, rounds learned, features
 
 
@@ -130,7 +145,7 @@ TASKS, ROUNDS, FEATURES = 0, 1, 2  # positions in a state's counters: tasks that
 def open_round(rounds: Rounds, r: int, counters: NDArray[np.int64]) -> tuple[int, int]:
     """Count the round, let its new tasks in, and return its first row and the row after its last."""
     first, last = rounds.starts[r], rounds.starts[r + 1]
-    counters[ROUNDS] += 1
+    counters[ROUNDS] += int(len(rounds.weight) == 0 or has_weight(rounds, first, last))
     for row in range(first, last):
         counters[TASKS] = max(counters[TASKS], rounds.task[row] + 1)
     return first, last

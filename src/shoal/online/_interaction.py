@@ -71,9 +71,13 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         for row in range(first, last):
             f = margin(rounds, row, state)
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
-            if slope != 0.0:
+            if slope != 0.0 and (len(rounds.weight) == 0 or rounds.weight[row] > 0.0):
                 rates_column(settings.factors, rounds.task[row], column)
-                column *= losses.step_along(settings.loss, -step * slope, rounds, row)
+                if len(rounds.weight) > 0:
+                    rate, y = column[rounds.task[row]], rounds.y[row]
+                    column *= losses.weighted_step(settings.loss, step, f, y, settings.epsilon, rate, rounds, row)
+                else:
+                    column *= losses.step_along(settings.loss, -step * slope, rounds, row)
                 add_to_all(rounds, row, column, state.weights)
                 state.updates[rounds.task[row]] += 1
 
@@ -97,4 +101,5 @@ ALGORITHM = Algorithm(
     decide=decide,
     exchange="every step moves the weights of all tasks that the relation ties to the row's",
     named_tasks=named_tasks,
+    no_weights="",
 )
