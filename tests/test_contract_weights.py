@@ -14,16 +14,14 @@ from sklearn.preprocessing import StandardScaler
 from tests.batch.cases import BATCH
 from tests.cases import CLASSIFIERS, LEARNERS, refuses_weights, saved, stream_for, taught, values, weights
 from tests.exclusions import each_of
-from tests.streams import assert_close, drawn_weights
+from tests.streams import assert_close, draw, drawn_weights
 
-from shoal import IndependentTasks, Learner, MultitaskPerceptron, PooledTasks, RegMTL
+from shoal import IndependentTasks, Learner, MultiClass, MultitaskPerceptron, PooledTasks, RegMTL
 from shoal.evaluation import Periodic
 
 TAKING = [name for name in LEARNERS if not refuses_weights(LEARNERS[name]())]
 REFUSING = [name for name in LEARNERS if name not in TAKING]
 BATCH_TAKING = [name for name in BATCH if not refuses_weights(BATCH[name]())]
-# Learners of one row after the other, for which a whole weight is so many rows.
-REPEATING = [name for name in TAKING if name.startswith(("Multi", "PassiveAggressive"))]
 BAD = {
     "negative": ([1.0, -0.5, 1.0], "row 1: sample_weight is -0.5"),
     "NaN": ([1.0, 1.0, np.nan], "row 2: sample_weight is nan"),
@@ -98,13 +96,14 @@ def test_weights_change_what_is_learned_and_chunks_do_not(name: str, protocol: s
     stream = stream_for(name, 2, protocol=protocol)
     weight = drawn_weights(len(stream.y))
     whole, cut = LEARNERS[name](), LEARNERS[name]()
-    classes = None if not hasattr(whole, "decision_function") or name.startswith("MultiClass") else [-1.0, 1.0]
+    many = isinstance(whole, MultiClass)  # the columns of its answers grow with the classes
+    classes = [-1.0, 1.0] if hasattr(whole, "decision_function") and not many else None
     expected = whole.test_then_train(stream.X, stream.y, stream.task, classes=classes, sample_weight=weight)
     answers = []
     for part in np.split(np.arange(len(weight)), [1, 2, 9, 30]):
         X, y, task = stream.X[part], stream.y[part], stream.task[part]
         answers.append(cut.test_then_train(X, y, task, classes=classes, sample_weight=weight[part]))
-    if not name.startswith("MultiClass"):  # whose chunks have as many columns as there are classes
+    if not many:
         np.testing.assert_array_equal(np.concatenate(answers), expected)
     assert saved(cut) == saved(whole)
     one = LEARNERS[name]()
@@ -114,15 +113,13 @@ def test_weights_change_what_is_learned_and_chunks_do_not(name: str, protocol: s
     assert not np.allclose(weights(whole), weights(LEARNERS[name]().partial_fit(*stream[:3])))
 
 
-@each_of(REPEATING)
+@each_of(TAKING)
 def test_whole_weights_are_repeated_rows(name: str) -> None:
-    stream, learner = stream_for(name, 3, protocol="one"), LEARNERS[name]()
-    options = {"step": "constant"} if "step" in learner.get_params() else {}  # else the repeats are more rounds
-    options |= {"variant": "PA-I"} if "variant" in learner.get_params() else {}
+    stream = stream_for(name, 3, protocol="one")
     repeats = np.random.default_rng(0).integers(4, size=len(stream.y))
     rows = np.repeat(np.arange(len(repeats)), repeats)
-    weighted = LEARNERS[name]().set_params(**options).partial_fit(*stream[:3], sample_weight=repeats)
-    repeated = LEARNERS[name]().set_params(**options).partial_fit(stream.X[rows], stream.y[rows], stream.task[rows])
+    weighted = LEARNERS[name]().partial_fit(*stream[:3], sample_weight=repeats)
+    repeated = LEARNERS[name]().partial_fit(stream.X[rows], stream.y[rows], stream.task[rows])
     assert weighted.tasks_ == repeated.tasks_
     assert_close(weights(weighted), weights(repeated), 1e-11)
 
@@ -211,7 +208,7 @@ def test_large_weights_stay_finite(name: str) -> None:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @each_of(BATCH_TAKING)
 def test_batch_learners_take_weights_for_repeats(name: str, sparse: bool) -> None:
-    stream = stream_for("MultitaskRegressor" if name.endswith("ridge") else "MultitaskPerceptron", n_rows=120)
+    stream = draw(0, n_rows=120, regression=not BATCH[name]().classifies())
     X = stream.sparse if sparse else stream.X
     repeats = np.random.default_rng(1).integers(4, size=len(stream.y))
     rows = np.repeat(np.arange(len(repeats)), repeats)

@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
-from shoal.engine.rows import largest, squared_norm
+from shoal.engine.rows import largest, row_bounds, squared_norm
 
 if TYPE_CHECKING:
     from shoal.engine.rounds import Rounds
@@ -62,7 +63,10 @@ def step_along(loss: int, step: float, rounds: Rounds, row: int) -> float:
 
     Squared losses answer a row of size r by weights of size r f: two rows of 1e150 would make 1e450.
     """
-    return _within_numbers(step, rounds, row) if loss in (SQUARED, SQUARED_HINGE) else step
+    if loss not in (SQUARED, SQUARED_HINGE):
+        return step
+    first, last = row_bounds(rounds, row)
+    return _within_numbers(step, rounds.values[first:last])
 
 
 @kernel(inline=False)
@@ -81,7 +85,8 @@ def weighted_step(
     """
     left, total, margin = rounds.weight[row], 0.0, f
     gain = rate * squared_norm(rounds, row) if left > 1.0 else 0.0
-    size = largest(rounds, row) if loss in (SQUARED, SQUARED_HINGE) else 0.0
+    first, last = row_bounds(rounds, row)
+    size = largest(rounds.values[first:last]) if loss in (SQUARED, SQUARED_HINGE) else 0.0
     while left > 0.0:
         move = _bounded(-min(left, 1.0) * step * derivative(loss, margin, y, epsilon), size)
         if abs(move) <= ROUNDING * abs(total):
@@ -93,9 +98,9 @@ def weighted_step(
 
 
 @kernel(inline=False)
-def _within_numbers(step: float, rounds: Rounds, row: int) -> float:
+def _within_numbers(step: float, x: FloatArray) -> float:
     """The step, or the one that changes the weight of the row's largest value by `LARGEST_STEP`."""
-    return _bounded(step, largest(rounds, row))
+    return _bounded(step, largest(x))
 
 
 @kernel

@@ -97,10 +97,9 @@ def add(rounds: Rounds, row: int, scale: float, w: NDArray[np.float64]) -> None:
 
 
 @kernel
-def largest(rounds: Rounds, row: int) -> float:
+def largest(x: NDArray[np.float64]) -> float:
     """max_j |x_j|."""
-    first, last = row_bounds(rounds, row)
-    x, most = rounds.values[first:last], 0.0
+    most = 0.0
     for i in range(len(x)):
         most = max(most, abs(x[i]))
     return most
@@ -129,15 +128,6 @@ def weight_of(rounds: Rounds, row: int) -> float:
     return rounds.weight[row] if len(rounds.weight) > 0 else 1.0
 
 
-@kernel(inline=False)
-def has_weight(rounds: Rounds, first: int, last: int) -> bool:
-    """Does a weighted round count, because one of its rows does?"""
-    most = 0.0
-    for row in range(first, last):
-        most = max(most, rounds.weight[row])
-    return most > 0.0
-
-
 TASKS, ROUNDS, FEATURES = 0, 1, 2  # positions in a state's counters: tasks that exist, rounds learned, features
 
 
@@ -145,10 +135,27 @@ TASKS, ROUNDS, FEATURES = 0, 1, 2  # positions in a state's counters: tasks that
 def open_round(rounds: Rounds, r: int, counters: NDArray[np.int64]) -> tuple[int, int]:
     """Count the round, let its new tasks in, and return its first row and the row after its last."""
     first, last = rounds.starts[r], rounds.starts[r + 1]
-    counters[ROUNDS] += int(len(rounds.weight) == 0 or has_weight(rounds, first, last))
+    counters[ROUNDS] += 1
     for row in range(first, last):
         counters[TASKS] = max(counters[TASKS], rounds.task[row] + 1)
     return first, last
+
+
+@kernel
+def open_weighted(rounds: Rounds, r: int, counters: NDArray[np.int64]) -> tuple[int, int]:
+    """`open_round` for kernels that know weights: a round none of whose rows counts is none."""
+    first, last = open_round(rounds, r, counters)
+    if len(rounds.weight) > 0:
+        counters[ROUNDS] -= _is_weightless(rounds.weight[first:last])
+    return first, last
+
+
+@kernel(inline=False)
+def _is_weightless(weight: NDArray[np.float64]) -> int:
+    most = 0.0
+    for h in weight:
+        most = max(most, h)
+    return int(most == 0.0)
 
 
 @kernel(entry=True)

@@ -16,7 +16,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, add_to_all, dot, open_round
+from shoal.engine.rows import ROUNDS, add_to_all, dot, open_weighted
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params
 from shoal.online._relation import named_tasks
@@ -63,7 +63,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     column = np.empty(state.weights.shape[1])
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.counters)
+        first, last = open_weighted(rounds, r, state.counters)
         step = settings.eta / math.sqrt(state.counters[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0:
             for row in range(first, last):

@@ -22,7 +22,7 @@ from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import on_stack
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, TASKS, add, dot, open_round
+from shoal.engine.rows import ROUNDS, TASKS, add, dot, open_weighted
 from shoal.engine.task_weights import weights as task_weights
 from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import (
@@ -104,7 +104,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         first, last = rounds.starts[r], rounds.starts[r + 1]
         if not has_capacity(rounds, first, last, state.own):
             return r
-        open_round(rounds, r, state.counters)
+        open_weighted(rounds, r, state.counters)
         if state.counters[TASKS] != n_tasks:
             n_tasks = state.counters[TASKS]
             own, shared = shares(settings, n_tasks)

@@ -19,7 +19,7 @@ from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import on_stack
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import add, dot, open_round, squared_norm, weight_of
+from shoal.engine.rows import add, dot, open_weighted, squared_norm
 from shoal.engine.task_weights import weights as task_weights
 from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import TaskWeights, as_matrix, has_capacity, task_add, task_dot
@@ -89,15 +89,15 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         first, last = rounds.starts[r], rounds.starts[r + 1]
         if not has_capacity(rounds, first, last, state.own):
             return r
-        open_round(rounds, r, state.counters)
+        open_weighted(rounds, r, state.counters)
         if len(decisions) > 0:
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state, ahead)
         for row in range(first, last):
             f = margin(rounds, row, settings, state, ahead)
-            h = weight_of(rounds, row)
-            change = step(f, rounds.y[row], squared_norm(rounds, row), settings.C * h, settings)
-            if change != 0.0 and h > 0.0:
+            C = settings.C * rounds.weight[row] if len(rounds.weight) > 0 else settings.C
+            change = step(f, rounds.y[row], squared_norm(rounds, row), C, settings)
+            if change != 0.0 and C > 0.0:  # NaN if an infinite C does not count
                 if settings.pooled:
                     add(rounds, row, change, state.shared)
                 else:

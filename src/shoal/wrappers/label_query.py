@@ -148,14 +148,14 @@ class QueryCore:
         return self.inner.new_out(n_rows)
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
-        decisions = out if len(out) > 0 else np.empty(len(rounds.task))
+        decisions, weighted = out if len(out) > 0 else np.empty(len(rounds.task)), len(rounds.weight) > 0
         for first, last in zip(rounds.starts[:-1].tolist(), rounds.starts[1:].tolist(), strict=True):
             rows, tasks = rows_of(rounds, [*range(first, last)]), rounds.task[first:last].tolist()
             if max(tasks) >= self.inner.state.counters[TASKS]:
                 self.inner.enter(max(tasks) + 1)
             thetas = self.thetas(rows, decisions[first:last]).tolist()
-            counting = np.flatnonzero(rounds.weight[first:last]).tolist() if len(rounds.weight) else range(len(tasks))
-            wanted = [first + i for i in counting if self.asks(tasks[i], thetas[i])]
+            counts = rounds.weight[first:last].tolist() if weighted else tasks
+            wanted = [first + i for i, k in enumerate(tasks) if (counts[i] or not weighted) and self.asks(k, thetas[i])]
             if wanted:
                 self.inner.learn(rows if len(wanted) == len(tasks) else rows_of(rounds, wanted), NO_OUT)
 
@@ -383,8 +383,8 @@ class LabelQuery(Classifier):
 def rows_of(rounds: Rounds, rows: list[int]) -> Rounds:
     """Some rows as one round."""
     first, last, n = rows[0], rows[-1] + 1, len(rows)
-    width, indptr, indices, values = rounds[:4]
-    starts, weight = np.array([0, n]), rounds.weight[rows] if len(rounds.weight) else rounds.weight
+    width, indptr, indices, values, _, _, _, weight = rounds
+    starts, weight = np.array([0, n]), weight[rows] if len(weight) else weight
     if last - first == n:  # mostly all of a round: views
         task, y = rounds.task[first:last], rounds.y[first:last]
         if width > 0:
