@@ -151,6 +151,11 @@ def taught(name: str, seed: int = 0, **options: Any) -> Learner:
     return LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
 
 
+def refuses_weights(learner: Any) -> bool:
+    """Has it no meaning for `sample_weight`? Batch learners say so themselves."""
+    return bool((learner.new_core() if isinstance(learner, Learner) else learner).no_weights)
+
+
 def as_dict(x: np.ndarray) -> dict[str, float]:
     """A row as a dict of its features that are not 0."""
     return {f"f{j}": float(v) for j, v in enumerate(x) if v}

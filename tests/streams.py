@@ -45,6 +45,11 @@ def draw(
     return Stream(X, f if regression else np.where(f >= 0, 1.0, -1.0), by_appearance(ids), number)
 
 
+def drawn_weights(n: int, seed: int = 0) -> np.ndarray:
+    """Some rows do not count, some count a part, once or several times."""
+    return np.random.default_rng(seed).choice([0.0, 0.3, 1.0, 2.0, 3.5], n)
+
+
 def by_appearance(ids: Any) -> np.ndarray:
     """Ids as 0, 1, ... in order of first appearance."""
     seen = {k: i for i, k in enumerate(dict.fromkeys(np.asarray(ids).tolist()))}

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.rounds import NO_WEIGHT
 from shoal.model import persistence
 from shoal.model.algorithm import Algorithm, Size
 from shoal.model.core import NO_OUT, Core, CoreLike
@@ -114,15 +115,17 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     # ---- array verbs -------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything, declare all tasks of the data, then learn the rows in one pass, in order."""
         model = self._new_model()
-        model.learn(X, y, task, rounds, None, declare=True)
+        model.learn(X, y, task, rounds, None, sample_weight, declare=True)
         self._model = None
         self._keep(model)
         return self
 
-    def partial_fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn the rows in order.
 
         Parameters
@@ -135,23 +138,28 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             round, or in the simultaneous protocol a maximal run of rows in which no task repeats.
         classes : two labels, optional
             Needed while only one label has been seen and it is not one of -1, 0, 1, False, True.
+        sample_weight : (n,) numbers from 0 to 1e6, optional
+            How often each row counts: one of weight h is learned as if it had come h times in a row (the learner's
+            notes say what a fraction means). A row of weight 0 is answered and changes nothing: no weight, no count,
+            and a task that has no other row stays unknown. Only its label and its columns are known from then on.
 
         Raises
         ------
         ValueError
-            On bad input; the row is named and the model stays as it was.
+            On bad input, or weights for a learner that has no meaning for them; a row is named and the model stays as
+            it was.
         """
         model = self._begun()
-        model.learn(X, y, task, rounds, classes)
+        model.learn(X, y, task, rounds, classes, sample_weight)
         self._keep(model)
         return self
 
     def test_then_train(
-        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None
+        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> FloatArray:
         """Learn like `partial_fit`; return the (n,) decision values given *before* learning each round."""
         model = self._begun()
-        decisions = model.learn(X, y, task, rounds, classes, out=True)
+        decisions = model.learn(X, y, task, rounds, classes, sample_weight, out=True)
         self._keep(model)
         return decisions
 
@@ -160,12 +168,16 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     # ---- one-example and round verbs ---------------------------------------------------------------------
 
-    def learn_one(self, x: Any, y: Any, task: Hashable = None) -> None:
-        """Learn one example: `x` a dict of named features (new names get columns) or a 1-d array."""
+    def learn_one(self, x: Any, y: Any, task: Hashable = None, sample_weight: float = 1.0) -> None:
+        """Learn one example: `x` a dict of named features (new names get columns) or a 1-d array.
+
+        `sample_weight` says how often it counts, as in `partial_fit`.
+        """
         model = self._begun()
-        rounds = model.known_row(x, task, y)
+        weight = NO_WEIGHT if sample_weight == 1.0 else model.weight_of_one(sample_weight)
+        rounds = model.known_row(x, task, y, weight)
         if rounds is None or model.core.may_fail:
-            model.learn_round({task: (x, y)})
+            model.learn_round({task: (x, y)}, weight if len(weight) else None)
             self._keep(model)
         else:
             model.core.learn(rounds, NO_OUT)

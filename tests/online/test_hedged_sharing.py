@@ -10,7 +10,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.streams import assert_close, draw
+from tests.streams import assert_close, draw, drawn_weights
 from tests.twins import hedged_sharing as twin
 
 from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
@@ -54,6 +54,53 @@ def test_the_regressor_equals_the_twin(protocol, density):
         learner = HedgedSharingRegressor()
         assert_close(learner.test_then_train(X, stream.y, stream.task, rounds=rounds), expected, 1e-9)
         assert_close(learner.weights_, theirs.pi_k, 1e-9)
+
+
+@pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
+@pytest.mark.parametrize("protocol", ["one", "some"])
+def test_weights_equal_the_twin(kind, protocol):
+    regression = kind is HedgedSharingRegressor
+    stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=0.5, scale=3.0, regression=regression)
+    weight = drawn_weights(len(stream.y))
+    weight[np.unique(stream.task, return_index=True)[1]] = 0.5  # all tasks begin with their first rows
+    weight[::50] = 300.0
+    rounds, K = None if protocol == "one" else stream.rounds, int(stream.task.max()) + 1
+    model = twin.RegressionTwin if regression else twin.Twin
+    expected, theirs = twin.learn(stream.X, stream.y, stream.task, rounds, K, model, weight)
+    for X in (stream.X, stream.sparse):
+        learner = kind()
+        answers = learner.test_then_train(X, stream.y, stream.task, rounds=rounds, sample_weight=weight)
+        assert_close(answers, expected, 1e-9)
+        assert_close(learner.weights_, theirs.pi_k, 1e-9)
+        own = np.concatenate(
+            [[theirs.pooled[r], theirs.shared[r] + theirs.part[r][2], theirs.own[r][2]] for r in "NAC"]
+        )
+        assert_close(learner.experts_coef(2), own, 1e-9)
+
+
+def test_a_heavy_mistake_does_not_shoot_over():
+    """After many rows of one label, one of the other that counts 1,000 times turns the experts, not by 1,000 steps."""
+    x, learner = np.ones(3), HedgedSharing()
+    for _ in range(300):
+        learner.learn_one(x, 1, "a")
+    margins = learner.experts_coef("a") @ [0.3, *x / np.sqrt(3)]
+    assert (margins > 2.0).all()
+    learner.learn_one(x, 0, "a", sample_weight=1000.0)
+    margins = learner.experts_coef("a") @ [0.3, *x / np.sqrt(3)]
+    assert (margins < -2.0).all()
+    assert (margins > -10.0).all()
+
+
+def test_class_weights_serve_a_rare_label_no_worse_than_repeated_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(5000, 10))
+    y = X @ rng.normal(size=10) + rng.normal(size=5000) > 6.0
+    repeats = np.where(y, 20, 1)
+    rows = np.repeat(np.arange(5000), repeats)
+    weighted = HedgedSharing().test_then_train(X, y, sample_weight=repeats)
+    repeated = HedgedSharing().test_then_train(X[rows], y[rows])[np.append(True, np.diff(rows) != 0)]
+    losses = [np.average(np.logaddexp(0, np.where(y, -f, f)), weights=repeats) for f in (weighted, repeated)]
+    assert losses[0] < losses[1]
 
 
 @pytest.mark.parametrize(("offset", "scale"), [(0.0, 1e-9), (1e6, 1.0), (-3.0, 1e6)])

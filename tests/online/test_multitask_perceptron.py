@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, draw, drawn_weights
 from tests.twins import multitask_perceptron as twin
 
 from shoal import MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, relations
@@ -57,12 +57,13 @@ GIVEN = {name: (graph, twin.inverse_of(twin.laplacian(EDGES))) for name, graph i
 ALL = CONSTANT | GIVEN
 
 
-def compare(learner, stream: Stream, B, *, sparse: bool = False, n_declared: int = 0) -> None:
-    rounds = stream.rounds
-    decisions = learner.test_then_train(stream.sparse if sparse else stream.X, stream.y, stream.task, rounds=rounds)
+def compare(learner, stream: Stream, B, *, sparse: bool = False, n_declared: int = 0, weight=None) -> None:
+    X, rounds = stream.sparse if sparse else stream.X, stream.rounds
+    decisions = learner.test_then_train(X, stream.y, stream.task, rounds=rounds, sample_weight=weight)
     expected, W, updates = twin.learn(
         stream.X, stream.y, stream.task, stream.rows_of_rounds, B=B, loss=learner.loss, eta=learner.eta,
         sqrt_step=learner.step == "sqrt", epsilon=getattr(learner, "epsilon", 0.0), n_declared=n_declared,
+        weight=weight,
     )  # fmt: skip
     assert learner.tasks_ == list(range(len(updates)))
     assert_close(decisions, expected)
@@ -106,6 +107,19 @@ def test_regressor_equals_twin(loss: str, relation: str, step: str) -> None:
     stream = draw(4, K=K, n_rows=100, protocol="some", regression=True)
     learner = MultitaskRegressor(relation=value, loss=loss, eta=0.05, step=step)
     compare(learner, stream, B, n_declared=K if relation in GIVEN else 0)
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("relation", ["independent", "pairwise", "pooled", "edge list"])
+@pytest.mark.parametrize("loss", [*CLASSIFICATION, *REGRESSION])
+def test_weights_equal_twin(loss: str, relation: str, sparse: bool) -> None:
+    value, B = ALL[relation]
+    kind = MultitaskRegressor if loss in REGRESSION else MultitaskPerceptron
+    stream = draw(5, K=K, n_rows=150, protocol="some", density=0.5 if sparse else 1.0, regression=loss in REGRESSION)
+    weight = drawn_weights(len(stream.y))
+    weight[np.unique(stream.task, return_index=True)[1]] = 0.5  # no task begins without weight: the twin has them all
+    learner = kind(relation=value, loss=loss, eta=0.05, step="sqrt")
+    compare(learner, stream, B, sparse=sparse, n_declared=K if relation in GIVEN else 0, weight=weight)
 
 
 @pytest.mark.parametrize("loss", ["perceptron", "logistic"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import SGDClassifier, SGDRegressor
-from tests.streams import assert_close, draw
+from tests.streams import assert_close, draw, drawn_weights
 from tests.twins import passive_aggressive as twin
 
 from shoal import PassiveAggressive, PassiveAggressiveRegressor
@@ -18,17 +18,19 @@ VARIANTS = ["PA", "PA-I", "PA-II"]
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
 @pytest.mark.parametrize("sharing", ["independent", "pooled"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("kind", [PassiveAggressive, PassiveAggressiveRegressor])
-def test_equals_twin(kind, variant: str, sharing: str, protocol: str, sparse: bool) -> None:
+def test_equals_twin(kind, variant: str, weighted: bool, sharing: str, protocol: str, sparse: bool) -> None:
     regression = kind is PassiveAggressiveRegressor
     stream = draw(1, protocol=protocol, density=0.3 if sparse else 1.0, regression=regression)  # has empty rows
     learner = kind(variant=variant, C=0.4, relation=sharing)
     X = stream.sparse if sparse else stream.X
-    decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
+    weight = drawn_weights(len(stream.y)) if weighted else None
+    decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds, sample_weight=weight)
     expected, W, updates = twin.learn(
         stream.X, stream.y, stream.task, stream.rows_of_rounds, variant=variant, C=0.4,
-        epsilon=0.1 if regression else None, pooled=sharing == "pooled",
+        epsilon=0.1 if regression else None, pooled=sharing == "pooled", weight=weight,
     )  # fmt: skip
     assert_close(decisions, expected)
     assert_close(learner.coef_, W)

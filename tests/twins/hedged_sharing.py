@@ -9,6 +9,23 @@ def sigmoid(m):
     return 1 / (1 + np.exp(-m))
 
 
+def parts(h):
+    """1, 1, 2, 4, ..., and what is left of h."""
+    done = 0.0
+    while done < h:
+        yield min(max(done, 1.0), h - done)
+        done += min(max(done, 1.0), h - done)
+
+
+def moved(m, y, tau, h):
+    """What a label of weight h moves a margin by, over tau."""
+    total = 0.0
+    for part in parts(h):
+        p = sigmoid(m + tau * total)
+        total += part * (y - p) / (1 + tau * part * p * (1 - p))
+    return total
+
+
 def logit(p):
     return np.clip(np.log(p) - np.log1p(-p), -15, 15)
 
@@ -64,20 +81,25 @@ class Twin:
         self.inputs = np.concatenate([self.experts, [logit(mine), logit(self.everybody), 1]])
         return float(np.clip(self.w @ self.inputs, -15, 15))
 
-    def learn(self, x, y, k):
-        f = self.answer(x, k)
-        y, q, z = (y + 1) / 2, sigmoid(f), self.z
+    def take_in(self, x, h):
         used = x != 0
-        self.squares[used] += x[used] ** 2
-        self.counts[used] += 1
-        self.entries_squared += x @ x
-        self.entries += used.sum()
-        self.norms += self.norm
-        self.l1 += np.abs(z).sum()
-        self.rows += 1
+        self.squares[used] += h * x[used] ** 2
+        self.counts[used] += h
+        self.entries_squared += h * (x @ x)
+        self.entries += h * used.sum()
+        self.norms += h * self.norm
+        self.l1 += h * np.abs(self.z).sum()
+        self.rows += h
+
+    def learn(self, x, y, k, h=1.0):
+        f = self.answer(x, k)
+        if h == 0:
+            return f
+        y, q, z = (y + 1) / 2, sigmoid(f), self.z
+        self.take_in(x, h)
         for H, G in ((self.H, self.G), (self.Hk[k], self.Gk[k])):
-            H += q * (1 - q) * z**2
-            G += (y - self.everybody) ** 2 * z**2
+            H += h * q * (1 - q) * z**2
+            G += h * (y - self.everybody) ** 2 * z**2
         eta = 3 / (self.l1 / self.rows)
         touched = z != 0
         A, Ak = (np.where(touched, eta / np.sqrt(G + 1e-12), 0) for G in (self.G, self.Gk[k]))
@@ -92,25 +114,24 @@ class Twin:
             moves = (((r[0], self.pooled[rule]),), ((r[1], self.shared[rule]), (r[2], self.part[rule][k])),
                      ((r[3], self.own[rule][k]),))  # fmt: skip
             for sharing, moving in enumerate(moves):
-                p = sigmoid(self.margins[3 * i + sharing])
                 tau = sum(step @ z**2 for step, _ in moving)
                 for step, weights in moving:
-                    weights += step * z * (y - p) / (1 + tau * p * (1 - p))
-        self.mix(y, q, k)
+                    weights += step * z * moved(self.margins[3 * i + sharing], y, tau, h)
+        self.mix(y, f, q, k, h)
         self.n[k] += 1
         return f
 
-    def mix(self, y, q, k):
+    def mix(self, y, f, q, k, h):
         p = sigmoid(self.experts)
-        happened = p if y else 1 - p
+        happened = (p if y else 1 - p) ** h
         if not self.n[k]:
             self.pi_k[k] = self.pi
         self.pi = 0.99 * self.pi * happened / (self.pi @ happened) + 0.01 / 9
         self.pi_k[k] = 0.99 * self.pi_k[k] * happened / (self.pi_k[k] @ happened) + 0.01 * self.pi
         self.P += 1e-6 * np.eye(12)
-        h, Pz = q * (1 - q), self.P @ self.inputs
-        self.w += Pz * (y - q) / (1 + h * self.inputs @ Pz)
-        self.P -= h * np.outer(Pz, Pz) / (1 + h * self.inputs @ Pz)
+        curvature, Pz = h * q * (1 - q), self.P @ self.inputs
+        self.w += Pz * moved(f, y, self.inputs @ Pz, h)
+        self.P -= curvature * np.outer(Pz, Pz) / (1 + curvature * self.inputs @ Pz)
 
 
 class RegressionTwin(Twin):
@@ -120,13 +141,13 @@ class RegressionTwin(Twin):
 
     def __init__(self, K, d):
         super().__init__(K, d)
-        self.seen, self.largest, self.errors = [], 0.0, 0.0
+        self.seen, self.often, self.largest, self.errors = [], [], 0.0, 0.0
 
     def unit(self):
-        return np.std(self.seen) if self.seen else 0.0
+        return np.sqrt(np.cov(self.seen, aweights=self.often, ddof=0)) if self.seen else 0.0
 
     def mean(self):
-        return np.mean(self.seen) if self.seen else 0.0
+        return np.average(self.seen, weights=self.often) if self.seen else 0.0
 
     def answer(self, x, k):
         self.z, self.norm = self.scaled(x)
@@ -146,22 +167,19 @@ class RegressionTwin(Twin):
         self.f = np.clip(unit * (self.w @ self.inputs), -limit, limit)
         return float(self.mean() + self.f)
 
-    def learn(self, x, y, k):
+    def learn(self, x, y, k, h=1.0):
         answer, before = self.answer(x, k), self.unit()
-        y0, y, z, used = y, y - self.mean() if self.seen else 0.0, self.z, x != 0
-        self.squares[used] += x[used] ** 2
-        self.counts[used] += 1
-        self.entries_squared += x @ x
-        self.entries += used.sum()
-        self.norms += self.norm
-        self.l1 += np.abs(z).sum()
-        self.rows += 1
+        if h == 0:
+            return answer
+        y0, y, z = y, y - self.mean() if self.seen else 0.0, self.z
+        self.take_in(x, h)
         self.seen.append(y0)
+        self.often.append(h)
         self.largest = max(self.largest, abs(y))
-        self.errors += (y - self.everybody) ** 2
+        self.errors += h * (y - self.everybody) ** 2
         for H, G in ((self.H, self.G), (self.Hk[k], self.Gk[k])):
-            H += z**2
-            G += (y - self.everybody) ** 2 * z**2
+            H += h * z**2
+            G += h * (y - self.everybody) ** 2 * z**2
         eta, tiny = 3 * self.unit() / (self.l1 / self.rows), max(1e-12 * self.unit() ** 2, 1e-300)
         A, Ak = (np.where(z != 0, eta / np.sqrt(G + tiny), 0) for G in (self.G, self.Gk[k]))
         one = np.ones_like(z)
@@ -174,33 +192,34 @@ class RegressionTwin(Twin):
             for sharing, moving in enumerate(moves):
                 tau = sum(step @ z**2 for step, _ in moving)
                 for step, weights in moving:
-                    weights += step * z * (y - self.margins[3 * i + sharing]) / (1 + tau)
-        variance = self.errors / len(self.seen)
+                    weights += step * z * h * (y - self.margins[3 * i + sharing]) / (1 + h * tau)
+        variance = self.errors / sum(self.often)
         if variance > 0 and before > 0:
-            self.mix_real(y, variance, before, k)
+            self.mix_real(y, variance, before, k, h)
         self.n[k] += 1
         return answer
 
-    def mix_real(self, y, variance, unit, k):
+    def mix_real(self, y, variance, unit, k, h):
         squares = (y - self.experts) ** 2
-        likelihood = np.exp((squares.min() - squares) / (2 * variance))
+        likelihood = np.exp(h * (squares.min() - squares) / (2 * variance))
         if not self.n[k]:
             self.pi_k[k] = self.pi
         self.pi = 0.99 * self.pi * likelihood / (self.pi @ likelihood) + 0.01 / 9
         self.pi_k[k] = 0.99 * self.pi_k[k] * likelihood / (self.pi_k[k] @ likelihood) + 0.01 * self.pi
         self.P += 1e-6 * np.eye(12)
-        h, Pz = unit**2 / variance, self.P @ self.inputs
-        self.w += Pz * h * (y - self.f) / unit / (1 + h * self.inputs @ Pz)
-        self.P -= h * np.outer(Pz, Pz) / (1 + h * self.inputs @ Pz)
+        precision, Pz = h * unit**2 / variance, self.P @ self.inputs
+        self.w += Pz * precision * (y - self.f) / unit / (1 + precision * self.inputs @ Pz)
+        self.P -= precision * np.outer(Pz, Pz) / (1 + precision * self.inputs @ Pz)
 
 
-def learn(X, y, task, rounds, K, kind=Twin):
+def learn(X, y, task, rounds, K, kind=Twin, weight=None):
     """Decisions before each round, and the twin after the stream."""
+    weight = np.ones(len(y)) if weight is None else weight
     twin, decisions = kind(K, X.shape[1]), np.zeros(len(y))
     ids = np.arange(len(y)) if rounds is None else rounds
     for r in dict.fromkeys(ids.tolist()):
         rows = np.flatnonzero(ids == r)
         decisions[rows] = [twin.answer(X[i], task[i]) for i in rows]
         for i in rows:
-            twin.learn(X[i], y[i], task[i])
+            twin.learn(X[i], y[i], task[i], weight[i])
     return decisions, twin

@@ -70,28 +70,33 @@ def slope(loss: str, f: float, y: float, epsilon: float) -> float:
 # -- the algorithm ------------------------------------------------------------------------------------------
 
 
-def learn(X, y, task, rounds, *, B, loss, eta, sqrt_step, epsilon, n_declared=0):
+def learn(X, y, task, rounds, *, B, loss, eta, sqrt_step, epsilon, n_declared=0, weight=None):
     """Decisions before each round, final W (d, K), updates per task.
 
     X (n, d); y (n,); task (n,) columns in order of appearance; rounds: the rows of each round; B(K): the rates.
-    With v_i the sum of task i's own steps, W = V B; B is that of the tasks which exist.
+    With v_i the sum of task i's own steps, W = V B; B is that of the tasks which exist. A row of weight 2.5 comes
+    twice, and then a half step on it; rounds without weight do not count.
     """
+    weight = np.ones(len(X)) if weight is None else weight
+    t = 0
     K, V = n_declared, np.zeros((X.shape[1], max(n_declared, task.max() + 1)))
     decisions, updates = np.zeros(len(X)), np.zeros(V.shape[1], int)
-    for t, rows in enumerate(rounds, start=1):
-        K = max(K, task[rows].max() + 1)
+    for rows in rounds:
+        counting = rows[weight[rows] > 0]
+        t, K = t + (len(counting) > 0), max(K, task[counting].max(initial=-1) + 1)
         rates = B(K)
         if loss != "perceptron":
             rates = rates / rates.diagonal().max()
-        step = eta / np.sqrt(t) if sqrt_step else eta
         for r in rows:
             decisions[r] = (V[:, :K] @ rates)[:, task[r]] @ X[r]
-        for r in rows:
-            f = (V[:, :K] @ rates)[:, task[r]] @ X[r]
-            derivative = slope(loss, f, y[r], epsilon)
-            if derivative != 0:
-                V[:, task[r]] -= step * derivative * X[r]
-                updates[task[r]] += 1
+        for r in counting:
+            step, moved = eta / np.sqrt(t) if sqrt_step else eta, False
+            for part in [1.0] * int(weight[r]) + [weight[r] % 1]:
+                f = (V[:, :K] @ rates)[:, task[r]] @ X[r]
+                change = part * step * slope(loss, f, y[r], epsilon)
+                V[:, task[r]] -= change * X[r]
+                moved |= change != 0
+            updates[task[r]] += moved
     return decisions, V[:, :K] @ rates, updates
 
 

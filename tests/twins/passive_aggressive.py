@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 
-def learn(X, y, task, rounds, *, variant, C, epsilon=None, pooled=False):
-    """Decisions before each round, final W (K, d), updates per task. `epsilon` None: classification."""
+def learn(X, y, task, rounds, *, variant, C, epsilon=None, pooled=False, weight=None):
+    """Decisions before each round, final W (K, d), updates per task. `epsilon` None: classification.
+
+    A row of weight h has h times the price C of its loss.
+    """
+    weight = np.ones(len(X)) if weight is None else weight
     model = np.zeros_like(task) if pooled else task
     W = np.zeros((model.max() + 1, X.shape[1]))
     decisions, updates = np.zeros(len(X)), np.zeros(task.max() + 1, int)
@@ -19,12 +23,12 @@ def learn(X, y, task, rounds, *, variant, C, epsilon=None, pooled=False):
                 loss, direction = max(0.0, 1 - y[r] * f), y[r]
             else:
                 loss, direction = max(0.0, abs(y[r] - f) - epsilon), np.sign(y[r] - f)
-            if loss == 0 or not x.any():
+            if loss == 0 or not x.any() or weight[r] == 0:
                 continue
             tau = {
                 "PA": loss / (x @ x),
-                "PA-I": min(C, loss / (x @ x)),
-                "PA-II": loss / (x @ x + 1 / (2 * C)),
+                "PA-I": min(C * weight[r], loss / (x @ x)),
+                "PA-II": loss / (x @ x + 1 / (2 * C * weight[r])),
             }[variant]
             W[model[r]] += tau * direction * x
             updates[task[r]] += 1

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils.validation import has_fit_parameter
 
 from shoal.batch._hinge import Fit, weighted_hinge
 from shoal.batch.base import BatchLearner
@@ -24,20 +25,27 @@ class AroundEstimator(BatchLearner):
         if self.estimator is not None and not known:
             raise ValueError(f"estimator must be None or a scikit-learn estimator, got {self.estimator!r}")
 
+    @property
+    def no_weights(self) -> str:
+        """Nothing but an estimator without weights stands in the way."""
+        has_them = self.estimator is None or has_fit_parameter(self.estimator, "sample_weight")
+        return "" if has_them else f"the fit of {type(self.estimator).__name__} takes none"
+
     def classifies(self) -> bool:
         return self.estimator is None or is_classifier(self.estimator)
 
-    def _fit_linear(self, X: Any, y: FloatArray) -> Fit:
-        """The papers' linear model."""
-        return weighted_hinge(X, y, np.full(len(y), 1.0 / len(y)), self.mu)
+    def _fit_linear(self, X: Any, y: FloatArray, weight: FloatArray) -> Fit:
+        """The papers' linear model; the mean loss is over the weights, if there are any."""
+        shares = weight / weight.sum() if len(weight) else np.full(len(y), 1.0 / len(y))
+        return weighted_hinge(X, y, shares, self.mu)
 
-    def _fit_clone(self, X: Any, y: FloatArray) -> Any:
+    def _fit_clone(self, X: Any, y: FloatArray, weight: FloatArray) -> Any:
         """A copy of the estimator; many refuse rows of one label, for which the answer is that label."""
         from sklearn.dummy import DummyClassifier
 
         one_label = self.classifies() and bool((y == y[0]).all())
         model = DummyClassifier(strategy="most_frequent") if one_label else clone(self.estimator)
-        return model.fit(X, y)
+        return model.fit(X, y, sample_weight=weight) if len(weight) else model.fit(X, y)
 
 
 def answers(model: Any, X: Any) -> FloatArray:

@@ -24,10 +24,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.rounds import NO_WEIGHT
 from shoal.model import labels as label_codes
 from shoal.model import persistence
 from shoal.model.features import Features
 from shoal.model.labels import Labels
+from shoal.model.sample_weight import read_weights, refuse_all_zero, without_weightless
 from shoal.model.table import Table, read_table, validated
 from shoal.model.targets import TwoLabels
 from shoal.model.tasks import TaskIndex
@@ -40,6 +42,7 @@ class Rows(NamedTuple):
     y: FloatArray  # (n,) +1 or -1, or a real target
     task: IntArray  # (n,) column of the row's task
     n_tasks: int
+    weight: FloatArray = NO_WEIGHT  # (n,) how often each row counts, > 0; or empty if each counts once
 
     def of_tasks(self) -> Iterator[IntArray]:
         """The row numbers of each task in turn."""
@@ -64,6 +67,16 @@ def _has_labels(learner: BatchLearner) -> bool:
     return learner.classifies()
 
 
+INSTEAD = "give rows several times, or use IndependentTasks or PooledTasks, which take weights"
+
+
+def _that_count(rows: Rows) -> Rows:
+    """The rows of weight > 0. Raises ValueError if there are none."""
+    refuse_all_zero(rows.weight)
+    which = np.flatnonzero(rows.weight)
+    return Rows(rows.X[which], rows.y[which], rows.task[which], rows.n_tasks, rows.weight[which])
+
+
 class BatchLearner(BaseEstimator):  # type: ignore[misc]
     """A multi-task learner that sees all its rows at once: a scikit-learn estimator with `task=`."""
 
@@ -72,6 +85,11 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
     _labels: Labels | None = None
     estimator_names: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that are learners themselves
     _learned: tuple[str, ...] = ()  # names of the attributes that `fit` set
+
+    @property
+    def no_weights(self) -> str:
+        """Why rows cannot have weights, or "" if `solve` reads `rows.weight`."""
+        return "the paper's objective counts every row of a task alike"
 
     # ---- what an algorithm gives -------------------------------------------------------------------------
 
@@ -93,7 +111,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
 
     # ---- verbs -------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, task: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> Self:
         """Learn from all rows at once, forgetting what was learned before.
 
         Parameters
@@ -101,11 +119,14 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         X : (n, d) array, SciPy sparse matrix or data frame
         y : (n,) two labels of any kind, or real targets for regression
         task : (n,) task ids, any hashables; None: all rows belong to one task
+        sample_weight : (n,) numbers from 0 to 1e6, optional
+            How often each row counts; one of weight 0 is left out, and its task if it has no other row.
 
         Raises
         ------
         ValueError
-            On bad input or hyper-parameters; a bad row is named and the model stays as it was.
+            On bad input or hyper-parameters, or weights for a learner that has no meaning for them; a bad row is named
+            and the model stays as it was.
         """
         self.check_parameters()
         table = validated(read_table(X, self))
@@ -116,10 +137,14 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
             targets, labels = label_codes.encode(y, table.n_rows, None)
         else:
             targets = label_codes.real_targets(y, table.n_rows)
+        name, why = type(self).__name__, self.no_weights
+        weights = read_weights(sample_weight, table.n_rows, why and f"{name} takes no sample_weight: {why}; {INSTEAD}")
         tasks = TaskIndex()
         columns, ids = tasks.encode(task, table.n_rows)
+        columns, ids = without_weightless(columns, ids, 0, weights)
         tasks.add(ids)
-        learned = self.solve(Rows(as_matrix(table), targets, columns, len(tasks)))
+        rows = Rows(as_matrix(table), targets, columns, len(tasks), weights)
+        learned = self.solve(rows if len(weights) == 0 else _that_count(rows))
         # All is well: only from here on does the model change.
         self._remember(learned, tasks, Features().admit(table, type(self).__name__), labels)
         return self

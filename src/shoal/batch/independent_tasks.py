@@ -46,7 +46,8 @@ class IndependentTasks(AroundEstimator):
     Notes
     -----
     An unseen task is answered by the mean of the decision values (or predictions) of all tasks. Only the default
-    model can be saved.
+    model can be saved. With `sample_weight` h the default's mean loss is (1/sum_i h_i) sum_i h_i [1 - y_i w.x_i]_+,
+    that of rows which come h times; an estimator gets the weights if its `fit` takes them.
 
     References
     ----------
@@ -75,7 +76,8 @@ class IndependentTasks(AroundEstimator):
         self.mu = mu
 
     def solve(self, rows: Rows) -> dict[str, Any]:
-        parts = [(rows.X[own], rows.y[own]) for own in rows.of_tasks()]
+        weight = rows.weight
+        parts = [(rows.X[own], rows.y[own], weight[own] if len(weight) else weight) for own in rows.of_tasks()]
         if self.estimator is not None:
             return {"estimators_": [self._fit_clone(*part) for part in parts]}
         coef, n_iter, paths = zip(*(self._fit_linear(*part) for part in parts), strict=True)

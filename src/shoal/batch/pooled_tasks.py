@@ -43,7 +43,8 @@ class PooledTasks(AroundEstimator):
 
     Notes
     -----
-    An unseen task is answered like any other. Only the default model can be saved.
+    An unseen task is answered like any other. Only the default model can be saved. `sample_weight` as in
+    `IndependentTasks`.
 
     References
     ----------
@@ -74,8 +75,8 @@ class PooledTasks(AroundEstimator):
 
     def solve(self, rows: Rows) -> dict[str, Any]:
         if self.estimator is not None:
-            return {"estimator_": self._fit_clone(rows.X, rows.y)}
-        w, n_iter, objective = self._fit_linear(rows.X, rows.y)
+            return {"estimator_": self._fit_clone(rows.X, rows.y, rows.weight)}
+        w, n_iter, objective = self._fit_linear(rows.X, rows.y, rows.weight)
         return {"coef_": np.tile(w, (rows.n_tasks, 1)), "n_iter_": n_iter, "objective_": np.array(objective)}
 
     def decide(self, X: Any, task: IntArray) -> FloatArray:

@@ -24,6 +24,9 @@ class Chunk(NamedTuple):
     weight: Any = None  # (n,) weights of the rows, >= 0; None: all are 1
 
 
+NO_WEIGHT = np.zeros(0)
+
+
 class Rounds(NamedTuple):
     """Rows in the form the jitted loops take: CSR or dense features, task columns, targets, round offsets."""
 
@@ -34,6 +37,7 @@ class Rounds(NamedTuple):
     task: IntArray  # (n,) column of the row's task, -1 for a task the model has not seen
     y: FloatArray  # (n,) +1 or -1, or a real target
     starts: IntArray  # (n_rounds + 1,) row offset of each round
+    weight: FloatArray = NO_WEIGHT  # (n,) how often each row counts, or empty if each counts once
 
 
 NO_INDPTR = np.zeros(0, np.int64)
@@ -112,5 +116,6 @@ def cut(rounds: Rounds, first: int, last: int) -> Rounds:
         values=rounds.values[first * width : last * width] if width else rounds.values,
         task=rounds.task[first:last],
         y=rounds.y[first:last],
+        weight=rounds.weight[first:last],
         starts=starts[: np.searchsorted(starts, last, "right")] - first,
     )

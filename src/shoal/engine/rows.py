@@ -97,10 +97,9 @@ def add(rounds: Rounds, row: int, scale: float, w: NDArray[np.float64]) -> None:
 
 
 @kernel
-def largest(rounds: Rounds, row: int) -> float:
+def largest(x: NDArray[np.float64]) -> float:
     """max_j |x_j|."""
-    first, last = row_bounds(rounds, row)
-    x, most = rounds.values[first:last], 0.0
+    most = 0.0
     for i in range(len(x)):
         most = max(most, abs(x[i]))
     return most
@@ -123,6 +122,12 @@ def copy_to(target: NDArray[np.float64], source: NDArray[np.float64]) -> None:
         target[i] = source[i]
 
 
+@kernel
+def weight_of(rounds: Rounds, row: int) -> float:
+    """How often the row counts."""
+    return rounds.weight[row] if len(rounds.weight) > 0 else 1.0
+
+
 TASKS, ROUNDS, FEATURES = 0, 1, 2  # positions in a state's counters: tasks that exist, rounds learned, features
 
 
@@ -134,6 +139,23 @@ def open_round(rounds: Rounds, r: int, counters: NDArray[np.int64]) -> tuple[int
     for row in range(first, last):
         counters[TASKS] = max(counters[TASKS], rounds.task[row] + 1)
     return first, last
+
+
+@kernel
+def open_weighted(rounds: Rounds, r: int, counters: NDArray[np.int64]) -> tuple[int, int]:
+    """`open_round` for kernels that know weights: a round none of whose rows counts is none."""
+    first, last = open_round(rounds, r, counters)
+    if len(rounds.weight) > 0:
+        counters[ROUNDS] -= _is_weightless(rounds.weight[first:last])
+    return first, last
+
+
+@kernel(inline=False)
+def _is_weightless(weight: NDArray[np.float64]) -> int:
+    most = 0.0
+    for h in weight:
+        most = max(most, h)
+    return int(most == 0.0)
 
 
 @kernel(entry=True)

@@ -21,6 +21,9 @@ Kernel: TypeAlias = Callable[..., Any]  # of (rounds, settings, state, out)
 FAILED = -1  # what a learn kernel returns where `Algorithm.failure` has happened
 
 
+STEP_ON_MISTAKE = "its rule makes one step of a fixed size, and its paper has no meaning for half of one"
+
+
 class Setup(NamedTuple):
     """Hyper-parameters."""
 
@@ -93,6 +96,8 @@ class Algorithm(NamedTuple):
     exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
     simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
     named_tasks: Callable[[Params], list[Any]] = no_names  # tasks that the hyper-parameters name; no others may come
+
+    no_weights: str = STEP_ON_MISTAKE  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
 
     # tasks come and go
     enter: Callable[[Setup, State, int], None] = count_tasks  # declared tasks; kernels do the same at a first row

@@ -34,6 +34,10 @@ class CoreLike(Protocol):
     may_fail: bool  # may learning valid rows raise?
 
     @property
+    def no_weights(self) -> str:
+        """Why rows cannot have weights, or ""."""
+
+    @property
     def state(self) -> Any:
         """What was learned; None before the first row."""
 
@@ -135,6 +139,11 @@ class Core:
         algorithm.left(setup, self.state, n_tasks - 1)
 
     # ---- learning and deciding ---------------------------------------------------------------------------
+
+    @property
+    def no_weights(self) -> str:
+        """Why rows cannot have weights, or ""."""
+        return self.algorithm.no_weights
 
     @property
     def learns_in_blocks(self) -> bool:

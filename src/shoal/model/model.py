@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds, cut, form_rounds
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, NO_WEIGHT, Chunk, Rounds, cut, form_rounds
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.features import Features
+from shoal.model.sample_weight import read_weights, refuse_all_zero, without_weightless
 from shoal.model.table import Table, read_table, refuse_not_numbers, validated
 from shoal.model.targets import Targets
 from shoal.model.tasks import TaskIndex
@@ -24,6 +25,7 @@ from shoal.model.validation import are_valid, blocks, first_out_of_range
 FLOAT = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
 ONE_ROUND = np.array([0, 1])
 COPY_PAYS = 8  # a model is copied for a rollback if the input is at least so many times as large
+INSTEAD = "give rows several times, or use HedgedSharing, MultitaskPerceptron or PassiveAggressive, which take weights"
 NO_TARGET = object()  # what a row to predict has for y
 ZERO = np.zeros(1)  # and what stands in its place
 
@@ -60,8 +62,10 @@ class Model:
     # ---- admission: input to valid rounds ----------------------------------------------------------------
 
     def _admit(
-        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, features: Features | None = None
-    ) -> Admitted:
+        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, weight: Any = None,
+        features: Features | None = None,
+    ) -> Admitted:  # fmt: skip
+        weights = read_weights(weight, table.n_rows, self.refusal_of_weights())
         features = self.features.admit(table, self.name) if features is None else features
         if y is None:
             raise ValueError(f"{self.name} requires y to be passed, but the target y is None.")
@@ -70,7 +74,13 @@ class Model:
         columns, new = self.tasks.encode(task, table.n_rows)
         self._refuse_unnamed(new)
         starts = form_rounds(columns, len(self.tasks) + len(new), rounds, simultaneous=self.core.simultaneous)
-        return Admitted(table.rounds(columns, targets, starts), new, features, labels)
+        columns, new = without_weightless(columns, new, len(self.tasks), weights)
+        return Admitted(table.rounds(columns, targets, starts, weights), new, features, labels)
+
+    def refusal_of_weights(self) -> str:
+        """Why rows cannot have weights, and what else to do, or ""."""
+        why = self.core.no_weights
+        return why and f"{self.name} takes no sample_weight: {why}; {INSTEAD}"
 
     def _refuse_no_task(self, task: Any) -> None:
         if task is None and len(self.tasks) > 0 and None not in self.tasks.column:
@@ -95,36 +105,41 @@ class Model:
         if n_declared:
             self.core.enter(n_declared)
 
+    def weight_of_one(self, sample_weight: Any) -> FloatArray:
+        """The weight of an example that counts other than once. Raises ValueError as `read_weights` does."""
+        return read_weights([sample_weight], 1, self.refusal_of_weights())
+
     # ---- learning ----------------------------------------------------------------------------------------
 
     def learn(
-        self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, *, declare: bool = False, out: bool = False,
-        learn: Callable[[Rounds, FloatArray], None] | None = None,
+        self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, weight: Any = None, *, declare: bool = False,
+        out: bool = False, learn: Callable[[Rounds, FloatArray], None] | None = None,
     ) -> FloatArray:  # fmt: skip
         """Learn a chunk in order; return the decisions given before each round, if they are wanted (`out`).
 
         `learn` takes the place of the core's verb.
         """
+        chunk = Chunk(X, y, task, rounds, weight)
         table = read_table(X)
         if not table.validated and self._in_blocks(table):
             try:
                 with self.transaction():
-                    return self._learn(table, y, task, rounds, classes, declare, out, learn)
+                    return self._learn(table, chunk, classes, declare, out, learn)
             except ValueError:  # what is wrong with X comes first, and columns may only have to be sorted
                 pass
         table = validated(table)
         with self.transaction() if self.core.may_fail else nullcontext():
-            return self._learn(table, y, task, rounds, classes, declare, out, learn)
+            return self._learn(table, chunk, classes, declare, out, learn)
 
     def _in_blocks(self, table: Table) -> bool:
         size = self.core.nbytes()
         return self.core.learns_in_blocks and size * COPY_PAYS <= table.values.nbytes
 
-    def _learn(
-        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, declare: bool, out: bool, learn: Any
-    ) -> FloatArray:
+    def _learn(self, table: Table, given: Chunk, classes: Any, declare: bool, out: bool, learn: Any) -> FloatArray:
         learn = self.core.learn if learn is None else learn
-        admitted = self._admit(table, y, task, rounds, classes)
+        admitted = self._admit(table, given.y, given.task, given.rounds, classes, given.weight)
+        if declare:  # a fit
+            refuse_all_zero(admitted.rounds.weight)
         self._commit(admitted, declare=declare)
         decisions = self.core.new_out(table.n_rows if out else 0)
         chunk = admitted.rounds
@@ -138,14 +153,14 @@ class Model:
             learn(chunk._replace(starts=starts), decisions)
         return decisions
 
-    def learn_round(self, examples: Mapping[Any, tuple[Any, Any]]) -> None:
-        """Learn the examples that arrived together: `{task: (x, y), ...}`."""
+    def learn_round(self, examples: Mapping[Any, tuple[Any, Any]], weight: Any = None) -> None:
+        """Learn the examples that arrived together: `{task: (x, y), ...}`; with a weight each, or none."""
         if not examples:
             raise ValueError("an empty round: expected {task: (x, y), ...} with at least one task")
         table, features = self.features.stack([x for x, _ in examples.values()])
         task = None if list(examples) == [None] else list(examples)
         y = [y for _, y in examples.values()]
-        admitted = self._admit(table, y, task, np.zeros(len(y), np.int64), None, features)
+        admitted = self._admit(table, y, task, np.zeros(len(y), np.int64), None, weight, features)
         with self.transaction() if self.core.may_fail else nullcontext():
             self._commit(admitted)
             self.core.learn(admitted.rounds, self.core.new_out(0))
@@ -197,7 +212,7 @@ class Model:
 
     # ---- one example -------------------------------------------------------------------------------------
 
-    def known_row(self, x: Any, task: Hashable, y: Any) -> Rounds | None:
+    def known_row(self, x: Any, task: Hashable, y: Any, weight: FloatArray = NO_WEIGHT) -> Rounds | None:
         """The example as rounds if nothing about it is new, else None: then it needs full validation.
 
         Nothing is written to: several threads may ask at once.
@@ -222,7 +237,7 @@ class Model:
                 return None
         if first_out_of_range(values) >= 0:
             return None
-        return Rounds(width, indptr, indices, values, column, target, ONE_ROUND)
+        return Rounds(width, indptr, indices, values, column, target, ONE_ROUND, weight)
 
     def row_to_decide(self, x: Any, task: Hashable) -> Rounds:
         """An example without its label, validated; its task may be unseen."""

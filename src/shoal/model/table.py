@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
-from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, NO_WEIGHT, Rounds
 from shoal.model.validation import LARGEST, first_malformed, first_out_of_range, is_canonical
 
 LARGE = 2**15  # numbers; smaller tables are validated at once
@@ -27,9 +27,9 @@ class Table(NamedTuple):
     names: list[str] | None = None  # column names of a data frame
     validated: bool = False  # in range and canonical?
 
-    def rounds(self, task: IntArray, y: FloatArray, starts: IntArray) -> Rounds:
-        """The rows with their tasks and targets."""
-        return Rounds(self.width, self.indptr, self.indices, self.values, task, y, starts)
+    def rounds(self, task: IntArray, y: FloatArray, starts: IntArray, weight: FloatArray = NO_WEIGHT) -> Rounds:
+        """The rows with their tasks, targets and weights."""
+        return Rounds(self.width, self.indptr, self.indices, self.values, task, y, starts, weight)
 
 
 def _refuse_out_of_range(

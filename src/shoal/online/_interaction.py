@@ -16,7 +16,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, add_to_all, dot, open_round
+from shoal.engine.rows import ROUNDS, add_to_all, dot, open_weighted
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params
 from shoal.online._relation import named_tasks
@@ -63,7 +63,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     column = np.empty(state.weights.shape[1])
     for r in range(len(rounds.starts) - 1):
-        first, last = open_round(rounds, r, state.counters)
+        first, last = open_weighted(rounds, r, state.counters)
         step = settings.eta / math.sqrt(state.counters[ROUNDS]) if settings.sqrt_step else settings.eta
         if len(decisions) > 0:
             for row in range(first, last):
@@ -71,9 +71,13 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         for row in range(first, last):
             f = margin(rounds, row, state)
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
-            if slope != 0.0:
+            if slope != 0.0 and (len(rounds.weight) == 0 or rounds.weight[row] > 0.0):
                 rates_column(settings.factors, rounds.task[row], column)
-                column *= losses.step_along(settings.loss, -step * slope, rounds, row)
+                if len(rounds.weight) > 0:
+                    rate, y = column[rounds.task[row]], rounds.y[row]
+                    column *= losses.weighted_step(settings.loss, step, f, y, settings.epsilon, rate, rounds, row)
+                else:
+                    column *= losses.step_along(settings.loss, -step * slope, rounds, row)
                 add_to_all(rounds, row, column, state.weights)
                 state.updates[rounds.task[row]] += 1
 
@@ -97,4 +101,5 @@ ALGORITHM = Algorithm(
     decide=decide,
     exchange="every step moves the weights of all tasks that the relation ties to the row's",
     named_tasks=named_tasks,
+    no_weights="",
 )

@@ -96,7 +96,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 def learn_row(rounds: Rounds, row: int, pending: bool, settings: Settings, state: State) -> None:
     k, y, norm = rounds.task[row], rounds.y[row], squared_norm(rounds, row)
     powers, common, own, applied, pulls = settings.powers, state.common, state.own, state.applied, state.pulls
-    change = step(dot(rounds, row, common[0]), y, norm, settings.pa)
+    change = step(dot(rounds, row, common[0]), y, norm, settings.pa.C, settings.pa)
     if change != 0.0:
         if pending:
             apply_pending(rounds, row, state.counters[TASKS], powers, common, own, applied, pulls)
@@ -109,7 +109,7 @@ def learn_row(rounds: Rounds, row: int, pending: bool, settings: Settings, state
             pull(rounds, row, k, powers, common, own, applied, pulls)
         if repaired:
             return
-    change = step(f, y, norm, settings.pa)
+    change = step(f, y, norm, settings.pa.C, settings.pa)
     if change != 0.0:
         add(rounds, row, change, own[0, :, k])
         state.updates[k] += 1

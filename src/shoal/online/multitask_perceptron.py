@@ -22,7 +22,7 @@ from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import on_stack
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, TASKS, add, dot, open_round
+from shoal.engine.rows import ROUNDS, TASKS, add, dot, open_weighted
 from shoal.engine.task_weights import weights as task_weights
 from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import (
@@ -104,7 +104,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         first, last = rounds.starts[r], rounds.starts[r + 1]
         if not has_capacity(rounds, first, last, state.own):
             return r
-        open_round(rounds, r, state.counters)
+        open_weighted(rounds, r, state.counters)
         if state.counters[TASKS] != n_tasks:
             n_tasks = state.counters[TASKS]
             own, shared = shares(settings, n_tasks)
@@ -119,7 +119,13 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
             if slope == 0.0:
                 continue
-            move = losses.step_along(settings.loss, -step * slope, rounds, row)
+            if len(rounds.weight) > 0:
+                rate, y = own + shared, rounds.y[row]
+                move = losses.weighted_step(settings.loss, step, f, y, settings.epsilon, rate, rounds, row)
+                if move == 0.0:
+                    continue
+            else:
+                move = losses.step_along(settings.loss, -step * slope, rounds, row)
             if own > 0.0:
                 prefetch_task(rounds, row, state.own)  # while the shared weights learn
             if shared > 0.0:
@@ -169,6 +175,7 @@ def constant(allowed: dict[str, int]) -> Algorithm:
             learn=learn,
             decide=decide,
             exchange=Exchange(sum=("shared",), local=("counters",)),
+            no_weights="",
         ),
         mistake_driven,
     )
@@ -250,10 +257,14 @@ class MultitaskPerceptron(_Multitask, Classifier):
     task that errs moves by all rows of the round, see `OSMTL`). Squared losses answer long rows by
     longer weights; no step of theirs changes a weight by more than 1e140, so that all numbers stay finite.
 
+    A row of `sample_weight` h makes floor(h) steps one after the other, each judged by the margin that the one before
+    left, and one of the part that remains: whole weights equal repeated rows (with step="sqrt", of one round). All
+    of them go along x, so only the margin is followed: O(nnz + h), and it ends where the loss does.
+
     References
     ----------
     Cavallanti, Cesa-Bianchi, Gentile. Linear Algorithms for Online Multitask Classification. JMLR 11, 2010:
-    figure 1, Theorem 1, eqs. 4-6.
+    figure 1, Theorem 1, eqs. 4-6. Weights: Karampatziakis, Langford, Online importance weight aware updates, UAI 2011.
 
     Examples
     --------
@@ -298,7 +309,7 @@ class MultitaskRegressor(_Multitask, Regressor):
     """Gradient steps for real targets, shared through an interaction matrix like `MultitaskPerceptron`'s.
 
     Every example of task i makes ``w_j <- w_j - eta l'(f, y) B[j, i] x / max_k B[k, k]`` for every task j.
-    Cost, answers for unseen tasks and the bound on a squared loss's step as in `MultitaskPerceptron`.
+    Cost, answers for unseen tasks, `sample_weight` and the bound on a squared loss's step as in `MultitaskPerceptron`.
 
     Parameters
     ----------

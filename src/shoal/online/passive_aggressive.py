@@ -19,7 +19,7 @@ from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import on_stack
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import add, dot, open_round, squared_norm
+from shoal.engine.rows import add, dot, open_weighted, squared_norm
 from shoal.engine.task_weights import weights as task_weights
 from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import TaskWeights, as_matrix, has_capacity, task_add, task_dot
@@ -59,7 +59,7 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State, ahead: Lo
 
 
 @kernel
-def step(f: float, y: float, norm: float, settings: Settings) -> float:
+def step(f: float, y: float, norm: float, C: float, settings: Settings) -> float:
     """tau times the direction: y, or in regression the sign of y - f."""
     if settings.epsilon < 0.0:
         loss, direction = max(0.0, 1.0 - y * f), y
@@ -68,9 +68,9 @@ def step(f: float, y: float, norm: float, settings: Settings) -> float:
     if loss == 0.0 or norm == 0.0:
         return 0.0
     if settings.variant == 2:
-        return direction * loss / (norm + 0.5 / settings.C)
+        return direction * loss / (norm + 0.5 / C)
     tau = loss / norm
-    return direction * (min(settings.C, tau) if settings.variant == 1 else tau)
+    return direction * (min(C, tau) if settings.variant == 1 else tau)
 
 
 @kernel(entry=True)
@@ -89,14 +89,15 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         first, last = rounds.starts[r], rounds.starts[r + 1]
         if not has_capacity(rounds, first, last, state.own):
             return r
-        open_round(rounds, r, state.counters)
+        open_weighted(rounds, r, state.counters)
         if len(decisions) > 0:
             for row in range(first, last):
                 decisions[row] = margin(rounds, row, settings, state, ahead)
         for row in range(first, last):
             f = margin(rounds, row, settings, state, ahead)
-            change = step(f, rounds.y[row], squared_norm(rounds, row), settings)
-            if change != 0.0:
+            C = settings.C * rounds.weight[row] if len(rounds.weight) > 0 else settings.C
+            change = step(f, rounds.y[row], squared_norm(rounds, row), C, settings)
+            if change != 0.0 and C > 0.0:  # NaN if an infinite C does not count
                 if settings.pooled:
                     add(rounds, row, change, state.shared)
                 else:
@@ -132,6 +133,7 @@ ALGORITHM = with_task_weights(
         learn=learn,
         decide=decide,
         exchange=Exchange(mean=("shared",), local=("counters",)),
+        no_weights="",
     )
 )
 
@@ -188,6 +190,10 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
     -----
     Nothing is shared between independent tasks: an unseen one is answered with margin 0, the larger label. A
     pooled model answers unseen tasks like all others.
+
+    A row of `sample_weight` h has h times the price of its loss, C h in place of C. For PA-I that equals h rows one
+    after the other, for PA nothing but 0 makes a difference; PA-II, whose repeated steps would shrink the loss
+    geometrically, makes the one step l/(||x||² + 1/(2 C h)).
 
     References
     ----------
@@ -256,7 +262,8 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
 
     Notes
     -----
-    An unseen task is answered with 0 if tasks are independent, by the one model if they are pooled.
+    An unseen task is answered with 0 if tasks are independent, by the one model if they are pooled. A row of
+    `sample_weight` h has C h in place of C, as in `PassiveAggressive`.
 
     References
     ----------

@@ -71,6 +71,7 @@ class QueryCore:
         self.rule = params.rule
         self.budget, self.b = params.budget, params.b
         self.named_tasks, self.simultaneous, self.may_fail = inner.named_tasks, inner.simultaneous, inner.may_fail
+        self.no_weights = inner.no_weights
         self.asked: Counter[int] = Counter()  # labels asked for, by task index
         self.granted: Counter[int] = Counter()  # those that `query_one` asked for and that have not come yet
         if self.rule == "fixed" and self.b is not None and self.b < math.inf:
@@ -147,13 +148,14 @@ class QueryCore:
         return self.inner.new_out(n_rows)
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
-        decisions = out if len(out) > 0 else np.empty(len(rounds.task))
+        decisions, weighted = out if len(out) > 0 else np.empty(len(rounds.task)), len(rounds.weight) > 0
         for first, last in zip(rounds.starts[:-1].tolist(), rounds.starts[1:].tolist(), strict=True):
             rows, tasks = rows_of(rounds, [*range(first, last)]), rounds.task[first:last].tolist()
             if max(tasks) >= self.inner.state.counters[TASKS]:
                 self.inner.enter(max(tasks) + 1)
             thetas = self.thetas(rows, decisions[first:last]).tolist()
-            wanted = [first + i for i, k in enumerate(tasks) if self.asks(k, thetas[i])]
+            counts = rounds.weight[first:last].tolist() if weighted else tasks
+            wanted = [first + i for i, k in enumerate(tasks) if (counts[i] or not weighted) and self.asks(k, thetas[i])]
             if wanted:
                 self.inner.learn(rows if len(wanted) == len(tasks) else rows_of(rounds, wanted), NO_OUT)
 
@@ -250,7 +252,8 @@ class LabelQuery(Classifier):
 
     Notes
     -----
-    Unseen tasks are answered as the learner answers them. A task exists from its first row, asked for or not.
+    Unseen tasks are answered as the learner answers them. A task exists from its first row, asked for or not. Rows keep
+    their `sample_weight`; no label of weight 0 is asked for.
     `shoal.evaluation.progressive_validate` reports the labels asked for, and the error over all rows.
 
     References
@@ -380,18 +383,18 @@ class LabelQuery(Classifier):
 def rows_of(rounds: Rounds, rows: list[int]) -> Rounds:
     """Some rows as one round."""
     first, last, n = rows[0], rows[-1] + 1, len(rows)
-    width, indptr, starts = rounds.width, rounds.indptr, np.array([0, n])
+    width, indptr, indices, values, _, _, _, weight = rounds
+    starts, weight = np.array([0, n]), weight[rows] if len(weight) else weight
     if last - first == n:  # mostly all of a round: views
         task, y = rounds.task[first:last], rounds.y[first:last]
         if width > 0:
-            values = rounds.values[first * width : last * width]
-            return Rounds(width, indptr, rounds.indices, values, task, y, starts)
+            return Rounds(width, indptr, indices, values[first * width : last * width], task, y, starts, weight)
         a, b = indptr[first], indptr[last]
-        return Rounds(0, indptr[first : last + 1] - a, rounds.indices[a:b], rounds.values[a:b], task, y, starts)
+        return Rounds(0, indptr[first : last + 1] - a, indices[a:b], values[a:b], task, y, starts, weight)
     task, y = rounds.task[rows], rounds.y[rows]
     if width > 0:
-        return rounds._replace(values=rounds.values.reshape(-1, width)[rows].ravel(), task=task, y=y, starts=starts)
+        return Rounds(width, indptr, indices, values.reshape(-1, width)[rows].ravel(), task, y, starts, weight)
     entries = [np.arange(indptr[row], indptr[row + 1]) for row in rows]
     where = np.concatenate(entries)
     sizes = np.cumsum([0, *map(len, entries)])
-    return Rounds(0, sizes, rounds.indices[where], rounds.values[where], task, y, starts)
+    return Rounds(0, sizes, indices[where], values[where], task, y, starts, weight)

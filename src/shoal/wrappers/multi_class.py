@@ -40,6 +40,7 @@ class OneAgainstRest:
         self.rest = rest
         self.classes: list[CoreLike] = []
         self.named_tasks, self.simultaneous, self.may_fail = rest.named_tasks, rest.simultaneous, rest.may_fail
+        self.no_weights = rest.no_weights
 
     @property
     def cores(self) -> list[CoreLike]:
@@ -183,7 +184,8 @@ class MultiClass(Classifier):
     -----
     `decision_function` and `test_then_train` give (n, n_classes) margins, in the order of `classes_`; with two classes
     (n,), positive for the larger label. While only one label is known, -1, 0, 1, False and True tell the other one.
-    Weights and relations are those of `estimators_`. Margins are not calibrated against each other.
+    Weights and relations are those of `estimators_`; `sample_weight` goes to every copy. Margins are not calibrated
+    against each other.
 
     References
     ----------
@@ -239,7 +241,7 @@ class MultiClass(Classifier):
     # ---- verbs ---------------------------------------------------------------------------------------------
 
     def test_then_train(
-        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None
+        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> FloatArray:
         """Learn like `partial_fit`; return the margins given *before* learning each round, (n, n_classes) or (n,)."""
         model, decisions = self._begun(), []
@@ -248,7 +250,7 @@ class MultiClass(Classifier):
         def learn(rounds: Rounds, out: FloatArray) -> None:
             decisions.extend(core.learn_all(rounds, keep=True))  # type: ignore[attr-defined]
 
-        model.learn(X, y, task, rounds, classes, learn=learn)
+        model.learn(X, y, task, rounds, classes, sample_weight, learn=learn)
         self._keep(model)
         return self._side_by_side(decisions)
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import has_fit_parameter
 
 from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
@@ -38,6 +39,7 @@ class Kept(NamedTuple):
     y: FloatArray
     task: IntArray  # numbers as in `State.number`
     fresh: NDArray[np.bool_]  # not yet in a training
+    weight: FloatArray  # (n,) how often each row counts, > 0
 
 
 class Retraining:
@@ -54,6 +56,9 @@ class Retraining:
         if hasattr(estimator, "check_parameters"):
             estimator.check_parameters()
         self.estimator, self.every, self.window = estimator, params.every, params.window
+        self.no_weights: str = getattr(estimator, "no_weights", "")
+        if not has_fit_parameter(estimator, "sample_weight"):
+            self.no_weights = f"the fit of {type(estimator).__name__} takes none"
         self.model: Any = None  # the one in force
         self.n_trainings = 0
         self.state: Any = None  # (tasks,) rows that went into a training, once there is one
@@ -96,13 +101,17 @@ class Retraining:
         """Keep the rows, and train at the round ends where it is due."""
         X = _matrix(rounds, self._n_features)
         first, n = 0, len(rounds.y)
+        weight = rounds.weight if len(rounds.weight) else np.ones(n)
+        counting = np.flatnonzero(weight)  # the others are only answered
         while first < n:
-            due = first + max(every - self._since, 1)
-            last = n if due >= n else int(rounds.starts[np.searchsorted(rounds.starts, due)])
+            due = np.searchsorted(counting, first) + max(every - self._since, 1)  # so many rows that count
+            stop = n if due >= len(counting) else int(counting[due - 1]) + 1
+            last = int(rounds.starts[np.searchsorted(rounds.starts, stop)])
             if len(out):
                 out[first:last] = self._decisions(X[first:last], rounds.task[first:last])
-            task = self._numbers[rounds.task[first:last]]
-            self._keep_rows(Kept(X[first:last].copy(), rounds.y[first:last].copy(), task, np.ones(len(task), bool)))
+            kept = first + np.flatnonzero(weight[first:last])
+            task = self._numbers[rounds.task[kept]]
+            self._keep_rows(Kept(X[kept], rounds.y[kept], task, np.ones(len(task), bool), weight[kept]))
             if self._since >= every:
                 self._train()
             first = last
@@ -118,7 +127,8 @@ class Retraining:
     def _train(self) -> None:
         rows = _stacked(self._kept, self._n_features)
         rows = _some(rows, slice(max(0, len(rows.y) - (self.window or len(rows.y))), None))
-        model = clone(self.estimator).fit(rows.X, rows.y, rows.task)
+        weights = {} if (rows.weight == 1.0).all() else {"sample_weight": rows.weight}
+        model = clone(self.estimator).fit(rows.X, rows.y, rows.task, **weights)
         self._kept, self._n_kept = deque([rows._replace(fresh=np.zeros(len(rows.y), bool))]), len(rows.y)
         self.model = model
         self.n_trainings += 1
@@ -225,7 +235,8 @@ class Periodic(Learner):
     -----
     It is a classifier or a regressor, as the batch learner is. `fit` trains once, on the last `window` rows. Columns
     that appeared after the last training are left out of the answers until the next. Such a learner cannot be saved;
-    its `estimator_` can.
+    its `estimator_` can. `sample_weight` goes to the `fit` of the batch learner, if that takes it; rows of weight 0 are
+    answered and not kept.
 
     References
     ----------
@@ -269,15 +280,15 @@ class Periodic(Learner):
         """What keeps the rows."""
         return Retraining(self.estimator, self.get_params(deep=False))
 
-    def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None) -> Periodic:
+    def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, sample_weight: Any = None) -> Periodic:
         """Forget everything, then train once, on the last `window` rows."""
         model = self._new_model()
         core: Any = model.core
 
         def learn(rounds: Rounds, out: FloatArray) -> None:
-            core.learn_every(rounds, out, len(rounds.y))
+            core.learn_every(rounds, out, len(rounds.y) if len(rounds.weight) == 0 else np.count_nonzero(rounds.weight))
 
-        model.learn(X, y, task, rounds, None, declare=True, learn=learn)
+        model.learn(X, y, task, rounds, None, sample_weight, declare=True, learn=learn)
         self._model = None
         self._keep(model)
         return self
@@ -348,7 +359,7 @@ class Periodic(Learner):
 
 
 def _some(rows: Kept, which: Any) -> Kept:
-    return Kept(rows.X[which], rows.y[which], rows.task[which], rows.fresh[which])
+    return Kept(rows.X[which], *(part[which] for part in rows[1:]))
 
 
 def _stacked(blocks: deque[Kept], n_features: int) -> Kept:

@@ -220,6 +220,8 @@ def has_capacity(rounds: Rounds, first: int, last: int, tables: Tables) -> bool:
     for row in range(first, last):
         n = rounds.width if rounds.width > 0 else rounds.indptr[row + 1] - rounds.indptr[row]
         task = rounds.task[row]
+        if task < 0:  # a row without weight, of a task that has not come yet
+            continue
         after = tables.filled[task] + n + 1
         if too_full(after, tables.size[task], slots_of(tables)):
             wanted += _next_size(tables, task, after)

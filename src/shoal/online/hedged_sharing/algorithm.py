@@ -17,7 +17,7 @@ from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import open_round, padded
+from shoal.engine.rows import open_weighted, padded, weight_of
 from shoal.engine.task_weights import record_table as records
 from shoal.engine.task_weights.hash_table import has_capacity
 from shoal.engine.task_weights.record_table import Records, add_all, find_all
@@ -36,6 +36,7 @@ from shoal.online.hedged_sharing.experts import (
     awake_of,
     margins,
     step_experts,
+    step_experts_by,
     waiting_row,
     workspace,
 )  # fmt: skip
@@ -50,8 +51,10 @@ from shoal.online.hedged_sharing.mixing import (
     logit_of,
     mixture,
     newton_step,
+    sharpen,
     sigmoid,
     sigmoids,
+    times,
     within,
 )  # fmt: skip
 from shoal.online.hedged_sharing.scaling import L1, ROWS, Scale, learn_scale, new_scale, scaled_row
@@ -123,55 +126,83 @@ def forecast(task: int, n: int, settings: Settings, state: State, work: Work) ->
 
 
 @kernel
-def learn_target(y: float, targets: FloatArray) -> None:
-    """Take a real target into the running mean and deviation; the first is the mean."""
+def learn_target(y: float, h: float, targets: FloatArray) -> None:
+    """Take a real target h times into the running mean and deviation; the first is the mean."""
     if targets[COUNT] == 0.0:
         targets[MEAN] = y
-    targets[COUNT] += 1.0
+    targets[COUNT] += h
     off = y - targets[MEAN]
-    targets[MEAN] += off / targets[COUNT]
-    targets[SCATTER] += off * (y - targets[MEAN])
+    targets[MEAN] += times(h, off) / targets[COUNT]
+    targets[SCATTER] += times(h, off) * (y - targets[MEAN])
     targets[LARGEST] = max(targets[LARGEST], abs(off))
 
 
 @kernel
-def mix(task: int, error: float, curvature: float, settings: Settings, state: State, work: Work) -> None:
-    """Move both mixtures; `work.p` now holds each expert's likelihood."""
+def mix(
+    task: int, error: float, curvature: float, y: float, logit: float, h: float, settings: Settings, state: State,
+    work: Work,
+) -> None:  # fmt: skip
+    """Move both mixtures; `work.p` now holds each expert's likelihood. `h` is how often the row counts."""
+    if h != 1.0:
+        sharpen(work.p, state.weights, h)
     prior = work.uniform if settings.sharing == INDEPENDENT else state.weights
     if state.task_rows[task] == 0:
         for e in range(9):  # a new task starts where all together are
             state.task_weights[task, e] = prior[e]
     bayes(state.weights, work.p, work.uniform)
     bayes(state.task_weights[task], work.p, prior)
-    newton_step(state.regression, state.covariance, work.z, error, curvature, work.direction)
+    label_times = 1.0 if settings.regression else h
+    newton_step(state.regression, state.covariance, work.z, error, curvature, y, logit, label_times, work.direction)
 
 
 @kernel
-def learn_label(task: int, n: int, y: float, logit: float, mean_l1: float, s: Settings, state: State, w: Work) -> None:
+def learn_label(
+    task: int, n: int, y: float, logit: float, h: float, mean_l1: float, s: Settings, state: State, w: Work
+) -> None:
     """y is 0 or 1."""
     q = sigmoid(logit)
-    g = (y - w.forecast[EVERYBODY]) ** 2
-    step_experts(n, y, q * (1.0 - q), g, s.eta / mean_l1, TINY, s, state.shared, state.own.records, w)
+    g, curvature = times(h, (y - w.forecast[EVERYBODY]) ** 2), times(h, q * (1.0 - q))
+    if h != 1.0:
+        step_experts_by(h, n, y, curvature, g, s.eta / mean_l1, TINY, s, state.shared, state.own.records, w)
+    else:
+        step_experts(n, y, curvature, g, s.eta / mean_l1, TINY, s, state.shared, state.own.records, w)
     labels(w.p, y > 0.5)
-    mix(task, y - q, q * (1.0 - q), s, state, w)
+    mix(task, y - q, curvature, y, logit, h, s, state, w)
 
 
 @kernel
-def learn_real(task: int, n: int, y: float, f: float, mean_l1: float, s: Settings, state: State, w: Work) -> None:
+def learn_real(
+    task: int, n: int, y: float, f: float, h: float, mean_l1: float, s: Settings, state: State, w: Work
+) -> None:
     """f is less the mean before the row."""
     targets = state.targets
     before, mean = deviation(targets), targets[MEAN] if targets[COUNT] > 0.0 else y
-    learn_target(y, targets)
+    learn_target(y, h, targets)
     y -= mean
-    unit, g = deviation(targets), (y - w.forecast[EVERYBODY]) ** 2
+    unit, g = deviation(targets), times(h, (y - w.forecast[EVERYBODY]) ** 2)
     targets[ERRORS] += g
     tiny = max(TINY * unit * unit, 1e-300)
-    step_experts(n, y, 1.0, g, s.eta * unit / mean_l1, tiny, s, state.shared, state.own.records, w)
+    eta = s.eta * unit / mean_l1
+    if h != 1.0:
+        step_experts_by(h, n, y, h, g, eta, tiny, s, state.shared, state.own.records, w)
+    else:
+        step_experts(n, y, 1.0, g, eta, tiny, s, state.shared, state.own.records, w)
     variance = targets[ERRORS] / targets[COUNT]
     if variance > 0.0 and before > 0.0:
         gaussian(w.p, y, variance)
         precision = before / variance * before  # of the forecast in units of the deviation
-        mix(task, (y - f) / before * precision, precision, s, state, w)
+        mix(task, times(h, (y - f) / before * precision), times(h, precision), y, f, h, s, state, w)
+
+
+@kernel(inline=False)
+def learn_weighted(
+    task: int, n: int, y: float, f: float, h: float, mean_l1: float, settings: Settings, state: State, work: Work
+) -> None:
+    """A row that counts other than once has compiled code of its own: the usual one keeps its speed and its bits."""
+    if settings.regression:
+        learn_real(task, n, y, f, h, mean_l1, settings, state, work)
+    else:
+        learn_label(task, n, 0.5 * (y + 1.0), f, h, mean_l1, settings, state, work)
 
 
 @kernel
@@ -183,25 +214,31 @@ def answer(rounds: Rounds, row: int, settings: Settings, state: State, work: Wor
 
 @kernel
 def prepare_row(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> int:
-    """Scale the row, find or make its pairs; return how many entries it has. Needs no label and no weight."""
-    n = scaled_row(rounds, row, state.scale, not settings.regression, work.row)
+    """Scale the row, find or make its pairs; return how many entries it has. Needs no label and no expert's weights."""
+    n, h = scaled_row(rounds, row, state.scale, not settings.regression, work.row), weight_of(rounds, row)
     task = -1 if settings.sharing == POOLED else rounds.task[row]  # one model for all needs no pairs
     missing = find_all(state.own, task, work.row.feature[:n], work.found)
+    if h == 0.0:
+        return n
     if missing > 0 and task >= 0:
         add_all(state.own, rounds.task[row], work.row.feature[:n], missing, work.found)
-    learn_scale(state.scale, work.row, n)
+    learn_scale(state.scale, work.row, n, h)
     return n
 
 
 @kernel
 def learn_row(rounds: Rounds, row: int, n: int, mean_l1: float, settings: Settings, state: State, work: Work) -> float:
     """Answer the row, then learn it."""
-    task, mean = rounds.task[row], state.targets[MEAN]
+    task, mean, h = rounds.task[row], state.targets[MEAN], weight_of(rounds, row)
     f = forecast(task, n, settings, state, work)
-    if settings.regression:
-        learn_real(task, n, rounds.y[row], f, mean_l1, settings, state, work)
+    if h == 0.0:
+        return float(mean + f)
+    if h != 1.0:
+        learn_weighted(task, n, rounds.y[row], f, h, mean_l1, settings, state, work)
+    elif settings.regression:
+        learn_real(task, n, rounds.y[row], f, 1.0, mean_l1, settings, state, work)
     else:
-        learn_label(task, n, 0.5 * (rounds.y[row] + 1.0), f, mean_l1, settings, state, work)
+        learn_label(task, n, 0.5 * (rounds.y[row] + 1.0), f, 1.0, mean_l1, settings, state, work)
     state.task_rows[task] += 1
     state.updates[task] += 1
     return float(mean + f)
@@ -225,7 +262,7 @@ def learn_rounds(
         if part.prepares and not has_capacity(rounds, first, last, state.own.tables):
             return r
         if part.learns:
-            open_round(rounds, r, state.counters)
+            open_weighted(rounds, r, state.counters)
         if len(decisions) > 0 and last - first > 1:
             for row in range(first, last):
                 decisions[row] = answer(rounds, row, settings, state, work)
@@ -351,5 +388,6 @@ LABELS = Algorithm(
     check=check,
     unpack=unpack,
     run=pipeline.run,
+    no_weights="",
 )
 NUMBERS_TO_PREDICT = LABELS._replace(settings=settings_of_numbers)

@@ -23,7 +23,7 @@ from shoal.engine.intrinsics import RECORD, move, prefetch, products
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import padded
 from shoal.engine.task_weights.record_table import Found
-from shoal.online.hedged_sharing.mixing import TURN
+from shoal.online.hedged_sharing.mixing import TURN, weighted_slope
 from shoal.online.hedged_sharing.scaling import ScaledRow
 from shoal.parallel.pipeline import Block
 
@@ -197,6 +197,42 @@ def step_experts(
     scales_v[H], scales_v[G] = curvature * awake[2], g * awake[2]
     move(n, work.row.feature, steps[0], steps[1], steps[4], x, squares, scales_s, shared)
     move(n, work.found.place, steps[2], steps[3], steps[5], x, squares, scales_v, own)
+
+
+@kernel(inline=False)
+def step_experts_by(
+    h: float, n: int, y: float, curvature: float, g: float, eta: float, tiny: float, s: Settings, shared: FloatArray,
+    own: FloatArray, work: Work,
+) -> None:  # fmt: skip
+    """The same for a row that counts h times; `curvature` and `g` are h times those of the answer.
+
+    Every expert moves by `weighted_slope`, with the steps r of this row; of a real target, where one step is exact, by
+    h e / (1 + tau h).
+    """
+    x, sums, steps = work.row.x, work.sums, work.steps
+    tau0, tau1, tau2 = _newton_steps(
+        n, x, sums[0], sums[1], curvature, 1.0 / s.prior_one, 1.0 / s.prior_both, steps[0], steps[1], steps[2],
+        steps[3], work.squares,
+    )  # fmt: skip
+    tau_s, tau_v, norm = _adagrad_steps(n, x, sums[2], sums[3], g, eta, tiny, steps[4], steps[5])
+    sizes = (1.0, 1.0, 1.0, 1.0, 1.0, 1.0, s.step_pooled, s.step_both, s.step_own)
+    taus = (
+        tau0, tau1, tau2, tau_s, tau_s + tau_v, tau_v, s.step_pooled * norm, 2.0 * s.step_both * norm,
+        s.step_own * norm,
+    )  # fmt: skip
+    of_shared, of_own = work.of_shared, work.of_own
+    for e in range(9):
+        tau, m, place = taus[e], work.logits[e], 2 * (e // 3)
+        pull = h * (y - m) / (1.0 + tau * h) if s.regression else weighted_slope(m, y, tau, h)
+        pull *= sizes[e] * work.awake[e]
+        if e % 3 < 2:  # pooled, together
+            of_shared[place + e % 3] = pull
+        if e % 3 > 0:  # together, own
+            of_own[place + e % 3 - 1] = pull
+    of_shared[H], of_shared[G] = curvature * work.awake[0], g * work.awake[0]
+    of_own[H], of_own[G] = curvature * work.awake[2], g * work.awake[2]
+    move(n, work.row.feature, steps[0], steps[1], steps[4], x, work.squares, of_shared, shared)
+    move(n, work.found.place, steps[2], steps[3], steps[5], x, work.squares, of_own, own)
 
 
 @kernel

@@ -99,6 +99,12 @@ class HedgedSharing(_Hedged, Classifier):
     the shared parts of the experts, mixed by the weights of all tasks together. The first mixing loses at most
     ln 9 + T ln(1/(1 - 0.01)) to its best expert in T rows: `shoal.theory.fixed_share_regret_bound`.
 
+    A row of `sample_weight` h has h times the loss, for the experts and for both mixings: curvatures h c x² and squared
+    gradients h g² x² in the rates, likelihoods p^h, and h times the row in the scales of features. An expert's step is
+    r x sum_i h_i e_i / (1 + tau h_i c_i) over parts h_i = 1, 1, 2, 4, ... of h, each judged by the margin that those
+    before left, with the rates r of the row. That is near to the row h times, but not equal: rates do not shrink in
+    between. How far a young task is trusted goes by its rows, whatever they weigh.
+
     References
     ----------
     The step without overshoot: Karampatziakis, Langford, Online importance weight aware updates, UAI 2011. Fixed
@@ -160,7 +166,8 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     Notes
     -----
     `experts_coef_` holds the nine linear models on the scaled row, for targets less their mean. An unseen task
-    is answered by the shared parts of the experts.
+    is answered by the shared parts of the experts. `sample_weight` as in `HedgedSharing`, with steps
+    r x h e / (1 + tau h); the mean, deviation and squared errors of targets count h times too.
 
     References
     ----------

@@ -35,6 +35,37 @@ def sigmoids(logits: FloatArray, out: FloatArray) -> None:
         out[i] = 1.0 / (1.0 + power)
 
 
+@kernel(sums="exact")
+def times(h: float, value: float) -> float:
+    """h value, in no other order than this: once is the value to the bit."""
+    return h * value
+
+
+@kernel(inline=False)
+def weighted_slope(logit: float, y: float, tau: float, h: float) -> float:
+    """What a label that counts h times moves a logit by, over tau: sum_i h_i (y - p_i)/(1 + tau h_i p_i (1 - p_i)).
+
+    The parts h_i = 1, 1, 2, 4, ... of h come one after the other, p_i after those before: a sure mistake has hardly
+    any curvature, so that one step for all of h would shoot over by up to h steps.
+    """
+    done = total = 0.0
+    while done < h:
+        part, p = min(max(done, 1.0), h - done), sigmoid(logit + tau * total)
+        total += part * (y - p) / (1.0 + tau * part * p * (1.0 - p))
+        done += part
+    return total
+
+
+@kernel(inline=False)
+def sharpen(likelihood: FloatArray, weights: FloatArray, h: float) -> None:
+    """Likelihoods of h times the same, up to a factor: the best of an expert with a weight becomes 1."""
+    best = 0.0
+    for e in range(N_EXPERTS):
+        best = max(best, likelihood[e] if weights[e] > 0.0 else 0.0)
+    for e in range(N_EXPERTS):
+        likelihood[e] = (min(likelihood[e] / best, 1.0) if best > 0.0 else 1.0) ** h
+
+
 @kernel
 def within(limit: float, value: float) -> float:
     return min(limit, max(-limit, value))
@@ -95,18 +126,24 @@ def bayes(weights: FloatArray, likelihood: FloatArray, prior: FloatArray) -> Non
 
 @kernel(disjoint=True)
 def newton_step(
-    weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float, direction: FloatArray
-) -> None:
+    weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float, y: float, logit: float,
+    times: float, direction: FloatArray,
+) -> None:  # fmt: skip
     """One online Newton (Kalman) step of a regression on z; `error` is the loss's slope, `curvature` h its second.
 
     P <- P + DRIFT I;  w <- w + P z error / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
+
+    For a label y that does not come once but several `times`, the fraction is `weighted_slope` with tau = z'Pz.
     """
     for j in range(len(direction)):  # columns outside, not rows: P is symmetric, and this way the loop is SIMD
         total = DRIFT * z[j]
         for i in range(N_INPUTS):
             total += covariance[i * TURN + j] * z[i]
         direction[j] = total
-    scale = 1.0 / (1.0 + curvature * inner(direction, z))
+    tau = inner(direction, z)
+    scale = 1.0 / (1.0 + curvature * tau)
+    if times != 1.0:
+        error = weighted_slope(logit, y, tau, times) / scale
     pull = curvature * scale
     for j in range(len(direction)):
         for i in range(N_INPUTS):

@@ -1,6 +1,7 @@
 """Rows on one scale without looking ahead: every feature near the overall r.m.s., no row longer than usual, a constant.
 
-The row being scaled counts in its own statistics, so a feature's first value, however large, is already in line.
+The row being scaled counts in its own statistics, so a feature's first value, however large, is already in line: once,
+whatever its weight, so that its answer does not depend on that. The sums take it in as often as it counts.
 """
 
 from __future__ import annotations
@@ -103,12 +104,29 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     return n
 
 
+@kernel(inline=False)
+def _learn_weighted(scale: Scale, row: ScaledRow, n: int, h: float, l1: float) -> None:
+    """Take h times the row into the sums."""
+    for i in range(1, n):
+        of = scale.features[row.feature[i] - 1]
+        of[0] += h * (row.squares[i] - of[0])
+        of[1] += h
+    scale.sums[SQUARES] += h * row.measures[0]
+    scale.sums[ENTRIES] += h * (n - 1)
+    scale.sums[NORMS] += h * row.measures[1]
+    scale.sums[L1] += h * l1
+    scale.sums[ROWS] += h
+
+
 @kernel
-def learn_scale(scale: Scale, row: ScaledRow, n: int) -> None:
-    """Take the row into the sums."""
+def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float) -> None:
+    """Take the row, which counts h times, into the sums."""
     l1 = 0.0
     for i in range(padded(n)):
         l1 += abs(row.x[i])
+    if h != 1.0:
+        _learn_weighted(scale, row, n, h, l1)
+        return
     for i in range(1, n):
         j = np.uint32(row.feature[i] - 1)
         scale.features[j, 0], scale.features[j, 1] = row.squares[i], row.counts[i]
