@@ -62,6 +62,20 @@ def test_the_learner_sees_the_task_and_the_row_without_it() -> None:
     np.testing.assert_array_equal(adapted.model.coef_, learner.coef_)
 
 
+def test_weights_are_those_of_the_learner() -> None:
+    adapted, learner = TaskClassifier(MultitaskPerceptron(loss="hinge"), task="user"), MultitaskPerceptron(loss="hinge")
+    for w, (x, y) in enumerate(stream()):
+        adapted.learn_one(x, y, w=w % 3)
+        learner.learn_one({name: x[name] for name in NAMES}, y, x["user"], sample_weight=w % 3)
+    np.testing.assert_array_equal(adapted.model.coef_, learner.coef_)
+    with pytest.raises(ValueError, match="OSMTL takes no sample_weight"):
+        TaskClassifier(shoal.OSMTL()).learn_one({"a": 1.0}, True, w=2.0)
+    pipeline = compose.Select("user", *NAMES) | TaskClassifier(MultitaskPerceptron(loss="hinge"), task="user")
+    for w, (x, y) in enumerate(stream()):
+        pipeline.learn_one(x, y, w=w % 3)
+    assert [pipeline.predict_one(x) for x, _ in stream()] == [adapted.predict_one(x) for x, _ in stream()]
+
+
 def test_probabilities_are_those_of_the_learner() -> None:
     rows = stream()
     model = TaskClassifier(HedgedSharing(), task="user")

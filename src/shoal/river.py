@@ -29,9 +29,12 @@ class _TaskEstimator:
         self.task = task
         self.model = copy.deepcopy(learner)  # river clones from the parameters: they must not learn
 
-    def learn_one(self, x: dict[Hashable, Any], y: Any) -> None:
-        """Learn a row; a task or feature that is new gets its place. `x` stays as it is."""
-        self.model.learn_one(*self._split(x, y))
+    def learn_one(self, x: dict[Hashable, Any], y: Any, w: float = 1.0) -> None:
+        """Learn a row; a task or feature that is new gets its place. `x` stays as it is.
+
+        `w` says how often the row counts, for learners that take weights.
+        """
+        self.model.learn_one(*self._split(x, y), sample_weight=w)
 
     def _split(self, x: dict[Hashable, Any], *y: Any) -> tuple[Any, ...]:
         """Features, target if there is one, and task id: `NO_TASK` where the row has none."""

@@ -86,7 +86,8 @@ def progressive_validate(
         They are trained; one learner gives one `Evaluation`, a dict gives a dict.
     stream : iterable of chunks `(X, y, task[, rounds])`, of rows `(x, y, task)`, or a data set
         Chunks as for `partial_fit` (`shoal.Chunk` or tuples; later chunks may be wider); a row's `x`
-        is a dict or a 1-d array. How the stream is chunked does not change the result.
+        is a dict or a 1-d array. How the stream is chunked does not change the result. The learners learn with a
+        chunk's weights (`Chunk.weight`), one that takes none refuses them; scores count each row once all the same.
     metrics : sequence of names, or of classes that keep the `Metric` protocol
         Default: error, auc, f1_positive, f1_negative, and of learners with probabilities log_loss, brier and
         calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance.

@@ -100,7 +100,8 @@ class Runner:
         return X
 
     def _options(self, piece: Piece) -> dict[str, Any]:
-        return {"rounds": piece.rounds} | ({"classes": self.classes} if self.is_classifier else {})
+        weights = {} if piece.weight is None else {"sample_weight": piece.weight}
+        return {"rounds": piece.rounds} | weights | ({"classes": self.classes} if self.is_classifier else {})
 
     def _test_then_train(self, piece: Piece, truth: FloatArray) -> FloatArray:
         X = self._admit(piece.X)

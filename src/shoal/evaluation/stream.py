@@ -26,15 +26,24 @@ class Piece(NamedTuple):
     rounds: Any
     code: IntArray  # (n,) number of the row's task
     starts: IntArray | None  # (n_rounds + 1,) row offsets; None: nobody asks for rounds of several rows
+    weight: Any = None  # (n,) weights of the rows; None: all are 1
 
 
 def _in_arrays(chunk: Chunk) -> Chunk:
     """Lists and series as arrays, so that rows can be cut out of every part."""
-    X, y, task, rounds = chunk[:4]
+    X, y, task, *others = chunk
     X = np.asarray(X) if isinstance(X, list | tuple) else X
     if isinstance(task, list | tuple):  # ids may be tuples: NumPy must not look into them
         task = np.fromiter(task, object, len(task))
-    return Chunk(X, np.asarray(y), *(None if part is None else np.asarray(part) for part in (task, rounds)))
+    return Chunk(X, np.asarray(y), *(None if part is None else np.asarray(part) for part in (task, *others)))
+
+
+def _together(first: Chunk, then: Chunk) -> Chunk:
+    if first.weight is None and then.weight is not None:
+        first = first._replace(weight=np.ones(len_of(first.y)))
+    if then.weight is None and first.weight is not None:
+        then = then._replace(weight=np.ones(len_of(then.y)))
+    return Chunk(*(joined(a, b) for a, b in zip(first, then, strict=True)))
 
 
 def _starts(chunk: Chunk, code: IntArray, n_tasks: int) -> IntArray:
@@ -60,7 +69,7 @@ def whole_rounds(chunks: Iterable[Chunk], tasks: TaskIndex, *, simultaneous: boo
         if held is not None:
             if (held.rounds is None) != (chunk.rounds is None):
                 raise ValueError("either all chunks of a stream have rounds or none")
-            chunk = Chunk(*(joined(a, b) for a, b in zip(held, chunk, strict=True)))
+            chunk = _together(held, chunk)
             held = None
         n = len_of(chunk.y)
         if n == 0:
@@ -68,16 +77,16 @@ def whole_rounds(chunks: Iterable[Chunk], tasks: TaskIndex, *, simultaneous: boo
         code, fresh = tasks.encode(chunk.task, n)
         tasks.add(fresh)
         if chunk.rounds is None and not simultaneous:
-            yield Piece(*chunk[:4], code, None)
+            yield Piece(*chunk[:4], code, None, chunk.weight)
             continue
         starts = _starts(chunk, code, len(tasks))
         last = int(starts[-2])
         held = Chunk(*(rows_of(part, last, n) for part in chunk))
         if last > 0:
-            yield cut(Piece(*chunk[:4], code, starts[:-1]), 0, last)
+            yield cut(Piece(*chunk[:4], code, starts[:-1], chunk.weight), 0, last)
     if held is not None:
         code = tasks.encode(held.task, len_of(held.y))[0]
-        yield Piece(*held[:4], code, np.array([0, len(code)]))
+        yield Piece(*held[:4], code, np.array([0, len(code)]), held.weight)
 
 
 def cut(piece: Piece, first: int, last: int) -> Piece:
@@ -86,7 +95,7 @@ def cut(piece: Piece, first: int, last: int) -> Piece:
     if starts is not None:
         starts = starts[np.searchsorted(starts, first) : np.searchsorted(starts, last) + 1] - first
     X, y, task, rounds, code = (rows_of(part, first, last) for part in piece[:5])
-    return Piece(X, y, task, rounds, code, starts)
+    return Piece(X, y, task, rounds, code, starts, rows_of(piece.weight, first, last))
 
 
 def cut_at(pieces: Iterable[Piece], next_stop: Callable[[int], float]) -> Iterator[tuple[Piece, bool]]:
