@@ -10,6 +10,10 @@ from typing import Any
 
 import polars as pl
 import pytest
+from numpy.testing import assert_array_equal
+
+from shoal import HedgedSharing, load
+from shoal.files import open_stream
 
 Shoal = Callable[..., tuple[int, str, str]]
 
@@ -187,3 +191,20 @@ def test_models_of_several_labels_predict(shoal: Shoal, tmp_path: Path) -> None:
     assert set(frame["predicted"]) <= {"red", "green", "blue"}
     assert frame["probability"].is_between(1 / 3, 1).all()
     assert "'blue' (0), 'green' (1), 'red' (2)" in shoal("inspect", model)[1]
+
+
+def test_rows_count_as_often_as_their_weight_says(shoal: Shoal, tmp_path: Path) -> None:
+    """In learning: the model is that of the library; scores count rows."""
+    path, model = tmp_path / "w.csv", tmp_path / "m.shoal"
+    rows = [f"{i % 7},s{i % 2},{i % 3},{int(i % 7 > 3)}" for i in range(120)]
+    path.write_text("\n".join(["x,shop,w,label", *rows]) + "\n")
+    result = found(shoal, path, *COLUMNS, "--weight", "w", "--save", model)
+    assert result["rows"] == 120
+    assert not any(one.startswith("w: ") for one in result["notes"])
+    [chunk] = open_stream(path, task="shop", label="label", weight="w", kind="auto")
+    learner = HedgedSharing().partial_fit(chunk.X, chunk.y, chunk.task, sample_weight=chunk.weight, classes=[0.0, 1.0])
+    X = chunk.X
+    assert_array_equal(load(model).decision_function(X, chunk.task), learner.decision_function(X, chunk.task))
+    code, _, err = shoal("run", path, *COLUMNS, "--weight", "w", "--learner", "OSMTL")
+    assert code == 2
+    assert "OSMTL takes no sample_weight" in err
