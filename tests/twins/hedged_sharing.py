@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
-def sigmoid(m):
+def sigmoid(m: Any) -> Any:
     return 1 / (1 + np.exp(-m))
 
 
-def logit(p):
-    return np.clip(np.log(p) - np.log1p(-p), -15, 15)
+def logit(p: float) -> float:
+    return float(np.clip(np.log(p) - np.log1p(-p), -15, 15))
 
 
 class Twin:
@@ -18,11 +20,16 @@ class Twin:
 
     shorten = True
 
-    def __init__(self, K, d):
+    def __init__(self, K: int, d: int) -> None:
         self.squares, self.counts = np.zeros(d), np.zeros(d)
         self.entries_squared = self.entries = self.norms = self.l1 = self.rows = 0.0
-        zeros = lambda: np.zeros(1 + d)  # noqa: E731
-        own = lambda: np.zeros((K, 1 + d))  # noqa: E731
+
+        def zeros() -> np.ndarray:
+            return np.zeros(1 + d)
+
+        def own() -> np.ndarray:
+            return np.zeros((K, 1 + d))
+
         self.pooled = {rule: zeros() for rule in "NAC"}
         self.shared = {rule: zeros() for rule in "NAC"}
         self.part = {rule: own() for rule in "NAC"}
@@ -33,29 +40,29 @@ class Twin:
         self.w, self.P = np.zeros(12), np.eye(12)
         self.w[9] = 1
 
-    def scaled(self, x):
+    def scaled(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         used = x != 0
         usual = np.sqrt((self.entries_squared + x @ x) / max(self.entries + used.sum(), 1))
         rms = np.sqrt((self.squares + x**2) / (self.counts + 1))
         z = np.zeros(len(x))
         z[used] = x[used] * np.clip(rms[used], usual / 3, usual * 3) / rms[used]
-        norm = np.linalg.norm(z)
+        norm = float(np.linalg.norm(z))
         length = (self.norms + norm) / (self.rows + 1)
         if self.shorten:
             length = max(norm, length)
         return np.concatenate([[0.3], z / length if length > 0 else z]), norm
 
-    def logits(self, z, k):
+    def logits(self, z: np.ndarray, k: int) -> np.ndarray:
         margins = []
         for r in "NAC":
             margins += [self.pooled[r] @ z, (self.shared[r] + self.part[r][k]) @ z, self.own[r][k] @ z]
         self.margins = np.clip(margins, -15, 15)
-        logits = self.margins.copy()
+        logits: np.ndarray = self.margins.copy()
         trust = self.n[k] / (self.n[k] + 10)
         logits[2::3] = trust * self.margins[2::3] + (1 - trust) * self.margins[0::3]
         return logits
 
-    def answer(self, x, k):
+    def answer(self, x: np.ndarray, k: int) -> float:
         self.z, self.norm = self.scaled(x)
         self.experts = self.logits(self.z, k)
         p = sigmoid(self.experts)
@@ -64,7 +71,7 @@ class Twin:
         self.inputs = np.concatenate([self.experts, [logit(mine), logit(self.everybody), 1]])
         return float(np.clip(self.w @ self.inputs, -15, 15))
 
-    def learn(self, x, y, k):
+    def learn(self, x: np.ndarray, y: float, k: int) -> float:
         f = self.answer(x, k)
         y, q, z = (y + 1) / 2, sigmoid(f), self.z
         used = x != 0
@@ -100,7 +107,7 @@ class Twin:
         self.n[k] += 1
         return f
 
-    def mix(self, y, q, k):
+    def mix(self, y: float, q: float, k: int) -> None:
         p = sigmoid(self.experts)
         happened = p if y else 1 - p
         if not self.n[k]:
@@ -118,17 +125,18 @@ class RegressionTwin(Twin):
 
     shorten = False
 
-    def __init__(self, K, d):
+    def __init__(self, K: int, d: int) -> None:
         super().__init__(K, d)
-        self.seen, self.largest, self.errors = [], 0.0, 0.0
+        self.seen: list[float] = []
+        self.largest = self.errors = 0.0
 
-    def unit(self):
-        return np.std(self.seen) if self.seen else 0.0
+    def unit(self) -> float:
+        return float(np.std(self.seen)) if self.seen else 0.0
 
-    def mean(self):
-        return np.mean(self.seen) if self.seen else 0.0
+    def mean(self) -> float:
+        return float(np.mean(self.seen)) if self.seen else 0.0
 
-    def answer(self, x, k):
+    def answer(self, x: np.ndarray, k: int) -> float:
         self.z, self.norm = self.scaled(x)
         margins = []
         for r in "NAC":
@@ -146,7 +154,7 @@ class RegressionTwin(Twin):
         self.f = np.clip(unit * (self.w @ self.inputs), -limit, limit)
         return float(self.mean() + self.f)
 
-    def learn(self, x, y, k):
+    def learn(self, x: np.ndarray, y: float, k: int) -> float:
         answer, before = self.answer(x, k), self.unit()
         y0, y, z, used = y, y - self.mean() if self.seen else 0.0, self.z, x != 0
         self.squares[used] += x[used] ** 2
@@ -181,7 +189,7 @@ class RegressionTwin(Twin):
         self.n[k] += 1
         return answer
 
-    def mix_real(self, y, variance, unit, k):
+    def mix_real(self, y: float, variance: float, unit: float, k: int) -> None:
         squares = (y - self.experts) ** 2
         likelihood = np.exp((squares.min() - squares) / (2 * variance))
         if not self.n[k]:
@@ -194,7 +202,9 @@ class RegressionTwin(Twin):
         self.P -= h * np.outer(Pz, Pz) / (1 + h * self.inputs @ Pz)
 
 
-def learn(X, y, task, rounds, K, kind=Twin):
+def learn(
+    X: np.ndarray, y: np.ndarray, task: np.ndarray, rounds: np.ndarray | None, K: int, kind: type[Twin] = Twin
+) -> tuple[np.ndarray, Any]:
     """Decisions before each round, and the twin after the stream."""
     twin, decisions = kind(K, X.shape[1]), np.zeros(len(y))
     ids = np.arange(len(y)) if rounds is None else rounds

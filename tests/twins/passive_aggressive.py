@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 
-def learn(X, y, task, rounds, *, variant, C, epsilon=None, pooled=False):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    variant: str,
+    C: float,
+    epsilon: float | None = None,
+    pooled: bool = False,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (K, d), updates per task. `epsilon` None: classification."""
     model = np.zeros_like(task) if pooled else task
     W = np.zeros((model.max() + 1, X.shape[1]))
