@@ -63,7 +63,7 @@ def scw_1(
     al = min(al, C)
     u = (-al * v * phi + np.sqrt(al**2 * v**2 * phi**2 + 4 * v)) ** 2 / 4
     be = al * phi / (np.sqrt(u) + v * al * phi)
-    return mean + al * y * S @ x, S - be * np.outer(S @ x, S @ x), al > 0
+    return mean + al * y * S @ x, S - be * np.outer(S @ x, S @ x), bool(al > 0)
 
 
 def prior(

@@ -13,7 +13,7 @@ def apply(function: Callable[[np.ndarray], np.ndarray], M: np.ndarray) -> np.nda
     return np.asarray(vectors @ np.diag(function(values)) @ vectors.T)
 
 
-def next_relation(B: np.ndarray, W: np.ndarray, divergence: str, eta: float, normalize: bool) -> np.ndarray:
+def next_relation(B: np.ndarray, W: np.ndarray, divergence: str, eta: float, normalize: str | None) -> np.ndarray:
     """One step of B for the weights W (d, K)."""
     G, new = W.T @ W, np.array(B)
     # Tasks without weights are related to none. Eigenvectors of all tasks would say so but for rounding, and margins
@@ -41,7 +41,7 @@ def learn(
     divergence: str,
     eta_A: float,
     warmup: int,
-    normalize: bool,
+    normalize: str | None,
     n_declared: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (d, K), B (K, K), updates per task."""
@@ -64,7 +64,7 @@ def learn(
     return decisions, W, B, updates
 
 
-def enter(W: np.ndarray, B: np.ndarray, K: int, normalize: bool) -> tuple[np.ndarray, np.ndarray]:
+def enter(W: np.ndarray, B: np.ndarray, K: int, normalize: str | None) -> tuple[np.ndarray, np.ndarray]:
     """New tasks: B = I, or from A = I/K, where the old part of A keeps (K_old / K) of itself."""
     new = K - len(B)
     if new <= 0:
