@@ -36,7 +36,7 @@ def rows_a_second(learner: Callable[[], Any], X: Any, y: Any, task: Any) -> floa
     def ready() -> Any:
         return learner().add_tasks(range(int(task.max()) + 1)).add_features(X.shape[1])
 
-    return X.shape[0] / seconds(lambda model: model.partial_fit(X, y, task), ready)
+    return float(X.shape[0] / seconds(lambda model: model.partial_fit(X, y, task), ready))
 
 
 def sgd_rows_a_second(X: Any, y: Any) -> float:
@@ -46,19 +46,19 @@ def sgd_rows_a_second(X: Any, y: Any) -> float:
         model.partial_fit(X, y, classes=[-1.0, 1.0])
 
     options = {"loss": "perceptron", "penalty": None, "learning_rate": "constant", "eta0": 1.0, "shuffle": False}
-    return X.shape[0] / seconds(run, lambda: SGDClassifier(**options))
+    return float(X.shape[0] / seconds(run, lambda: SGDClassifier(**options)))
 
 
 def reading_rows_a_second(X: Any) -> float:
     """What memory allows: the rows read once, at the bytes a second of a loop that copies."""
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
-    return X.shape[0] * bandwidth() / size
+    return float(X.shape[0] * bandwidth() / size)
 
 
 def product_rows_a_second(X: Any) -> float:
     """What NumPy and SciPy allow: the margins of one model that does not learn, all in one call."""
     w = np.ones(X.shape[1])
-    return X.shape[0] / seconds(lambda _: X @ w)
+    return float(X.shape[0] / seconds(lambda _: X @ w))
 
 
 def vw_rows_a_second(stream: Stream, setting: str) -> float:

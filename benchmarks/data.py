@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -12,7 +14,7 @@ RANKS = (1, 10, 100, 1_000, 5_000, 10_000, 20_000, 37_120)
 SHARES = (0.85, 0.55, 0.15, 0.025, 0.0047, 0.002, 0.00083, 1 / 6_000)
 
 
-def text_like(n_rows: int, n_tasks: int, *, uniform: bool = False, seed: int = 0):
+def text_like(n_rows: int, n_tasks: int, *, uniform: bool = False, seed: int = 0) -> tuple[Any, np.ndarray, np.ndarray]:
     """Unit-norm CSR rows, labels of related tasks, one row of every task in turn (`n_rows` is a multiple).
 
     A label is the sign of a linear score in which frequent words say most and each task has its own taste; rows
@@ -36,7 +38,7 @@ def text_like(n_rows: int, n_tasks: int, *, uniform: bool = False, seed: int = 0
     return X, np.where(score[rows] >= 0, 1.0, -1.0), task[rows]
 
 
-def _ranks(rng: np.random.Generator, n_rows: int, *, uniform: bool):
+def _ranks(rng: np.random.Generator, n_rows: int, *, uniform: bool) -> np.ndarray:
     """100 distinct ranks a row, drawn by their shares or evenly."""
     if uniform:
         drawn = rng.integers(N_FEATURES, size=(n_rows, 2 * NNZ))
@@ -50,9 +52,9 @@ def _ranks(rng: np.random.Generator, n_rows: int, *, uniform: bool):
     return ranks
 
 
-def _by_first_appearance(words):
+def _by_first_appearance(words: np.ndarray) -> np.ndarray:
     """Column numbers as a dictionary gives them that grows while it reads."""
     seen, first = np.unique(words, return_index=True)
     column = np.empty(N_FEATURES, np.int64)
     column[seen[np.argsort(first)]] = np.arange(len(seen))
-    return column[words]
+    return np.asarray(column[words])

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -98,10 +99,8 @@ def main() -> None:
             for ending, options in FILES.items():
                 both = [*chosen, *options, "--no-baselines"]
                 for _ in range(2):  # the first compiles
-                    startup[learner, ending] = seconds(
-                        lambda ending=ending, both=both: run_shoal(small / f"data.{ending}", both)
-                    )
-                runs[learner, ending] = lambda ending=ending, both=both: run_shoal(folder / f"data.{ending}", both)
+                    startup[learner, ending] = seconds(partial(run_shoal, small / f"data.{ending}", both))
+                runs[learner, ending] = partial(run_shoal, folder / f"data.{ending}", both)
         times: dict[tuple[str, str], list[float]] = {key: [] for key in runs}
         for _ in range(REPEATS):
             for key, run in runs.items():

@@ -102,6 +102,8 @@ def parts(make: Callable[[], Any], X: Any, y: FloatArray, task: Any) -> tuple[fl
     def ready() -> Any:
         return make().add_tasks(range(N_TASKS)).add_features(X.shape[1])
 
+    compiled, found = 0.0, []
+
     def timed(*arguments: Any) -> Any:
         nonlocal compiled
         start = time.perf_counter()
@@ -109,7 +111,6 @@ def parts(make: Callable[[], Any], X: Any, y: FloatArray, task: Any) -> tuple[fl
         compiled += time.perf_counter() - start
         return answer
 
-    compiled, found = 0.0, []
     with patch.object(core, "call", timed):
         for _ in range(REPEATS + 1):
             model, compiled = ready(), 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,12 @@ def run_all(stream: Stream, folder: Path) -> dict[str, Scores]:
     write_text(stream, text)
     settings = [f"{crossed}{rule}" for crossed in ("", "-q tf ") for rule in _RULES]
     found = {}
+
+    def run(setting: str) -> Any:
+        return _run(text, setting, table_bits(stream))
+
     for setting in settings:
-        logits, seconds = timed(lambda setting=setting: _run(text, setting, table_bits(stream)))
+        logits, seconds = timed(partial(run, setting))
         found[setting] = score(stream, logits, seconds)
     text.unlink()
     return found

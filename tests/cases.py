@@ -170,24 +170,28 @@ def saved(learner: Learner) -> bytes:
 
 def learned(learner: Learner) -> dict[str, bytes]:
     """What was learned, whatever the columns and tasks are called."""
-    model = learner._model
+    model: Any = learner._model
     packed = model.core.pack(Size(len(model.tasks), model.features.count))
     return {name: array.tobytes() for name, array in named_leaves(packed).items()}
 
 
 def values(learner: Learner, X: Any, task: Any) -> np.ndarray:
     """Decision values, or a regressor's predictions."""
-    return (learner.decision_function if hasattr(learner, "decision_function") else learner.predict)(X, task)
+    return np.asarray(
+        (learner.decision_function if hasattr(learner, "decision_function") else learner.predict)(X, task)
+    )
 
 
-def value_one(learner: Learner, x: Any, task: Any) -> float:
+def value_one(learner: Learner, x: Any, task: Any) -> Any:
+    """The decision value of one row, several for several classes; or a regressor's prediction."""
     return (learner.decision_one if hasattr(learner, "decision_one") else learner.predict_one)(x, task)
 
 
 def weights(learner: Learner) -> np.ndarray:
     """(n_tasks, n_features) `coef_`, or for learners that are not linear their answers to the unit vectors."""
     if hasattr(learner, "coef_"):
-        return learner.coef_
+        coef: np.ndarray = learner.coef_
+        return coef
     units = np.eye(learner.n_features_in_)
     answers = []
     for task in learner.tasks_:

@@ -65,3 +65,8 @@ def assert_close(actual: Any, expected: Any, relative: float = 1e-12) -> None:
 def own_parameters(learner: Any) -> dict[str, Any]:
     """The hyper-parameters of the algorithm, without what says how labels and weights are stored."""
     return {name: value for name, value in learner.get_params().items() if name not in ("dtype", "classes")}
+
+
+def core_of(learner: Any) -> Any:
+    """What learns in a learner that has seen rows."""
+    return learner._model.core

@@ -57,7 +57,7 @@ def test_chunking_changes_nothing(name: str, data: Any, protocol: str) -> None:
     pieces = [slice(a, b) for a, b in zip([0, *cuts], [*cuts, len(stream.y)], strict=True)]
     whole, chunked, tested = (LEARNERS[name]() for _ in range(3))
     whole.partial_fit(X, stream.y, stream.task, rounds=stream.rounds)
-    decisions = whole_decisions = LEARNERS[name]().test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
+    whole_decisions = LEARNERS[name]().test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
     decisions = []
     for piece in pieces:
         chunk = X[piece], stream.y[piece], stream.task[piece]
@@ -273,10 +273,10 @@ def test_hyper_parameters_may_change_on_the_way_unless_they_shape_the_state() ->
     learner.set_params(eta=1e-6).partial_fit(stream.X, stream.y, stream.task)
     assert 0 < np.abs(weights(learner) - coef).max() < 1e-3
     learner.set_params(eta=-1.0)
-    before = learned(learner)
+    learned_before = learned(learner)
     with pytest.raises(ValueError, match="eta must be"):
         learner.learn_one(stream.X[0], 1, 0)
-    assert learned(learner) == before
+    assert learned(learner) == learned_before
 
 
 @each_learner

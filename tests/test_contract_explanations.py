@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +11,11 @@ from tests.cases import CLASSIFIERS, LEARNERS, OPEN, K, as_dict, saved, stream_f
 from tests.exclusions import OF_WHOLE_ROWS, each_of
 
 
-def added(explanation) -> float:
-    return sum(one.total for one in explanation.contributions)
+def added(explanation: Any) -> float:
+    return float(sum(one.total for one in explanation.contributions))
 
 
-def by_feature(explanation) -> dict:
+def by_feature(explanation: Any) -> dict[Any, float]:
     return {one.feature: one.total for one in explanation.contributions}
 
 

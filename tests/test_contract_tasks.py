@@ -150,7 +150,7 @@ def test_a_task_must_be_named_where_tasks_have_names(name: str) -> None:
 @each_learner
 def test_every_array_says_what_happens_when_copies_merge(name: str) -> None:
     """A cluster may merge copies that learned different tasks: what belongs to a task travels with it."""
-    core = LEARNERS[name]().new_core()
+    core: Any = LEARNERS[name]().new_core()
     while not hasattr(core, "algorithm"):
         core = getattr(core, "inner", None) or core.rest
     exchange = core.algorithm.exchange

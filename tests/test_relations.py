@@ -44,7 +44,7 @@ def test_factors_of_graphs_give_the_columns_of_the_inverse(seed: int, n: int, de
     rng = np.random.default_rng(seed)
     edges = [(i, j, float(rng.uniform(0.1, 3))) for i in range(n) for j in range(i) if rng.random() < density]
     graph = relations.graph(edges, tasks=range(n))
-    names = list(graph.tasks)
+    names: list[Any] = list(graph.tasks)
     B = np.linalg.inv(twin.laplacian(edges)(n))[np.ix_(names, names)]
     B = B / B.diagonal().max() if unit else B
     np.testing.assert_allclose(columns_of(graph.factors(unit_own_rate=unit), n), B, atol=1e-12)

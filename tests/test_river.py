@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import shoal
 from shoal import HedgedSharing, MultitaskPerceptron, MultitaskRegressor, PassiveAggressiveRegressor
 from shoal.river import TaskClassifier, TaskRegressor
 
-ESTIMATORS = [
+ESTIMATORS: list[TaskClassifier | TaskRegressor] = [
     TaskClassifier(HedgedSharing()),
     TaskClassifier(MultitaskPerceptron(), task="empty_server_form_handler"),  # a feature of river's Phishing rows
     TaskRegressor(MultitaskRegressor()),
@@ -28,6 +29,7 @@ CHECKS = [
     for number, check in enumerate(checks.yield_checks(estimator))
 ]
 NAMES = ["a", "b", "c"]
+Row = dict[Hashable, Any]
 
 
 @pytest.mark.parametrize(("estimator", "check"), CHECKS)
@@ -36,15 +38,15 @@ def test_river_check(estimator: Any, check: Any) -> None:
     check(estimator.clone())
 
 
-def stream(n_rows: int = 400, *, raw: bool = False) -> list[tuple[dict[str, Any], bool]]:
+def stream(n_rows: int = 400, *, raw: bool = False) -> list[tuple[Row, bool]]:
     """Rows of four tasks that agree but for their bias; `raw` rows have a feature on another scale."""
     rng = np.random.default_rng(5)
     X, task = rng.normal(size=(n_rows, 3)), rng.integers(4, size=n_rows)
     y = X @ [2.0, -1.0, 0.5] + 0.3 * (task - 1.5) > 0
     if raw:
         X[:, 0] = 4000.0 + 100.0 * X[:, 0]
-    values = [dict(zip(NAMES, x, strict=True)) for x in X.tolist()]
-    return [({"user": f"u{k}"} | x, bool(label)) for x, k, label in zip(values, task, y, strict=True)]
+    values: list[Row] = [dict(zip(NAMES, x, strict=True)) for x in X.tolist()]
+    return [({"user": f"u{k}", **x}, bool(label)) for x, k, label in zip(values, task, y, strict=True)]
 
 
 def test_the_learner_sees_the_task_and_the_row_without_it() -> None:
@@ -173,7 +175,8 @@ def test_a_bad_row_is_named_and_changes_nothing() -> None:
 
 
 def test_the_regressor_learns_each_task() -> None:
-    rows = [({"shop": shop, "one": 1.0}, 3.0 if shop == "a" else -1.0) for shop in "ab"] * 200
+    pair: list[tuple[Row, float]] = [({"shop": shop, "one": 1.0}, 3.0 if shop == "a" else -1.0) for shop in "ab"]
+    rows = pair * 200
     model = TaskRegressor(MultitaskRegressor(), task="shop")
     assert model.predict_one(rows[0][0]) == 0.0
     for x, y in rows:

@@ -34,6 +34,7 @@ RELATIONS: dict[str, tuple[Any, np.ndarray | None]] = {
 @given(seed=st.integers(0, 10**6))
 def test_closed_forms_are_the_quadratic_form(name: str, seed: int) -> None:
     relation, A = RELATIONS[name]
+    assert A is not None
     U = np.random.default_rng(seed).normal(size=(K, 3)) + 2.0
     expected = np.trace(U.T @ A @ U)
     np.testing.assert_allclose(task_complexity(U, relation), expected, rtol=1e-12)
@@ -160,7 +161,9 @@ def test_the_mistake_bound_is_not_vacuous_and_prefers_sharing() -> None:
     alpha=st.floats(0.05, 1.0), C=st.floats(0.001, 2.0), lam=st.floats(0.05, 20.0),
     attention=st.sampled_from(["exponential", "threshold"]),
 )  # fmt: skip
-def test_no_stream_breaks_the_regret_bound(seed, kind, scale, length, alpha, C, lam, attention) -> None:
+def test_no_stream_breaks_the_regret_bound(
+    seed: int, kind: str, scale: float, length: float, alpha: float, C: float, lam: float, attention: str
+) -> None:
     """Theorem 1 of the OSMTL paper; the margin trigger, any lam, both attentions, rows of any length."""
     stream = draw(seed, K=K, d=4, n_rows=60, protocol="all", scale=length)
     U = comparator_for(stream, kind, scale / length, seed)
@@ -215,7 +218,7 @@ def test_the_regret_bound_is_not_vacuous() -> None:
         ({"relation": [("a", "z")]}, "task 'b' is not one of the 2 tasks"),
     ],
 )
-def test_bad_arguments_of_the_mistake_bound(arguments: dict, message: str) -> None:
+def test_bad_arguments_of_the_mistake_bound(arguments: dict[str, Any], message: str) -> None:
     good = {"comparator": np.ones((2, 2)), "X": np.eye(2), "y": [1, -1], "task": ["a", "b"], "mistaken": [True, True]}
     with pytest.raises(ValueError, match=message):
         perceptron_mistake_bound(**{**good, **arguments})
@@ -230,7 +233,7 @@ def test_bad_arguments_of_the_mistake_bound(arguments: dict, message: str) -> No
         ({"task": ["a", "b", "a", "c"]}, "expected 3, got 2"),
     ],
 )
-def test_bad_arguments_of_the_regret_bound(arguments: dict, message: str) -> None:
+def test_bad_arguments_of_the_regret_bound(arguments: dict[str, Any], message: str) -> None:
     good = {"comparator": np.ones((2, 2)), "X": np.ones((4, 2)), "y": [1, -1, 1, 1], "task": ["a", "b", "b", "a"]}
     with pytest.raises(ValueError, match=message):
         osmtl_regret_bound(**{**good, "alpha": 0.5, "C": 1.0, **arguments})

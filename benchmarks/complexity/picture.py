@@ -34,7 +34,7 @@ def figure(found: Mapping[str, Measured]) -> Figure:
 
 
 def _row(growth: Growth, found: Mapping[str, Measured]) -> Any:
-    points = [
+    points: list[dict[str, Any]] = [
         {"name": name, "axis": axis, "size": n, "us": 1e6 * s}
         for name, measured in found.items()
         for axis, curve in measured.curves.items()

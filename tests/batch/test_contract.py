@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -169,13 +170,13 @@ def test_regressors_have_no_labels(name: str) -> None:
         learner.fit(rows.X, np.array(["a"] * len(rows.y)), rows.task)
 
 
-def changed(array: Any, row: int, value: Any) -> np.ndarray:
-    array = np.array(array)
-    array[row] = value
-    return array
+def changed(array: Any, place: int | tuple[int, int], value: Any) -> np.ndarray:
+    copy = np.array(array)
+    copy[place] = value
+    return copy
 
 
-BAD = {
+BAD: dict[str, tuple[Callable[[Stream], tuple[Any, Any, Any]], str]] = {
     "NaN": (lambda s: (changed(s.X, (3, 2), np.nan), s.y, s.task), "row 3, feature 2: found NaN"),
     "infinity": (lambda s: (changed(s.X, (0, 1), np.inf), s.y, s.task), "row 0, feature 1: found infinity"),
     "nothing": (lambda s: (s.X[:0], s.y[:0], s.task[:0]), "minimum of 1 is required"),

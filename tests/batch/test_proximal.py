@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from shoal.batch._risk import Risk
 from shoal.batch._spectral import group_lasso, nuclear, squared_nuclear
 from shoal.batch.base import Rows
 
-PENALTIES = {
+PENALTIES: dict[Any, Callable[[np.ndarray], Any]] = {
     nuclear: lambda W: np.linalg.norm(W, "nuc"),
     squared_nuclear: lambda W: np.linalg.norm(W, "nuc") ** 2,
     group_lasso: lambda W: np.linalg.norm(W, axis=0).sum(),
@@ -39,7 +40,7 @@ def test_prox_is_the_minimiser(penalty: Any, seed: int, shape: Any, s: float, st
     assert value == pytest.approx(strength * PENALTIES[penalty](W), rel=1e-9, abs=1e-12)
 
     def objective(W: np.ndarray) -> float:
-        return s * strength * PENALTIES[penalty](W) + 0.5 * ((W - Z) ** 2).sum()
+        return float(s * strength * PENALTIES[penalty](W) + 0.5 * ((W - Z) ** 2).sum())
 
     for other in (W + size * rng.normal(size=shape), W * (1 - size / 3), W + size * (Z - W) / 3, Z, 0 * Z):
         assert objective(other) >= objective(W) - 1e-9

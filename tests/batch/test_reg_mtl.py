@@ -22,7 +22,7 @@ TIGHT = 1e-9
 
 
 def multitask_kernel(k: np.ndarray, task: np.ndarray, mu: float) -> np.ndarray:
-    return (1 / mu + (task[:, None] == task)) * k
+    return np.asarray((1 / mu + (task[:, None] == task)) * k)
 
 
 def stacked(rows: Stream, mu: float) -> np.ndarray:
@@ -86,7 +86,7 @@ def gap(learner: Any, rows: Stream, k: np.ndarray, epsilon: float) -> float:
     primal = 0.5 * b @ f + learner.C * loss.sum()
     assert learner.objective_[0] == pytest.approx(primal, rel=1e-9)
     assert_close(f, (learner.decision_function if epsilon < 0 else learner.predict)(rows.X, rows.task), 1e-9)
-    return (primal - (y @ b - max(epsilon, 0) * np.abs(b).sum() - 0.5 * b @ f)) / primal
+    return float((primal - (y @ b - max(epsilon, 0) * np.abs(b).sum() - 0.5 * b @ f)) / primal)
 
 
 @given(
@@ -160,7 +160,7 @@ def test_no_perturbation_of_the_weights_is_better(fitted: Any, seed: int, size: 
         def objective(shared: np.ndarray, own: np.ndarray, rows: Stream = rows) -> float:
             f = np.einsum("ij,ij->i", rows.X, (shared + own)[rows.task])
             loss = np.maximum(0, 1 - rows.y * f) if rows is ROWS else np.maximum(0, np.abs(rows.y - f) - 0.1)
-            return 0.5 * (0.5 * shared @ shared + (own * own).sum()) + 0.2 * loss.sum()
+            return float(0.5 * (0.5 * shared @ shared + (own * own).sum()) + 0.2 * loss.sum())
 
         shared, own = learner.coef_shared_, learner.coef_task_
         best = objective(shared, own)
@@ -187,7 +187,7 @@ def test_a_cheap_common_part_is_one_model_for_all() -> None:
 
 def test_a_function_as_kernel_and_what_comes_with_it() -> None:
     def rbf(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        return rbf_kernel(X, Z, gamma=0.2)
+        return np.asarray(rbf_kernel(X, Z, gamma=0.2))
 
     by_name = RegMTL(kernel="rbf", gamma=0.2).fit(ROWS.X, ROWS.y, ROWS.task)
     by_function = RegMTL(kernel=rbf).fit(ROWS.sparse, ROWS.y, ROWS.task)

@@ -23,7 +23,7 @@ def losses(W: np.ndarray) -> np.ndarray:
 
 def objective(W: np.ndarray, P: np.ndarray, alpha: float, lam: float, mu: float) -> float:
     R = alpha * np.eye(5) + (1 - alpha) * P
-    return 0.5 * mu * (W * W).sum() + (R * losses(W)).sum() + lam * (P * np.log(P)).sum()
+    return float(0.5 * mu * (W * W).sum() + (R * losses(W)).sum() + lam * (P * np.log(P)).sum())
 
 
 @pytest.mark.parametrize(("attention", "lam"), [("exponential", 0.3), ("threshold", 0.8)])

@@ -124,7 +124,12 @@ def test_the_best_of_the_candidates_drawn_is_taken(kind: str, t: int | None, mon
     chosen = selection(kind, rows, n_candidates=7)
     chosen.grow(False, 0, 5)
     drawn: list[np.ndarray] = []
-    monkeypatch.setattr(Selection, "_draw", lambda self, free: drawn.append(REAL_DRAW(self, free)) or drawn[-1])
+
+    def noted(self: Selection, free: Any) -> np.ndarray:
+        drawn.append(REAL_DRAW(self, free))
+        return drawn[-1]
+
+    monkeypatch.setattr(Selection, "_draw", noted)
     model = twin.SparseMTL(rows.X, rows.y, rows.task, 0.3, 0.5, 2.0, kind == "hinge",
                            chosen.order[chosen.support[False, 0]].tolist())  # fmt: skip
     common = list(model.common)
@@ -152,7 +157,7 @@ def test_the_best_of_the_candidates_drawn_is_taken(kind: str, t: int | None, mon
 
     def frozen(s: float) -> float:
         b = start + s * unit
-        return 0.5 * b @ Q @ b + 0.5 * ((rows.y - D @ b)[inside] ** 2).sum()
+        return float(0.5 * b @ Q @ b + 0.5 * ((rows.y - D @ b)[inside] ** 2).sum())
 
     grid = np.linspace(-3, 3, 3)
     best = np.polyfit(grid, [frozen(s) for s in grid], 2)

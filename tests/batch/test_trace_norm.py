@@ -77,7 +77,7 @@ def test_the_default_tolerance_is_near() -> None:
 def test_rank_falls_with_rho_to_nothing(loss: str) -> None:
     rows = rows_for(loss)
     G = smooth(rows, loss, np.zeros((5, 7)), 1 / np.bincount(rows.task))[1]
-    top = np.linalg.norm(G, 2)  # from here on W = 0 is optimal
+    top = float(np.linalg.norm(G, 2))  # from here on W = 0 is optimal
     ranks = [
         TraceNorm(rho=rho, loss=loss, tol=1e-10).fit(rows.X, rows.y, rows.task).rank_
         for rho in (0.001 * top, 0.3 * top, 0.9 * top, 1.001 * top)

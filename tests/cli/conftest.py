@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from shoal.cli.app import start
 
+Program = Callable[..., tuple[str | int | None, str, str]]
+Row = tuple[str, float, str, str]  # shop, size, colour, sold
+
 
 @pytest.fixture
-def shoal(capsys):
-    def run(*arguments):
+def shoal(capsys: pytest.CaptureFixture[str]) -> Program:
+    def run(*arguments: object) -> tuple[str | int | None, str, str]:
         try:
             start([str(argument) for argument in arguments])
-            code = 0
+            code: str | int | None = 0
         except SystemExit as end:
             code = end.code
         out, err = capsys.readouterr()
@@ -23,7 +29,7 @@ def shoal(capsys):
 
 
 @pytest.fixture
-def rows():
+def rows() -> list[Row]:
     """(shop, size, colour, sold): sold depends on size, and in one shop in three on colour."""
     rng = np.random.default_rng(0)
     table = []
@@ -35,7 +41,7 @@ def rows():
 
 
 @pytest.fixture
-def csv_file(tmp_path, rows):
+def csv_file(tmp_path: Path, rows: list[Row]) -> Path:
     path = tmp_path / "sales.csv"
     lines = ["shop,size,colour,sold", *(",".join(map(str, row)) for row in rows)]
     path.write_text("\n".join(lines) + "\n")

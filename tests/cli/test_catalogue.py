@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.cli.conftest import Program
 
 from shoal import MultitaskPerceptron
 from shoal.cli.catalogue import batch_kinds, learner_kinds, make_learner, parse_value
 
 
-def test_all_public_learners_are_listed_with_their_defaults(shoal):
+def test_all_public_learners_are_listed_with_their_defaults(shoal: Program) -> None:
     code, out, _ = shoal("learners")
     assert code == 0
     for name in learner_kinds():
@@ -20,7 +22,7 @@ def test_all_public_learners_are_listed_with_their_defaults(shoal):
 
 
 @pytest.mark.parametrize("name", [*learner_kinds(), *batch_kinds()])
-def test_a_learner_is_explained_by_its_name(shoal, name):
+def test_a_learner_is_explained_by_its_name(shoal: Program, name: str) -> None:
     code, out, _ = shoal("learners", name)
     assert code == 0
     assert out.startswith(f"{name}(")
@@ -28,13 +30,13 @@ def test_a_learner_is_explained_by_its_name(shoal, name):
         assert section in out
 
 
-def test_data_sets_are_listed(shoal):
+def test_data_sets_are_listed(shoal: Program) -> None:
     code, out, _ = shoal("datasets")
     assert code == 0
     assert "dataset:flights" in out
 
 
-def test_inspect_says_what_a_model_has_learned(shoal, tmp_path):
+def test_inspect_says_what_a_model_has_learned(shoal: Program, tmp_path: Path) -> None:
     learner = MultitaskPerceptron(relation=2.0)
     learner.fit(np.eye(4), ["no", "yes", "no", "yes"], ["a", "a", "b", "c"])
     learner.save(tmp_path / "m.shoal")
@@ -46,7 +48,7 @@ def test_inspect_says_what_a_model_has_learned(shoal, tmp_path):
     assert f"{learner.n_updates_}" in out
 
 
-def test_version(shoal):
+def test_version(shoal: Program) -> None:
     code, out, _ = shoal("--version")
     assert code == 0
     assert out.startswith("shoal ")
@@ -56,10 +58,10 @@ def test_version(shoal):
     ("text", "value"),
     [("1", 1), ("0.5", 0.5), ("true", True), ("None", None), ("logistic", "logistic"), ("inf", math.inf)],
 )
-def test_values_of_settings(text, value):
+def test_values_of_settings(text: str, value: object) -> None:
     assert parse_value(text) == value
 
 
-def test_a_graph_can_be_set():
+def test_a_graph_can_be_set() -> None:
     learner = make_learner("MultitaskPerceptron", ['relation=[["a", "b"], ["b", "c"]]'])
     assert learner.fit(np.eye(2), [-1, 1], ["a", "c"]).tasks_ == ["a", "b", "c"]

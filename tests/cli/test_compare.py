@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from tests.cli.conftest import Program
 
 from shoal import Chunk
 from shoal.cli.compare import conclusion, split_stream, standing_lines
@@ -20,11 +23,11 @@ TABLE = ("--task", "shop", "--label", "sold")
 TWO = ("--learners", "HedgedSharing,PassiveAggressive")
 
 
-def standing(name, rank, p_value=1.0, score=0.5, behind=0.0):
+def standing(name: str, rank: Any, p_value: Any = 1.0, score: Any = 0.5, behind: Any = 0.0) -> Any:
     return Standing(name, rank, "auc", score, 1.5, behind, 0.01, p_value, None if rank else 12)
 
 
-def test_a_table_of_ranks_and_one_of_scores(shoal, csv_file):
+def test_a_table_of_ranks_and_one_of_scores(shoal: Program, csv_file: Path) -> None:
     code, out, err = shoal("compare", csv_file, *TABLE, *TWO)
     assert (code, err) == (0, "")
     ranks = re.findall(r"^(\w+) +(\d) +(0\.\d{4}) +(\d\.\d\d)", out, re.M)
@@ -36,7 +39,7 @@ def test_a_table_of_ranks_and_one_of_scores(shoal, csv_file):
     assert "colour: category, 3 values one-hot" in out
 
 
-def test_five_learners_by_default_and_settings_after_colons(shoal, csv_file, tmp_path):
+def test_five_learners_by_default_and_settings_after_colons(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     assert shoal("compare", csv_file, *TABLE, "--quiet", "--json", tmp_path / "a.json")[:2] == (0, "")
     found = json.loads((tmp_path / "a.json").read_text())
     assert len(found["learners"]) == len(found["standings"]) == 5
@@ -47,7 +50,7 @@ def test_five_learners_by_default_and_settings_after_colons(shoal, csv_file, tmp
     assert [one["parameters"]["relation"] for one in found.values()] == ["'independent'", "'pooled'"]
 
 
-def test_each_sees_what_run_shows_it(shoal, csv_file, tmp_path):
+def test_each_sees_what_run_shows_it(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     shoal("run", csv_file, *TABLE, "--json", tmp_path / "run.json", "--quiet")
     shoal("compare", csv_file, *TABLE, *TWO, "--json", tmp_path / "compare.json", "--quiet")
     run, compared = (json.loads((tmp_path / name).read_text()) for name in ("run.json", "compare.json"))
@@ -56,7 +59,7 @@ def test_each_sees_what_run_shows_it(shoal, csv_file, tmp_path):
     assert compared["verdict"] is None
 
 
-def test_tuning_on_the_first_rows_leaves_them_out(shoal, csv_file, tmp_path):
+def test_tuning_on_the_first_rows_leaves_them_out(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     learners = ("--learners", "HedgedSharing,PassiveAggressive:relation=independent")
     code, out, err = shoal("compare", csv_file, *TABLE, *learners, "--tune", 400, "--json", tmp_path / "f.json")
     assert (code, err) == (0, "")
@@ -73,7 +76,7 @@ def test_tuning_on_the_first_rows_leaves_them_out(shoal, csv_file, tmp_path):
 
 
 @pytest.mark.parametrize("size", [1, 3, 5, 12])
-def test_rows_are_split_wherever_chunks_end(size):
+def test_rows_are_split_wherever_chunks_end(size: int) -> None:
     """Chunks of a file get wider as features appear."""
     X = np.tril(np.arange(1.0, 145.0).reshape(12, 12))
     y, task = np.arange(12), np.array([f"t{i % 2}" for i in range(12)])
@@ -90,7 +93,7 @@ def test_rows_are_split_wherever_chunks_end(size):
         np.testing.assert_array_equal(chunk.X.toarray(), X[chunk.y][:, : chunk.X.shape[1]])
 
 
-def test_regressors_and_the_report(shoal, tmp_path):
+def test_regressors_and_the_report(shoal: Program, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     path, report = tmp_path / "prices.csv", tmp_path / "r.html"
     lines = [f"s{i % 4},{v:.4f},{3 * v + i % 4:.4f}" for i, v in enumerate(rng.normal(size=400))]
@@ -105,7 +108,7 @@ def test_regressors_and_the_report(shoal, tmp_path):
     assert "HedgedSharingRegressor is best" in page or "MultitaskRegressor is best" in page
 
 
-def test_what_the_standings_say():
+def test_what_the_standings_say() -> None:
     best = standing("A", 1)
     assert conclusion([best, standing("B", 2, 0.01)]).startswith("A is best, and clearly ahead of all others")
     assert conclusion([best, standing("B", 2, 0.2)]).startswith("A is best, but its lead over any other may be chance")
@@ -117,14 +120,14 @@ def test_what_the_standings_say():
     assert "diverged at row 12" in lines[3]
 
 
-def test_options_of_one_learner_are_not_options_here(shoal, csv_file):
+def test_options_of_one_learner_are_not_options_here(shoal: Program, csv_file: Path) -> None:
     for option in ("--save", "--load", "--learner", "--set", "--predictions", "--figures", "--tasks-out"):
         code, _, err = shoal("compare", csv_file, *TABLE, option, "x")
         assert code == 2
         assert option in err
 
 
-def test_what_goes_wrong_is_one_line(shoal, csv_file, tmp_path):
+def test_what_goes_wrong_is_one_line(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     for arguments, message in (
         (["--learners", "HedgedSharin"], "did you mean HedgedSharing?"),
         (["--learners", "OSMTL:alfa=1"], "OSMTL has no hyper-parameter 'alfa'"),
@@ -142,7 +145,9 @@ def test_what_goes_wrong_is_one_line(shoal, csv_file, tmp_path):
         assert message in err
 
 
-def test_a_data_set_says_whether_labels_or_numbers_are_learned(shoal, monkeypatch, tmp_path):
+def test_a_data_set_says_whether_labels_or_numbers_are_learned(
+    shoal: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     rng = np.random.default_rng(0)
     X, task = rng.normal(size=(200, 2)), np.repeat(["a", "b"], 100)
     data = Dataset("toy", X, X @ [1.0, 2.0], task, ("u", "v"), "A toy.", "regression")
@@ -152,7 +157,7 @@ def test_a_data_set_says_whether_labels_or_numbers_are_learned(shoal, monkeypatc
     assert list(found["learners"]) == ["HedgedSharingRegressor", "MultitaskRegressor", "PassiveAggressiveRegressor"]
 
 
-def test_names_that_have_no_room_are_counted():
+def test_names_that_have_no_room_are_counted() -> None:
     assert _listed(["a"]) == "a"
     assert _listed(list("abc")) == "a, b and c"
     assert _listed(list("abcdefg")) == "7 others"

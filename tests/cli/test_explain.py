@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.cli.conftest import Program
 
 import shoal as library
 from shoal import MultiClass, MultitaskPerceptron, PassiveAggressive
@@ -15,22 +18,22 @@ TABLE = ("--task", "shop", "--label", "sold")
 
 
 @pytest.fixture
-def model(shoal, csv_file, tmp_path):
+def model(shoal: Program, csv_file: Path, tmp_path: Path) -> Any:
     path = tmp_path / "m.shoal"
     assert shoal("run", csv_file, *TABLE, "--save", path, "--quiet")[0] == 0
     return path
 
 
 @pytest.fixture
-def new_rows(tmp_path):
+def new_rows(tmp_path: Path) -> Any:
     path = tmp_path / "new.csv"
     path.write_text("shop,size,colour\nshop0,1.0,red\nmarket,-0.5,blue\nshop3,,violet\nshop0,-2,green\n")
     return path
 
 
-def rows_of(text):
+def rows_of(text: str) -> Any:
     """feature -> its numbers, of the first table"""
-    found = {}
+    found: dict[str, list[float]] = {}
     for line in text.splitlines():
         cells = re.fullmatch(r"(\S+)((?: +[-+.\de]+){1,4})", line)
         if cells:
@@ -38,7 +41,7 @@ def rows_of(text):
     return found
 
 
-def test_the_features_that_move_a_task_and_the_tasks_like_it(shoal, model):
+def test_the_features_that_move_a_task_and_the_tasks_like_it(shoal: Program, model: Path) -> None:
     code, out, err = shoal("explain", "--model", model, "--task", "shop0")
     assert (code, err) == (0, "")
     assert out.startswith("what moves decisions for yes most in task shop0\n")
@@ -52,7 +55,7 @@ def test_the_features_that_move_a_task_and_the_tasks_like_it(shoal, model):
     assert float(alike[0][1]) > 0.9
 
 
-def test_without_a_task_what_all_share(shoal, model):
+def test_without_a_task_what_all_share(shoal: Program, model: Path) -> None:
     code, out, _ = shoal("explain", "--model", model, "--top", 1)
     assert code == 0
     assert "in all tasks" in out
@@ -61,7 +64,7 @@ def test_without_a_task_what_all_share(shoal, model):
     assert re.search(r"6 tasks \(shop\d, .*\.\.\.\): --task explains one", out)
 
 
-def test_rows_of_a_file_are_taken_apart(shoal, model, new_rows):
+def test_rows_of_a_file_are_taken_apart(shoal: Program, model: Path, new_rows: Any) -> None:
     code, out, err = shoal("explain", new_rows, "--model", model)
     assert (code, err) == (0, "")
     tables = [part for part in out.split("\n\n") if part.startswith("row")]
@@ -76,13 +79,13 @@ def test_rows_of_a_file_are_taken_apart(shoal, model, new_rows):
     assert "violet" not in tables[2]  # what the model has not learned moves nothing
 
 
-def test_rows_of_one_task_and_few_features(shoal, model, new_rows):
+def test_rows_of_one_task_and_few_features(shoal: Program, model: Path, new_rows: Any) -> None:
     _, out, _ = shoal("explain", new_rows, "--model", model, "--task", "shop0", "--rows", 5, "--top", 1)
     assert re.findall(r"^row (\d+), task (\w+)", out, re.M) == [("1", "shop0"), ("4", "shop0")]
     assert re.search(r"^\(3 others\) +[-\d.]+ +[-\d.]+ +[-\d.]+$", out, re.M)
 
 
-def test_a_labeled_file_is_explained_alike(shoal, model, csv_file, rows):
+def test_a_labeled_file_is_explained_alike(shoal: Program, model: Path, csv_file: Path, rows: Any) -> None:
     code, out, _ = shoal("explain", csv_file, "--model", model, "--rows", 1)
     assert code == 0
     assert f"task {rows[0][0]}:" in out
@@ -90,7 +93,7 @@ def test_a_labeled_file_is_explained_alike(shoal, model, csv_file, rows):
 
 
 @pytest.mark.parametrize("ending", ["libsvm", "vw"])
-def test_sparse_text(shoal, rows, tmp_path, ending):
+def test_sparse_text(shoal: Program, rows: Any, tmp_path: Path, ending: Any) -> None:
     path, model = tmp_path / f"sales.{ending}", tmp_path / "m.shoal"
     lines = {
         "libsvm": lambda shop, size, sold: f"{1 if sold == 'yes' else -1} qid:{shop[-1]} 1:{size} 4:1",
@@ -107,7 +110,7 @@ def test_sparse_text(shoal, rows, tmp_path, ending):
     assert (code, err, out.count("decision ")) == (0, "", 2)
 
 
-def test_models_of_python_are_explained_by_their_names(shoal, tmp_path):
+def test_models_of_python_are_explained_by_their_names(shoal: Program, tmp_path: Path) -> None:
     path = tmp_path / "m.shoal"
     learner = MultitaskPerceptron(relation="independent")
     for x, y in ({"sale": 1.0, "hi": 1.0}, 0), ({"hi": 2.0}, 1):
@@ -124,7 +127,7 @@ def test_models_of_python_are_explained_by_their_names(shoal, tmp_path):
     assert "sale" in shoal("explain", "--model", path, "--task", "7")[1]
 
 
-def test_regressors_are_explained_in_the_unit_of_the_target(shoal, tmp_path):
+def test_regressors_are_explained_in_the_unit_of_the_target(shoal: Program, tmp_path: Path) -> None:
     path, model = tmp_path / "prices.csv", tmp_path / "m.shoal"
     x = np.random.default_rng(0).permutation(np.linspace(-1, 1, 400))
     path.write_text("shop,x,price\n" + "".join(f"s{i % 2},{v:.4f},{3 * v + 100:.4f}\n" for i, v in enumerate(x)))
@@ -137,7 +140,7 @@ def test_regressors_are_explained_in_the_unit_of_the_target(shoal, tmp_path):
     assert "what moves forecasts most in task s1" in shoal("explain", "--model", model, "--task", "s1")[1]
 
 
-def test_several_classes(shoal, tmp_path):
+def test_several_classes(shoal: Program, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X, path = rng.normal(size=(300, 3)), tmp_path / "m.shoal"
     y = np.array(["ash", "elm", "fir"])[X.argmax(axis=1)]
@@ -151,7 +154,9 @@ def test_several_classes(shoal, tmp_path):
     assert "expected one of ash, elm, fir" in err
 
 
-def test_what_goes_wrong_is_one_line(shoal, model, csv_file, new_rows, tmp_path):
+def test_what_goes_wrong_is_one_line(
+    shoal: Program, model: Path, csv_file: Path, new_rows: Any, tmp_path: Path
+) -> None:
     library.KernelPerceptron().fit(np.eye(2), [0, 1], [0, 1]).save(tmp_path / "kernel.shoal")
     for arguments, message in (
         (["--model", model, "--task", "shp0"], "the model has no task 'shp0' (did you mean shop0?)"),
@@ -169,7 +174,7 @@ def test_what_goes_wrong_is_one_line(shoal, model, csv_file, new_rows, tmp_path)
         assert message in err
 
 
-def test_models_of_data_sets_keep_the_names_of_features(shoal, tmp_path):
+def test_models_of_data_sets_keep_the_names_of_features(shoal: Program, tmp_path: Path) -> None:
     data, path = "dataset:related_tasks", tmp_path / "m.shoal"
     assert shoal("run", data, "--save", path, "--no-baselines", "--quiet")[0] == 0
     name = load_data("related_tasks").feature_names[0]
@@ -186,7 +191,7 @@ def test_models_of_data_sets_keep_the_names_of_features(shoal, tmp_path):
     assert "does not know columns of files" in err
 
 
-def test_words_can_keep_their_names(shoal, tmp_path):
+def test_words_can_keep_their_names(shoal: Program, tmp_path: Path) -> None:
     path, model = tmp_path / "mails.csv", tmp_path / "m.shoal"
     words = [("win money now", "meeting at noon")[i % 2] for i in range(60)]
     rows = [f"{word} n{i} x{i},{'spam' if i % 2 == 0 else 'ham'}" for i, word in enumerate(words)]

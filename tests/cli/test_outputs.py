@@ -5,21 +5,31 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.cli.conftest import Program, Row
 
 import shoal as library
 from shoal.cli.outputs import check_folder, check_outputs
 from shoal.report.whole_file import whole_file
 
 TABLE = ("--task", "shop", "--label", "sold")
-READ = {".csv": pl.read_csv, ".ndjson": pl.read_ndjson, ".parquet": pl.read_parquet}
+READ: dict[str, Callable[..., pl.DataFrame]] = {
+    ".csv": pl.read_csv,
+    ".ndjson": pl.read_ndjson,
+    ".parquet": pl.read_parquet,
+}
 
 
 @pytest.mark.parametrize("ending", READ)
-def test_predictions_are_those_that_were_scored(shoal, csv_file, rows, tmp_path, ending):
+def test_predictions_are_those_that_were_scored(
+    shoal: Program, csv_file: Path, rows: list[Row], tmp_path: Path, ending: str
+) -> None:
     path, found = tmp_path / f"predictions{ending}", tmp_path / "found.json"
     code, _, err = shoal("run", csv_file, *TABLE, "--predictions", path, "--json", found, "--quiet")
     assert (code, err) == (0, "")
@@ -33,7 +43,7 @@ def test_predictions_are_those_that_were_scored(shoal, csv_file, rows, tmp_path,
     assert np.mean(np.square(p - positive)) == pytest.approx(overall["brier"])
 
 
-def test_json_on_standard_output_is_all_there_is(shoal, csv_file):
+def test_json_on_standard_output_is_all_there_is(shoal: Program, csv_file: Path) -> None:
     code, out, err = shoal("run", csv_file, *TABLE, "--json", "-")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -44,7 +54,7 @@ def test_json_on_standard_output_is_all_there_is(shoal, csv_file):
     assert "NaN" not in out
 
 
-def test_a_row_per_task_with_the_scores_of_all(shoal, csv_file, tmp_path):
+def test_a_row_per_task_with_the_scores_of_all(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "tasks.csv"
     assert shoal("run", csv_file, *TABLE, "--tasks-out", path)[0] == 0
     frame = pl.read_csv(path)
@@ -54,11 +64,13 @@ def test_a_row_per_task_with_the_scores_of_all(shoal, csv_file, tmp_path):
     assert frame["weight"].is_between(1 / 9, 1).all()
 
 
-def test_quiet_prints_nothing(shoal, csv_file):
+def test_quiet_prints_nothing(shoal: Program, csv_file: Path) -> None:
     assert shoal("run", csv_file, *TABLE, "--quiet") == (0, "", "")
 
 
-def test_save_every_writes_on_the_way(shoal, csv_file, tmp_path, monkeypatch):
+def test_save_every_writes_on_the_way(
+    shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     saved = []
     monkeypatch.setattr("shoal.cli.run.save_model", lambda path, learner, *_, **__: saved.append(learner.n_updates_))
     with pytest.raises(AttributeError):  # the last save gives no path to speak of
@@ -67,15 +79,25 @@ def test_save_every_writes_on_the_way(shoal, csv_file, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(shoal, csv_file, tmp_path, monkeypatch, number, code):
-    from shoal.cli import run, streams
+def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(
+    shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    from shoal.cli import run as module
+    from shoal.cli import streams as opening
+
+    run: Any = module
+    streams: Any = opening
+
+    def stop_after_300_rows(_: object, n: int) -> None:
+        if n == 300:
+            os.kill(os.getpid(), number)
 
     before = signal.getsignal(number)
     chunked = streams.open_stream
     monkeypatch.setattr(
         streams, "open_stream", lambda *a, **k: chunked(*a, **k | {"chunk_rows": 100, "read_ahead": False})
     )
-    monkeypatch.setattr(run.Display, "rows", lambda self, n: n == 300 and os.kill(os.getpid(), number))
+    monkeypatch.setattr(run.Display, "rows", stop_after_300_rows)
     model, predictions = tmp_path / "m.shoal", tmp_path / "p.csv"
     ended, out, err = shoal("run", csv_file, *TABLE, "--save", model, "--predictions", predictions)
     assert (ended, err) == (code, "")
@@ -87,7 +109,7 @@ def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(shoal, csv_file, tm
     assert signal.getsignal(number) == before
 
 
-def test_outputs_destroy_nothing(shoal, csv_file, tmp_path):
+def test_outputs_destroy_nothing(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     content, pipe = csv_file.read_bytes(), tmp_path / "pipe"
     os.mkfifo(pipe)
     link = tmp_path / "link.csv"
@@ -108,13 +130,13 @@ def test_outputs_destroy_nothing(shoal, csv_file, tmp_path):
     assert pipe.is_fifo()
 
 
-def test_two_outputs_are_two_files(tmp_path):
+def test_two_outputs_are_two_files(tmp_path: Path) -> None:
     check_outputs({"--save": str(tmp_path / "a"), "--report": str(tmp_path / "b")}, ["-"])
     with pytest.raises(ValueError, match=r"--report .*a is the file of --save, too"):
         check_outputs({"--save": str(tmp_path / "a"), "--report": str(tmp_path / "a")}, [])
 
 
-def test_no_room_and_no_right_to_write(tmp_path, monkeypatch):
+def test_no_room_and_no_right_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a"
     file.touch()
     with pytest.raises(NotADirectoryError, match="expected a folder"):
@@ -137,14 +159,16 @@ def test_no_room_and_no_right_to_write(tmp_path, monkeypatch):
         (["--json", "-", "--predictions", "-"], "cannot both be standard output"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(shoal, csv_file, tmp_path, monkeypatch, options, message):
+def test_what_cannot_be_meant_is_refused(
+    shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = shoal("run", csv_file, *TABLE, *options)
     assert code == 2
     assert message in err
 
 
-def test_a_file_is_written_whole_or_not_at_all(tmp_path):
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path, link = tmp_path / "a.html", tmp_path / "current.html"
     path.write_text("old")
     path.chmod(0o600)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.cli.conftest import Program, Row
 
 import shoal as library
 from shoal import MultitaskPerceptron
@@ -15,13 +17,15 @@ TABLE = ("--task", "shop", "--label", "sold")
 
 
 @pytest.fixture
-def model(shoal, csv_file, tmp_path):
+def model(shoal: Program, csv_file: Path, tmp_path: Path) -> Path:
     path = tmp_path / "m.shoal"
     assert shoal("run", csv_file, *TABLE, "--save", path, "--quiet")[0] == 0
     return path
 
 
-def test_predictions_are_the_models_and_it_does_not_change(shoal, csv_file, rows, model):
+def test_predictions_are_the_models_and_it_does_not_change(
+    shoal: Program, csv_file: Path, rows: list[Row], model: Path
+) -> None:
     before = model.read_bytes()
     code, out, err = shoal("predict", csv_file, "--model", model)
     assert (code, err) == (0, "")
@@ -36,7 +40,9 @@ def test_predictions_are_the_models_and_it_does_not_change(shoal, csv_file, rows
     assert library.load(model).n_updates_ == len(rows)
 
 
-def test_unseen_tasks_and_values_are_predicted_and_named(shoal, csv_file, model, tmp_path):
+def test_unseen_tasks_and_values_are_predicted_and_named(
+    shoal: Program, csv_file: Path, model: Path, tmp_path: Path
+) -> None:
     other, out = tmp_path / "other.csv", tmp_path / "out.ndjson"
     other.write_text(csv_file.read_text().replace("shop5", "market").replace("green", "violet"))
     code, said, err = shoal("predict", other, "--model", model, "--out", out)
@@ -48,7 +54,7 @@ def test_unseen_tasks_and_values_are_predicted_and_named(shoal, csv_file, model,
     assert unseen["probability"].is_between(0, 1).all()
 
 
-def test_a_regressor_predicts_values(shoal, tmp_path):
+def test_a_regressor_predicts_values(shoal: Program, tmp_path: Path) -> None:
     path, model = tmp_path / "prices.csv", tmp_path / "m.shoal"
     x = np.random.default_rng(0).permutation(np.linspace(-1, 1, 400))
     path.write_text("shop,x,price\n" + "".join(f"s{i % 2},{v:.4f},{3 * v:.4f}\n" for i, v in enumerate(x)))
@@ -61,7 +67,7 @@ def test_a_regressor_predicts_values(shoal, tmp_path):
     assert np.abs(frame["predicted"].to_numpy() - 3 * x).max() < 0.5
 
 
-def test_what_goes_wrong_is_one_line(shoal, csv_file, model, tmp_path):
+def test_what_goes_wrong_is_one_line(shoal: Program, csv_file: Path, model: Path, tmp_path: Path) -> None:
     learner = MultitaskPerceptron().fit(np.eye(2), [0, 1])
     learner.save(tmp_path / "python.shoal")
     for arguments, message in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.cli.conftest import Program
 
 from shoal.datasets import make_related_tasks
 from shoal.papers import Data, Entrant, Experiment, Metric
@@ -29,7 +30,7 @@ def made_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shoal.cli.reproduce.experiments", lambda: {experiment.id: experiment for experiment in made})
 
 
-def test_without_arguments_it_lists_states_and_times(shoal):
+def test_without_arguments_it_lists_states_and_times(shoal: Program) -> None:
     code, out, _ = shoal("reproduce")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines() if line.startswith("made/")] == ["made/table1", "made/table2"]
@@ -38,7 +39,7 @@ def test_without_arguments_it_lists_states_and_times(shoal):
     assert "without later (not yet)" in out
 
 
-def test_one_is_run_and_then_known(shoal):
+def test_one_is_run_and_then_known(shoal: Program) -> None:
     code, out, err = shoal("reproduce", "made/table1")
     assert (code, err) == (0, "")
     assert "0.2500 ± 0.3000" in out
@@ -50,7 +51,7 @@ def test_one_is_run_and_then_known(shoal):
     assert "not started" in next(line for line in listed if line.startswith("made/table2"))
 
 
-def test_a_paper_or_all_with_page_and_pictures(shoal, tmp_path):
+def test_a_paper_or_all_with_page_and_pictures(shoal: Program, tmp_path: Path) -> None:
     page, figures = tmp_path / "page.html", tmp_path / "figures"
     code, out, _ = shoal("reproduce", "made", "--quick", "--report", page, "--figures", figures)
     assert code == 0
@@ -70,7 +71,7 @@ def test_a_paper_or_all_with_page_and_pictures(shoal, tmp_path):
         (["made", "--backend", "pigeons"], "--backend must be one of loky, threading, multiprocessing, ray, dask, got"),
     ],
 )
-def test_errors_are_one_line(shoal, arguments, message):
+def test_errors_are_one_line(shoal: Program, arguments: list[str], message: str) -> None:
     code, out, err = shoal("reproduce", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith(f"shoal: {message}")

@@ -5,24 +5,26 @@ from __future__ import annotations
 import io
 import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.cli.conftest import Program, Row
 
 import shoal as library
 
 TABLE = ("--task", "shop", "--label", "sold")
 
 
-def scores(out):
+def scores(out: str) -> dict[str, list[float]]:
     """learner -> its row of the final table as numbers."""
     learners = "HedgedSharing|MultitaskRegressor|OSMTL|independent|pooled"
     found = re.findall(rf"^({learners}) +([-\d., ]+)$", out, re.M)
     return {name: [float(value.replace(",", "")) for value in values.split()] for name, values in found}
 
 
-def test_csv_gives_the_table_the_baselines_and_the_verdict(shoal, csv_file):
+def test_csv_gives_the_table_the_baselines_and_the_verdict(shoal: Program, csv_file: Path) -> None:
     code, out, err = shoal("run", csv_file, *TABLE)
     assert (code, err) == (0, "")
     assert "1,500" in out
@@ -34,7 +36,7 @@ def test_csv_gives_the_table_the_baselines_and_the_verdict(shoal, csv_file):
     assert "colour: category, 3 values one-hot" in out
 
 
-def test_every_format_gives_the_same_scores(shoal, csv_file, rows, tmp_path):
+def test_every_format_gives_the_same_scores(shoal: Program, csv_file: Path, rows: list[Row], tmp_path: Path) -> None:
     frame = pl.DataFrame(rows, schema=["shop", "size", "colour", "sold"], orient="row")
     frame.write_parquet(tmp_path / "sales.parquet")
     frame.write_ndjson(tmp_path / "sales.ndjson")
@@ -45,7 +47,7 @@ def test_every_format_gives_the_same_scores(shoal, csv_file, rows, tmp_path):
         assert {k: v[:-1] for k, v in found.items()} == {k: v[:-1] for k, v in expected.items()}  # not the seconds
 
 
-def test_sparse_text_formats(shoal, tmp_path, rows):
+def test_sparse_text_formats(shoal: Program, tmp_path: Path, rows: list[Row]) -> None:
     colours = {"red": 2, "green": 3, "blue": 4}
     libsvm, vw = [], []
     for shop, size, colour, sold in rows:
@@ -60,7 +62,7 @@ def test_sparse_text_formats(shoal, tmp_path, rows):
     assert by_qid["HedgedSharing"][0] < 0.3
 
 
-def test_standard_input(shoal, csv_file, monkeypatch):
+def test_standard_input(shoal: Program, csv_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = scores(shoal("run", csv_file, *TABLE)[1])
     stdin = type("Input", (), {"buffer": io.BytesIO(csv_file.read_bytes())})()
     monkeypatch.setattr(sys, "stdin", stdin)
@@ -68,7 +70,7 @@ def test_standard_input(shoal, csv_file, monkeypatch):
     assert {k: v[:-1] for k, v in found.items()} == {k: v[:-1] for k, v in expected.items()}
 
 
-def test_a_saved_model_goes_on_as_if_it_had_never_stopped(shoal, csv_file, tmp_path):
+def test_a_saved_model_goes_on_as_if_it_had_never_stopped(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     header, *lines = csv_file.read_text().splitlines()
     first, second = tmp_path / "first.csv", tmp_path / "second.csv"
     first.write_text("\n".join([header, *lines[:700]]) + "\n")
@@ -81,7 +83,7 @@ def test_a_saved_model_goes_on_as_if_it_had_never_stopped(shoal, csv_file, tmp_p
     assert library.load(whole).tasks_[0].startswith("shop")
 
 
-def test_regression(shoal, tmp_path):
+def test_regression(shoal: Program, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     x, shop = rng.normal(size=800), rng.integers(4, size=800)
     lines = [f"s{k},{v:.4f},{2 * v + 0.1 * k:.4f}" for k, v in zip(shop, x, strict=True)]
@@ -93,13 +95,13 @@ def test_regression(shoal, tmp_path):
     assert scores(out)["MultitaskRegressor"][1] < 2  # RMSE; the target has standard deviation 2
 
 
-def test_simultaneous_learner_and_delay(shoal, csv_file):
+def test_simultaneous_learner_and_delay(shoal: Program, csv_file: Path) -> None:
     code, out, _ = shoal("run", csv_file, *TABLE, "--learner", "OSMTL", "--set", "alpha=0.9", "--delay", "50")
     assert code == 0
     assert scores(out)["OSMTL"][0] < 0.5
 
 
-def test_report_and_pictures(shoal, csv_file, tmp_path):
+def test_report_and_pictures(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     report, pictures = tmp_path / "report.html", tmp_path / "pictures"
     code, _, err = shoal("run", csv_file, *TABLE, "--report", report, "--figures", pictures)
     assert (code, err) == (0, "")
@@ -107,7 +109,7 @@ def test_report_and_pictures(shoal, csv_file, tmp_path):
     assert {path.suffix for path in pictures.iterdir()} == {".png", ".svg"}
 
 
-def test_bad_rows_stop_or_are_counted(shoal, csv_file, tmp_path):
+def test_bad_rows_stop_or_are_counted(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     lines = csv_file.read_text().splitlines()
     lines[5] = "shop1,big,red,yes"
     lines[9] = "shop1,0.5,red,perhaps"
@@ -123,13 +125,13 @@ def test_bad_rows_stop_or_are_counted(shoal, csv_file, tmp_path):
     assert "line 10" in out
 
 
-def test_without_arguments_it_shows_examples(shoal):
+def test_without_arguments_it_shows_examples(shoal: Program) -> None:
     code, out, err = shoal("run")
     assert (code, err) == (0, "")
     assert out.count("shoal run ") == 4  # three of them, and where the options are
 
 
-def test_built_in_data(shoal):
+def test_built_in_data(shoal: Program) -> None:
     code, out, _ = shoal("run", "dataset:related_tasks")
     assert code == 0
     assert scores(out)["HedgedSharing"][0] < scores(out)["independent"][0]
@@ -156,7 +158,14 @@ def test_built_in_data(shoal):
         (["inspect", "no.shoal"], "no model at"),
     ],
 )
-def test_what_goes_wrong_is_one_line_and_exit_code_2(shoal, arguments, message, tmp_path, monkeypatch, data_folder):
+def test_what_goes_wrong_is_one_line_and_exit_code_2(
+    shoal: Program,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    data_folder: None,
+) -> None:
     monkeypatch.chdir(tmp_path)
     code, _, err = shoal(*arguments)
     assert code == 2
@@ -166,7 +175,7 @@ def test_what_goes_wrong_is_one_line_and_exit_code_2(shoal, arguments, message, 
 
 
 @pytest.fixture
-def data_folder(request, monkeypatch):
+def data_folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """School must be there to be refused for its kind."""
     if "dataset:school" in request.node.callspec.params["arguments"]:
         from shoal.datasets import load_school

@@ -20,13 +20,13 @@ HEAVY = ["altair", "pandas.core", "polars", "pyarrow", "scipy.stats._stats_py", 
 SOURCE = str(Path(shoal.__file__).parents[1])
 
 
-def python(code, *, cache=None):
+def python(code: str, *, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
     """What a process of its own says; it keeps compiled code in `cache`."""
     environment = os.environ | {"PYTHONPATH": SOURCE} | ({"NUMBA_CACHE_DIR": str(cache)} if cache else {})
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
 
 
-def test_after_compile_a_run_compiles_nothing_and_loads_little(tmp_path):
+def test_after_compile_a_run_compiles_nothing_and_loads_little(tmp_path: Path) -> None:
     path, cache = tmp_path / "a.libsvm", tmp_path / "cache"
     values = np.random.default_rng(0).normal(size=120)
     path.write_text("".join(f"{y} qid:{i % 3} 1:{values[i]} 2:1\n" for i, y in enumerate([1, -1] * 60)))
@@ -55,7 +55,7 @@ print("loaded:", *[name for name in {HEAVY!r} if name in sys.modules])
     assert {file: file.stat().st_mtime_ns for file in cache.rglob("*.nb?")} == kept
 
 
-def test_without_the_extra_the_program_says_what_to_install():
+def test_without_the_extra_the_program_says_what_to_install() -> None:
     code = """
 import sys
 sys.modules["cyclopts"] = None
@@ -71,7 +71,7 @@ except SystemExit as end:
 
 
 @pytest.mark.parametrize("labels", [[-1.0, 1.0], [3.0, 5.0], [5.0]])
-def test_warming_up_teaches_nothing_and_loses_no_row(labels):
+def test_warming_up_teaches_nothing_and_loses_no_row(labels: list[float]) -> None:
     rng = np.random.default_rng(0)
     X = csr_matrix(rng.normal(size=(200, 5)))
     chunks = [Chunk(X[i : i + 100], rng.choice(labels, 100), rng.integers(0, 3, 100)) for i in (0, 100)]

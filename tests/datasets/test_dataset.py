@@ -16,12 +16,12 @@ def make(task: Any, X: Any = None, kind: Any = "regression") -> Dataset:
     """Rows whose target is their number."""
     n = len(task)
     X = np.arange(2.0 * n).reshape(n, 2) if X is None else X
-    y = np.arange(n) if kind == "regression" else np.where(np.arange(n) % 2, 1, -1)
-    return Dataset("toy", X, y, task, ["a", "b"], "A toy.", kind)
+    y: np.ndarray = np.arange(n) if kind == "regression" else np.where(np.arange(n) % 2, 1, -1)
+    return Dataset("toy", X, y, task, ("a", "b"), "A toy.", kind)
 
 
 def rows_of(data: Dataset) -> list[int]:
-    return data.y.astype(int).tolist()
+    return list(data.y.astype(int).tolist())
 
 
 def test_dense_features_are_contiguous_float64() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -11,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from shoal.datasets import files
 from shoal.datasets.files import Source, find
 
 CONTENT = b"1 3:1\n-1 4:2\n"
@@ -128,7 +128,7 @@ def test_a_crash_leaves_no_half_file(home: Path, server: Server, monkeypatch: py
     def crash(*paths: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(files.os, "replace", crash)
+    monkeypatch.setattr(os, "replace", crash)
     with pytest.raises(KeyboardInterrupt):
         find("toy", "mails.tf", source=server.source())
     assert everything_in(home) == []

@@ -16,7 +16,7 @@ def test_counts_and_scales(benchmark_files: Callable[[str], Path]) -> None:
     data = load_school()
     schools, pupils = np.unique(data.task, return_counts=True)
     assert schools.tolist() == list(range(1, 140))
-    assert (pupils.min(), np.median(pupils), pupils.max()) == (22, 103, 251)
+    assert [pupils.min(), np.median(pupils), pupils.max()] == [22, 103, 251]
     assert data.X.shape == (15_362, 28)
     assert (data.y.min(), data.y.max()) == (1, 70)
     np.testing.assert_allclose([data.y.mean(), data.y.std()], [20.60, 12.72], atol=0.005)

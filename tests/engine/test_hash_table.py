@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -41,17 +44,17 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.sets(FEATURES, min_size=1, max_
 KINDS = st.sampled_from([NUMBERS, PLACES])
 
 
-def row_of(task, features):
+def row_of(task: int, features: Sequence[int] | np.ndarray) -> Rounds:
     n = len(features)
     indices = np.array(features, np.int32)
     return Rounds(0, np.array([0, n]), indices, np.ones(n), np.array([task]), np.ones(1), np.array([0, 1]))
 
 
-def slot_of(arena, task, feature):
+def slot_of(arena: Any, task: int, feature: int) -> Any:
     return find(arena, np.uint64(arena.start[task]), np.uint64(arena.size[task]), np.uint32(feature))
 
 
-def held(arena, task, feature):
+def held(arena: Any, task: int, feature: int) -> Any:
     """What the pair's slot holds; 0 if the pair does not occur."""
     if arena.size[task] == 0:
         return 0
@@ -61,14 +64,14 @@ def held(arena, task, feature):
     return number_in(arena.words, number_at(slot))
 
 
-def hold(arena, slot, value):
+def hold(arena: Any, slot: int, value: float) -> None:
     if tables.slots_of(arena) == PLACES:
         arena.words[place_at(slot)] = value
     else:
         set_number(arena.words, number_at(slot), float(value))
 
 
-def put(arena, task, features, value):
+def put(arena: Any, task: int, features: list[int], value: float) -> Any:
     """As a learner does: ask for room, let the table grow, put what is new; the rest is there."""
     while not has_capacity(row_of(task, features), 0, 1, arena):
         arena = with_capacity(arena)
@@ -82,7 +85,7 @@ def put(arena, task, features, value):
     return arena
 
 
-def assert_holds(arena, known):
+def assert_holds(arena: Any, known: Mapping[tuple[int, int], float]) -> None:
     for (task, feature), value in known.items():
         assert held(arena, task, feature) == value
         if len(arena.hints) > 0:
@@ -95,8 +98,9 @@ def assert_holds(arena, known):
 
 
 @given(STEPS, KINDS)
-def test_they_hold_what_was_put_in(steps, kind):
-    arena, known = new_tables(4, tables.FIRST_CAPACITY, kind), {}
+def test_they_hold_what_was_put_in(steps: list[tuple[int, set[int]]], kind: int) -> None:
+    arena = new_tables(4, tables.FIRST_CAPACITY, kind)
+    known: dict[tuple[int, int], float] = {}
     for value, (task, features) in enumerate(steps, 1):
         arena = put(arena, task, sorted(features), value)
         known |= {(task, feature): value for feature in features}
@@ -106,14 +110,14 @@ def test_they_hold_what_was_put_in(steps, kind):
 
 
 @given(st.sets(FEATURES, min_size=1, max_size=30), KINDS)
-def test_a_pair_that_does_not_occur_holds_zero(features, kind):
+def test_a_pair_that_does_not_occur_holds_zero(features: set[int], kind: int) -> None:
     arena = put(new_tables(2, tables.FIRST_CAPACITY, kind), 0, sorted(features), 3)
     for j in range(60):
         assert held(arena, 0, j) == (3 if j in features else 0)
         assert held(arena, 1, j) == 0
 
 
-def test_other_tasks_share_the_arena():
+def test_other_tasks_share_the_arena() -> None:
     arena = put(new_tables(1, 64, NUMBERS), 0, [5], 3.0)
     more = for_tasks(arena, 3)
     assert more.words is arena.words
@@ -121,7 +125,7 @@ def test_other_tasks_share_the_arena():
 
 
 @pytest.mark.parametrize("kind", [NUMBERS, PLACES])
-def test_the_arena_stays_in_proportion(kind):
+def test_the_arena_stays_in_proportion(kind: int) -> None:
     """Tables that move take the pieces that others have left; small ones grow fourfold, large ones twofold."""
     arena = new_tables(50, tables.FIRST_CAPACITY, kind)
     for features in range(0, 1000, 10):
@@ -138,7 +142,7 @@ def test_the_arena_stays_in_proportion(kind):
     assert all(2 * size in sizes for size in sizes if tables.SMALL <= size < max(sizes))
 
 
-def test_an_arena_has_its_limit(monkeypatch):
+def test_an_arena_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "MOST_CAPACITY", 64)
     arena = with_capacity(put(new_tables(2, 16, NUMBERS), 0, [5], 3.0))
     assert len(arena.taken) == 64

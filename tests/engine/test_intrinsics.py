@@ -14,7 +14,7 @@ step = numba.njit(lambda *arguments: move(*arguments))
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 16, 37])
-def test_products(n, dtype):
+def test_products(n: int, dtype: type[np.floating]) -> None:
     rng = np.random.default_rng(n)
     records, place, x = rng.normal(size=(9, RECORD)).astype(dtype), rng.integers(9, size=n + 3), rng.normal(size=n + 3)
     sums, sixth, seventh = np.full(RECORD, 7.0), *np.full((2, n + 3), 7.0)
@@ -27,7 +27,7 @@ def test_products(n, dtype):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 16, 37])
-def test_move(n, dtype):
+def test_move(n: int, dtype: type[np.floating]) -> None:
     """One record after the other, even if it is the same again."""
     rng = np.random.default_rng(n)
     records, place = rng.normal(size=(9, RECORD)).astype(dtype), rng.integers(9, size=n + 3)

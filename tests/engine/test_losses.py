@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -12,7 +14,7 @@ from shoal.engine import losses
 from shoal.engine.losses import CLASSIFICATION, REGRESSION, is_mistake
 
 EPSILON = 0.3
-LOSSES = {
+LOSSES: dict[str, Callable[[float, float], float]] = {
     "hinge": lambda f, y: max(0.0, 1 - y * f),
     "squared_hinge": lambda f, y: max(0.0, 1 - y * f) ** 2,
     "logistic": lambda f, y: float(np.logaddexp(0.0, -y * f)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,11 +25,11 @@ from shoal.engine.task_weights.record_table import (
 has_capacity, find_all, add_all = map(from_python, (tables.has_capacity, records.find_all, records.add_all))
 
 
-def found_for(features):
+def found_for(features: Sequence[int] | np.ndarray) -> records.Found:
     return records.Found(*np.full((2, len(features)), -1))
 
 
-def add(pairs, task, features):
+def add(pairs: Any, task: int, features: np.ndarray) -> tuple[Any, np.ndarray]:
     """As a learner does; the pairs and where their records are."""
     while not has_capacity(row_of(task, features), 0, 1, pairs.tables):
         pairs = with_capacity(pairs)
@@ -41,7 +44,7 @@ def add(pairs, task, features):
     return pairs, found.place
 
 
-def assert_holds(pairs, known):
+def assert_holds(pairs: Any, known: Mapping[tuple[int, int], float]) -> None:
     for (task, feature), value in known.items():
         assert (pairs.records[held(pairs.tables, task, feature)] == value).all()
     assert pairs.tables.filled.sum() == len(known) == pairs.used[0] - 1
@@ -50,8 +53,9 @@ def assert_holds(pairs, known):
 
 
 @given(STEPS, st.booleans())
-def test_whole_rows_are_found_and_added(steps, many):
-    pairs, known = new_records(2, 4), {}
+def test_whole_rows_are_found_and_added(steps: list[tuple[int, set[int]]], many: bool) -> None:
+    pairs: Any = new_records(2, 4)
+    known: dict[tuple[int, int], float] = {}
     if many:
         for task in range(2):
             features = np.arange(0, 24_000, 3)
@@ -81,7 +85,7 @@ def test_whole_rows_are_found_and_added(steps, many):
         assert_holds(roomy, left)
 
 
-def test_a_pair_that_does_not_occur_has_zeros():
+def test_a_pair_that_does_not_occur_has_zeros() -> None:
     pairs, places = add(new_records(1, 2), 0, np.array([5]))
     pairs.records[places] = 3.0
     np.testing.assert_array_equal(task_records(pairs, 0, 8)[:, 0], [0, 0, 0, 0, 0, 3, 0, 0])

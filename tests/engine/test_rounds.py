@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 from shoal.engine.rounds import form_rounds
 
 
-def starts(task: list[int], rounds=None, *, simultaneous: bool = False) -> list[int]:
+def starts(task: list[int], rounds: Any = None, *, simultaneous: bool = False) -> list[int]:
     columns = np.array(task, np.int64)
-    return form_rounds(columns, int(columns.max()) + 1, rounds, simultaneous=simultaneous).tolist()
+    return list(form_rounds(columns, int(columns.max()) + 1, rounds, simultaneous=simultaneous).tolist())
 
 
 def test_the_three_ways() -> None:
@@ -36,9 +37,10 @@ def test_runs_without_repeats_are_maximal(task: list[int]) -> None:
 
 
 @given(task=st.lists(st.integers(0, 3), min_size=1, max_size=20), data=st.data())
-def test_integers_form_rounds_or_name_the_row(task: list[int], data) -> None:
+def test_integers_form_rounds_or_name_the_row(task: list[int], data: st.DataObject) -> None:
     numbers = data.draw(st.lists(st.integers(-2, 2), min_size=len(task), max_size=len(task)))
-    bad, seen = None, set()
+    bad: int | None = None
+    seen: set[int] = set()
     for row, (k, number) in enumerate(zip(task, numbers, strict=True)):
         seen = seen if row and number == numbers[row - 1] else set()
         if k in seen:
@@ -62,6 +64,6 @@ def test_integers_form_rounds_or_name_the_row(task: list[int], data) -> None:
         ([0.0, 1.0, 2.0], "rounds must be integers"),
     ],
 )
-def test_bad_rounds(rounds, message: str) -> None:
+def test_bad_rounds(rounds: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         starts([0, 1, 2], rounds)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +23,7 @@ equal = from_python(intrinsics.equal)
 NO_INTEGERS = np.zeros(0, np.int64)
 
 
-def rounds_of(X) -> Rounds:
+def rounds_of(X: Any) -> Rounds:
     t = read_table(X)
     n = t.n_rows
     return Rounds(t.width, t.indptr, t.indices, t.values, np.zeros(n, np.int64), np.ones(n), np.arange(n + 1))
@@ -78,15 +80,14 @@ def test_call_gives_what_the_function_gives() -> None:
     """`call` skips numba's dispatch; the machine code is the same."""
     from shoal.online import passive_aggressive as pa
 
-    core = pa.PassiveAggressive().new_core()
+    core: Any = pa.PassiveAggressive().new_core()
     settings = core.setup.settings
     stream = draw(0, K=1)
     rounds = rounds_of(stream.X)
     results = []
 
-    def dispatched(function, *arguments):
-        *arguments, _ = arguments
-        return function(*arguments)
+    def dispatched(function: Any, *arguments: Any) -> Any:
+        return function(*arguments[:-1])
 
     for run in (compile.call, dispatched):
         state, decisions = core.algorithm.allocate(core.setup, Size(1, 7)), np.empty(len(stream.y))
@@ -106,5 +107,6 @@ def test_eight_numbers_are_compared_at_once(numbers: list[int], i: int) -> None:
 
 def test_a_kernel_refuses_a_call_from_python() -> None:
     """Without a wrapper the process would end there."""
+    no_rounds: Any = None
     with pytest.raises(TypeError, match=r"shoal.engine.rows.squared_norm is a kernel"):
-        rows.squared_norm(None, 0)
+        rows.squared_norm(no_rounds, 0)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.streams import draw
+from tests.streams import Stream, core_of, draw
 
 from shoal import MultitaskPerceptron, PassiveAggressive, load
 from shoal.engine.task_weights import weights as _own
 
-LEARNERS = {
+LEARNERS: dict[str, Callable[[], Any]] = {
     "pairwise": MultitaskPerceptron,
     "logistic": lambda: MultitaskPerceptron(relation=1.0, loss="logistic", eta=0.3),
     "independent": lambda: MultitaskPerceptron(relation="independent"),
@@ -18,29 +22,29 @@ LEARNERS = {
 }
 
 
-def allow_dense(monkeypatch, first, most):
+def allow_dense(monkeypatch: pytest.MonkeyPatch, first: int, most: int) -> None:
     """So many weights are dense from the start, and at most."""
     monkeypatch.setattr(_own, "dense_limit", lambda mistake_driven: first)
     monkeypatch.setattr(_own, "DENSE_MOST", most)
 
 
-def in_tables(learner):
-    return bool(_own.is_wide(learner._model.core.state.own))
+def in_tables(learner: Any) -> bool:
+    return bool(_own.is_wide(core_of(learner).state.own))
 
 
 @pytest.fixture
-def wide(monkeypatch):
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     allow_dense(monkeypatch, 0, 0)
 
 
-def stream_of(seed, protocol="one", d=40):
+def stream_of(seed: int, protocol: str = "one", d: int = 40) -> Stream:
     stream = draw(seed, n_rows=400, K=5, d=d, protocol=protocol, density=12 / d)
     return stream._replace(X=sp.csr_matrix(stream.X))
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("protocol", ["one", "all"])
-def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
+def test_pairs_equal_dense_rows(name: str, protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = stream_of(1, protocol)
     dense = LEARNERS[name]()
     expected = dense.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
@@ -54,7 +58,7 @@ def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
     np.testing.assert_array_equal(
         learner.decision_function(stream.X, stream.task), dense.decision_function(stream.X, stream.task)
     )
-    X = stream.X.toarray()
+    X = sp.csr_matrix(stream.X).toarray()
     np.testing.assert_allclose(
         learner.decision_function(X, stream.task), dense.decision_function(X, stream.task), atol=1e-12
     )
@@ -63,7 +67,7 @@ def test_pairs_equal_dense_rows(name, protocol, monkeypatch):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_rows_longer_than_what_is_noted_ahead(name, monkeypatch):
+def test_rows_longer_than_what_is_noted_ahead(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short and long ones in turn, often of the same task twice."""
     rng = np.random.default_rng(7)
     rows = [np.sort(rng.choice(900, n, replace=False)) for n in rng.choice([3, 252, 253, 254, 520], 120)]
@@ -79,7 +83,7 @@ def test_rows_longer_than_what_is_noted_ahead(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_dense_rows_become_pairs_while_learning(name, monkeypatch):
+def test_dense_rows_become_pairs_while_learning(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = stream_of(2)
     weights = []
     for most in (2**28, 5 * 40):
@@ -92,7 +96,7 @@ def test_dense_rows_become_pairs_while_learning(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_pairs_become_dense_rows_when_most_of_them_occur(name, monkeypatch):
+def test_pairs_become_dense_rows_when_most_of_them_occur(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While learning, when they need more room; not by a bit does that change what is learned."""
     stream = stream_of(6, d=300)
     expected = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
@@ -105,7 +109,7 @@ def test_pairs_become_dense_rows_when_most_of_them_occur(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_saved_pairs_go_on(name, wide, tmp_path):
+def test_saved_pairs_go_on(name: str, wide: None, tmp_path: Path) -> None:
     stream = stream_of(3)
     learner = LEARNERS[name]().partial_fit(stream.X[:200], stream.y[:200], stream.task[:200])
     learner.save(tmp_path / "model")
@@ -116,16 +120,16 @@ def test_saved_pairs_go_on(name, wide, tmp_path):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_forgotten_task_leaves_the_others(name, wide):
+def test_a_forgotten_task_leaves_the_others(name: str, wide: None) -> None:
     stream = stream_of(4)
     learner = LEARNERS[name]().partial_fit(stream.X, stream.y, stream.task)
-    before = learner._model.core.state.own
+    before = core_of(learner).state.own
     others = _own.as_matrix(before, 5, 40)[[0, 1, 3, 4]]
     learner.forget_task(learner.tasks_[2])
-    np.testing.assert_array_equal(_own.as_matrix(learner._model.core.state.own, 4, 40), others)
+    np.testing.assert_array_equal(_own.as_matrix(core_of(learner).state.own, 4, 40), others)
 
 
-def test_memory_goes_by_the_pairs_that_occur():
+def test_memory_goes_by_the_pairs_that_occur() -> None:
     """50,000 tasks x 1,000,000 features: dense rows would need 400 GB."""
     rng = np.random.default_rng(5)
     n, d = 50_000, 1_000_000
@@ -134,5 +138,5 @@ def test_memory_goes_by_the_pairs_that_occur():
     y = rng.choice([-1.0, 1.0], n)
     learner = PassiveAggressive().partial_fit(X, y, np.arange(n))
     assert (learner.predict(X, np.arange(n)) == y).all()
-    own = learner._model.core.state.own
+    own = core_of(learner).state.own
     assert own.dense.nbytes + sum(array.nbytes for array in own.tables) < 1e8

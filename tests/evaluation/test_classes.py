@@ -13,7 +13,7 @@ NAMES = ["ash", "elm", "fir"]
 
 @pytest.mark.parametrize("delay", [0, 5])
 @pytest.mark.parametrize("size", [7, 400])
-def test_several_classes_are_judged_on_predictions_given_before_learning(size, delay):
+def test_several_classes_are_judged_on_predictions_given_before_learning(size: int, delay: int) -> None:
     rng = np.random.default_rng(0)
     X, task = rng.normal(size=(400, 5)), rng.integers(3, size=400)
     y = np.array(NAMES)[(X @ rng.normal(size=(5, 3))).argmax(axis=1)]

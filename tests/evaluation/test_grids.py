@@ -10,6 +10,6 @@ from shoal.evaluation.grids import GRIDS
 
 
 @pytest.mark.parametrize("name", GRIDS)
-def test_every_combination_is_a_learner(name):
+def test_every_combination_is_a_learner(name: str) -> None:
     for parameters in ParameterGrid(dict(GRIDS[name])):
         getattr(shoal, name)(**parameters).new_core()  # raises if a value is out of range

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,10 +20,13 @@ from shoal.evaluation.scoreboard import Scoreboard
 from shoal.evaluation.sums import Confusion, Residuals
 
 N_TASKS = 40
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # task codes, labels, scores
+Reference = Callable[[np.ndarray, np.ndarray], float]  # of labels and scores
+Way = Callable[[Callable[[], Any], np.ndarray, np.ndarray, np.ndarray], Any]  # to feed a metric
 
 
 @pytest.fixture(params=range(3))
-def rows(request):
+def rows(request: pytest.FixtureRequest) -> Rows:
     """Task codes, labels and scores with many ties; some tasks have few rows or one label."""
     rng = np.random.default_rng(request.param)
     code = (N_TASKS * rng.random(2_000) ** 3).astype(np.int64)
@@ -31,14 +36,26 @@ def rows(request):
     return code, truth, score
 
 
-def fed(make, code, truth, score, cuts=(0, 1, 17, 900, 2_000)):
+def fed(
+    make: Callable[[], Any],
+    code: np.ndarray,
+    truth: np.ndarray,
+    score: np.ndarray,
+    cuts: tuple[int, ...] = (0, 1, 17, 900, 2_000),
+) -> Any:
     metric = make()
     for first, last in pairwise(cuts):
         metric.update(code[first:last], truth[first:last], score[first:last], N_TASKS)
     return metric.values(N_TASKS)
 
 
-def absorbed(make, code, truth, score, cuts=(0, 0, 1, 17, 900, 900, 2_000)):
+def absorbed(
+    make: Callable[[], Any],
+    code: np.ndarray,
+    truth: np.ndarray,
+    score: np.ndarray,
+    cuts: tuple[int, ...] = (0, 0, 1, 17, 900, 900, 2_000),
+) -> Any:
     """The same, each part counted by a metric of its own, as tasks appear."""
     total, n_tasks = make(), 0
     for first, last in pairwise(cuts):
@@ -48,7 +65,7 @@ def absorbed(make, code, truth, score, cuts=(0, 0, 1, 17, 900, 900, 2_000)):
     return total.values(N_TASKS)
 
 
-def assert_equals(values, reference, code, truth, score):
+def assert_equals(values: Any, reference: Reference, code: np.ndarray, truth: np.ndarray, score: np.ndarray) -> None:
     assert values.overall == pytest.approx(reference(truth, score), rel=1e-12)
     for task in range(N_TASKS):
         mine = code == task
@@ -56,22 +73,22 @@ def assert_equals(values, reference, code, truth, score):
         assert values.per_task[task] == pytest.approx(expected, rel=1e-9, nan_ok=True), f"task {task}"
 
 
-def auc_or_nan(truth, score):
+def auc_or_nan(truth: np.ndarray, score: np.ndarray) -> float:
     return sk.roc_auc_score(truth, score) if len(set(truth)) == 2 else np.nan
 
 
-def f1_of(label):
-    def f1(truth, score):
+def f1_of(label: float) -> Reference:
+    def f1(truth: np.ndarray, score: np.ndarray) -> float:
         predicted = np.where(score >= 0, 1.0, -1.0)
         if label not in truth and label not in predicted:
             return np.nan
-        return sk.f1_score(truth, predicted, pos_label=label, labels=[-1.0, 1.0], zero_division=0)
+        return float(sk.f1_score(truth, predicted, pos_label=label, labels=[-1.0, 1.0], zero_division=0))
 
     return f1
 
 
-def error_of(truth, score):
-    return 1 - sk.accuracy_score(truth, np.where(score >= 0, 1.0, -1.0))
+def error_of(truth: np.ndarray, score: np.ndarray) -> float:
+    return float(1 - sk.accuracy_score(truth, np.where(score >= 0, 1.0, -1.0)))
 
 
 @pytest.mark.parametrize("way", [fed, absorbed])
@@ -84,13 +101,15 @@ def error_of(truth, score):
         (Confusion, "f1_negative", f1_of(-1.0)),
     ],
 )
-def test_binary_metrics_equal_scikit_learns(rows, metric, name, reference, way):
+def test_binary_metrics_equal_scikit_learns(
+    rows: Rows, metric: type[Any], name: str, reference: Reference, way: Way
+) -> None:
     assert (rows[2] == 0).any(), "margin 0 must occur: it predicts +1"
     assert_equals(way(metric, *rows)[name], reference, *rows)
 
 
-def probability(score):
-    return 1 / (1 + np.exp(-score))
+def probability(score: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / (1 + np.exp(-score)))
 
 
 @pytest.mark.parametrize("way", [fed, absorbed])
@@ -101,13 +120,13 @@ def probability(score):
         ("brier", lambda truth, score: sk.brier_score_loss(truth, probability(score), pos_label=1.0)),
     ],
 )
-def test_scores_of_probabilities_equal_scikit_learns(rows, name, reference, way):
+def test_scores_of_probabilities_equal_scikit_learns(rows: Rows, name: str, reference: Reference, way: Way) -> None:
     code, truth, score = rows
     assert_equals(way(Forecasts, code, truth, score)[name], reference, code, truth, score)
 
 
 @pytest.mark.parametrize("way", [fed, absorbed])
-def test_the_calibration_error_compares_forecasts_and_shares_in_bins(rows, way):
+def test_the_calibration_error_compares_forecasts_and_shares_in_bins(rows: Rows, way: Way) -> None:
     code, truth, score = rows
     p, positive = probability(score), truth > 0
     which = np.minimum((p * N_BINS).astype(int), N_BINS - 1)
@@ -120,14 +139,14 @@ def test_the_calibration_error_compares_forecasts_and_shares_in_bins(rows, way):
         assert found == pytest.approx((mine.sum(), p[mine].mean(), positive[mine].mean()))
 
 
-def test_certain_and_wrong_costs_much_but_not_infinity():
+def test_certain_and_wrong_costs_much_but_not_infinity() -> None:
     metric = Forecasts()
     metric.update(np.zeros(2, int), np.array([1.0, -1.0]), np.array([-800.0, -800.0]), 1)
     assert metric.values(1)["log_loss"].overall == pytest.approx(400.0)
 
 
 @pytest.mark.parametrize("way", [fed, absorbed])
-def test_scores_of_several_classes_equal_scikit_learns(rows, way):
+def test_scores_of_several_classes_equal_scikit_learns(rows: Rows, way: Way) -> None:
     code = rows[0]
     rng = np.random.default_rng(1)
     y, margins = np.array(["fir", "ash", "oak"])[rng.integers(3, size=len(code))], rng.normal(size=(len(code), 3))
@@ -150,7 +169,7 @@ def test_scores_of_several_classes_equal_scikit_learns(rows, way):
             assert metric.confusion()[index.number[true], index.number[guess]] == expected[i, j]
 
 
-def test_a_class_that_the_learner_does_not_know_has_no_probability():
+def test_a_class_that_the_learner_does_not_know_has_no_probability() -> None:
     index = ClassIndex()
     truth = index.encode(["a", "b", "c"])
     two = index.judged(np.array([1.0, -1.0, 3.0]), np.array(["a", "b"]), truth)
@@ -161,7 +180,7 @@ def test_a_class_that_the_learner_does_not_know_has_no_probability():
     assert one[:, 1].tolist() == [0.0, 1.0, 0.0]
 
 
-def explained(truth, prediction):
+def explained(truth: np.ndarray, prediction: np.ndarray) -> float:
     return sk.explained_variance_score(truth, prediction) if len(set(truth)) > 1 else np.nan
 
 
@@ -175,21 +194,23 @@ def explained(truth, prediction):
 )
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("way", [fed, absorbed])
-def test_regression_metrics_equal_scikit_learns(rows, name, reference, offset, way):
+def test_regression_metrics_equal_scikit_learns(
+    rows: Rows, name: str, reference: Reference, offset: float, way: Way
+) -> None:
     code, _, score = rows
     truth = offset + 2.0 * score + np.random.default_rng(0).normal(size=len(score)) + code
     truth[code == 5] = offset  # constant targets: explained variance is undefined
     assert_equals(way(Residuals, code, truth, score + offset)[name], reference, code, truth, score + offset)
 
 
-def test_explained_variance_of_constant_targets_is_undefined_and_not_hugely_negative():
+def test_explained_variance_of_constant_targets_is_undefined_and_not_hugely_negative() -> None:
     metric = Residuals()
     code, truth = np.array([0, 1, 1, 2]), np.full(4, 0.1)
     metric.update(code, truth, np.array([0.0, 0.2, 0.1, 0.4]), 4)
     assert np.isnan(metric.values(4)["explained_variance"].overall)
 
 
-def test_auc_of_nothing_and_of_one_label_is_undefined():
+def test_auc_of_nothing_and_of_one_label_is_undefined() -> None:
     none = np.zeros(0)
     overall, per_task = aucs(none.astype(np.int64), none > 0, none, 2)
     assert np.isnan(overall)
@@ -198,21 +219,22 @@ def test_auc_of_nothing_and_of_one_label_is_undefined():
 
 
 class TestScoreboard:
-    def board(self, rows, cuts, window=300):
+    def board(self, rows: Sequence[np.ndarray], cuts: tuple[int, ...], window: int = 300) -> Scoreboard:
         board = Scoreboard(*choose(None, "binary"), window)
         for first, last in pairwise(cuts):
-            board.update(*(column[first:last] for column in rows), N_TASKS)
+            code, truth, score = (column[first:last] for column in rows)
+            board.update(code, truth, score, N_TASKS)
         return board
 
     @pytest.mark.parametrize("cuts", [(0, 2_000), (0, 100, 1_750, 2_000), tuple(range(0, 2_001, 50))])
-    def test_the_window_holds_exactly_the_last_rows(self, rows, cuts):
+    def test_the_window_holds_exactly_the_last_rows(self, rows: Rows, cuts: tuple[int, ...]) -> None:
         code, truth, score = (column[-300:] for column in rows)
         windowed = self.board(rows, cuts).checkpoint(N_TASKS).windowed
         assert windowed.overall["auc"] == pytest.approx(sk.roc_auc_score(truth, score))
         assert windowed.overall["error"] == pytest.approx(error_of(truth, score))
         assert windowed.rows.tolist() == np.bincount(code, minlength=N_TASKS).tolist()
 
-    def test_since_last_starts_anew_and_the_total_goes_on(self, rows):
+    def test_since_last_starts_anew_and_the_total_goes_on(self, rows: Rows) -> None:
         board = self.board([column[:1_000] for column in rows], (0, 1_000))
         first = board.checkpoint(N_TASKS)
         assert first.since_last.overall == first.total.overall
@@ -223,7 +245,7 @@ class TestScoreboard:
         assert second.total.overall["auc"] == pytest.approx(sk.roc_auc_score(rows[1], rows[2]))
         assert second.total.rows.tolist() == np.bincount(rows[0], minlength=N_TASKS).tolist()
 
-    def test_macro_is_the_mean_over_tasks_where_it_is_defined(self, rows):
+    def test_macro_is_the_mean_over_tasks_where_it_is_defined(self, rows: Rows) -> None:
         code, truth, score = rows
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -232,7 +254,7 @@ class TestScoreboard:
         total = self.board(rows, (0, 2_000)).checkpoint(N_TASKS).total
         assert total.macro["auc"] == pytest.approx(np.nanmean(per_task))
 
-    def test_tasks_may_appear_at_any_time(self):
+    def test_tasks_may_appear_at_any_time(self) -> None:
         board = Scoreboard(*choose(["error"], "binary"), 10)
         for k in range(100):
             board.update(np.array([k]), np.array([1.0]), np.array([1.0 if k % 2 else -1.0]), k + 1)
@@ -240,17 +262,17 @@ class TestScoreboard:
 
 
 class TestChoice:
-    def test_defaults_are_all_metrics_of_the_kind_from_one_accumulator_per_family(self):
+    def test_defaults_are_all_metrics_of_the_kind_from_one_accumulator_per_family(self) -> None:
         makers, names = choose(None, "binary")
         assert tuple(names) == METRICS["binary"]
         assert makers == [Confusion, Ranking, Forecasts]
         without = choose(None, "binary", has_probabilities=False)
         assert without == ([Confusion, Ranking], ["error", "auc", "f1_positive", "f1_negative"])
 
-    def test_what_is_not_asked_for_is_not_computed(self):
+    def test_what_is_not_asked_for_is_not_computed(self) -> None:
         assert choose(["error"], "binary") == ([Confusion], ["error"])
 
     @pytest.mark.parametrize(("name", "kind"), [("auk", "binary"), ("auc", "regression"), ("mae", "binary")])
-    def test_a_wrong_name_is_refused_with_those_there_are(self, name, kind):
+    def test_a_wrong_name_is_refused_with_those_there_are(self, name: str, kind: str) -> None:
         with pytest.raises(ValueError, match=f"{name}.*{kind}.*expected one of.*{METRICS[kind][0]}"):
             choose([name], kind)

@@ -14,14 +14,14 @@ from shoal.evaluation.ranking import Ranking
 from shoal.evaluation.score_sketch import ScoreSketch
 
 
-def stream(n=20_000, seed=1):
+def stream(n: int = 20_000, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     truth = np.where(rng.random(n) < 0.4, 1.0, -1.0)
     return np.zeros(n, np.int64), truth, truth + rng.normal(size=n)
 
 
 @pytest.mark.parametrize("looks", [[], [900], [1, 2, 10_000, 10_700, 19_999]])
-def test_looking_at_it_on_the_way_changes_nothing(looks):
+def test_looking_at_it_on_the_way_changes_nothing(looks: list[int]) -> None:
     _, truth, score = stream()
     code, score = np.arange(len(truth)) % 7, score.round(1)  # with ties
     metric = Ranking()
@@ -35,15 +35,17 @@ def test_looking_at_it_on_the_way_changes_nothing(looks):
 
 @pytest.mark.parametrize("n_tasks", [1, 300])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e200])
-def test_beyond_the_limit_the_error_is_within_the_stated_bound(n_tasks, scale):
+def test_beyond_the_limit_the_error_is_within_the_stated_bound(n_tasks: int, scale: float) -> None:
     _, truth, score = stream(60_000)
     score = scale * score
     code = np.random.default_rng(2).integers(n_tasks, size=len(truth))
     metric = Ranking(max_rows=5_000)
     for first in range(0, len(code), 700):
-        metric.update(*(part[first : first + 700] for part in (code, truth, score)), n_tasks)
+        piece = slice(first, first + 700)
+        metric.update(code[piece], truth[piece], score[piece], n_tasks)
     found = metric.values(n_tasks)["auc"]
     overall, per_task = aucs(code, truth > 0, score, n_tasks)
+    assert metric._sketch is not None
     bounds = metric._sketch.auc(n_tasks)
     assert abs(found.overall - overall) <= bounds.overall_bound < 2e-4
     assert (np.abs(found.per_task - per_task) <= bounds.per_task_bound + 1e-15).all()
@@ -55,7 +57,7 @@ def test_beyond_the_limit_the_error_is_within_the_stated_bound(n_tasks, scale):
     ]
 
 
-def test_up_to_the_limit_nothing_is_said():
+def test_up_to_the_limit_nothing_is_said() -> None:
     metric = Ranking(max_rows=20_000)
     metric.update(*stream(), 1)
     assert metric.notes() == []
@@ -63,7 +65,7 @@ def test_up_to_the_limit_nothing_is_said():
 
 @pytest.mark.parametrize("parts", [(3_000,), (1_500, 3_500), (12_000,), (5_000, 5_100)])
 @pytest.mark.parametrize("look", [True, False])
-def test_parts_that_were_seen_apart_give_the_same_bits(parts, look):
+def test_parts_that_were_seen_apart_give_the_same_bits(parts: tuple[int, ...], look: bool) -> None:
     code, truth, score = stream()
     code = np.arange(len(code)) % 5
     whole, total = Ranking(max_rows=2_000), Ranking(max_rows=2_000)
@@ -79,7 +81,7 @@ def test_parts_that_were_seen_apart_give_the_same_bits(parts, look):
     assert (found.overall, found.per_task.tolist()) == (expected.overall, expected.per_task.tolist())
 
 
-def test_memory_does_not_grow_with_the_rows():
+def test_memory_does_not_grow_with_the_rows() -> None:
     """Cells are at most as many as asked for; fewer of them make the bound wider, never wrong."""
     sketch, everything = ScoreSketch(max_cells=2_000), []
     for seed in range(5):
@@ -96,7 +98,7 @@ def test_memory_does_not_grow_with_the_rows():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.floats(-1e300, 1e300)), min_size=1, max_size=60))
-def test_the_bound_holds_for_any_scores(rows):
+def test_the_bound_holds_for_any_scores(rows: list[tuple[bool, float]]) -> None:
     positive, score = np.array([label for label, _ in rows]), np.array([value for _, value in rows])
     code = np.zeros(len(rows), np.int64)
     exact = aucs(code, positive, score, 1)[0]

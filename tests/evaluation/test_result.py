@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from shoal.evaluation import Checkpoint, Evaluation
 
 
-def evaluation(aucs, errors, rows, **options):
+def evaluation(aucs: Any, errors: Any, rows: Any, **options: Any) -> Evaluation:
     """An Evaluation of tasks t0, t1, ..."""
     per_task = {
         f"t{k}": {"rows": n, "updates": n // 2, "error": error, "auc": auc}
@@ -24,7 +25,7 @@ def evaluation(aucs, errors, rows, **options):
 
 
 class TestText:
-    def test_progress_and_summary_show_the_numbers(self):
+    def test_progress_and_summary_show_the_numbers(self) -> None:
         text = str(evaluation([0.75, math.nan], [0.125, 0.25], [300, 100], n_updates=7, notes=["AUC of a sample"]))
         lines = text.splitlines()
         assert lines[0].split() == ["rows", "tasks", "error", "since", "last", "macro-AUC", "rows/s"]
@@ -32,29 +33,29 @@ class TestText:
         assert "400 rows of 2 tasks, 7 updates, 0.50 s" in text
         assert lines[-1] == "AUC of a sample"
 
-    def test_numbers_are_never_wider_than_their_column(self):
+    def test_numbers_are_never_wider_than_their_column(self) -> None:
         one = evaluation([0.75], [1.3e140], [300])
         assert "1.3e+140" in str(one)
         assert max(map(len, str(one).splitlines())) < 80
 
 
 class TestFrames:
-    def test_tasks(self):
+    def test_tasks(self) -> None:
         frame = evaluation([0.75, math.nan], [0.1, 0.2], [3, 4]).to_frame()
         assert frame.columns == ["task", "rows", "updates", "error", "auc"]
         assert frame["task"].to_list() == ["t0", "t1"]
         assert frame["rows"].to_list() == [3, 4]
 
-    def test_ids_of_several_kinds_become_text(self):
+    def test_ids_of_several_kinds_become_text(self) -> None:
         one = evaluation([0.75, 0.5], [0.1, 0.2], [3, 4])
         one.per_task[("a", 1)] = one.per_task.pop("t1")
         assert one.to_frame()["task"].to_list() == ["t0", "('a', 1)"]
 
-    def test_history(self):
+    def test_history(self) -> None:
         frame = evaluation([0.75], [0.1], [3]).to_frame("history")
         assert frame.columns[:5] == ["rows", "tasks", "seconds", "error", "macro_error"]
         assert frame["macro_auc"].to_list() == [0.75]
 
-    def test_anything_else_is_refused(self):
+    def test_anything_else_is_refused(self) -> None:
         with pytest.raises(ValueError, match='"tasks" or "history"'):
             evaluation([0.75], [0.1], [3]).to_frame("rows")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +17,7 @@ from shoal.evaluation.divergence import Divergence
 ROWS = [10, 500, 30, 40, 20, 1_000, 60, 70, 80, 90, 100, 110]
 
 
-def evaluation(aucs, errors, rows, **options):
+def evaluation(aucs: Any, errors: Any, rows: Any, **options: Any) -> Evaluation:
     """An Evaluation of tasks t0, t1, ..."""
     columns = zip(rows, errors, aucs, strict=True)
     per_task = {f"t{k}": {"rows": n, "updates": 0, "error": e, "auc": auc} for k, (n, e, auc) in enumerate(columns)}
@@ -24,7 +26,9 @@ def evaluation(aucs, errors, rows, **options):
     return Evaluation("binary", sum(rows), overall, macro, per_task, **options)
 
 
-def three(learner, independent, pooled, rows=ROWS, error_follows=True):
+def three(
+    learner: Any, independent: Any, pooled: Any, rows: Any = ROWS, error_follows: bool = True
+) -> tuple[Evaluation, dict[str, Any]]:
     """Evaluations whose task AUCs are the base plus a little noise, the same for each."""
     rng = np.random.default_rng(0)
     noise, error = rng.normal(0, 0.05, len(rows)), rng.uniform(0.1, 0.3, len(rows))
@@ -45,7 +49,9 @@ def three(learner, independent, pooled, rows=ROWS, error_follows=True):
         ((0.70, 0.80, 0.60), "do not share", "one model per task is best, 0.8"),
     ],
 )
-def test_the_best_by_macro_auc_gives_the_outcome_its_name(scores, outcome, best):
+def test_the_best_by_macro_auc_gives_the_outcome_its_name(
+    scores: tuple[float, float, float], outcome: str, best: str
+) -> None:
     learner, baselines = three(*scores)
     verdict = compare(learner, **baselines)
     assert (verdict.outcome, verdict.is_clear) == (outcome, True)
@@ -53,7 +59,7 @@ def test_the_best_by_macro_auc_gives_the_outcome_its_name(scores, outcome, best)
     assert "would" not in str(verdict)  # the error agrees
 
 
-def test_differences_have_standard_errors_over_tasks():
+def test_differences_have_standard_errors_over_tasks() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
     auc, error = compare(learner, **baselines).comparisons[:2]
     tasks = list(learner.per_task)
@@ -69,7 +75,7 @@ def test_differences_have_standard_errors_over_tasks():
     assert (error.metric, error.macro, auc.macro) == ("error", False, True)
 
 
-def test_what_is_within_chance_is_said_to_be():
+def test_what_is_within_chance_is_said_to_be() -> None:
     learner, baselines = three(0.75, 0.7501, 0.70)
     verdict = compare(learner, **baselines)
     assert not verdict.is_clear
@@ -77,14 +83,14 @@ def test_what_is_within_chance_is_said_to_be():
     assert any(f") {outcomes} (the difference may be chance): " in verdict.overall for outcomes in either)
 
 
-def test_another_score_that_disagrees_is_told():
+def test_another_score_that_disagrees_is_told() -> None:
     learner, baselines = three(0.80, 0.70, 0.75, error_follows=False)
     said = compare(learner, **baselines).overall
     assert "By error one model per task is best (do not share): " in said
     assert " less than the learner" in said
 
 
-def test_the_smallest_tasks_are_those_with_fewest_rows():
+def test_the_smallest_tasks_are_those_with_fewest_rows() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
     verdict = compare(learner, **baselines)
     auc, error = verdict.comparisons[2:]
@@ -96,7 +102,7 @@ def test_the_smallest_tasks_are_those_with_fewest_rows():
     assert verdict.smallest.startswith("In the ten smallest tasks (10 to 110 rows each) share partly: ")
 
 
-def test_undefined_scores_are_left_out_and_counted():
+def test_undefined_scores_are_left_out_and_counted() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
     baselines["pooled"].per_task["t0"]["auc"] = math.nan
     verdict = compare(learner, **baselines)
@@ -110,14 +116,14 @@ def test_undefined_scores_are_left_out_and_counted():
     assert "nan" not in str(verdict)
 
 
-def test_one_task_has_nothing_to_share():
+def test_one_task_has_nothing_to_share() -> None:
     learner, baselines = three(0.80, 0.70, 0.75, rows=[50])
     verdict = compare(learner, **baselines)
     assert verdict.outcome == "undecided"
     assert "Over all tasks (50 rows) no verdict: there is one task, and nothing to share." in str(verdict)
 
 
-def test_what_is_said_of_all_tasks_is_not_said_again_of_the_smallest():
+def test_what_is_said_of_all_tasks_is_not_said_again_of_the_smallest() -> None:
     learner, baselines = three(0.80, 0.70, 0.75, rows=[50, 60, 70])
     verdict = compare(learner, **baselines)
     assert {c.scope for c in verdict.comparisons} == {"all tasks"}
@@ -125,7 +131,7 @@ def test_what_is_said_of_all_tasks_is_not_said_again_of_the_smallest():
     assert compare(learner, **baselines, smallest=1).smallest.startswith("In the smallest task (50 rows) ")
 
 
-def test_equal_scores_have_a_difference_of_zero():
+def test_equal_scores_have_a_difference_of_zero() -> None:
     learner, _ = three(0.80, 0.70, 0.75)
     verdict = compare(learner, independent=learner, pooled=learner)
     assert not verdict.is_clear
@@ -133,7 +139,7 @@ def test_equal_scores_have_a_difference_of_zero():
     assert f"{verdict.comparisons[1].gain('pooled'):+.4f}" == "+0.0000"
 
 
-def regression(levels, **options):
+def regression(levels: Sequence[float], **options: Any) -> list[Evaluation]:
     rng = np.random.default_rng(0)
     made = []
     for level in levels:
@@ -143,7 +149,7 @@ def regression(levels, **options):
     return made
 
 
-def test_regression_is_judged_by_rmse_and_lower_is_better():
+def test_regression_is_judged_by_rmse_and_lower_is_better() -> None:
     learner, independent, pooled = regression((1.0, 1.5, 1.2), learner=MultitaskPerceptron())
     verdict = compare(learner, independent=independent, pooled=pooled)
     assert (verdict.outcome, verdict.is_clear) == ("share partly", True)
@@ -151,7 +157,7 @@ def test_regression_is_judged_by_rmse_and_lower_is_better():
     assert verdict.comparisons[0].differences["independent"].mean == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_learner_that_diverged_is_named_and_not_compared():
+def test_a_learner_that_diverged_is_named_and_not_compared() -> None:
     [independent] = regression((1e140,), diverged=1_204)
     learner, pooled = regression((1.0, 1.2))
     verdict = compare(learner, independent=independent, pooled=pooled)
@@ -163,7 +169,7 @@ def test_a_learner_that_diverged_is_named_and_not_compared():
     assert nothing.outcome == "undecided"
 
 
-def test_divergence_is_found_at_its_row_however_the_stream_is_cut():
+def test_divergence_is_found_at_its_row_however_the_stream_is_cut() -> None:
     truth, prediction = np.array([0.0, 2.0, -5.0, 1.0, 1.0]), np.array([9.0, 1999.0, 5000.0, 5001.0, np.nan])
     for size in (1, 2, 5):
         found = Divergence()
@@ -175,7 +181,7 @@ def test_divergence_is_found_at_its_row_however_the_stream_is_cut():
     assert whole.row == 2
 
 
-def test_other_streams_or_missing_metrics_are_refused():
+def test_other_streams_or_missing_metrics_are_refused() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
     other = evaluation([0.7] * 3, [0.1] * 3, [1, 2, 3])
     with pytest.raises(ValueError, match="same stream"):

@@ -17,12 +17,12 @@ PROMISED = {
 }
 
 
-def test_all_are_here():
+def test_all_are_here() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(PROMISED)
 
 
 @pytest.mark.parametrize("name", PROMISED)
-def test_it_runs(name, capsys):
+def test_it_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     try:
         runpy.run_path(str(EXAMPLES / f"{name}.py"))
     except FileNotFoundError as error:

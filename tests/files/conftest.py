@@ -32,11 +32,11 @@ class Whole:
         wide = [csr_matrix((c.X.data, c.X.indices, c.X.indptr), shape=(c.X.shape[0], width)) for c in chunks]
         self.X = vstack(wide, format="csr")
         self.y = np.concatenate([chunk.y for chunk in chunks])
-        self.task = None if chunks[0].task is None else np.concatenate([chunk.task for chunk in chunks])
+        self.task: Any = None if chunks[0].task is None else np.concatenate([chunk.task for chunk in chunks])
 
     def column(self, name: str) -> np.ndarray:
         """The dense column of one feature."""
-        return self.X[:, self.stream.feature_names.index(name)].toarray().ravel()
+        return np.asarray(self.X[:, self.stream.feature_names.index(name)].toarray().ravel())
 
     def same(self, other: Whole) -> None:
         """Assert that both are equal bit for bit."""

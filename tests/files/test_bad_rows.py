@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from tests.files.conftest import Whole
 
 from shoal.files import BadRow, open_stream
 
@@ -26,7 +29,7 @@ BAD = {
 }
 
 
-def table(tmp_path, lines, name="a.csv"):
+def table(tmp_path: Path, lines: list[str], name: str = "a.csv") -> Path:
     path = tmp_path / name
     path.write_bytes("\n".join([HEADER, *lines]).encode() + b"\n")
     return path
@@ -34,7 +37,7 @@ def table(tmp_path, lines, name="a.csv"):
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("chunk_rows", [10, 1_000])
-def test_the_line_is_exact(bad, chunk_rows, tmp_path):
+def test_the_line_is_exact(bad: str, chunk_rows: int, tmp_path: Path) -> None:
     lines = [*GOOD[:43], bad, *GOOD[43:], bad]
     stream = open_stream(table(tmp_path, lines), task="t", label="y", chunk_rows=chunk_rows)
     with pytest.raises(BadRow) as caught:
@@ -44,11 +47,11 @@ def test_the_line_is_exact(bad, chunk_rows, tmp_path):
 
 
 @pytest.mark.parametrize("chunk_rows", [7, 1_000])
-def test_skipped_rows_have_no_influence(chunk_rows, tmp_path, whole):
+def test_skipped_rows_have_no_influence(chunk_rows: int, tmp_path: Path, whole: type[Whole]) -> None:
     lines = list(GOOD)
     for i, bad in enumerate(BAD):
         lines.insert(6 * i + 5, bad)
-    options = {"task": "t", "label": "y", "chunk_rows": chunk_rows}
+    options: dict[str, Any] = {"task": "t", "label": "y", "chunk_rows": chunk_rows}
     found = whole(open_stream(table(tmp_path, lines), skip_bad=True, **options))
     found.same(whole(open_stream(table(tmp_path, GOOD, "b.csv"), **options)))
     assert found.stream.skipped == len(BAD) == len(found.stream.bad_rows)
@@ -58,19 +61,19 @@ def test_skipped_rows_have_no_influence(chunk_rows, tmp_path, whole):
     assert f"{len(BAD)} bad rows skipped" in found.stream.notes
 
 
-def test_lines_count_quoted_line_ends_and_blank_lines(tmp_path):
+def test_lines_count_quoted_line_ends_and_blank_lines(tmp_path: Path) -> None:
     lines = ['1,"a\nb\nc",0,t', "", '2,"say ""so""",1,t', "", "3,a,0", "4,a,1,t"]
     with pytest.raises(BadRow, match="line 8: 3 fields"):
         list(open_stream(table(tmp_path, lines), task="t", label="y"))
 
 
-def test_stray_quotes_are_read_as_they_stand(tmp_path, whole):
+def test_stray_quotes_are_read_as_they_stand(tmp_path: Path, whole: type[Whole]) -> None:
     lines = ['1,5" pipe,0,t', '2,the "best",1,t', '3,"quoted",0,t', "4,plain,1,t"]
     names = whole(open_stream(table(tmp_path, lines), task="t", label="y")).stream.feature_names
     assert names[2:] == ['c=5" pipe', 'c=the "best"', "c=quoted", "c=plain"]
 
 
-def test_a_quote_that_is_never_closed_costs_its_line_only(tmp_path, whole):
+def test_a_quote_that_is_never_closed_costs_its_line_only(tmp_path: Path, whole: type[Whole]) -> None:
     lines = [*GOOD[:20], '1,"open,0,t', *GOOD[20:]]
     path = table(tmp_path, lines)
     with pytest.raises(BadRow, match="line 22: a quote that is never closed"):
@@ -79,7 +82,7 @@ def test_a_quote_that_is_never_closed_costs_its_line_only(tmp_path, whole):
     found.same(whole(open_stream(table(tmp_path, GOOD, "b.csv"), task="t", label="y")))
 
 
-def test_text_that_is_not_utf8(tmp_path, whole):
+def test_text_that_is_not_utf8(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"c,y\n" + b"a,0\nb,1\n" * 30 + b"\xff\xe9,1\n" + b"a,0\n" * 5)
     with pytest.raises(BadRow, match="line 62: byte 0xff is not UTF-8"):
@@ -90,7 +93,7 @@ def test_text_that_is_not_utf8(tmp_path, whole):
         open_stream(path, label="y")
 
 
-def test_json_lines(tmp_path, whole):
+def test_json_lines(tmp_path: Path, whole: type[Whole]) -> None:
     bad = {
         '{"x": 1, "y":': "not JSON",
         "[1, 2]": "a JSON list, expected a JSON object",
@@ -107,7 +110,7 @@ def test_json_lines(tmp_path, whole):
         assert whole(open_stream(path, label="y", skip_bad=True)).X.shape[0] == 50
 
 
-def test_rows_of_parquet(tmp_path):
+def test_rows_of_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     x = [float(i) for i in range(50)]
     x[33] = float("inf")
@@ -116,7 +119,7 @@ def test_rows_of_parquet(tmp_path):
         list(open_stream(path, label="y", chunk_rows=10))
 
 
-def test_the_way_out_of_a_text_column_that_began_with_numbers(tmp_path, whole):
+def test_the_way_out_of_a_text_column_that_began_with_numbers(tmp_path: Path, whole: type[Whole]) -> None:
     lines = [f"{i},a,{i % 2},t" for i in range(1_500)]
     lines[1_400] = "12B,a,0,t"
     path = table(tmp_path, lines)
@@ -126,7 +129,7 @@ def test_the_way_out_of_a_text_column_that_began_with_numbers(tmp_path, whole):
     assert "x=12B" in names or any(name.startswith("x#") for name in names)
 
 
-def test_given_labels_decide_which_are_good(tmp_path, whole):
+def test_given_labels_decide_which_are_good(tmp_path: Path, whole: type[Whole]) -> None:
     path = table(tmp_path, ["1,a,maybe,t", "2,a,yes,t", "3,a,no,t"])
     with pytest.raises(BadRow, match="line 2: label 'maybe' is a third one, expected 'no' or 'yes'"):
         list(open_stream(path, task="t", label="y", labels=("no", "yes")))
@@ -134,7 +137,7 @@ def test_given_labels_decide_which_are_good(tmp_path, whole):
     assert found.y.tolist() == ["yes", "no"]
 
 
-def test_only_bad_rows_do_not_pile_up(tmp_path):
+def test_only_bad_rows_do_not_pile_up(tmp_path: Path) -> None:
     path = table(tmp_path, ["1,a"] * 5_000 + GOOD)
     stream = open_stream(path, task="t", label="y", skip_bad=True, chunk_rows=30)
     assert [len(chunk.y) for chunk in stream] == [30, 30]

@@ -9,13 +9,18 @@ import json
 import lzma
 import sys
 import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
 from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.files.conftest import Whole
 
 from shoal.files import BadRow, open_stream
 from shoal.files.tables.csv import find_delimiter
@@ -28,24 +33,30 @@ def zipped(data: bytes) -> bytes:
     return buffer.getvalue()
 
 
-PACKERS = {
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "bz2": bz2.compress,
     "xz": lzma.compress,
     "zst": lambda data: pyarrow.compress(data, "zstd", asbytes=True),
     "zip": zipped,
 }
-OPTIONS = {"task": "dest", "label": "late"}
+OPTIONS: dict[str, Any] = {"task": "dest", "label": "late"}
 
 
-def write(table, path):
-    endings = {".csv": table.write_csv, ".parquet": table.write_parquet, ".ndjson": table.write_ndjson}
+def write(table: pl.DataFrame, path: Path) -> Path:
+    endings: dict[str, Callable[[Path], object]] = {
+        ".csv": table.write_csv,
+        ".parquet": table.write_parquet,
+        ".ndjson": table.write_ndjson,
+    }
     endings[path.suffix](path)
     return path
 
 
 @pytest.mark.parametrize("ending", PACKERS)
-def test_packed_files_are_read_like_others(ending, table, tmp_path, whole, monkeypatch):
+def test_packed_files_are_read_like_others(
+    ending: str, table: pl.DataFrame, tmp_path: Path, whole: type[Whole], monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = table.write_csv().replace("\n", "\r\n").encode()
     (tmp_path / "a.csv").write_bytes(text)
     expected = whole(open_stream(tmp_path / "a.csv", **OPTIONS))
@@ -63,7 +74,7 @@ def test_packed_files_are_read_like_others(ending, table, tmp_path, whole, monke
         whole(open_stream("-", **OPTIONS)).same(expected)
 
 
-def test_several_members_of_gzip_follow_each_other(tmp_path, whole):
+def test_several_members_of_gzip_follow_each_other(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"x,y\n1,0\n") + gzip.compress(b"2,1\n"))
     assert whole(open_stream(path, label="y")).y.tolist() == [0.0, 1.0]
@@ -71,7 +82,9 @@ def test_several_members_of_gzip_follow_each_other(tmp_path, whole):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "ndjson"])
 @pytest.mark.parametrize("how", ["list", "pattern", "folder"])
-def test_several_files_are_one_stream(ending, how, table, tmp_path, whole):
+def test_several_files_are_one_stream(
+    ending: str, how: str, table: pl.DataFrame, tmp_path: Path, whole: type[Whole]
+) -> None:
     expected = whole(open_stream(write(table, tmp_path / f"whole.{ending}"), **OPTIONS))
     folder = tmp_path / "parts"
     (folder / "b").mkdir(parents=True)
@@ -80,8 +93,9 @@ def test_several_files_are_one_stream(ending, how, table, tmp_path, whole):
         columns = table.columns if path != paths[1] else table.columns[::-1]
         write(table.slice(first, n).select(columns), path)
     (folder / "_SUCCESS").write_text("")
-    meant = {"list": paths, "pattern": f"{folder}/**/*.{ending}", "folder": folder}[how]
-    for options in ({}, {"chunk_rows": 300}):
+    ways: dict[str, Any] = {"list": paths, "pattern": f"{folder}/**/*.{ending}", "folder": folder}
+    meant = ways[how]
+    for options in (dict[str, Any](), {"chunk_rows": 300}):
         found = whole(open_stream(meant, **OPTIONS, **options))
         found.same(expected)
     assert "3 files, read in the order of their names" in found.stream.notes
@@ -92,10 +106,10 @@ def test_several_files_are_one_stream(ending, how, table, tmp_path, whole):
 
 
 @pytest.mark.parametrize("ending", ["csv", "vw", "svm", "parquet"])
-def test_bad_rows_say_their_file(ending, tmp_path):
+def test_bad_rows_say_their_file(ending: str, tmp_path: Path) -> None:
     lines = {"csv": ["x,y", "1,0", "2,1"], "vw": ["1 |f a", "-1 |f b"], "svm": ["1 1:1", "-1 2:1"]}
     bad = {"csv": "3", "vw": "oops", "svm": "1 0:1"}
-    options = {"label": "y"} if ending in ("csv", "parquet") else {}
+    options: dict[str, Any] = {"label": "y"} if ending in ("csv", "parquet") else {}
     for k in range(3):
         path = tmp_path / f"{k}.{ending}"
         if ending == "parquet":
@@ -110,7 +124,7 @@ def test_bad_rows_say_their_file(ending, tmp_path):
     assert stream.skipped == 1
 
 
-def test_files_of_other_columns_are_refused(tmp_path):
+def test_files_of_other_columns_are_refused(tmp_path: Path) -> None:
     pl.DataFrame({"x": [1.0], "y": [0]}).write_parquet(tmp_path / "1.parquet")
     pl.DataFrame({"x": ["a"], "y": [0]}).write_parquet(tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r"2\.parquet: column 'x' is of type String, but Float64 in .*1\.parquet"):
@@ -126,14 +140,14 @@ def test_files_of_other_columns_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "ndjson"])
-def test_urls_are_read_by_polars(ending, table, tmp_path, whole):
+def test_urls_are_read_by_polars(ending: str, table: pl.DataFrame, tmp_path: Path, whole: type[Whole]) -> None:
     path = write(table, tmp_path / f"a.{ending}")
     whole(open_stream(f"file://{path}", **OPTIONS)).same(whole(open_stream(path, **OPTIONS)))
     with pytest.raises(ValueError, match=f"b.{ending}"):
         open_stream(f"file://{tmp_path}/b.{ending}", **OPTIONS)
 
 
-def test_sparse_files_go_on_with_each_other(tmp_path, whole):
+def test_sparse_files_go_on_with_each_other(tmp_path: Path, whole: type[Whole]) -> None:
     lines = [f"{1 - 2 * (i % 2)} |t k{i % 3} |f a{i % 7}:0.5 b{i}" for i in range(100)]
     (tmp_path / "all.vw").write_text("\n".join(lines))
     (tmp_path / "parts").mkdir()
@@ -145,7 +159,7 @@ def test_sparse_files_go_on_with_each_other(tmp_path, whole):
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_delimiters_are_found(delimiter, table, tmp_path, whole):
+def test_delimiters_are_found(delimiter: str, table: pl.DataFrame, tmp_path: Path, whole: type[Whole]) -> None:
     table.write_csv(tmp_path / "a.csv", separator=delimiter)
     table.write_csv(tmp_path / "b.csv")
     found = whole(open_stream(tmp_path / "a.csv", **OPTIONS))
@@ -158,13 +172,15 @@ CELLS = st.text('ab1,;|\t"\n. ', max_size=8)
 
 
 @given(st.lists(CELLS, min_size=2, max_size=5), st.integers(0, 30), st.sampled_from(",;|\t"), st.randoms())
-def test_a_delimiter_is_found_whatever_the_quoted_cells_hold(cells, n, delimiter, random):
+def test_a_delimiter_is_found_whatever_the_quoted_cells_hold(
+    cells: list[str], n: int, delimiter: str, random: Random
+) -> None:
     quoted = ['"' + cell.replace('"', '""') + '"' for cell in cells]
     lines = [delimiter.join(quoted)] + [delimiter.join(random.sample(quoted, len(quoted))) for _ in range(n)]
     assert find_delimiter("\n".join([*lines, ""]).encode()) == delimiter
 
 
-def test_a_delimiter_of_ones_own(tmp_path):
+def test_a_delimiter_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("x:y\n1:0\n2:1\n")
     assert next(open_stream(path, label="y", delimiter=":")).y.tolist() == [0.0, 1.0]
@@ -173,7 +189,7 @@ def test_a_delimiter_of_ones_own(tmp_path):
             open_stream(path, label="y", delimiter=wrong)
 
 
-def test_states_go_from_file_to_file(table, tmp_path, whole):
+def test_states_go_from_file_to_file(table: pl.DataFrame, tmp_path: Path, whole: type[Whole]) -> None:
     paths = [write(table.slice(k, 1_000), tmp_path / f"{k}.csv") for k in (0, 1_000, 2_000)]
     expected = whole(open_stream(paths, **OPTIONS))
     first = open_stream(paths[:2], **OPTIONS)

@@ -7,6 +7,7 @@ import json
 import sys
 import tracemalloc
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -38,12 +39,12 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("format", ENDLESS)
-def test_no_more_than_a_few_blocks_are_held(format, monkeypatch):
+def test_no_more_than_a_few_blocks_are_held(format: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shoal.files.source.BLOCK", BLOCK)
     header, row = ENDLESS[format]
     endless = Endless(header, row)
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=endless))
-    columns = {"label": "late", "task": "t"} if format in ("csv", "ndjson") else {}
+    columns: dict[str, Any] = {"label": "late", "task": "t"} if format in ("csv", "ndjson") else {}
     stream = open_stream("-", format=format, chunk_rows=2_000, **columns)
     for _ in itertools.islice(stream, 5):
         pass

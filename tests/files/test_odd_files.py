@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tests.files.odd_files import odd_files
 
 from shoal.files import open_stream
 
 
-def test_odd_files_are_read_or_refused_in_one_line(tmp_path):
+def test_odd_files_are_read_or_refused_in_one_line(tmp_path: Path) -> None:
     cases, read = 0, 0
     for odd in odd_files(tmp_path):
         cases += 1

@@ -5,12 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.files.conftest import Whole
 
 from shoal.files import BadRow, ReadOptions, open_stream
 from shoal.files.tables.targets import Tasks
@@ -19,13 +23,13 @@ ROWS = "shop,country,x,w,when,sold\nA,DE,1,1,2013-01-02,yes\nB,DE,2,0.5,2013-01-
 
 
 @pytest.fixture
-def path(tmp_path):
+def path(tmp_path: Path) -> Path:
     path = tmp_path / "a.csv"
     path.write_text(ROWS)
     return path
 
 
-def test_options_are_keywords_or_one_object(path, whole):
+def test_options_are_keywords_or_one_object(path: Path, whole: type[Whole]) -> None:
     options = ReadOptions(task="shop", label="sold", weight="w")
     one = whole(open_stream(path, options))
     one.same(whole(open_stream(path, task="shop", label="sold", weight="w")))
@@ -34,7 +38,7 @@ def test_options_are_keywords_or_one_object(path, whole):
         open_stream(path, lables="sold")
 
 
-def test_the_values_of_several_columns_are_one_id(path, whole):
+def test_the_values_of_several_columns_are_one_id(path: Path, whole: type[Whole]) -> None:
     found = whole(open_stream(path, task=["shop", "country"], label="sold"))
     assert found.task.tolist() == ["A,DE", "B,DE", "A,AT"]
     assert not any(name.startswith(("shop", "country")) for name in found.stream.feature_names)
@@ -46,14 +50,14 @@ def test_the_values_of_several_columns_are_one_id(path, whole):
 
 
 @given(st.lists(st.tuples(*[st.text('a,"\n', min_size=1, max_size=4)] * 2), min_size=1, max_size=30))
-def test_ids_are_lines_of_csv_and_so_never_the_same(pairs):
+def test_ids_are_lines_of_csv_and_so_never_the_same(pairs: list[tuple[str, str]]) -> None:
     tasks = Tasks(["a", "b"])
     ids, problems = tasks.read(pl.DataFrame(pairs, schema=["a", "b"], orient="row"))
     assert problems == []
     assert [tuple(next(csv.reader(io.StringIO(task, newline="")))) for task in ids] == pairs
 
 
-def test_weights(path):
+def test_weights(path: Path) -> None:
     chunk = next(open_stream(path, label="sold", weight="w"))
     assert chunk.weight.tolist() == [1.0, 0.5, 3.0]
     assert "w" not in open_stream(path, label="sold", weight="w").feature_names
@@ -69,10 +73,12 @@ def test_weights(path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("chunk_rows", [1, 2, 100])
-def test_rows_come_in_the_order_of_time(ending, chunk_rows, path, tmp_path, whole):
+def test_rows_come_in_the_order_of_time(
+    ending: str, chunk_rows: int, path: Path, tmp_path: Path, whole: type[Whole]
+) -> None:
     table = pl.read_csv(path, try_parse_dates=True)
     table.write_parquet(tmp_path / "a.parquet")
-    options = {"label": "sold", "time": "when", "chunk_rows": chunk_rows}
+    options: dict[str, Any] = {"label": "sold", "time": "when", "chunk_rows": chunk_rows}
     unit = {"csv": "line 3", "parquet": "row 2"}[ending]
     with pytest.raises(BadRow, match=f"{unit}: when .* is earlier than a row before it"):
         list(open_stream(tmp_path / f"a.{ending}", **options))
@@ -89,7 +95,7 @@ def test_rows_come_in_the_order_of_time(ending, chunk_rows, path, tmp_path, whol
     assert sum(chunk.X.shape[0] for chunk in open_stream(path, state=state, labeled=False)) == 3
 
 
-def test_times_may_be_numbers_or_have_a_form(tmp_path):
+def test_times_may_be_numbers_or_have_a_form(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("t,y\n9,0\n10,1\n9.5,0\n")
     with pytest.raises(BadRow, match=r"line 4: t '9\.5' is earlier"):
@@ -105,15 +111,21 @@ def test_times_may_be_numbers_or_have_a_form(tmp_path):
         open_stream(path, label="y", sort=True)
 
 
-def test_a_file_that_does_not_fit_memory_is_not_sorted(path, monkeypatch):
+def test_a_file_that_does_not_fit_memory_is_not_sorted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shoal.files.tables.sorting.memory", lambda: 100)
     with pytest.raises(ValueError, match=r"too large to be sorted in memory .*: sort it first"):
         open_stream(path, label="sold", time="when", sort=True)
 
 
-def test_columns_are_carried_along_with_good_rows(path):
+def test_columns_are_carried_along_with_good_rows(path: Path) -> None:
     path.write_text(ROWS.replace("B,DE,2", "B,DE,"[:5] + "bad"))
-    options = {"label": "sold", "keep": ["shop", "sold"], "numeric": ["x"], "chunk_rows": 1, "skip_bad": True}
+    options: dict[str, Any] = {
+        "label": "sold",
+        "keep": ["shop", "sold"],
+        "numeric": ["x"],
+        "chunk_rows": 1,
+        "skip_bad": True,
+    }
     with open_stream(path, **options) as stream:
         kept = [stream.kept.rows() for _ in stream]
     assert kept == [[("A", "yes")], [("A", "yes")]]
@@ -121,7 +133,7 @@ def test_columns_are_carried_along_with_good_rows(path):
         open_stream(path, label="sold", keep=["id"])
 
 
-LABELS = {
+LABELS: dict[str, tuple[list[str], str, list[Any]]] = {
     "binary": (["yes", "no", "yes"], "binary", ["no", "yes"]),
     "truth": (["true", "False", "TRUE"], "binary", [0.0, 1.0]),
     "digits": (["1", "2", "2"], "binary", [1.0, 2.0]),
@@ -137,12 +149,13 @@ LABELS = {
     ("name", "ending"),
     [(name, "csv") for name in LABELS] + [(n, e) for n in ("digits", "grades", "real", "many") for e in ("vw", "svm")],
 )
-def test_the_first_rows_decide_the_kind(name, ending, tmp_path, whole):
+def test_the_first_rows_decide_the_kind(name: str, ending: str, tmp_path: Path, whole: type[Whole]) -> None:
     labels, kind, classes = LABELS[name]
+    options: dict[str, Any] = {"label": "y"} if ending == "csv" else {}
     row = {"csv": "1,{}\n", "vw": "{} |f a\n", "svm": "{} 1:1\n"}[ending]
     path = tmp_path / f"a.{ending}"
     path.write_text(("x,y\n" if ending == "csv" else "") + "".join(row.format(label) for label in labels))
-    found = whole(open_stream(path, kind="auto", **({"label": "y"} if ending == "csv" else {})))
+    found = whole(open_stream(path, kind="auto", **options))
     assert (found.stream.kind, found.stream.classes) == (kind, classes)
     expected = (
         labels
@@ -156,12 +169,12 @@ def test_the_first_rows_decide_the_kind(name, ending, tmp_path, whole):
 
 @pytest.mark.parametrize("chunk_rows", [1, 100])
 @pytest.mark.parametrize("ending", ["csv", "vw"])
-def test_many_labels(chunk_rows, ending, tmp_path, whole):
+def test_many_labels(chunk_rows: int, ending: str, tmp_path: Path, whole: type[Whole]) -> None:
     labels = np.random.default_rng(0).integers(0, 20, 300)
     path = tmp_path / f"a.{ending}"
     lines = [f"1,{label}" if ending == "csv" else f"{label} |f a" for label in labels]
     path.write_text("\n".join(["x,y", *lines] if ending == "csv" else lines))
-    column = {"label": "y"} if ending == "csv" else {}
+    column: dict[str, Any] = {"label": "y"} if ending == "csv" else {}
     stream = open_stream(path, kind="multiclass", chunk_rows=chunk_rows, **column)
     found = whole(stream)
     assert found.y.tolist() == labels.tolist()
@@ -175,7 +188,9 @@ def test_many_labels(chunk_rows, ending, tmp_path, whole):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "ndjson"])
-def test_rows_to_be_predicted_have_the_features_that_were_saved(ending, tmp_path, table, whole):
+def test_rows_to_be_predicted_have_the_features_that_were_saved(
+    ending: str, tmp_path: Path, table: pl.DataFrame, whole: type[Whole]
+) -> None:
     table.head(2_000).write_csv(tmp_path / "train.csv")
     trained = whole(open_stream(tmp_path / "train.csv", task="dest", label="late", ignore=["never"]))
     state = json.loads(json.dumps(trained.stream.to_dict()))
@@ -183,7 +198,10 @@ def test_rows_to_be_predicted_have_the_features_that_were_saved(ending, tmp_path
     new = new.with_columns(pl.when(pl.int_range(1_000) < 10).then(pl.lit("NEW")).otherwise("carrier").alias("carrier"))
     new = new.drop("late", "never")
     path = tmp_path / f"new.{ending}"
-    {"csv": new.write_csv, "parquet": new.write_parquet, "ndjson": new.write_ndjson}[ending](path)
+    writers: dict[str, Callable[[Path], object]] = {
+        "csv": new.write_csv, "parquet": new.write_parquet, "ndjson": new.write_ndjson,
+    }  # fmt: skip
+    writers[ending](path)
     found = [*open_stream(path, state=state, labeled=False, chunk_rows=300)]
     assert {chunk.X.shape[1] for chunk in found} == {trained.X.shape[1]}
     assert all(chunk.y is None for chunk in found)
@@ -195,7 +213,7 @@ def test_rows_to_be_predicted_have_the_features_that_were_saved(ending, tmp_path
     np.testing.assert_allclose(np.concatenate([c.X[:, delay].toarray().ravel() for c in found]), expected, atol=1e-9)
 
 
-def test_rows_without_labels_need_no_state(path):
+def test_rows_without_labels_need_no_state(path: Path) -> None:
     path.write_text(ROWS.replace(",sold", "").replace(",yes", "").replace(",no", ""))
     (chunk,) = open_stream(path, task="shop", labeled=False, label="sold")
     assert (chunk.y, chunk.task.tolist()) == (None, ["A", "B", "A"])
@@ -204,7 +222,7 @@ def test_rows_without_labels_need_no_state(path):
 
 
 @pytest.mark.parametrize("ending", ["vw", "svm"])
-def test_sparse_text_to_be_predicted(ending, tmp_path):
+def test_sparse_text_to_be_predicted(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{ending}"
     path.write_text({"vw": "1 |f a:2 b\n-1 |f b\n", "svm": "1 1:2 2:1\n-1 2:1\n"}[ending])
     stream = open_stream(path)
@@ -219,7 +237,7 @@ def test_sparse_text_to_be_predicted(ending, tmp_path):
         assert all(chunk.y is None for chunk in chunks)
 
 
-def test_what_was_saved_needs_not_be_said_again(path):
+def test_what_was_saved_needs_not_be_said_again(path: Path) -> None:
     first = open_stream(path, task="shop", label="sold", weight="w", ignore=["country"])
     list(first)
     state = json.loads(json.dumps(first.to_dict()))
@@ -233,7 +251,7 @@ def test_what_was_saved_needs_not_be_said_again(path):
         open_stream(path, state=state, label="x")
 
 
-def test_importance_weights_of_vw(tmp_path):
+def test_importance_weights_of_vw(tmp_path: Path) -> None:
     path = tmp_path / "a.vw"
     lines = [f"{1 - 2 * (i % 2)} {'' if i < 5 else i / 4} 'tag|f a{i}:0.5" for i in range(20)]
     path.write_text("\n".join(lines))

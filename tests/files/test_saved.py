@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from shoal.files import open_stream
@@ -15,17 +18,19 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_names_are_those_of_the_stream(tmp_path, name):
+def test_names_are_those_of_the_stream(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text(FILES[name])
-    options = {"sales.csv": {"task": "shop", "label": "sold"}, "sales.vw": {"task": "shop"}}.get(name, {})
+    options: dict[str, Any] = {"sales.csv": {"task": "shop", "label": "sold"}, "sales.vw": {"task": "shop"}}.get(
+        name, {}
+    )
     stream = open_stream(path, **options)
     wide = [chunk.X.shape[1] for chunk in stream][-1]
     assert saved_feature_names(stream.to_dict()) == stream.feature_names
     assert len(stream.feature_names) == wide
 
 
-def test_a_damaged_state_is_refused():
+def test_a_damaged_state_is_refused() -> None:
     for state in ({}, {"family": "libsvm", "reader": {}}, {"family": "other", "reader": {}}):
         with pytest.raises(ValueError, match="saved state of the file's columns is damaged"):
             saved_feature_names(state)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from shoal.files import TableEncoder, open_stream
 
-FORGED = [None, -7, 2**40, 1.5, "x", [], {}, [0, 0], True]
+FORGED: list[Any] = [None, -7, 2**40, 1.5, "x", [], {}, [0, 0], True]
 
 
-def leaves(value, path=()):
+def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The paths of all parts of a JSON value, the first few of each list and dict."""
     if path:
         yield path
@@ -25,7 +28,7 @@ def leaves(value, path=()):
             yield from leaves(value[i], (*path, i))
 
 
-def forged(state):
+def forged(state: dict[str, Any]) -> Iterator[tuple[tuple[Any, ...], object, dict[str, Any]]]:
     """States with one part of another kind, emptied, or left out."""
     for path in list(leaves(state)):
         for other in (*FORGED, ...):
@@ -40,7 +43,7 @@ def forged(state):
             yield path, other, made
 
 
-def write(path):
+def write(path: Path) -> Path:
     if path.suffix == ".csv":
         texts = [f"flight {i % 9} was {i} late" for i in range(30)]
         whens = [f"2013-01-{1 + i % 28:02}" for i in range(30)]
@@ -53,9 +56,10 @@ def write(path):
 
 
 @pytest.mark.parametrize("ending", ["csv", "vw", "svm"])
-def test_a_forged_state_is_refused_or_harmless(ending, tmp_path):
+def test_a_forged_state_is_refused_or_harmless(ending: str, tmp_path: Path) -> None:
     path = write(tmp_path / f"a.{ending}")
-    stream = open_stream(path, **({"label": "y", "hash_bits": 4} if ending == "csv" else {}))
+    options: dict[str, Any] = {"label": "y", "hash_bits": 4} if ending == "csv" else {}
+    stream = open_stream(path, **options)
     list(stream)
     state = json.loads(json.dumps(stream.to_dict()))
     refused = 0
@@ -73,7 +77,7 @@ def test_a_forged_state_is_refused_or_harmless(ending, tmp_path):
     assert refused > 30
 
 
-def test_a_forged_encoder_is_refused_or_harmless():
+def test_a_forged_encoder_is_refused_or_harmless() -> None:
     rows = [{"x": float(i), "c": "ab"[i % 2], "text": f"flight {i} was late"} for i in range(20)]
     state = json.loads(json.dumps(TableEncoder(hash_bits=3).fit(rows).to_dict()))["encoder"]
     for where, _, made in forged(state):

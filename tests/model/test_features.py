@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,7 +22,9 @@ from shoal.model.validation import LARGEST, first_out_of_range, is_canonical
 def as_dense(table: Table) -> np.ndarray:
     if table.width:
         return table.values.reshape(table.n_rows, table.width)
-    return sp.csr_matrix((table.values, table.indices, table.indptr), (table.n_rows, table.n_features)).toarray()
+    return np.asarray(
+        sp.csr_matrix((table.values, table.indices, table.indptr), (table.n_rows, table.n_features)).toarray()
+    )
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 8), d=st.integers(1, 8), density=st.floats(0, 1))
@@ -60,7 +65,7 @@ def test_first_out_of_range(values: list[float]) -> None:
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_frames(frame) -> None:
+def test_frames(frame: Callable[[Any], Any]) -> None:
     table = read_table(frame({"a": [1, 2], "b": [0.5, -1.0], "c": [True, False]}))
     np.testing.assert_array_equal(as_dense(table), [[1, 0.5, 1], [2, -1, 0]])
     assert table.names == ["a", "b", "c"]

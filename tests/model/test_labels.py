@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,15 +17,18 @@ pairs = st.sampled_from([(-1, 1), (0, 1), (False, True), (-1.0, 1.0), (0.0, 1.0)
 
 
 @given(pair=pairs, picks=st.lists(st.booleans(), min_size=1, max_size=8), data=st.data())
-def test_known_pairs_need_no_declaration_wherever_the_stream_is_cut(pair, picks, data) -> None:
+def test_known_pairs_need_no_declaration_wherever_the_stream_is_cut(
+    pair: tuple[Any, Any], picks: list[bool], data: st.DataObject
+) -> None:
     y = np.array([pair[pick] for pick in picks])
     cut = data.draw(st.integers(0, len(y)))
-    labels, signs = None, []
+    labels, signs = None, list[float]()
     for piece in (y[:cut], y[cut:]):
         if len(piece):
             encoded, labels = encode(piece, len(piece), labels)
             signs += encoded.tolist()
     assert signs == [1.0 if pick else -1.0 for pick in picks]
+    assert labels is not None
     assert labels.settled == (len(set(picks)) == 2)
     if labels.settled:
         assert labels.classes.tolist() == list(pair)
@@ -33,7 +37,7 @@ def test_known_pairs_need_no_declaration_wherever_the_stream_is_cut(pair, picks,
 @pytest.mark.parametrize(
     ("first", "guess"), [(-1, [-1, 1]), (1, [-1, 1]), (0, [0, 1]), (True, [False, True]), (np.uint8(1), [0, 1])]
 )
-def test_what_one_label_tells(first, guess) -> None:
+def test_what_one_label_tells(first: object, guess: list[Any]) -> None:
     _, labels = encode(np.array([first]), 1, None)
     assert labels.classes.tolist() == guess
     assert not labels.settled
@@ -42,7 +46,7 @@ def test_what_one_label_tells(first, guess) -> None:
 @pytest.mark.parametrize(
     "y", [["b", "a"], [7, 3], [2.5, -1.5], np.array(["b", "a"], object), [Fraction(1, 2), Fraction(1, 3)]], ids=str
 )
-def test_any_two_labels_the_larger_is_plus(y) -> None:
+def test_any_two_labels_the_larger_is_plus(y: Any) -> None:
     signs, labels = encode(np.array(y), 2, None)
     assert signs.tolist() == [1.0, -1.0]
     assert labels.classes.tolist() == sorted(y)
@@ -75,7 +79,7 @@ def test_declared_classes() -> None:
         ([1, -1], "y must hold one value per row: expected 3 values, got 2"),
     ],
 )
-def test_bad_labels(y, message: str) -> None:
+def test_bad_labels(y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         encode(np.asarray(y), 3, None)
 

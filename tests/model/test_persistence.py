@@ -6,6 +6,7 @@ import datetime
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ plain = st.recursive(
 )  # fmt: skip
 
 
-def back(value, folder: Path):
+def back(value: object, folder: Path) -> Any:
     arrays: persistence.Arrays = {}
     content = persistence.to_json(value, arrays, "value")
     persistence.write(folder / "file", {"content": content}, arrays)
@@ -31,7 +32,7 @@ def back(value, folder: Path):
     return persistence.from_json(header["content"], read)
 
 
-def same_kinds(a, b) -> bool:
+def same_kinds(a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, tuple | list):
@@ -40,7 +41,7 @@ def same_kinds(a, b) -> bool:
 
 
 @given(value=plain)
-def test_plain_values_come_back_in_kind(value, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_plain_values_come_back_in_kind(value: object, tmp_path_factory: pytest.TempPathFactory) -> None:
     got = back(value, tmp_path_factory.mktemp("persistence"))
     assert got == value
     assert same_kinds(got, value)
@@ -78,7 +79,7 @@ def test_sparse_matrices(form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value", [object(), {1, 2}, np.array(["a"]), datetime.timedelta(1), 1j], ids=lambda v: type(v).__name__
 )
-def test_what_has_no_plain_form(value) -> None:
+def test_what_has_no_plain_form(value: object) -> None:
     with pytest.raises(ValueError, match=r"cannot save thing: a .* has no plain form"):
         persistence.to_json(value, {}, "thing")
 

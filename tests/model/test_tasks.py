@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ ids = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", ""]), st.tuples(s
 
 
 @given(known=st.lists(ids, unique=True), rows=st.lists(ids, min_size=1, max_size=80))
-def test_columns_are_in_order_of_appearance(known: list, rows: list) -> None:
+def test_columns_are_in_order_of_appearance(known: list[Any], rows: list[Any]) -> None:
     index = TaskIndex(known)
     array = np.empty(len(rows), object)
     array[:] = rows
@@ -37,7 +38,8 @@ def test_columns_are_in_order_of_appearance(known: list, rows: list) -> None:
 )  # fmt: skip
 def test_the_fast_way_for_integers_is_the_slow_way(rows: list[int], offset: int, wide: int) -> None:
     array = np.array([row * wide + offset for row in rows])
-    for known in ([], array[:5].tolist()):
+    none: list[int] = []
+    for known in (none, array[:5].tolist()):
         fast, slow = TaskIndex(known).encode(array, len(rows)), TaskIndex(known).encode(array.tolist(), len(rows))
         np.testing.assert_array_equal(fast[0], slow[0])
         assert fast[1] == slow[1]
@@ -46,7 +48,7 @@ def test_the_fast_way_for_integers_is_the_slow_way(rows: list[int], offset: int,
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint64, np.int64])
 def test_integer_types(dtype: type) -> None:
-    array = np.tile(np.array([3, 100, 0, 3], dtype), 20)
+    array: np.ndarray = np.tile(np.array([3, 100, 0, 3], dtype), 20)
     columns, fresh = TaskIndex().encode(array, 80)
     assert fresh == [3, 100, 0]
     assert columns[:4].tolist() == [0, 1, 2, 0]
@@ -65,7 +67,7 @@ def test_no_ids_are_one_task() -> None:
 
 
 @pytest.mark.parametrize("rows", [[1, None], ["a", float("nan")], np.array([1.0, np.nan])])
-def test_missing_ids(rows) -> None:
+def test_missing_ids(rows: Any) -> None:
     with pytest.raises(ValueError, match="row 1: its task id is missing"):
         TaskIndex().encode(rows, 2)
 
@@ -74,7 +76,7 @@ def test_missing_ids(rows) -> None:
     rows=st.lists(ids, min_size=33, max_size=80), known=st.lists(ids, unique=True),
     copies=st.lists(st.booleans(), min_size=80, max_size=80),
 )  # fmt: skip
-def test_the_fast_way_for_objects_is_the_slow_way(rows: list, known: list, copies: list[bool]) -> None:
+def test_the_fast_way_for_objects_is_the_slow_way(rows: list[Any], known: list[Any], copies: list[bool]) -> None:
     """Equal ids are one task, be they one object or many."""
     array = np.empty(len(rows), object)
     for row, (task, copied) in enumerate(zip(rows, copies, strict=False)):
@@ -88,7 +90,7 @@ def test_the_fast_way_for_objects_is_the_slow_way(rows: list, known: list, copie
 @pytest.mark.parametrize(
     ("bad", "said"), [(None, "its task id is missing"), (float("nan"), "its task id is missing"), ([1], "hashable")]
 )
-def test_a_bad_object_is_named_by_its_row(bad, said: str) -> None:
+def test_a_bad_object_is_named_by_its_row(bad: object, said: str) -> None:
     array = np.empty(60, object)
     array[:] = ["a", "b"] * 30
     array[41], array[50] = bad, bad

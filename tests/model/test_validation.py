@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Never
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.engine.test_task_weights import allow_dense
-from tests.streams import draw
+from tests.streams import core_of, draw
 
-from shoal import MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, PassiveAggressiveRegressor
+from shoal import Learner, MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, PassiveAggressiveRegressor
 from shoal.model import model, table, validation
 from shoal.model.state import leaves
 
-LEARNERS = {
+LEARNERS: dict[str, Callable[[], Learner]] = {
     "pooled": lambda: MultitaskPerceptron(relation="pooled"),
     "pairwise": lambda: MultitaskPerceptron(relation=1.0),
     "logistic, float32": lambda: MultitaskPerceptron(loss="logistic", eta=0.3, dtype="float32"),
@@ -26,7 +29,7 @@ N, D, K = 300, 20, 4
 
 
 @pytest.fixture(autouse=True, params=["dense weights", "tables"])
-def all_are_large(request, monkeypatch):
+def all_are_large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param != "dense weights":
         allow_dense(monkeypatch, 0, 0)
     monkeypatch.setattr(table, "LARGE", 1)
@@ -34,13 +37,13 @@ def all_are_large(request, monkeypatch):
     monkeypatch.setattr(validation, "BLOCK", 100)
 
 
-def rows(seed, sparse):
+def rows(seed: int, sparse: bool) -> Any:
     stream = draw(seed, n_rows=N, K=K, d=D, protocol="one", density=0.4)
     task = np.arange(N) % K if seed % 2 else np.sort(np.arange(N) % K)  # sorted: new tasks come late
     return sp.csr_matrix(stream.X) if sparse else stream.X, stream.y, task
 
 
-def bits(learner):
+def bits(learner: Any) -> Any:
     """All that a model is."""
     model = learner._model
     if model is None:
@@ -51,7 +54,7 @@ def bits(learner):
     )  # fmt: skip
 
 
-def spoil(X, row, how):
+def spoil(X: Any, row: int, how: str) -> Any:
     X = X.copy()
     if not sp.issparse(X):
         X[row, 3] = np.nan if how == "nan" else np.inf
@@ -76,7 +79,7 @@ def spoil(X, row, how):
 
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize("sparse", [False, True])
-def test_learns_and_answers_the_same(name, sparse, monkeypatch):
+def test_learns_and_answers_the_same(name: str, sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in (1, 2):
         X, y, task = rows(seed, sparse)
         learner = LEARNERS[name]()
@@ -94,7 +97,7 @@ def test_learns_and_answers_the_same(name, sparse, monkeypatch):
         monkeypatch.setattr(table, "LARGE", 1)
 
 
-def test_rounds_of_several_rows(monkeypatch):
+def test_rounds_of_several_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, task = rows(1, sparse=True)
     rounds = np.arange(N) // K
     learner = MultitaskPerceptron()
@@ -115,7 +118,9 @@ def test_rounds_of_several_rows(monkeypatch):
     [("nan", "found NaN"), ("infinity", "found infinity"), ("column", "malformed"), ("negative column", "malformed"),
      ("offset", "malformed"), ("far offset", "malformed"), ("negative offset", "malformed")],
 )  # fmt: skip
-def test_a_bad_row_leaves_the_model_as_it_was(name, verb, how, message, monkeypatch):
+def test_a_bad_row_leaves_the_model_as_it_was(
+    name: str, verb: str, how: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for sparse in (True,) if message == "malformed" else (True, False):
         for seed, n_before in ((1, 0), (1, 40), (2, 40)):
             X, y, task = rows(seed, sparse)
@@ -137,21 +142,22 @@ def test_a_bad_row_leaves_the_model_as_it_was(name, verb, how, message, monkeypa
                     learner._values(bad, task)
 
 
-def watch(learner, monkeypatch, after):
+def watch(learner: Any, monkeypatch: pytest.MonkeyPatch, after: Callable[[], None]) -> None:
     """Call `after` whenever the core has learned a block."""
-    core = learner._model.core
+    core = core_of(learner)
     learn = core.learn
 
-    def watched(rounds, out):
+    def watched(rounds: Any, out: Any) -> None:
         learn(rounds, out)
         after()
 
     monkeypatch.setattr(core, "learn", watched)
 
 
-def test_blocks_before_a_bad_row_are_learned_and_rolled_back(monkeypatch):
+def test_blocks_before_a_bad_row_are_learned_and_rolled_back(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, task = rows(1, sparse=True)
-    learner, seen = PassiveAggressive().partial_fit(X[:50], y[:50], task[:50]), []
+    learner = PassiveAggressive().partial_fit(X[:50], y[:50], task[:50])
+    seen: list[Any] = []
     was = bits(learner)
     watch(learner, monkeypatch, lambda: seen.append(bits(learner)))
     with pytest.raises(ValueError, match="found NaN"):
@@ -162,7 +168,7 @@ def test_blocks_before_a_bad_row_are_learned_and_rolled_back(monkeypatch):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_what_is_wrong_with_X_is_said_first(sparse):
+def test_what_is_wrong_with_X_is_said_first(sparse: bool) -> None:
     X, y, task = rows(1, sparse)
     learner = PassiveAggressive().partial_fit(X, y, task)
     was = bits(learner)
@@ -181,7 +187,7 @@ def test_what_is_wrong_with_X_is_said_first(sparse):
     assert bits(learner) == was
 
 
-def test_columns_in_any_order_and_twice():
+def test_columns_in_any_order_and_twice() -> None:
     X, y, task = rows(1, sparse=True)
     turned = X.copy()
     for row in range(100, N):
@@ -192,12 +198,12 @@ def test_columns_in_any_order_and_twice():
     np.testing.assert_array_equal(learner.decision_function(turned, task), expected.decision_function(X, task))
 
 
-def test_an_interrupt_leaves_the_model_as_it_was(monkeypatch):
+def test_an_interrupt_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, task = rows(1, sparse=True)
     learner = MultitaskPerceptron().partial_fit(X[:50], y[:50], task[:50])
     was = bits(learner)
 
-    def interrupt():
+    def interrupt() -> Never:
         raise KeyboardInterrupt
 
     watch(learner, monkeypatch, interrupt)
@@ -206,12 +212,18 @@ def test_an_interrupt_leaves_the_model_as_it_was(monkeypatch):
     assert bits(learner) == was
 
 
-def test_a_model_that_is_large_next_to_the_table_is_not_copied(monkeypatch):
+def test_a_model_that_is_large_next_to_the_table_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y, task = rows(1, sparse=True)
-    learner, copies = PassiveAggressive().partial_fit(X, y, task), []
+    learner = PassiveAggressive().partial_fit(X, y, task)
+    copies: list[Any] = []
     monkeypatch.setattr(model, "COPY_PAYS", 8)
-    snapshot = learner._model.core.snapshot
-    monkeypatch.setattr(learner._model.core, "snapshot", lambda: copies.append(1) or snapshot())
+    snapshot = core_of(learner).snapshot
+
+    def noted() -> Any:
+        copies.append(1)
+        return snapshot()
+
+    monkeypatch.setattr(core_of(learner), "snapshot", noted)
     learner.partial_fit(X, y, task)
     assert copies == []
     with pytest.raises(ValueError, match="found NaN"):
@@ -228,14 +240,15 @@ def test_a_model_that_is_large_next_to_the_table_is_not_copied(monkeypatch):
     ],
     ids=["dates", "masked", "huge", "overflow"],
 )
-def test_what_is_no_number(X, message):
+def test_what_is_no_number(X: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PassiveAggressive().partial_fit(X, [1])
 
 
-def test_targets_that_are_no_numbers():
+def test_targets_that_are_no_numbers() -> None:
     for y in ([1j], [10**400], [1e160], np.array(["2026-01-01"], "datetime64[D]")):
         with pytest.raises(ValueError, match=r"expected a number|must hold real numbers|[Cc]omplex"):
             PassiveAggressiveRegressor().partial_fit([[1.0]], y)
+    no_number: Any = float("nan")
     with pytest.raises(ValueError, match="expected names of features or their number"):
-        PassiveAggressive().add_features(float("nan"))
+        PassiveAggressive().add_features(no_number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,9 @@ def test_features_that_are_rarely_seen_owe_many_pulls() -> None:
     seed=st.integers(0, 10**6), alpha=st.floats(0, 1), C=st.floats(0.05, 100), confidence=st.floats(0.52, 0.98),
     labels=st.lists(st.sampled_from([-1.0, 1.0]), min_size=6, max_size=6),
 )  # fmt: skip
-def test_a_step_minimises_the_objective(seed, alpha, C, confidence, labels) -> None:
+def test_a_step_minimises_the_objective(
+    seed: int, alpha: float, C: float, confidence: float, labels: list[float]
+) -> None:
     """(1-alpha) KL(q || task) + alpha KL(q || global) + C [phi sqrt(x S x) - y u x]_+ in one dimension, where a
     diagonal covariance is a full one."""
     rng = np.random.default_rng(seed)
@@ -72,12 +75,12 @@ def test_a_step_minimises_the_objective(seed, alpha, C, confidence, labels) -> N
     phi, y, v = NormalDist().inv_cdf(confidence), labels[-1], x[-1, 0]
 
     def KL(u: float, S: float, mean: float, variance: float) -> float:
-        return 0.5 * (np.log(variance / S) + S / variance + (u - mean) ** 2 / variance - 1)
+        return float(0.5 * (np.log(variance / S) + S / variance + (u - mean) ** 2 / variance - 1))
 
     def objective(z: np.ndarray) -> float:
         u, S = z[0], np.exp(z[1])
         loss = max(0.0, phi * np.sqrt(v * v * S) - y * u * v)
-        return (1 - alpha) * KL(u, S, mean_k, S_k) + alpha * KL(u, S, mean_g, S_g) + C * loss
+        return float((1 - alpha) * KL(u, S, mean_k, S_k) + alpha * KL(u, S, mean_g, S_g) + C * loss)
 
     ours = np.array([learner.coef_[0, 0], np.log(learner.covariance_[0, 0])])
     for start in (ours, np.array([mean_k, np.log(S_k)]), np.array([mean_g, np.log(S_g)])):
@@ -163,6 +166,6 @@ def test_hard_numbers_stay_finite(values: list[float], K: int, C: float, sparse:
         ({"confidence": float("nan")}, "confidence must be"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CollaborativeCW(**options).partial_fit([[1.0]], [1])

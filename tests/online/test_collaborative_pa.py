@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from tests.streams import Stream, assert_close, draw, own_parameters
+from tests.streams import Stream, assert_close, core_of, draw, own_parameters
 from tests.twins import collaborative as twin
 
 from shoal import CollaborativePA, PassiveAggressive
 from shoal.online._pull import MOST
 
-OPTIONS = [{"variant": "collaborative"}, {"variant": "collaborative", "passive": True}, {"variant": "mix"}]
+OPTIONS: list[dict[str, Any]] = [
+    {"variant": "collaborative"},
+    {"variant": "collaborative", "passive": True},
+    {"variant": "mix"},
+]
 each_option = pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())))
 
 
@@ -30,21 +36,21 @@ def compare(learner: CollaborativePA, stream: Stream, X: object, relative: float
     assert learner.n_updates_ > 0
 
 
-def go_on_as_if_after_many(learner, stream: Stream) -> None:
+def go_on_as_if_after_many(learner: Any, stream: Stream) -> None:
     """Learn the stream; on the way, pulls and those that features have had are counted from a larger number on."""
     learner.partial_fit(stream.sparse[:300], stream.y[:300], stream.task[:300])
     already = MOST - 500
-    learner._model.core.state.pulls[...] += already
-    learner._model.core.state.applied[...] += already
+    core_of(learner).state.pulls[...] += already
+    core_of(learner).state.applied[...] += already
     learner.partial_fit(stream.sparse[300:], stream.y[300:], stream.task[300:])
-    assert (learner._model.core.state.pulls < already).all()  # so the whole model was settled
+    assert (core_of(learner).state.pulls < already).all()  # so the whole model was settled
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 @each_option
-def test_equals_twin(options: dict, alpha: float, protocol: str, sparse: bool) -> None:
+def test_equals_twin(options: dict[str, Any], alpha: float, protocol: str, sparse: bool) -> None:
     stream = draw(1, protocol=protocol, density=0.3 if sparse else 1.0)  # has empty rows
     compare(CollaborativePA(pull=alpha, C=0.4, **options), stream, stream.sparse if sparse else stream.X)
 
@@ -53,7 +59,9 @@ def test_equals_twin(options: dict, alpha: float, protocol: str, sparse: bool) -
     seed=st.integers(0, 10**6), alpha=st.floats(0, 1), C=st.floats(0.01, 5), options=st.sampled_from(OPTIONS),
     protocol=st.sampled_from(["one", "some", "all", "growing"]), density=st.sampled_from([0.2, 1.0]),
 )  # fmt: skip
-def test_equals_twin_wherever_hypothesis_looks(seed, alpha, C, options, protocol, density) -> None:
+def test_equals_twin_wherever_hypothesis_looks(
+    seed: int, alpha: float, C: float, options: dict[str, Any], protocol: str, density: float
+) -> None:
     stream = draw(seed, K=4, n_rows=60, protocol=protocol, density=density)
     learner = CollaborativePA(pull=alpha, C=C, **options)
     _, W, g, _ = twin.learn_pa(stream.X, stream.y, stream.task, stream.rows_of_rounds, **own_parameters(learner))
@@ -89,7 +97,7 @@ def test_pulls_are_owed_under_the_alpha_of_their_time() -> None:
     for changes in ({"pull": 0.8}, {"variant": "mix"}, {"variant": "collaborative", "pull": 0.1}):
         sparse.partial_fit(stream.sparse, stream.y, stream.task)
         dense.partial_fit(stream.X, stream.y, stream.task)
-        assert sparse._model.core.state.pulls.any() != (sparse.variant == "mix")
+        assert core_of(sparse).state.pulls.any() != (sparse.variant == "mix")
         for learner in (sparse, dense):
             learner.set_params(**changes)
         assert_close(sparse.coef_, dense.coef_)
@@ -107,7 +115,7 @@ def test_a_step_minimises_the_objective(seed: int, alpha: float, C: float) -> No
 
     def objective(z: np.ndarray) -> float:
         u, slack = z[:3], z[3]
-        return (1 - alpha) / 2 * np.sum((u - before) ** 2) + alpha / 2 * np.sum((u - g) ** 2) + C * slack
+        return float((1 - alpha) / 2 * np.sum((u - before) ** 2) + alpha / 2 * np.sum((u - g) ** 2) + C * slack)
 
     best = minimize(
         objective, np.append(before, 10.0), method="SLSQP", options={"ftol": 1e-14, "maxiter": 500},
@@ -147,7 +155,7 @@ def test_without_loss_only_the_passive_stay() -> None:
 
 
 @given(seed=st.integers(0, 10**6), options=st.sampled_from(OPTIONS))
-def test_flipping_all_labels_flips_all_weights(seed: int, options: dict) -> None:
+def test_flipping_all_labels_flips_all_weights(seed: int, options: dict[str, Any]) -> None:
     stream = draw(seed, n_rows=60)
     learner = CollaborativePA(**options)
     weights = learner.fit(stream.sparse, stream.y, stream.task).coef_
@@ -186,6 +194,6 @@ def test_hard_numbers_stay_finite(values: list[float], K: int, sparse: bool) -> 
         ({"variant": "blend"}, "variant must be"), ({"variant": "mix", "passive": True}, "never pulls"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CollaborativePA(**options).partial_fit([[1.0]], [1])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import _thread
 import signal
 import time
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.streams import assert_close, draw, drawn_weights
+from tests.streams import assert_close, core_of, draw, drawn_weights
 from tests.twins import hedged_sharing as twin
 
 from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
@@ -26,7 +27,7 @@ from shoal.parallel.cores import thread_seconds
 
 @pytest.mark.parametrize("density", [1.0, 0.3])
 @pytest.mark.parametrize("protocol", ["one", "all", "some", "growing"])
-def test_equals_the_twin(protocol, density):
+def test_equals_the_twin(protocol: str, density: float) -> None:
     stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=density, scale=3.0)
     K = int(stream.task.max()) + 1
     rounds = None if protocol == "one" else stream.rounds
@@ -45,7 +46,7 @@ def test_equals_the_twin(protocol, density):
 
 @pytest.mark.parametrize("density", [1.0, 0.3])
 @pytest.mark.parametrize("protocol", ["one", "all", "growing"])
-def test_the_regressor_equals_the_twin(protocol, density):
+def test_the_regressor_equals_the_twin(protocol: str, density: float) -> None:
     stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=density, scale=3.0, regression=True)
     K = int(stream.task.max()) + 1
     rounds = None if protocol == "one" else stream.rounds
@@ -58,7 +59,7 @@ def test_the_regressor_equals_the_twin(protocol, density):
 
 @pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
 @pytest.mark.parametrize("protocol", ["one", "some"])
-def test_weights_equal_the_twin(kind, protocol):
+def test_weights_equal_the_twin(kind: type[Any], protocol: str) -> None:
     regression = kind is HedgedSharingRegressor
     stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=0.5, scale=3.0, regression=regression)
     weight = drawn_weights(len(stream.y))
@@ -78,7 +79,7 @@ def test_weights_equal_the_twin(kind, protocol):
         assert_close(learner.experts_coef(2), own, 1e-9)
 
 
-def test_a_heavy_mistake_does_not_shoot_over():
+def test_a_heavy_mistake_does_not_shoot_over() -> None:
     """After many rows of one label, one of the other that counts 1,000 times turns the experts, not by 1,000 steps."""
     x, learner = np.ones(3), HedgedSharing()
     for _ in range(300):
@@ -91,7 +92,7 @@ def test_a_heavy_mistake_does_not_shoot_over():
     assert (margins > -10.0).all()
 
 
-def test_class_weights_serve_a_rare_label_no_worse_than_repeated_rows():
+def test_class_weights_serve_a_rare_label_no_worse_than_repeated_rows() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(5000, 10))
     y = X @ rng.normal(size=10) + rng.normal(size=5000) > 6.0
@@ -104,7 +105,7 @@ def test_class_weights_serve_a_rare_label_no_worse_than_repeated_rows():
 
 
 @pytest.mark.parametrize(("offset", "scale"), [(0.0, 1e-9), (1e6, 1.0), (-3.0, 1e6)])
-def test_scale_and_offset_of_real_targets_do_not_matter(offset, scale):
+def test_scale_and_offset_of_real_targets_do_not_matter(offset: float, scale: float) -> None:
     stream = draw(5, n_rows=2000, K=5, regression=True)
     plain, moved = HedgedSharingRegressor(), HedgedSharingRegressor()
     expected = plain.test_then_train(stream.X, stream.y, stream.task)
@@ -116,7 +117,7 @@ def test_scale_and_offset_of_real_targets_do_not_matter(offset, scale):
 @pytest.mark.parametrize(
     ("relatedness", "right", "wrong"), [(1.0, "pooled", "independent"), (0.0, "independent", "pooled")]
 )
-def test_the_regressor_shares_where_sharing_pays(relatedness, right, wrong):
+def test_the_regressor_shares_where_sharing_pays(relatedness: float, right: str, wrong: str) -> None:
     """Beats the baseline that is wrong for the stream, and comes close to or beats the one that is right."""
     rng = np.random.default_rng(7)
     W = np.sqrt(relatedness) * rng.normal(size=8) + np.sqrt(1 - relatedness) * rng.normal(size=(12, 8))
@@ -129,7 +130,7 @@ def test_the_regressor_shares_where_sharing_pays(relatedness, right, wrong):
     assert mse["hedged"] < min(mse[wrong], 1.1 * mse[right])
 
 
-def test_the_regressor_stays_finite_on_any_values():
+def test_the_regressor_stays_finite_on_any_values() -> None:
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], (300, 6)) * 10.0 ** rng.integers(-150, 151, (300, 6))
     for y in (10.0 ** rng.integers(-150, 151, 300), np.zeros(300), np.full(300, 1e150)):
@@ -138,7 +139,7 @@ def test_the_regressor_stays_finite_on_any_values():
         assert np.isfinite(learner.predict(X, rng.integers(6, size=300))).all()
 
 
-def test_one_probability_a_label():
+def test_one_probability_a_label() -> None:
     stream = draw(6, n_rows=100, K=3, protocol="one")
     learner = HedgedSharing().partial_fit(stream.X, stream.y, stream.task)
     for x, k in zip(stream.X[:5], stream.task[:5], strict=True):
@@ -148,7 +149,7 @@ def test_one_probability_a_label():
         np.testing.assert_allclose(list(found.values()), expected, rtol=1e-12)
 
 
-def test_wild_scales_do_not_hurt():
+def test_wild_scales_do_not_hurt() -> None:
     data = make_related_tasks(n_tasks=8, n_features=12, n_rows=3000, relatedness=0.8, noise=0.0, seed=2)
     scales = 10.0 ** np.arange(-6, 6)
     plain, wild = HedgedSharing(), HedgedSharing()
@@ -159,7 +160,7 @@ def test_wild_scales_do_not_hurt():
     assert errors[1] < errors[0] + 0.1
 
 
-def test_values_of_any_size_stay_finite():
+def test_values_of_any_size_stay_finite() -> None:
     rng = np.random.default_rng(0)
     X = rng.choice([-1.0, 1.0], (300, 6)) * 10.0 ** rng.integers(-150, 151, (300, 6))
     X[::7] = 0.0
@@ -168,17 +169,17 @@ def test_values_of_any_size_stay_finite():
     assert np.isfinite(learner.decision_function(X, rng.integers(6, size=300))).all()
 
 
-def test_the_regression_stays_positive_definite():
+def test_the_regression_stays_positive_definite() -> None:
     rng = np.random.default_rng(1)
     n = 100_000
     X, y = sp.random_array((n, 20), density=0.2, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
     learner = HedgedSharing().partial_fit(X, y, rng.integers(3, size=n))
-    covariance = learner._model.core.state.covariance.reshape(12, 16)[:, :12]
+    covariance = core_of(learner).state.covariance.reshape(12, 16)[:, :12]
     assert np.allclose(covariance, covariance.T, rtol=1e-6)
     assert np.linalg.eigvalsh((covariance + covariance.T) / 2).min() > 0
 
 
-def test_forecasts_are_calibrated():
+def test_forecasts_are_calibrated() -> None:
     rng = np.random.default_rng(2)
     n = 20_000
     X, task = rng.normal(size=(n, 5)), rng.integers(10, size=n)
@@ -197,7 +198,7 @@ def test_forecasts_are_calibrated():
 
 
 @pytest.mark.parametrize(("relatedness", "winner"), [(1.0, "independent"), (0.0, "pooled")])
-def test_it_shares_where_sharing_pays(relatedness, winner):
+def test_it_shares_where_sharing_pays(relatedness: float, winner: str) -> None:
     """Beats the baseline that is wrong for the stream by far, and comes close to the one that is right."""
     data = make_related_tasks(n_tasks=10, n_features=15, n_rows=6000, relatedness=relatedness, noise=0.0, seed=4)
     right = "pooled" if winner == "independent" else "independent"
@@ -211,7 +212,7 @@ def test_it_shares_where_sharing_pays(relatedness, winner):
     assert errors["hedged"] < errors[right] + 0.02
 
 
-def test_memory_goes_by_the_pairs_that_occur():
+def test_memory_goes_by_the_pairs_that_occur() -> None:
     """100,000 tasks x 1,000,000 features: dense weights would need 6 TB."""
     rng = np.random.default_rng(5)
     n, d = 100_000, 1_000_000
@@ -219,32 +220,35 @@ def test_memory_goes_by_the_pairs_that_occur():
     X = sp.csr_matrix((np.ones(2 * n), indices, np.arange(0, 2 * n + 1, 2)), shape=(n, d))
     learner = HedgedSharing().partial_fit(X, rng.choice([-1.0, 1.0], n), np.arange(n))
     assert len(learner.tasks_) == n
-    assert sum(array.nbytes for array in leaves(learner._model.core.state)) < 3e8
+    assert sum(array.nbytes for array in leaves(core_of(learner).state)) < 3e8
 
 
 @pytest.mark.parametrize("is_sparse", [True, False])
-def test_room_for_all_rows_is_made_at_once(is_sparse, monkeypatch):
+def test_room_for_all_rows_is_made_at_once(is_sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As soon as it is missed, and not for more pairs than there are tasks times features."""
     asked = []
     with_capacity = record_table.with_capacity
-    monkeypatch.setattr(
-        record_table, "with_capacity", lambda own, n: asked.append((int(own.used[0]), n)) or with_capacity(own, n)
-    )
+
+    def noted(own: Any, n: int) -> Any:
+        asked.append((int(own.used[0]), n))
+        return with_capacity(own, n)
+
+    monkeypatch.setattr(record_table, "with_capacity", noted)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 40)) * (rng.random((2_000, 40)) < 0.5)
     y, task = rng.choice([-1.0, 1.0], 2_000), np.arange(2_000) % 50
     learner = HedgedSharing().partial_fit(sp.csr_matrix(X) if is_sparse else X, y, task)
-    assert learner._model.core.state.own.used[0] == 1 + 50 * 41
+    assert core_of(learner).state.own.used[0] == 1 + 50 * 41
     assert asked == [(used, 50 * 41 - used) for used, _ in asked]
     assert len(asked) == 1
     asked.clear()
     few = HedgedSharing().partial_fit(sp.csr_matrix(X[:60]), y[:60], np.arange(60))
     assert len(asked) == 1
-    assert few._model.core.state.own.used[0] == 1 + np.count_nonzero(X[:60]) + 60
+    assert core_of(few).state.own.used[0] == 1 + np.count_nonzero(X[:60]) + 60
     assert sum(asked[0]) <= 1 + np.count_nonzero(X[:60]) + 60
 
 
-def test_a_forgotten_task_leaves_the_others_as_they_were():
+def test_a_forgotten_task_leaves_the_others_as_they_were() -> None:
     stream = draw(6, n_rows=300, K=4, protocol="one")
     learner = HedgedSharing().partial_fit(stream.X, stream.y, stream.task)
     before = learner.decision_function(stream.X[:20], np.full(20, 3))
@@ -256,7 +260,9 @@ def test_a_forgotten_task_leaves_the_others_as_they_were():
 @pytest.mark.parametrize("width", [70, 5])
 @pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
 @pytest.mark.parametrize("is_sparse", [True, False])
-def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, width):
+def test_two_threads_learn_the_same_bits_as_one(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Any], is_sparse: bool, width: int
+) -> None:
     """Answers and model, whatever the blocks, and though the tables get too full on the way."""
     rng = np.random.default_rng(3)
     X = sp.random(900, width, 0.6, "csr", random_state=rng) if is_sparse else rng.normal(size=(900, width))
@@ -270,7 +276,7 @@ def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, wi
         with patch.object(pipeline, "learn_in_blocks", wraps=pipeline.learn_in_blocks) as spy:
             answers = learner.test_then_train(X, y, task)
             learner.partial_fit(X, -y, task)
-        in_threads.append((spy.call_count, answers, leaves(learner._model.core.pack(Size(30, width)))))
+        in_threads.append((spy.call_count, answers, leaves(core_of(learner).pack(Size(30, width)))))
     (none, answers, state), *others = in_threads
     assert none == 0
     for count, found, arrays in others:
@@ -280,7 +286,7 @@ def test_two_threads_learn_the_same_bits_as_one(monkeypatch, kind, is_sparse, wi
             np.testing.assert_array_equal(one, other)
 
 
-def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch):
+def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows, rounds of several rows, one core."""
     monkeypatch.setattr(pipeline, "ENTRIES", 512)
     rng = np.random.default_rng(3)
@@ -300,7 +306,7 @@ def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch):
     assert blocks_of(wide, 40) is None
 
 
-def test_an_interrupt_waits_until_all_is_learned():
+def test_an_interrupt_waits_until_all_is_learned() -> None:
     """What was made ready is learned: the model is that of whole rows."""
     done = []
 
@@ -321,7 +327,7 @@ def test_an_interrupt_waits_until_all_is_learned():
     assert sorted(done) == [(a, b, learns) for a, b in ((0, 3), (3, 6), (6, 8)) for learns in (False, True)]
 
 
-def test_the_time_of_both_threads_counts(monkeypatch):
+def test_the_time_of_both_threads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
     monkeypatch.setattr(pipeline, "ENTRIES", 512)
     rng = np.random.default_rng(3)

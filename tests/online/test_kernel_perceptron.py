@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, core_of, draw
 from tests.twins import multitask_perceptron as matrices
 from tests.twins import second_order as twin
 
@@ -136,7 +136,7 @@ def test_memory_with_a_budget_does_not_grow_with_the_stream() -> None:
     for first in range(0, 4000, 500):
         rows = slice(first, first + 500)
         learner.partial_fit(stream.sparse[rows], stream.y[rows], stream.task[rows])
-        sizes.append(sum(array.nbytes for array in learner._model.core.state.support))
+        sizes.append(sum(array.nbytes for array in core_of(learner).state.support))
     assert len(set(sizes[1:])) == 1
 
 
@@ -200,6 +200,6 @@ def test_a_function_cannot_be_saved_but_copied(tmp_path: Path) -> None:
         ({"kernel": lambda X, Z: np.full((len(X), len(Z)), np.nan)}, "must return finite numbers"),
     ],
 )
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         KernelPerceptron(**options).partial_fit([[1.0]], [1])

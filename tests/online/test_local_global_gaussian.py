@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, core_of, draw
 from tests.twins import local_global_gaussian as twin
 
 from shoal import LocalGlobalGaussian
@@ -31,7 +31,7 @@ def compare(learner: LocalGlobalGaussian, stream: Stream, phi: np.ndarray, *, sp
     expected, model, queried, updates = twin.learn(
         phi, stream.y, stream.task, stream.rows_of_rounds, lam=p["lam"], eps=p["eps"], h=p["h"], loss=p["loss"],
         covariance=p["covariance"], update=p["update"], theta_rule=p["theta"],
-        seed=int(learner._model.core.state.random[0]),
+        seed=int(core_of(learner).state.random[0]),
     )  # fmt: skip
     S = model.S0 + model.S
     shown = np.diagonal(S, axis1=1, axis2=2) if p["covariance"] == "diagonal" else S
@@ -47,7 +47,7 @@ def compare(learner: LocalGlobalGaussian, stream: Stream, phi: np.ndarray, *, sp
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(o.values()))
-def test_equals_twin_in_every_option(options: dict, protocol: str, sparse: bool) -> None:
+def test_equals_twin_in_every_option(options: dict[str, Any], protocol: str, sparse: bool) -> None:
     stream = draw(1, protocol=protocol, density=0.4 if sparse else 1.0)  # sparse: has empty rows
     compare(LocalGlobalGaussian(lam=0.7, eps=0.6, **options), stream, stream.X, sparse=sparse, tolerance=1e-12)
 
@@ -66,14 +66,16 @@ def test_queries_equal_the_twin(covariance: str, theta: str, protocol: str) -> N
     seed=st.integers(0, 10**6), lam=st.floats(0.05, 20), eps=st.floats(0.05, 20), h=st.floats(0.01, 10),
     options=st.sampled_from(OPTIONS), protocol=st.sampled_from(["one", "some", "all", "growing"]),
 )  # fmt: skip
-def test_equals_twin_wherever_hypothesis_looks(seed, lam, eps, h, options, protocol) -> None:
+def test_equals_twin_wherever_hypothesis_looks(
+    seed: int, lam: float, eps: float, h: float, options: dict[str, Any], protocol: str
+) -> None:
     stream = draw(seed, K=4, n_rows=40, protocol=protocol)
     learner = LocalGlobalGaussian(lam=lam, eps=eps, h=h, random_state=seed, **options)
     learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     _, model, queried, _ = twin.learn(
         stream.X, stream.y, stream.task, stream.rows_of_rounds, lam=lam, eps=eps, h=h, **options,
 
-        seed=int(learner._model.core.state.random[0]),
+        seed=int(core_of(learner).state.random[0]),
     )  # fmt: skip
     assert_close(learner.coef_, model.mu0 + model.mu, 1e-10)
     assert learner.n_queries_ == queried.sum()
@@ -83,7 +85,7 @@ def test_equals_twin_wherever_hypothesis_looks(seed, lam, eps, h, options, proto
 
 
 @given(seed=st.integers(0, 10**6), options=st.sampled_from(OPTIONS))
-def test_covariances_decrease_and_stay_positive_definite(seed: int, options: dict) -> None:
+def test_covariances_decrease_and_stay_positive_definite(seed: int, options: dict[str, Any]) -> None:
     """Spec 8.8, round by round."""
     stream = draw(seed, n_rows=60)
     learner = LocalGlobalGaussian(lam=0.2, **options).add_tasks(range(5))
@@ -123,7 +125,9 @@ VALUES = st.one_of(
     X=st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=30), options=st.sampled_from(OPTIONS),
     lam=st.sampled_from([1e-12, 0.01, 1.0, 1e12]), eps=st.sampled_from([1e-12, 1.0, 1e12]), data=st.data(),
 )  # fmt: skip
-def test_every_finite_stream_leaves_everything_finite(name, X, options, lam, eps, data) -> None:
+def test_every_finite_stream_leaves_everything_finite(
+    name: str, X: list[tuple[float, float, float]], options: dict[str, Any], lam: float, eps: float, data: st.DataObject
+) -> None:
     n = len(X)
     y = data.draw(st.lists(st.sampled_from([-1, 1]), min_size=n, max_size=n))
     rounds = np.arange(n) // data.draw(st.integers(1, 4))
@@ -132,7 +136,7 @@ def test_every_finite_stream_leaves_everything_finite(name, X, options, lam, eps
     decisions = learner.test_then_train(X, y, task, rounds=rounds)
     assert np.isfinite(decisions).all()
     assert np.isfinite(learner.decision_function(X, task)).all()
-    assert all(np.isfinite(array).all() for array in learner._model.core.state if array.dtype == np.float64)
+    assert all(np.isfinite(array).all() for array in core_of(learner).state if array.dtype == np.float64)
     assert np.isfinite(learner.covariance_).all()
 
 
@@ -174,7 +178,7 @@ def test_unseen_tasks_are_answered_by_the_global_gaussian() -> None:
 
 
 @given(seed=st.integers(0, 10**6), options=st.sampled_from([o for o in OPTIONS if o["covariance"] == "full"]))
-def test_rotation_changes_nothing(seed: int, options: dict) -> None:
+def test_rotation_changes_nothing(seed: int, options: dict[str, Any]) -> None:
     """Full covariances know no axes."""
     stream = draw(seed, n_rows=40)
     Q, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(7, 7)))
@@ -211,7 +215,7 @@ def test_asking_one_by_one_is_partial_fit(name: str, covariance: str) -> None:
     if name == "nystrom":  # rows without a label enter only through `partial_fit`: compare with a full dictionary
         for learner in (asking, fitting):
             learner.partial_fit(draw(9, n_rows=400).X, draw(9, n_rows=400).y, draw(9, n_rows=400).task)
-            assert learner._model.core.state.used[0] == 25
+            assert core_of(learner).state.used[0] == 25
     asked = 0
     for row in rest:
         if asking.query_one(stream.X[row], stream.task[row]):
@@ -220,9 +224,7 @@ def test_asking_one_by_one_is_partial_fit(name: str, covariance: str) -> None:
         fitting.learn_one(stream.X[row], stream.y[row], stream.task[row])
     assert 0 < asked < len(rest)
     assert asking.n_queries_ == fitting.n_queries_
-    for name, a, b in zip(
-        asking._model.core.state._fields, asking._model.core.state, fitting._model.core.state, strict=True
-    ):
+    for name, a, b in zip(core_of(asking).state._fields, core_of(asking).state, core_of(fitting).state, strict=True):
         if name != "counters":  # rounds without a label are not counted there
             np.testing.assert_array_equal(a, b, err_msg=name)
 
@@ -238,7 +240,7 @@ def test_labels_may_come_late() -> None:
     coef = learner.coef_
     learner.learn_one(other, -learner.predict_one(other, 0), 0)
     assert learner.n_queries_ == before
-    assert (learner._model.core.state.granted == 0).all()
+    assert (core_of(learner).state.granted == 0).all()
     assert (learner.coef_ != coef).any()
     coef = learner.coef_
     learner.learn_one(other, -learner.predict_one(other, 0), 0)
@@ -265,12 +267,13 @@ def test_unseen_tasks_are_asked_for_like_tasks_without_rows(covariance: str, the
     stream = draw(17, n_rows=200)
     learner = LocalGlobalGaussian(h=0.2, covariance=covariance, theta=theta, random_state=0)
     learner.fit(stream.X, stream.y, stream.task).add_tasks(["declared"])
+    seen: Any = learner._model
     for x in stream.X[:20] * 2:
         values = []
         for task in ("declared", "nobody"):
-            theta = np.empty(1)
-            learner._model.core.confidence(learner._model.row_to_decide(x, task), theta)
-            values.append(theta[0])
+            out = np.empty(1)
+            core_of(learner).confidence(seen.row_to_decide(x, task), out)
+            values.append(out[0])
         np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
 
 
@@ -303,12 +306,15 @@ def test_smaller_h_asks_less_and_pre_asks_more() -> None:
 
 def test_random_state() -> None:
     stream = draw(15)
-    fit = lambda state: LocalGlobalGaussian(h=0.1, random_state=state).fit(stream.X, stream.y, stream.task)  # noqa: E731
+
+    def fit(state: Any) -> LocalGlobalGaussian:
+        return LocalGlobalGaussian(h=0.1, random_state=state).fit(stream.X, stream.y, stream.task)
+
     np.testing.assert_array_equal(fit(0).coef_, fit(0).coef_)
     np.testing.assert_array_equal(fit(np.random.RandomState(5)).coef_, fit(np.random.RandomState(5)).coef_)
     assert len({fit(seed).n_queries_ for seed in range(20)}) > 3
-    assert fit(None)._model.core.state.random[0] != fit(None)._model.core.state.random[0]
-    assert LocalGlobalGaussian().fit(stream.X, stream.y)._model.core.state.random[0] == 0
+    assert core_of(fit(None)).state.random[0] != core_of(fit(None)).state.random[0]
+    assert core_of(LocalGlobalGaussian().fit(stream.X, stream.y)).state.random[0] == 0
 
 
 def test_what_shapes_the_state_cannot_change_on_the_way() -> None:
@@ -339,6 +345,6 @@ def test_what_shapes_the_state_cannot_change_on_the_way() -> None:
         ({"random_state": "x"}, "cannot be used to seed"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LocalGlobalGaussian(**options).partial_fit([[1.0]], [1])

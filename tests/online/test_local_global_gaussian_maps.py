@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.preprocessing import PolynomialFeatures
 from tests.cases import saved
 from tests.online.test_local_global_gaussian import MAPS, NYSTROM, RFF, compare
-from tests.streams import assert_close, draw, own_parameters
+from tests.streams import Stream, assert_close, core_of, draw, own_parameters
 from tests.twins import local_global_gaussian as twin
 
 import shoal
@@ -32,7 +33,7 @@ def test_mapped_learners_equal_the_twin(covariance: str, protocol: str, sparse: 
     for features in (RFF, NYSTROM):
         learner = LocalGlobalGaussian(features=features, covariance=covariance, h=0.5, random_state=2)
         learner.fit(stream.X[:2], stream.y[:2], stream.task[:2])
-        seed, state = int(learner._model.core.state.random[0]), learner._model.core.state
+        seed, state = int(core_of(learner).state.random[0]), core_of(learner).state
         if features is RFF:
             phi = twin.fourier(stream.X, state.points, state.offsets)
         else:
@@ -44,9 +45,9 @@ def test_mapped_learners_equal_the_twin(covariance: str, protocol: str, sparse: 
             _ = fresh.coef_
 
 
-def mapped(learner, stream, *, grow):
+def mapped(learner: Any, stream: Stream, *, grow: bool) -> Any:
     """The features of a stream's rows."""
-    core = learner._model.core
+    core = core_of(learner)
     columns = np.zeros(len(stream.y), np.int64)
     rounds = read_table(stream.X).rounds(columns, stream.y, np.arange(len(stream.y) + 1))
     pieces = core.algorithm.pieces(core.setup, core.state, rounds, grow)
@@ -59,13 +60,13 @@ def test_nystrom_features_are_the_kernel_on_the_dictionary(seed: int, gamma: flo
     stream = draw(seed, n_rows=40, density=0.5 if sparse else 1.0)
     learner = LocalGlobalGaussian(features={"map": "nystrom", "gamma": gamma, "size": 30}, random_state=seed)
     learner.fit(stream.X, stream.y, stream.task)
-    n = int(learner._model.core.state.used[0])
-    Z = learner._model.core.state.points[:, :n].T
+    n = int(core_of(learner).state.used[0])
+    Z = core_of(learner).state.points[:, :n].T
     for row in Z:
         assert (np.abs(stream.X - row).sum(axis=1) == 0).any()
-    before = learner._model.core.state.used.copy()
+    before = core_of(learner).state.used.copy()
     phi = mapped(learner, stream, grow=False)
-    np.testing.assert_array_equal(learner._model.core.state.used, before)
+    np.testing.assert_array_equal(core_of(learner).state.used, before)
     k = twin.gaussian_kernel(Z, stream.X, gamma)
     expected = k.T @ np.linalg.solve(twin.gaussian_kernel(Z, Z, gamma), k)
     np.testing.assert_allclose(phi @ phi.T, expected, atol=1e-6)
@@ -77,9 +78,9 @@ def test_growing_the_dictionary_leaves_features_as_they_were() -> None:
     """Appending a point appends a coordinate: decisions of the model do not change, bit for bit."""
     stream = draw(11, n_rows=60)
     learner = LocalGlobalGaussian(features=NYSTROM, random_state=0).fit(stream.X[:20], stream.y[:20], stream.task[:20])
-    before, n = learner.decision_function(stream.X, stream.task), int(learner._model.core.state.used[0])
+    before, n = learner.decision_function(stream.X, stream.task), int(core_of(learner).state.used[0])
     mapped(learner, stream, grow=True)
-    assert learner._model.core.state.used[0] > n
+    assert core_of(learner).state.used[0] > n
     np.testing.assert_array_equal(learner.decision_function(stream.X, stream.task), before)
 
 
@@ -87,7 +88,7 @@ def test_random_fourier_features_approach_the_kernel() -> None:
     X = np.random.default_rng(0).normal(size=(30, 4))
     learner = LocalGlobalGaussian(features={"map": "rff", "gamma": 0.3, "size": 20_000}, covariance="diagonal",
                                   random_state=0).fit(X, np.arange(30) % 2)  # fmt: skip
-    phi = twin.fourier(X, learner._model.core.state.points, learner._model.core.state.offsets)
+    phi = twin.fourier(X, core_of(learner).state.points, core_of(learner).state.offsets)
     np.testing.assert_allclose(phi @ phi.T, twin.gaussian_kernel(X, X, 0.3), atol=0.04)
 
 
@@ -112,7 +113,10 @@ def test_mapped_learners_keep_the_contract(kind: str, sparse: bool, tmp_path: Pa
     X = stream.sparse if sparse else stream.X
     transformer = FrozenEstimator(PolynomialFeatures(2).fit(np.zeros((1, 7))))
     features = transformer if kind == "transformer" else MAPS[kind]
-    make = lambda: LocalGlobalGaussian(features=features, h=1.0, random_state=0)  # noqa: E731
+
+    def make() -> LocalGlobalGaussian:
+        return LocalGlobalGaussian(features=features, h=1.0, random_state=0)
+
     whole = make().partial_fit(X, stream.y, stream.task, rounds=stream.rounds)
     chunked = make()
     for rows in np.array_split(np.arange(len(stream.y)), 5):
@@ -138,7 +142,7 @@ def test_mapped_learners_keep_the_contract(kind: str, sparse: bool, tmp_path: Pa
 
 
 @pytest.mark.parametrize("features", [RFF, NYSTROM])
-def test_maps_widen_with_named_features(features: dict) -> None:
+def test_maps_widen_with_named_features(features: dict[str, Any]) -> None:
     stream = draw(13, d=12, density=0.3, n_rows=80)
     learner = LocalGlobalGaussian(features=features, random_state=0)
     for x, y, task in zip(stream.X, stream.y, stream.task, strict=True):

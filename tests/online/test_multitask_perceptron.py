@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -57,7 +60,10 @@ GIVEN = {name: (graph, twin.inverse_of(twin.laplacian(EDGES))) for name, graph i
 ALL = CONSTANT | GIVEN
 
 
-def compare(learner, stream: Stream, B, *, sparse: bool = False, n_declared: int = 0, weight=None) -> None:
+def compare(
+    learner: Any, stream: Stream, B: Callable[[int], np.ndarray], *, sparse: bool = False, n_declared: int = 0,
+    weight: Any = None,
+) -> None:  # fmt: skip
     X, rounds = stream.sparse if sparse else stream.X, stream.rounds
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=rounds, sample_weight=weight)
     expected, W, updates = twin.learn(
@@ -134,7 +140,7 @@ def test_large_graphs_by_sparse_factors(seed: int, loss: str, monkeypatch: pytes
     graph = relations.graph(edges, tasks=range(n))
     assert graph.factors(unit_own_rate=False).dense.size == 0
     stream = draw(seed, K=n, n_rows=200, protocol="one")
-    order = list(dict.fromkeys(graph.tasks))
+    order: list[Any] = list(dict.fromkeys(graph.tasks))
     B = np.linalg.inv(twin.laplacian(edges)(n))
     stream = stream._replace(task=np.array(order)[stream.task])
     learner = MultitaskPerceptron(relation=graph, loss=loss)
@@ -160,7 +166,7 @@ def test_equals_kernel_perceptron(relation: str) -> None:
     assert_close(decisions, twin.kernel_decisions(stream.X, stream.y, stream.task, B=B(K)), 1e-11)
 
 
-def decisions_of(relation, stream: Stream, **options) -> np.ndarray:
+def decisions_of(relation: Any, stream: Stream, **options: Any) -> np.ndarray:
     learner = MultitaskPerceptron(relation=relation, **options).add_tasks(range(K))
     return learner.test_then_train(stream.X, stream.y, stream.task)
 
@@ -177,7 +183,7 @@ CLIQUE = [(i, j) for i in range(K) for j in range(i)]
         (0.0, relations.graph([], tasks=range(K))),
     ],
 )  # fmt: skip
-def test_relations_that_are_the_same(one, other) -> None:
+def test_relations_that_are_the_same(one: Any, other: Any) -> None:
     stream = draw(6, K=K, protocol="one")
     assert_close(decisions_of(one, stream), decisions_of(other, stream), 1e-9)
 
@@ -272,7 +278,7 @@ def test_baselines_do_not_share_and_share_all() -> None:
         ({"relation": None}, "relation must be"),
     ],
 )
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MultitaskPerceptron(**options).partial_fit([[1.0]], [1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from tests.cases import saved
-from tests.streams import Stream, assert_close, draw, own_parameters
+from tests.streams import Stream, assert_close, core_of, draw, own_parameters
 from tests.twins import omtrl as twin
 
 from shoal import OMTRL, MultitaskPerceptron
@@ -57,7 +58,7 @@ def test_literal_rule_equals_twin(divergence: str, protocol: str) -> None:
 @each_divergence
 def test_equals_twin_for_any_number_of_tasks(divergence: str, K: int) -> None:
     """Tasks are padded to blocks; more are declared than seen."""
-    options = {"divergence": divergence, "eta_A": 1e-4, "warmup": 30}
+    options: dict[str, Any] = {"divergence": divergence, "eta_A": 1e-4, "warmup": 30}
     compare(OMTRL(**options), draw(3, K=K, d=40, n_rows=300))
     compare(OMTRL(**options), draw(4, K=K, d=40, protocol="growing"), n_declared=K + 3)
 
@@ -66,7 +67,9 @@ def test_equals_twin_for_any_number_of_tasks(divergence: str, K: int) -> None:
     seed=st.integers(0, 10**6), eta=st.floats(1e-6, 1.0), warmup=st.integers(0, 60),
     divergence=st.sampled_from(["logdet", "covariance"]), protocol=st.sampled_from(["one", "some", "growing"]),
 )  # fmt: skip
-def test_equals_twin_wherever_hypothesis_looks(seed, eta, warmup, divergence, protocol) -> None:
+def test_equals_twin_wherever_hypothesis_looks(
+    seed: int, eta: float, warmup: int, divergence: str, protocol: str
+) -> None:
     stream = draw(seed, K=4, n_rows=60, protocol=protocol)
     learner = OMTRL(divergence=divergence, eta_A=eta, warmup=warmup)
     learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
@@ -108,7 +111,7 @@ def test_logdet_step_minimises(seed: int) -> None:
     B_old, B, G = one_step("logdet", eta, seed)
 
     def objective(A: np.ndarray) -> float:  # D_LogDet(A || A_old) + eta tr(W A W')
-        return np.trace(A @ B_old) - np.linalg.slogdet(A @ B_old)[1] - len(A) + eta * np.trace(A @ G)
+        return float(np.trace(A @ B_old) - np.linalg.slogdet(A @ B_old)[1] - len(A) + eta * np.trace(A @ G))
 
     no_better(objective, np.linalg.inv(B))
 
@@ -162,7 +165,7 @@ def test_relation_stays_positive_with_trace_K(seed: int, divergence: str, eta: f
         np.testing.assert_array_equal(B, B.T)
         assert np.linalg.eigvalsh(B).min() > -1e-12
         assert (B.diagonal() >= 0).all()
-        assert_close(learner._model.core.state.gram[: len(B), : len(B)], learner.coef_ @ learner.coef_.T, 1e-9)
+        assert_close(core_of(learner).state.gram[: len(B), : len(B)], learner.coef_ @ learner.coef_.T, 1e-9)
     assert len(B) == 6
 
 
@@ -173,7 +176,7 @@ def test_long_streams_keep_gram_and_relation(divergence: str) -> None:
     learner = OMTRL(divergence=divergence)
     for _ in range(20):
         learner.partial_fit(stream.X, stream.y, stream.task)
-    assert_close(learner._model.core.state.gram[:4, :4], learner.coef_ @ learner.coef_.T, 1e-7)
+    assert_close(core_of(learner).state.gram[:4, :4], learner.coef_ @ learner.coef_.T, 1e-7)
     assert_close(np.trace(learner.relation_), 4.0)
     assert np.linalg.eigvalsh(learner.relation_).min() > -1e-12
     assert learner.n_updates_ > 1000
@@ -322,6 +325,6 @@ def test_baselines_are_perceptrons() -> None:
         ({"normalize": "norm"}, "normalize must be"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OMTRL(**options).partial_fit([[1.0]], [1])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, core_of, draw
 from tests.twins import osmtl as twin
 
 from shoal import OSMTL
@@ -45,7 +45,7 @@ def compare(learner: OSMTL, stream: Stream, *, sparse: bool = False, n_declared:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())))
-def test_equals_twin_in_every_option(options: dict, protocol: str, sparse: bool) -> None:
+def test_equals_twin_in_every_option(options: dict[str, Any], protocol: str, sparse: bool) -> None:
     stream = draw(1, K=5, protocol=protocol, density=0.5 if sparse else 1.0)
     compare(OSMTL(alpha=0.4, C=0.3, lam=1.5, **options), stream, sparse=sparse)
 
@@ -60,7 +60,7 @@ def test_equals_twin_for_any_number_of_tasks(K: int, absent: str) -> None:
 
 @pytest.mark.parametrize(("alpha", "C"), [("auto", "auto"), ("auto", 0.5), (0.3, "auto"), (0.0, 1.0), (1.0, 1.0)])
 @pytest.mark.parametrize("trigger", ["mistake", "margin"])
-def test_equals_twin_with_the_schedule(alpha, C, trigger: str) -> None:
+def test_equals_twin_with_the_schedule(alpha: float | str, C: float | str, trigger: str) -> None:
     compare(OSMTL(alpha=alpha, C=C, trigger=trigger), draw(4, K=4, n_rows=300, protocol="some"))
 
 
@@ -68,7 +68,9 @@ def test_equals_twin_with_the_schedule(alpha, C, trigger: str) -> None:
     seed=st.integers(0, 10**6), alpha=st.floats(0, 1), C=st.floats(0.01, 3), lam=st.floats(0.05, 50),
     options=st.sampled_from(OPTIONS), protocol=st.sampled_from(["one", "some", "all", "growing"]),
 )  # fmt: skip
-def test_equals_twin_wherever_hypothesis_looks(seed, alpha, C, lam, options, protocol) -> None:
+def test_equals_twin_wherever_hypothesis_looks(
+    seed: int, alpha: float, C: float, lam: float, options: dict[str, Any], protocol: str
+) -> None:
     stream = draw(seed, K=4, n_rows=40, protocol=protocol)
     learner = OSMTL(alpha=alpha, C=C, lam=lam, **options)
     learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
@@ -94,13 +96,11 @@ def test_raw_counts_neither_overflow_nor_underflow(lam: float) -> None:
 
 
 @given(seed=st.integers(0, 10**6), lam=st.floats(0.05, 50), options=st.sampled_from(OPTIONS))
-def test_rows_of_attention_sum_to_one(seed: int, lam: float, options: dict) -> None:
+def test_rows_of_attention_sum_to_one(seed: int, lam: float, options: dict[str, Any]) -> None:
     stream = draw(seed, K=6, n_rows=60, protocol="growing")
     learner = OSMTL(lam=lam, **options).partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     K = len(learner.tasks_)
-    mass = np.exp(learner._model.core.state.log_attention[:K, :K]).sum(
-        axis=1
-    )  # as kept, before `attention_` normalises
+    mass = np.exp(core_of(learner).state.log_attention[:K, :K]).sum(axis=1)  # as kept, before `attention_` normalises
     np.testing.assert_allclose(mass, 1.0, rtol=1e-12)
     np.testing.assert_allclose(learner.attention_.sum(axis=1), 1.0, rtol=1e-14)
     np.testing.assert_allclose(learner.relation_, 0.5 * np.eye(K) + 0.5 * learner.attention_, rtol=1e-14)
@@ -170,7 +170,7 @@ def test_one_row_a_round_as_the_docstring_says() -> None:
 
 
 @given(seed=st.integers(0, 10**6), options=st.sampled_from([o for o in OPTIONS if o["trigger"] == "margin"]))
-def test_flipping_all_labels_flips_all_weights(seed: int, options: dict) -> None:
+def test_flipping_all_labels_flips_all_weights(seed: int, options: dict[str, Any]) -> None:
     stream = draw(seed, n_rows=60)
     learner = OSMTL(lam=2.0, **options)
     weights = learner.fit(stream.X, stream.y, stream.task, rounds=stream.rounds).coef_
@@ -219,6 +219,6 @@ def test_attention_finds_the_task_with_the_same_weights() -> None:
         ({"absent": "leave"}, "absent must be one of"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         OSMTL(**options).partial_fit([[1.0]], [1])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.streams import assert_close, draw
+from tests.streams import Stream, assert_close, core_of, draw
 from tests.twins import multitask_perceptron as interactions
 from tests.twins import p_norm_perceptron as twin
 
@@ -31,11 +33,19 @@ GIVEN = {
     "rates": (relations.rates(MATRIX), lambda K: MATRIX),
 }
 ALL = CONSTANT | GIVEN
-ORDERS = ["auto", 2, 3.0, 7.5]
+ORDERS: list[float | str] = ["auto", 2, 3.0, 7.5]
 VARIANTS = ["printed", "sqrt"]
 
 
-def compare(learner, stream, B, *, sparse=False, n_declared=0, relative=1e-12) -> None:
+def compare(
+    learner: Any,
+    stream: Stream,
+    B: Callable[[int], np.ndarray],
+    *,
+    sparse: bool = False,
+    n_declared: int = 0,
+    relative: float = 1e-12,
+) -> None:
     X = stream.sparse if sparse else stream.X
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
     expected, W, updates = twin.learn(
@@ -71,13 +81,13 @@ def test_equals_twin_for_given_relations(relation: str, variant: str, sparse: bo
 
 @pytest.mark.parametrize("relation", ["pairwise", "independent", "pooled", "graph"])
 @pytest.mark.parametrize("p", ["auto", 40.0, 1000.0])
-def test_many_features_and_large_p(p, relation: str) -> None:
+def test_many_features_and_large_p(p: float | str, relation: str) -> None:
     """Blocks of blocks of features; powers that would underflow without a scale."""
     stream = draw(3, K=K, d=9000, n_rows=40, protocol="one", density=0.002)
     value, B = ALL[relation]
     learner = PNormPerceptron(relation=value, p=p)
     compare(learner, stream, B, sparse=True, n_declared=K if relation in GIVEN else 0, relative=1e-11)
-    state = learner._model.core.state
+    state = core_of(learner).state
     assert state.superblocks.shape == (3,)
     np.testing.assert_allclose(state.superblocks.sum(), state.sums.sum(), rtol=1e-13)
 
@@ -86,7 +96,9 @@ def test_many_features_and_large_p(p, relation: str) -> None:
     seed=st.integers(0, 10**6), relation=st.sampled_from(sorted(ALL)), variant=st.sampled_from(VARIANTS),
     p=st.floats(2, 60), sizes=st.lists(st.integers(-30, 30), min_size=1, max_size=4),
 )  # fmt: skip
-def test_equals_twin_wherever_hypothesis_looks(seed, relation, variant, p, sizes) -> None:
+def test_equals_twin_wherever_hypothesis_looks(
+    seed: int, relation: str, variant: str, p: float, sizes: list[int]
+) -> None:
     """Rows of very different sizes: the scale has to follow."""
     stream = draw(seed, K=K, n_rows=40, protocol="some")
     stream = stream._replace(X=stream.X * 10.0 ** np.resize(sizes, len(stream.y))[:, None])
@@ -135,11 +147,11 @@ def test_hyper_parameters_may_change_on_the_way() -> None:
     learner.set_params(p=5).partial_fit(stream.X[rest], stream.y[rest], stream.task[rest])
     by_hand = PNormPerceptron(p=5).add_tasks(range(K)).partial_fit(stream.X[:1] * 0, stream.y[:1], stream.task[:1])
     donor = PNormPerceptron(p=3).add_tasks(range(K)).partial_fit(stream.X[first], stream.y[first], stream.task[first])
-    by_hand._model.core.state.own[...], by_hand._model.core.state.shared[...] = (
-        donor._model.core.state.own,
-        donor._model.core.state.shared,
+    core_of(by_hand).state.own[...], core_of(by_hand).state.shared[...] = (
+        core_of(donor).state.own,
+        core_of(donor).state.shared,
     )
-    _p_norm.rebuild(by_hand._model.core.state, *by_hand._model.core.state.link[:3])
+    _p_norm.rebuild(core_of(by_hand).state, *core_of(by_hand).state.link[:3])
     by_hand.partial_fit(stream.X[rest], stream.y[rest], stream.task[rest])
     assert_close(learner.coef_, by_hand.coef_)
 
@@ -159,7 +171,7 @@ def test_unseen_tasks_are_answered_like_new_ones() -> None:
     stream = draw(7, K=K, protocol="one")
     for relation in ("pairwise", "independent", "pooled", 2.0):
         learner = PNormPerceptron(relation=relation, p=3).fit(stream.X, stream.y, stream.task)
-        state = learner._model.core.state
+        state = core_of(learner).state
         p, own, shared, _, _ = state.link
         silent = shared * state.shared if shared > 0 else np.zeros(stream.X.shape[1])
         V = np.tile(silent[:, None], K) + (own * state.own if own > 0 else 0.0)
@@ -173,11 +185,11 @@ def test_unseen_tasks_are_answered_like_new_ones() -> None:
 
 @pytest.mark.parametrize("relation", ["pairwise", "independent", "pooled", "graph"])
 @given(data=st.data())
-def test_any_finite_rows_keep_the_model_finite(relation: str, data) -> None:
+def test_any_finite_rows_keep_the_model_finite(relation: str, data: st.DataObject) -> None:
     sizes = st.sampled_from([0.0, 1e-150, 1e-9, 1.0, -1e9, 1e150, -1e150])
     X = np.array(data.draw(st.lists(sizes, min_size=36, max_size=36))).reshape(12, 3)
     y = np.array(data.draw(st.lists(st.sampled_from([-1, 1]), min_size=12, max_size=12)))
-    p = data.draw(st.sampled_from(["auto", 2, 30.0, 1e5]))
+    p: Any = data.draw(st.sampled_from(["auto", 2, 30.0, 1e5]))
     learner = PNormPerceptron(relation=ALL[relation][0], p=p)
     decisions = learner.test_then_train(X, y, np.resize(np.arange(K), 12))
     assert np.isfinite(decisions).all()
@@ -210,6 +222,6 @@ def test_a_large_p_finds_the_few_features_that_matter() -> None:
         ({"variant": "new"}, "variant must be one of"), ({"relation": -1.0}, "b must be a number >= 0"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PNormPerceptron(**options).partial_fit([[1.0]], [1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +23,7 @@ VARIANTS = ["PA", "PA-I", "PA-II"]
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("kind", [PassiveAggressive, PassiveAggressiveRegressor])
-def test_equals_twin(kind, variant: str, weighted: bool, sharing: str, protocol: str, sparse: bool) -> None:
+def test_equals_twin(kind: type[Any], variant: str, weighted: bool, sharing: str, protocol: str, sparse: bool) -> None:
     regression = kind is PassiveAggressiveRegressor
     stream = draw(1, protocol=protocol, density=0.3 if sparse else 1.0, regression=regression)  # has empty rows
     learner = kind(variant=variant, C=0.4, relation=sharing)
@@ -115,7 +117,7 @@ def test_unseen_tasks() -> None:
         ({"relation": "some"}, "relation must be"),
     ],
 )
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     for kind in (PassiveAggressive, PassiveAggressiveRegressor):
         with pytest.raises(ValueError, match=message):
             kind(**options).partial_fit([[1.0]], [1.0])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.compiled import from_python
-from tests.streams import Stream, assert_close, draw, own_parameters
+from tests.streams import Stream, assert_close, core_of, draw, own_parameters
 from tests.twins import romco as twin
 
 from shoal import ROMCO, MultitaskPerceptron
@@ -24,7 +25,7 @@ OPTIONS = [
 PROTOCOLS = ["one", "some", "all", "growing"]
 
 
-def wide(seed: int, **options: object) -> Stream:
+def wide(seed: int, **options: Any) -> Stream:
     """Sparse rows of many features: they sleep long. The constant one lets all rows meet, so that no margin is 0 but
     for rounding, where a mistake would be a matter of luck."""
     stream = draw(seed, **{"d": 400, "density": 0.02, **options})
@@ -53,7 +54,7 @@ def compare(learner: ROMCO, stream: Stream, *, sparse: bool = False, n_declared:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(map(str, o.values())))
-def test_equals_twin_in_every_option(options: dict, protocol: str, sparse: bool) -> None:
+def test_equals_twin_in_every_option(options: dict[str, Any], protocol: str, sparse: bool) -> None:
     stream = wide(1, protocol=protocol, n_rows=200) if sparse else draw(1, protocol=protocol, n_rows=200)
     compare(ROMCO(lambda1=0.5, lambda2=0.5, **options), stream, sparse=sparse)
 
@@ -85,7 +86,7 @@ def long_stream() -> Stream:
     ],
     ids=["truncated", "full", "logdet"],
 )
-def test_lazy_is_eager_over_2000_rounds(options: dict, rank: range) -> None:
+def test_lazy_is_eager_over_2000_rounds(options: dict[str, Any], rank: range) -> None:
     stream = long_stream()
     assert stream.rounds[-1] >= 2000
     learner = ROMCO(**options)
@@ -102,11 +103,11 @@ def test_rows_do_sleep() -> None:
     for first in range(0, 1500, 15):
         chunk = slice(first, first + 15)
         learner.partial_fit(X[chunk], stream.y[chunk], stream.task[chunk], rounds=stream.rounds[chunk])
-        tally = learner._model.core.state.rows.tally
+        tally = core_of(learner).state.rows.tally
         most = max(most, int(tally[EPOCHS]))
         assert tally[EPOCHS] <= tally[UPDATES] < max(2, tally[TOUCHED] // 64)
     assert most >= 8
-    stamps = learner._model.core.state.rows.stamps
+    stamps = core_of(learner).state.rows.stamps
     assert len(np.unique(stamps)) > 2
 
 
@@ -114,7 +115,9 @@ def test_rows_do_sleep() -> None:
     seed=st.integers(0, 10**6), eta=st.floats(0.01, 2), rho=st.floats(0.01, 2), lambda1=st.floats(0, 3),
     lambda2=st.floats(0, 3), C=st.floats(0.1, 3), options=st.sampled_from(OPTIONS), protocol=st.sampled_from(PROTOCOLS),
 )  # fmt: skip
-def test_equals_twin_wherever_hypothesis_looks(seed, eta, rho, lambda1, lambda2, C, options, protocol) -> None:
+def test_equals_twin_wherever_hypothesis_looks(
+    seed: int, eta: float, rho: float, lambda1: float, lambda2: float, C: float, options: dict[str, Any], protocol: str
+) -> None:
     stream = wide(seed, K=4, n_rows=40, d=150, density=0.1, protocol=protocol)
     learner = ROMCO(eta=eta, rho=rho, lambda1=lambda1, lambda2=lambda2, C=C, **options)
     learner.partial_fit(stream.sparse, stream.y, stream.task, rounds=stream.rounds)
@@ -168,7 +171,7 @@ def test_personal_columns_come_and_go() -> None:
 
 
 @given(seed=st.integers(0, 10**6), options=st.sampled_from([o for o in OPTIONS if o["trigger"] == "margin"]))
-def test_flipping_all_labels_flips_all_weights(seed: int, options: dict) -> None:
+def test_flipping_all_labels_flips_all_weights(seed: int, options: dict[str, Any]) -> None:
     stream = draw(seed, n_rows=60)
     learner = ROMCO(lambda1=0.5, **options)
     weights = learner.fit(stream.X, stream.y, stream.task, rounds=stream.rounds).coef_
@@ -200,7 +203,7 @@ def test_unseen_tasks_get_the_mean_of_what_is_common() -> None:
 def test_logdet_prox_is_the_minimum(s: float, tau: float) -> None:
     """Below every point of a grid and every root that NumPy finds, tau > 4 included, where there may be three."""
 
-    def height(z):
+    def height(z: Any) -> Any:
         return 0.5 * (z - s) ** 2 + tau * np.log1p(z * z)
 
     z = logdet_factor(s, tau) * s
@@ -225,7 +228,9 @@ def test_logdet_prox_with_three_roots(s: float) -> None:
     seed=st.integers(0, 10**6), exponents=st.lists(st.integers(-150, 150), min_size=1, max_size=4),
     options=st.sampled_from(OPTIONS), all_equal=st.booleans(), strength=st.sampled_from([0.0, 0.01, 10.0]),
 )  # fmt: skip
-def test_all_finite_input_gives_finite_weights(seed, exponents, options, all_equal, strength) -> None:
+def test_all_finite_input_gives_finite_weights(
+    seed: int, exponents: list[int], options: dict[str, Any], all_equal: bool, strength: float
+) -> None:
     stream = draw(seed, n_rows=40)
     size = 10.0 ** np.random.default_rng(seed).choice([*exponents, -np.inf], len(stream.y))
     X, y = np.sign(stream.X) * size[:, None], np.ones_like(stream.y) if all_equal else stream.y
@@ -252,6 +257,6 @@ def test_500_tasks() -> None:
         ({"lambda2": np.inf}, "lambda2 must be"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ROMCO(**options).partial_fit([[1.0]], [1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, rbf_kernel
-from tests.streams import assert_close, draw
+from tests.streams import assert_close, core_of, draw
 from tests.twins import schatten_perceptron as twin
 
 from shoal import KernelPerceptron, MultitaskPerceptron, SchattenPerceptron, SharedLoss
@@ -24,13 +25,13 @@ LOSSES = [None, "l1", "l2", "linf"]
 @pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
 @pytest.mark.parametrize("shared_loss", LOSSES)
 @pytest.mark.parametrize("p", ORDERS)
-def test_equals_twin(p, shared_loss, protocol: str, sparse: bool) -> None:
+def test_equals_twin(p: float | str, shared_loss: str | None, protocol: str, sparse: bool) -> None:
     fractional = p in (1.5, 2.5)  # eigenvalues make tiny numbers of zeros, whose signs are mistakes or not
     stream = draw(1, protocol=protocol, density=0.5 if sparse and not (fractional and shared_loss is None) else 1.0)
     learner = SchattenPerceptron(p=p, shared_loss=shared_loss, C=0.3)
     X = stream.sparse if sparse else stream.X
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
-    options = {"p": p, "shared_loss": shared_loss, "C": 0.3}
+    options: dict[str, Any] = {"p": p, "shared_loss": shared_loss, "C": 0.3}
     expected, W, updates = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **options)
     relative = 1e-9 if fractional else 1e-12
     assert_close(decisions, expected, relative)
@@ -56,8 +57,8 @@ def test_rows_of_different_sizes(seed: int, p: int, sizes: list[int]) -> None:
     stream = draw(seed, n_rows=60, protocol="some")
     X = stream.X * 10.0 ** np.resize(sizes, len(stream.y))[:, None]
     learner = SchattenPerceptron(p=p).fit(X, stream.y, stream.task, rounds=stream.rounds)
-    gram, K = learner._model.core.state.gram, len(learner.tasks_)
-    V = learner._model.core.state.weights[: X.shape[1], :K]
+    gram, K = core_of(learner).state.gram, len(learner.tasks_)
+    V = core_of(learner).state.weights[: X.shape[1], :K]
     G = V.T @ V
     assert_close(gram.form[SCALE] * gram.products[:K, :K], G, 1e-9)
     assert_close(gram.power[:K, :K], np.linalg.matrix_power(gram.products[:K, :K], p - 1), 1e-9)
@@ -94,7 +95,7 @@ def test_p_1_with_a_shared_loss_is_that_of_dekel(norm: str) -> None:
     [("rbf", lambda A, B: rbf_kernel(A, B, gamma=0.3)), (linear_kernel, linear_kernel), (laplacian_kernel,) * 2],
     ids=["rbf", "function", "laplacian"],
 )
-def test_dual_form_equals_its_twin(kernel, function, protocol: str, p: int) -> None:
+def test_dual_form_equals_its_twin(kernel: Any, function: Any, protocol: str, p: int) -> None:
     """Section 6.2.1, with the library's kernel and with functions."""
     stream = draw(5, K=4, n_rows=60, protocol=protocol)
     learner = SchattenPerceptron(p=p, kernel=kernel, gamma=0.3).add_tasks(range(4))
@@ -109,7 +110,7 @@ def test_dual_form_equals_its_twin(kernel, function, protocol: str, p: int) -> N
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("shared_loss", [None, "l2"])
 @pytest.mark.parametrize("p", ["auto", 2.5])
-def test_primal_equals_dual(p, shared_loss, sparse: bool) -> None:
+def test_primal_equals_dual(p: float | str, shared_loss: str | None, sparse: bool) -> None:
     stream = draw(6, protocol="growing", density=0.5 if sparse else 1.0)
     X = stream.sparse if sparse else stream.X
     primal, dual = (SchattenPerceptron(p=p, shared_loss=shared_loss, kernel=k) for k in ("linear", linear_kernel))
@@ -151,12 +152,14 @@ def test_flipping_all_labels_flips_all_weights(seed: int, p: float, norm: str) -
 
 @pytest.mark.parametrize("shared_loss", LOSSES)
 @given(data=st.data(), n_tasks=st.sampled_from([1, 4]), kernel=st.sampled_from(["linear", "rbf", linear_kernel]))
-def test_any_finite_rows_keep_the_model_finite(shared_loss, data, n_tasks: int, kernel) -> None:
+def test_any_finite_rows_keep_the_model_finite(
+    shared_loss: str | None, data: st.DataObject, n_tasks: int, kernel: Any
+) -> None:
     sizes = st.sampled_from([0.0, 1e-150, 1e-9, 1.0, -1e9, 1e150, -1e150])
     rows = st.lists(st.lists(sizes, min_size=3, max_size=3), min_size=1, max_size=12)
     X = np.resize(data.draw(rows), (12, 3))  # one row: all are equal
     y = np.array(data.draw(st.lists(st.sampled_from([-1, 1]), min_size=12, max_size=12)))
-    p = data.draw(st.sampled_from(["auto", 1, 2, 3, 64, 1.5, 40.5]))
+    p: Any = data.draw(st.sampled_from(["auto", 1, 2, 3, 64, 1.5, 40.5]))
     task = np.arange(12) % n_tasks
     learner = SchattenPerceptron(p=p, shared_loss=shared_loss, kernel=kernel)
     decisions = learner.test_then_train(X, y, task)
@@ -167,7 +170,7 @@ def test_any_finite_rows_keep_the_model_finite(shared_loss, data, n_tasks: int, 
 
 
 @pytest.mark.parametrize("p", [1, 2, 3, 2.5, 64])
-def test_what_rounding_leaves_of_a_task_stays_finite(p) -> None:
+def test_what_rounding_leaves_of_a_task_stays_finite(p: float | str) -> None:
     """1e9 beside 1e150 that comes and goes: G has lost it, and the next product with it is negative."""
     X = np.resize([[0, 1e-150, 0], [0, -1e9, 0], [1e150, 0, 0], [-1e150, 0, 0]], (40, 3))
     learner = SchattenPerceptron(p=p)
@@ -209,7 +212,7 @@ def test_the_gram_matrix_stays_true_and_definite_over_1e5_rounds(p: int) -> None
     X, task = rng.normal(size=(100_000, 12)), rng.integers(10, size=100_000)
     y = rng.choice([-1, 1], size=100_000)  # noise: half of all rows are mistakes
     learner = SchattenPerceptron(p=p).fit(X, y, task, rounds=np.arange(100_000))
-    V, gram = learner._model.core.state.weights[:12, :10], learner._model.core.state.gram
+    V, gram = core_of(learner).state.weights[:12, :10], core_of(learner).state.gram
     assert learner.n_updates_ > 40_000
     G = gram.form[SCALE] * gram.products[:10, :10]
     assert_close(G, V.T @ V, 1e-10)
@@ -228,7 +231,7 @@ def test_a_row_learned_and_unlearned_leaves_nothing(sparse: bool) -> None:
         learner = SchattenPerceptron(p=3)
         learner.fit(sp.csr_matrix(X) if sparse else X, y, task, rounds=np.arange(14))
         assert learner.n_updates_ == 14
-        assert not learner._model.core.state.gram.products.any()
+        assert not core_of(learner).state.gram.products.any()
         x, z = 1e-9 * rng.normal(size=(2, d))
         learner.partial_fit([x, z], [-1, -1], [0, 1], rounds=[0, 0])
         expected = twin.gradient(-np.column_stack([x, z, np.zeros((d, 5))]), 3)
@@ -239,7 +242,7 @@ def test_forgetting_is_never_having_had_the_sum() -> None:
     stream = draw(8, protocol="all")
     for p in (1, 2, 3, 1.5):
         learner = SchattenPerceptron(p=p).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
-        V = learner._model.core.state.weights[:7, :5].copy()
+        V = core_of(learner).state.weights[:7, :5].copy()
         learner.forget_task(2)
         assert learner.tasks_ == [0, 1, 3, 4]
         assert_close(learner.coef_, twin.gradient(V[:, [0, 1, 3, 4]], p).T, 1e-9)
@@ -276,6 +279,6 @@ def test_tasks_in_a_common_subspace_help_each_other() -> None:
         ({"kernel": "cubic"}, "kernel must be"), ({"gamma": -1.0}, "gamma must be"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SchattenPerceptron(**options).partial_fit([[1.0]], [1])

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import laplacian_kernel
 from tests.online.test_kernel_perceptron import ALL, CONSTANT, GIVEN, KERNELS, K, compare
-from tests.streams import assert_close, draw
+from tests.streams import assert_close, core_of, draw
 from tests.twins import multitask_perceptron as matrices
 from tests.twins import second_order as twin
 
@@ -106,7 +106,7 @@ def test_order_of_tasks_changes_nothing(seed: int, form: str, order: list[int]) 
 
 def assert_factor_fits(learner: SecondOrderPerceptron, k: Any, tolerance: float) -> None:
     """U^T U = a I + G, beta = (a I + G)^-1 y."""
-    state, n = learner._model.core.state, len(learner.support_)
+    state, n = core_of(learner).state, len(learner.support_)
     X, task = learner.support_vectors_, state.support.task[:n]
     M = learner.a * np.eye(n) + learner.relation_[np.ix_(task, task)] * k(X, X)
     U = np.triu(state.factor[:n, :n])
@@ -144,13 +144,13 @@ def test_the_primal_factor_stays_positive_definite_over_1e5_rounds() -> None:
     X, y, task = long_noisy_stream(3, 4)
     learner = SecondOrderPerceptron(form="primal").add_tasks(range(3))
     mistaken = (learner.test_then_train(X, y, task) >= 0) != (y > 0)
-    U = np.triu(learner._model.core.state.factor.reshape(12, 12))
+    U = np.triu(core_of(learner).state.factor.reshape(12, 12))
     phi = np.einsum("ni,nj->nij", np.eye(3)[task], X).reshape(-1, 12)[mistaken]
     J = np.kron(matrices.pairwise(3), np.eye(4)) + phi.T @ phi
     assert mistaken.sum() > 10_000
     assert (U.diagonal() > 0).all()
     assert_close(U.T @ U, J, 1e-11)
-    assert_close(learner._model.core.state.weights.ravel(), np.linalg.solve(J, phi.T @ y[mistaken]), 1e-11)
+    assert_close(core_of(learner).state.weights.ravel(), np.linalg.solve(J, phi.T @ y[mistaken]), 1e-11)
 
 
 @given(
@@ -160,7 +160,9 @@ def test_the_primal_factor_stays_positive_definite_over_1e5_rounds() -> None:
 )  # fmt: skip
 @example(230, "dual", "linear", (146, 32), None, "equal labels", 1)  # a is lost beside the rows, and G has no rank
 @example(96, "dual", "linear", (0, 95), None, "equal labels", 1)
-def test_finite_for_every_finite_input(seed, form, kernel, exponents, budget, kind, K) -> None:
+def test_finite_for_every_finite_input(
+    seed: int, form: str, kernel: Any, exponents: tuple[int, int], budget: int | None, kind: str, K: int
+) -> None:
     stream = draw(seed, K=K, n_rows=40)
     rng = np.random.default_rng(seed)
     X = stream.X * 10.0 ** rng.choice(exponents, size=(len(stream.y), 1))
@@ -181,7 +183,7 @@ def test_finite_for_every_finite_input(seed, form, kernel, exponents, budget, ki
         again = learner.decision_function(X, stream.task)
     assert np.isfinite(decisions).all()
     assert np.isfinite(again).all()
-    assert all(np.isfinite(leaf).all() for leaf in leaves(learner._model.core.state))
+    assert all(np.isfinite(leaf).all() for leaf in leaves(core_of(learner).state))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -206,7 +208,8 @@ def test_forgetting_a_task_in_dual_form(relation: Any, kernel: Any) -> None:
     if relation == "independent":
         rows = rows[~np.isin(stream.task[rows], [0, 2])]
     np.testing.assert_array_equal(learner.support_, rows)
-    a = relations.resolve(relation).own_share(K - 2)
+    resolved: Any = relations.resolve(relation)
+    a = resolved.own_share(K - 2)
     B = a * np.eye(K + 1) + (1 - a) / (K - 2)  # the last one is an unseen task
     k = {"linear": twin.linear, "rbf": twin.rbf(1.0)}.get(kernel, laplacian_kernel)
     G = B[np.ix_(stream.task[rows], stream.task[rows])] * k(stream.X[rows], stream.X[rows])
@@ -237,7 +240,7 @@ def test_forgetting_a_task_in_primal_form_leaves_the_others_as_they_are(relation
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("change", [{"a": 2.0}, {"relation": 1.0}, {"kernel": "rbf"}, {"gamma": 2.0}, {"form": None}])
-def test_only_the_budget_can_change(form: str, change: dict) -> None:
+def test_only_the_budget_can_change(form: str, change: dict[str, Any]) -> None:
     change = {"form": "primal" if form == "dual" else "dual"} if "form" in change else change
     stream = draw(12, n_rows=60, protocol="one")
     learner = SecondOrderPerceptron(form=form).fit(stream.X, stream.y, stream.task)
@@ -272,7 +275,7 @@ def test_the_primal_form_keeps_no_rows() -> None:
         ({"budget": 0}, "budget must be"),
     ],
 )
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SecondOrderPerceptron(**options).partial_fit([[1.0]], [1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,9 @@ def test_equals_twin(norm: str, r: int, rule: str, protocol: str, sparse: bool) 
     seed=st.integers(0, 10**6), norm=st.sampled_from(NORMS), rule=st.sampled_from(RULES),
     C=st.floats(1e-3, 1e3), scale=st.sampled_from([1e-3, 1.0, 1e3]),
 )  # fmt: skip
-def test_equals_twin_wherever_hypothesis_looks(seed, norm, rule, C, scale) -> None:
+def test_equals_twin_wherever_hypothesis_looks(
+    seed: int, norm: tuple[str, int], rule: str, C: float, scale: float
+) -> None:
     stream = draw(seed, n_rows=40, protocol="some", scale=scale)
     learner = SharedLoss(norm=norm[0], r=norm[1], rule=rule, C=C)
     learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
@@ -140,7 +143,7 @@ def test_rmax_ends_in_l1_and_linf() -> None:
 
 
 @given(seed=st.integers(0, 10**6), norm=st.sampled_from(NORMS), rule=st.sampled_from(RULES))
-def test_flipping_all_labels_flips_all_weights(seed: int, norm: tuple, rule: str) -> None:
+def test_flipping_all_labels_flips_all_weights(seed: int, norm: tuple[str, int], rule: str) -> None:
     stream = draw(seed, n_rows=60)
     learner = SharedLoss(norm=norm[0], r=norm[1], rule=rule)
     weights = learner.fit(stream.X, stream.y, stream.task, rounds=stream.rounds).coef_
@@ -151,7 +154,7 @@ def test_flipping_all_labels_flips_all_weights(seed: int, norm: tuple, rule: str
 @pytest.mark.parametrize("rule", RULES)
 @each_norm
 @given(data=st.data())
-def test_any_finite_rows_keep_the_model_finite(norm: str, r: int, rule: str, data) -> None:
+def test_any_finite_rows_keep_the_model_finite(norm: str, r: int, rule: str, data: st.DataObject) -> None:
     """Sizes from 1e-150 to 1e150 in one round, zero rows, ties; steps stay in the ball."""
     K, d = 4, 3
     sizes = st.sampled_from([0.0, 1e-150, 1e-9, 1.0, 1e9, 1e150, -1e150])
@@ -192,6 +195,6 @@ def test_unseen_and_absent_tasks() -> None:
         ({"r": 0}, "r must be a whole number >= 1"), ({"r": 1.5}, "r must be a whole number >= 1"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SharedLoss(**options).partial_fit([[1.0]], [1])

@@ -65,7 +65,7 @@ def test_a_shift_of_all_targets_changes_nothing(learner: Any) -> None:
 
 
 def test_vectors_are_what_a_prediction_takes() -> None:
-    sizes = {"n_common": 5, "n_task": 3, "tol": 0.0, "random_state": 0}
+    sizes: dict[str, Any] = {"n_common": 5, "n_task": 3, "tol": 0.0, "random_state": 0}
     assert explained(SCORES, SparseMTLRegressor(**sizes), 0).items() >= {
         "vectors": 8.0, "common": 5, "own": 3.0, "kept": 5 + 3 * 3,
     }.items()  # fmt: skip

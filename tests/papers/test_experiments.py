@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ ALL = experiments()
 
 
 @pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """One for all experiments, so that data sets are prepared once."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SHOAL_CACHE", str(tmp_path_factory.mktemp("cache")))

@@ -83,7 +83,12 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
     """The jobs that were really run."""
     jobs: list[Job] = []
     run = Job.run
-    monkeypatch.setattr(Job, "run", lambda job: (jobs.append(job), run(job))[1])
+
+    def noted(job: Job) -> Any:
+        jobs.append(job)
+        return run(job)
+
+    monkeypatch.setattr(Job, "run", noted)
     return jobs
 
 

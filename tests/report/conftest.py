@@ -7,10 +7,12 @@ import pytest
 
 from shoal import HedgedSharing, MultitaskPerceptron, MultitaskRegressor, PassiveAggressive
 from shoal.engine.rounds import Chunk
-from shoal.evaluation import progressive_validate
+from shoal.evaluation import Evaluation, progressive_validate
+
+Evaluations = dict[str, Evaluation]
 
 
-def rows(n_tasks, n=3_000, seed=0):
+def rows(n_tasks: int, n: int = 3_000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     names = np.array([f"T{k:03d}" for k in range(n_tasks)])
     code = (n_tasks * rng.random(n) ** 2).astype(int)
@@ -21,7 +23,7 @@ def rows(n_tasks, n=3_000, seed=0):
 
 
 @pytest.fixture(scope="session")
-def binary():
+def binary() -> Evaluations:
     """A learner and its baselines, 30 tasks."""
     X, margin, task = rows(30)
     learner = MultitaskPerceptron(relation=30.0)
@@ -30,7 +32,7 @@ def binary():
 
 
 @pytest.fixture(scope="session")
-def regression():
+def regression() -> Evaluations:
     """Squared loss: an update on every row."""
     X, margin, task = rows(8)
     learner = MultitaskRegressor(relation=8.0, eta=0.02)
@@ -38,7 +40,7 @@ def regression():
 
 
 @pytest.fixture(scope="session")
-def graph():
+def graph() -> Evaluations:
     """A relation that is not the same for all pairs: two cliques."""
     edges = [(f"T{i:03d}", f"T{j:03d}") for i in range(6) for j in range(i) if (i < 3) == (j < 3)]
     X, margin, task = rows(6)
@@ -47,7 +49,7 @@ def graph():
 
 
 @pytest.fixture(scope="session")
-def hedged():
+def hedged() -> Evaluations:
     """A learner with probabilities that weighs several ways of sharing, and one without."""
     X, margin, task = rows(12, n=2_000)
     learners = {"HedgedSharing": HedgedSharing(), "PassiveAggressive": PassiveAggressive()}

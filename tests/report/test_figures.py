@@ -4,50 +4,54 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.report.conftest import Evaluations
 
+from shoal.evaluation import Evaluation
 from shoal.report import figures, save_figures
 from shoal.report.style import CONFIG
 
 
-def by_name(evaluations):
+def by_name(evaluations: Any) -> Any:
     return {figure.name: figure for figure in figures(evaluations)}
 
 
-def records(spec):
+def records(spec: dict[str, Any]) -> list[dict[str, Any]]:
     """All data of a chart, layers and panels included."""
     return [record for dataset in spec["datasets"].values() for record in dataset]
 
 
-def test_a_run_with_baselines_has_all_four_pictures(binary):
+def test_a_run_with_baselines_has_all_four_pictures(binary: Evaluations) -> None:
     assert list(by_name(binary)) == ["progress", "gain", "relation", "updates"]
 
 
 @pytest.mark.parametrize("kind", ["binary", "regression", "graph", "hedged"])
-def test_descriptions_keep_the_schema(request, kind):
+def test_descriptions_keep_the_schema(request: pytest.FixtureRequest, kind: str) -> None:
     for figure in figures(request.getfixturevalue(kind)):
         assert figure.chart.configure(**CONFIG).to_dict(validate=True)["$schema"].endswith(".json")
 
 
-def test_no_evaluation_is_refused():
+def test_no_evaluation_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one"):
         figures({})
 
 
 class TestProgress:
-    def test_every_checkpoint_of_every_learner_is_drawn(self, binary):
+    def test_every_checkpoint_of_every_learner_is_drawn(self, binary: Evaluations) -> None:
         drawn = {(r["name"], r["rows"], r["value"]) for r in records(by_name(binary)["progress"].spec()) if "rows" in r}
         for name, evaluation in binary.items():
             for point in evaluation.history:
                 assert (name, point.rows, point.overall["error"]) in drawn
                 assert (name, point.rows, point.macro["auc"]) in drawn
 
-    def test_the_title_names_the_leader_and_when_it_took_the_lead(self, binary):
+    def test_the_title_names_the_leader_and_when_it_took_the_lead(self, binary: Evaluations) -> None:
         learner, rival = binary["MultitaskPerceptron"], binary["pooled"]
 
-        def with_aucs(evaluation, values):
+        def with_aucs(evaluation: Evaluation, values: Any) -> Evaluation:
             points = [
                 replace(point, macro=point.macro | {"auc": value})
                 for point, value in zip(evaluation.history, values, strict=True)
@@ -65,19 +69,19 @@ class TestProgress:
             two = {"A": with_aucs(learner, values), "B": with_aucs(rival, (0.55, 0.55, 0.55))}
             assert by_name(two)["progress"].title == title
 
-    def test_the_title_counts_those_for_which_there_is_no_room(self, binary):
+    def test_the_title_counts_those_for_which_there_is_no_space(self, binary: Evaluations) -> None:
         many = dict.fromkeys("ABCDEF", binary["pooled"])
         title = by_name({"best": binary["MultitaskPerceptron"], **many})["progress"].title
         assert title.count("(") <= 3
         assert title.endswith(" others")
 
-    def test_in_regression_less_is_better(self, regression):
+    def test_in_regression_less_is_better(self, regression: Evaluations) -> None:
         best = min(regression, key=lambda name: regression[name].macro["rmse"])
         assert by_name(regression)["progress"].title.startswith(f"{best} leads")
 
 
 class TestGain:
-    def test_each_task_stands_at_its_difference(self, binary):
+    def test_each_task_stands_at_its_difference(self, binary: Evaluations) -> None:
         points = [r for r in records(by_name(binary)["gain"].spec()) if "gain" in r]
         seen = {(r["task"], round(r["gain"], 12)) for r in points}
         for baseline in ("independent", "pooled"):
@@ -85,7 +89,7 @@ class TestGain:
                 gain = mine["auc"] - binary[baseline].per_task[task]["auc"]
                 assert np.isnan(gain) or (task, round(gain, 12)) in seen
 
-    def test_what_lies_beyond_the_picture_is_at_its_edge_with_its_value(self, binary):
+    def test_what_lies_beyond_the_picture_is_at_its_edge_with_its_value(self, binary: Evaluations) -> None:
         learner = binary["MultitaskPerceptron"]
         task = next(iter(learner.per_task))
         far = replace(learner, per_task=learner.per_task | {task: learner.per_task[task] | {"auc": 9.0}})
@@ -94,17 +98,17 @@ class TestGain:
         assert beyond
         assert all(r["text"] == f"{task} {r['gain']:+.2f}" and r["y"] < r["gain"] for r in beyond)
 
-    def test_in_regression_a_lower_error_is_a_gain(self, regression):
+    def test_in_regression_a_lower_error_is_a_gain(self, regression: Evaluations) -> None:
         found = [r for r in records(by_name(regression)["gain"].spec()) if "gain" in r]
         assert found
         assert all(r["gain"] == pytest.approx(r["baseline"] - r["learner"]) for r in found)
 
-    def test_without_baselines_there_is_none(self, graph):
+    def test_without_baselines_there_is_none(self, graph: Evaluations) -> None:
         assert "gain" not in by_name(graph)
 
 
 class TestRelation:
-    def test_the_relation_in_force_is_shown_with_its_groups_side_by_side(self, graph):
+    def test_the_relation_in_force_is_shown_with_its_groups_side_by_side(self, graph: Evaluations) -> None:
         evaluation = graph["graph"]
         spec = by_name(graph)["relation"].spec()
         learner = evaluation.learner
@@ -117,7 +121,7 @@ class TestRelation:
         order = [int(task[1:]) < 3 for task in spec["encoding"]["x"]["sort"]]
         assert order in ([True] * 3 + [False] * 3, [False] * 3 + [True] * 3)
 
-    def test_where_all_pairs_are_alike_the_learned_weights_are_compared(self, binary):
+    def test_where_all_pairs_are_alike_the_learned_weights_are_compared(self, binary: Evaluations) -> None:
         figure = by_name(binary)["relation"]
         learner = binary["MultitaskPerceptron"].learner
         assert "the same for every pair" in figure.caption
@@ -127,7 +131,9 @@ class TestRelation:
         for cell in records(figure.spec()):
             assert cell["value"] == pytest.approx(cosine[column[cell["row"]], column[cell["column"]]], abs=1e-3)
 
-    def test_of_many_tasks_the_largest_are_shown_and_the_reader_is_told(self, monkeypatch, binary):
+    def test_of_many_tasks_the_largest_are_shown_and_the_reader_is_told(
+        self, monkeypatch: pytest.MonkeyPatch, binary: Evaluations
+    ) -> None:
         monkeypatch.setattr("shoal.report.relation.MAX_TASKS", 10)
         figure = by_name(binary)["relation"]
         per_task = binary["MultitaskPerceptron"].per_task
@@ -137,7 +143,7 @@ class TestRelation:
 
 
 class TestUpdates:
-    def test_each_tasks_share(self, binary):
+    def test_each_tasks_share(self, binary: Evaluations) -> None:
         figure = by_name(binary)["updates"]
         drawn = {(r["name"], r["task"]): r["share"] for r in records(figure.spec()) if "updates" in r}
         for name, evaluation in binary.items():
@@ -146,12 +152,12 @@ class TestUpdates:
         learner = binary["MultitaskPerceptron"]
         assert f"update on {learner.n_updates / learner.rows:.0%} of all rows" in figure.title
 
-    def test_an_update_on_every_row_is_no_picture(self, regression):
+    def test_an_update_on_every_row_is_no_picture(self, regression: Evaluations) -> None:
         assert "updates" not in by_name(regression)
 
 
 class TestFiles:
-    def test_png_and_svg_with_the_title_in_it(self, tmp_path, graph):
+    def test_png_and_svg_with_the_title_in_it(self, tmp_path: Path, graph: Evaluations) -> None:
         written = save_figures(tmp_path / "new" / "folder", graph)
         names = {path.name for path in written}
         assert names == {f"{n}.{e}" for n in ("progress", "relation", "updates") for e in ("png", "svg")}
@@ -163,13 +169,13 @@ class TestFiles:
                 assert b"<svg" in content
                 assert by_name(graph)[path.stem].title.split(" ")[0].encode() in content
 
-    def test_an_unknown_format_is_refused(self, tmp_path, graph):
+    def test_an_unknown_format_is_refused(self, tmp_path: Path, graph: Evaluations) -> None:
         with pytest.raises(ValueError, match="'gif' is not known"):
             save_figures(tmp_path, graph, formats=["gif"])
 
 
 class TestCalibration:
-    def test_a_point_is_a_bin_of_a_learner_with_probabilities(self, hedged):
+    def test_a_point_is_a_bin_of_a_learner_with_probabilities(self, hedged: Evaluations) -> None:
         figure = by_name(hedged)["calibration"]
         drawn = [r for r in records(figure.spec()) if "name" in r]
         bins = [found for found in hedged["HedgedSharing"].calibration if found.rows >= 20]
@@ -178,12 +184,12 @@ class TestCalibration:
         error = hedged["HedgedSharing"].overall["calibration_error"]
         assert figure.title == f"Forecasts of HedgedSharing are {100 * error:.1f} points off on average"
 
-    def test_without_probabilities_there_is_none(self, binary):
+    def test_without_probabilities_there_is_none(self, binary: Evaluations) -> None:
         assert "calibration" not in by_name(binary)
 
 
 class TestSharing:
-    def test_a_point_is_the_winner_of_a_task(self, hedged):
+    def test_a_point_is_the_winner_of_a_task(self, hedged: Evaluations) -> None:
         learner = hedged["HedgedSharing"].learner
         best = learner.weights_.argmax(axis=1)
         expected = {task: learner.experts_[k] for task, k in zip(learner.tasks_, best, strict=True)}
@@ -192,5 +198,5 @@ class TestSharing:
         way, n = Counter(expected.values()).most_common(1)[0]
         assert figure.title == f"HedgedSharing trusts {way} most in {n} of 12 tasks"
 
-    def test_learners_of_one_way_have_none(self, binary):
+    def test_learners_of_one_way_have_none(self, binary: Evaluations) -> None:
         assert "sharing" not in by_name(binary)

@@ -6,8 +6,11 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.report.conftest import Evaluations
 
 from shoal.evaluation import compare
 from shoal.report import figures, write_report
@@ -16,35 +19,39 @@ from shoal.report import figures, write_report
 class Page(HTMLParser):
     """Tags with their attributes, and the text outside scripts and styles."""
 
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.tags, self.text, self.scripts, self._inside = [], "", [], ""
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self.text = self._inside = ""
         self.feed(text)
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
         self._inside = tag
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         self._inside = ""
 
-    def handle_data(self, data):
+    def handle_data(self, data: str) -> None:
         if self._inside == "script":
             self.scripts.append(data)
         elif self._inside != "style":
             self.text += data
 
 
-def written(path, evaluations, **options):
+def written(path: Path, evaluations: Evaluations, **options: Any) -> Page:
     write_report(path, evaluations, **options)
     return Page(path.read_text(encoding="utf-8"))
 
 
-def specs(page):
-    return json.loads(re.search(r"const specs = (\{.*\});\n", page.scripts[-1]).group(1))
+def specs(page: Page) -> dict[str, Any]:
+    found = re.search(r"const specs = (\{.*\});\n", page.scripts[-1])
+    assert found is not None
+    return dict(json.loads(found[1]))
 
 
-def test_nothing_is_loaded_from_elsewhere(tmp_path, binary):
+def test_nothing_is_loaded_from_elsewhere(tmp_path: Path, binary: Evaluations) -> None:
     page = written(tmp_path / "report.html", binary)
     assert len(page.scripts) == 2
     for tag, attributes in page.tags:
@@ -55,7 +62,7 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path, binary):
     assert "@import" not in style
 
 
-def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path, binary):
+def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path: Path, binary: Evaluations) -> None:
     verdict = compare(binary["MultitaskPerceptron"], independent=binary["independent"], pooled=binary["pooled"])
     page = written(tmp_path / "report.html", binary, verdict=verdict, title="A title", notes=["a note"])
     for evaluation in binary.values():
@@ -72,7 +79,7 @@ def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path, binary):
 
 
 @pytest.mark.parametrize("kind", ["binary", "regression"])
-def test_the_best_value_of_a_metric_is_bold(tmp_path, request, kind):
+def test_the_best_value_of_a_metric_is_bold(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
     evaluations = request.getfixturevalue(kind)
     write_report(tmp_path / "report.html", evaluations)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -82,7 +89,7 @@ def test_the_best_value_of_a_metric_is_bold(tmp_path, request, kind):
     assert f"{choose(e.overall[metric] for e in evaluations.values()):.4f}" in bold
 
 
-def test_names_cannot_break_out_of_the_page(tmp_path, binary):
+def test_names_cannot_break_out_of_the_page(tmp_path: Path, binary: Evaluations) -> None:
     bad = "</script><script>alert(1)</script><!--"
     learner = binary["MultitaskPerceptron"]
     per_task = {bad if k == 0 else task: of for k, (task, of) in enumerate(learner.per_task.items())}
@@ -92,13 +99,13 @@ def test_names_cannot_break_out_of_the_page(tmp_path, binary):
     assert bad in json.dumps(specs(page), ensure_ascii=False)
 
 
-def test_undefined_scores_are_said_to_be(tmp_path, binary):
+def test_undefined_scores_are_said_to_be(tmp_path: Path, binary: Evaluations) -> None:
     learner = binary["MultitaskPerceptron"]
     none = replace(learner, overall=learner.overall | {"f1_positive": float("nan")})
     assert "undefined" in written(tmp_path / "report.html", {"learner": none}).text
 
 
-def test_refusals(tmp_path, binary):
+def test_refusals(tmp_path: Path, binary: Evaluations) -> None:
     with pytest.raises(FileNotFoundError, match="does not exist; make it first"):
         write_report(tmp_path / "none" / "report.html", binary)
     with pytest.raises(ValueError, match="at least one"):

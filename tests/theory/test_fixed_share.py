@@ -17,7 +17,7 @@ bayes, mixture = from_python(mixing.bayes), from_python(mixing.mixture)
 
 
 @given(st.integers(1, 9), st.integers(1, 60), st.integers(0, 2**32 - 1), st.floats(0.1, 15.0))
-def test_regret_against_the_best_expert(n_experts, n_rows, seed, sharpness):
+def test_regret_against_the_best_expert(n_experts: int, n_rows: int, seed: int, sharpness: float) -> None:
     rng = np.random.default_rng(seed)
     p = 1 / (1 + np.exp(-np.clip(sharpness * rng.normal(size=(n_rows, N_EXPERTS)), -15, 15)))
     y = rng.random(n_rows) < p[:, rng.integers(n_experts)]
@@ -31,10 +31,10 @@ def test_regret_against_the_best_expert(n_experts, n_rows, seed, sharpness):
     assert loss <= best + fixed_share_regret_bound(n_experts, n_rows, share=SHARE) + 1e-9
 
 
-def test_the_bound_is_that_of_the_nine_experts():
+def test_the_bound_is_that_of_the_nine_experts() -> None:
     assert fixed_share_regret_bound(len(HedgedSharing().experts_), 0) == pytest.approx(np.log(9))
 
 
-def test_arguments_out_of_range():
+def test_arguments_out_of_range() -> None:
     with pytest.raises(ValueError, match="share"):
         fixed_share_regret_bound(9, 10, share=1.0)

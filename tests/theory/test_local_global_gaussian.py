@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,7 +17,7 @@ from shoal.theory.local_global_gaussian import log_determinant
 K = 4
 
 
-def regret(stream: Stream, W: np.ndarray, lam: float, eps: float, X=None) -> float:
+def regret(stream: Stream, W: np.ndarray, lam: float, eps: float, X: Any = None) -> float:
     learner = LocalGlobalGaussian(loss="hinge", lam=lam, eps=eps).add_tasks(range(K))
     X = stream.X if X is None else X
     f = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds)
@@ -29,7 +31,9 @@ def regret(stream: Stream, W: np.ndarray, lam: float, eps: float, X=None) -> flo
     protocol=st.sampled_from(["one", "some", "all"]), kind=st.sampled_from(["learned", "random", "equal"]),
     sparse=st.booleans(), split=st.sampled_from(["best", "zero", "random"]),
 )  # fmt: skip
-def test_no_stream_and_no_comparator_breaks_the_bound(seed, lam, ratio, scale, protocol, kind, sparse, split) -> None:
+def test_no_stream_and_no_comparator_breaks_the_bound(
+    seed: int, lam: float, ratio: float, scale: float, protocol: str, kind: str, sparse: bool, split: str
+) -> None:
     rng = np.random.default_rng(seed)
     stream = draw(seed, n_rows=80, K=K, d=3, protocol=protocol, density=0.6 if sparse else 1.0)
     eps, d = lam * ratio, stream.X.shape[1]
@@ -101,7 +105,7 @@ def test_nothing_wrong_is_no_regret() -> None:
         ({"shared": np.ones(3)}, "the comparator's 2 features"), ({"comparator": np.ones((2, 2))}, "one row per task"),
     ],
 )  # fmt: skip
-def test_bad_arguments(arguments: dict, message: str) -> None:
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     good = {"comparator": np.ones((1, 2)), "X": np.eye(2), "y": [1, -1], "lam": 1.0, "eps": 1.0}
     with pytest.raises(ValueError, match=message):
         gaussian_regret_bound(**{**good, **arguments})

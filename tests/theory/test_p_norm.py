@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,14 +27,14 @@ RELATIONS = {
 }
 
 
-def printed(U, X, y, task, mistaken) -> float:
+def printed(U: np.ndarray, X: np.ndarray, y: np.ndarray, task: np.ndarray, mistaken: np.ndarray) -> float:
     """Theorem 6 word by word: the pairwise relation, p = 2 ln max(K, d)."""
     K, d = U.shape
     L = sum(max(0.0, 1 - y[t] * (U[task[t]] @ X[t])) for t in np.flatnonzero(mistaken))
     apart = sum(np.abs(U[i] + sum(U[i] - U[j] for j in range(K) if j != i)).sum() for i in range(K))
     largest = np.abs(X[mistaken]).max(initial=0.0)
     H = 8 * math.e**2 * math.log(max(K, d)) / (K + 1) ** 2 * largest**2 * apart**2
-    return L + H + math.sqrt(2 * H * L)
+    return float(L + H + math.sqrt(2 * H * L))
 
 
 @pytest.mark.parametrize("name", RELATIONS)
@@ -41,7 +42,9 @@ def printed(U, X, y, task, mistaken) -> float:
     seed=st.integers(0, 10**6), kind=kinds, scale=scales, length=st.sampled_from([1e-3, 1.0, 100.0]),
     p=st.sampled_from(["auto", 2, 3.5, 20]), variant=st.sampled_from(["printed", "sqrt"]),
 )  # fmt: skip
-def test_no_stream_breaks_the_mistake_bound(name, seed, kind, scale, length, p, variant) -> None:
+def test_no_stream_breaks_the_mistake_bound(
+    name: str, seed: int, kind: str, scale: float, length: float, p: float | str, variant: str
+) -> None:
     relation, _ = RELATIONS[name]
     stream = draw(seed, K=K, d=4, n_rows=80, protocol="one", scale=length)
     learner = PNormPerceptron(relation=relation, p=p, variant=variant).add_tasks(range(K))
@@ -69,7 +72,7 @@ def test_the_bound_by_hand(name: str, variant: str) -> None:
     size = max(((np.abs(X[t]) ** p).sum() * (np.abs(M[:, t]) ** p).sum()) ** (2 / p) for t in (0, 2, 3))
     H = (p - 1) * size * (np.abs(np.linalg.inv(M) @ U) ** q).sum() ** (2 / q)
     L = sum(max(0.0, 1 - y[t] * (U[t] @ X[t])) for t in (0, 2, 3))
-    options = {"relation": relation, "p": p, "variant": variant, "mistaken": mistaken}
+    options: dict[str, Any] = {"relation": relation, "p": p, "variant": variant, "mistaken": mistaken}
     bound = p_norm_mistake_bound(U, X, y, list(range(K)), **options)
     assert bound == pytest.approx(L + H + math.sqrt(H * L), rel=1e-12)
     assert p_norm_mistake_bound(U, X, y, list(range(K)), **{**options, "mistaken": mistaken & False}) == 0.0
@@ -82,7 +85,8 @@ def test_the_bound_prefers_a_large_p_for_sparse_comparators() -> None:
     U = np.zeros((K, 500))
     U[:, 0] = 1.0
     bounds = {}
-    for p in (2, "auto"):
+    orders: tuple[float | str, ...] = (2, "auto")
+    for p in orders:
         learner = PNormPerceptron(p=p).add_tasks(range(K))
         mistaken = (learner.test_then_train(X, X[:, 0], task) >= 0) != (X[:, 0] > 0)
         bounds[p] = p_norm_mistake_bound(U, X, X[:, 0], task, p=p, mistaken=mistaken)
@@ -99,12 +103,24 @@ def test_the_bound_prefers_a_large_p_for_sparse_comparators() -> None:
         ({"comparator": np.ones((3, 2))}, "one row per task: expected 2, got 3"),
     ],
 )  # fmt: skip
-def test_bad_arguments(arguments: dict, message: str) -> None:
-    good = {"comparator": np.ones((2, 2)), "X": np.eye(2), "y": [1, -1], "task": ["a", "b"], "mistaken": [True, True]}
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {
+        "comparator": np.ones((2, 2)),
+        "X": np.eye(2),
+        "y": [1, -1],
+        "task": ["a", "b"],
+        "mistaken": [True, True],
+    }
     with pytest.raises(ValueError, match=message):
         p_norm_mistake_bound(**{**good, **arguments})
 
 
 def test_pooled_has_no_bound() -> None:
-    learner = {"X": np.eye(2), "y": [1, -1], "task": ["a", "b"], "mistaken": [True, True], "relation": "pooled"}
+    learner: dict[str, Any] = {
+        "X": np.eye(2),
+        "y": [1, -1],
+        "task": ["a", "b"],
+        "mistaken": [True, True],
+        "relation": "pooled",
+    }
     assert p_norm_mistake_bound(np.ones((2, 2)), **learner) == math.inf

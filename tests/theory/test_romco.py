@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -20,11 +22,22 @@ K = 4
     eta=st.floats(0.01, 2), rho=st.floats(0.01, 2), lambda1=st.floats(0, 2), lambda2=st.floats(0, 2),
     C=st.floats(0.1, 3), kind=comparators.kinds, scale=comparators.scales,
 )  # fmt: skip
-def test_regret(seed, protocol, share, eta, rho, lambda1, lambda2, C, kind, scale) -> None:
+def test_regret(
+    seed: int,
+    protocol: str,
+    share: float,
+    eta: float,
+    rho: float,
+    lambda1: float,
+    lambda2: float,
+    C: float,
+    kind: str,
+    scale: float,
+) -> None:
     stream = draw(seed, K=K, n_rows=60, protocol=protocol)
     if len(np.unique(stream.task)) < K:
         return
-    options = {"eta": eta, "rho": rho, "lambda1": lambda1, "lambda2": lambda2, "C": C}
+    options: dict[str, Any] = {"eta": eta, "rho": rho, "lambda1": lambda1, "lambda2": lambda2, "C": C}
     W = comparators.comparator_for(stream, kind, scale, seed, K)
     f = ROMCO(**options).test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
     best = np.einsum("ij,ij->i", W[stream.task], stream.X)
@@ -50,7 +63,13 @@ def test_every_term_by_hand() -> None:
         ({"personal": np.ones((2, 3))}, "must have one shape"),
     ],
 )  # fmt: skip
-def test_arguments_out_of_range(options: dict, message: str) -> None:
-    good = {"common": np.ones((2, 2)), "personal": np.ones((2, 2)), "eta": 1.0, "rho": 1.0, "lambda1": 0.0}
+def test_arguments_out_of_range(options: dict[str, Any], message: str) -> None:
+    good: dict[str, Any] = {
+        "common": np.ones((2, 2)),
+        "personal": np.ones((2, 2)),
+        "eta": 1.0,
+        "rho": 1.0,
+        "lambda1": 0.0,
+    }
     with pytest.raises(ValueError, match=message):
         romco_regret_bound(X=np.eye(2), y=[1, -1], task=[0, 1], lambda2=options.pop("lambda2", 0.0), **good | options)

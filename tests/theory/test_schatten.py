@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,25 +25,29 @@ streams = {
 
 
 @given(**streams)
-def test_no_stream_breaks_the_mistake_bound(seed, kind, scale, length, p, protocol) -> None:
+def test_no_stream_breaks_the_mistake_bound(
+    seed: int, kind: str, scale: float, length: float, p: float, protocol: str
+) -> None:
     stream = draw(seed, K=K, d=4, n_rows=60, protocol=protocol, scale=length)
     learner = SchattenPerceptron(p=p).add_tasks(range(K))
     f = learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
     mistaken = (f >= 0) != (stream.y > 0)
     assert learner.n_updates_ == mistaken.sum()
     U = comparator_for(stream, kind, scale / length, seed, K)
-    options = {"p": p, "mistaken": mistaken, "rounds": stream.rounds, "tasks": range(K)}
+    options: dict[str, Any] = {"p": p, "mistaken": mistaken, "rounds": stream.rounds, "tasks": range(K)}
     for X in (stream.X, stream.sparse):
         assert mistaken.sum() <= schatten_mistake_bound(U, X, stream.y, stream.task, **options) * (1 + 1e-9)
 
 
 @given(**streams, norm=st.sampled_from(["l1", "l2", "linf"]), C=st.floats(0.001, 3.0))
-def test_no_stream_breaks_the_loss_bound(seed, kind, scale, length, p, protocol, norm, C) -> None:
+def test_no_stream_breaks_the_loss_bound(
+    seed: int, kind: str, scale: float, length: float, p: float, protocol: str, norm: str, C: float
+) -> None:
     stream = draw(seed, K=K, d=4, n_rows=60, protocol=protocol, scale=length)
     learner = SchattenPerceptron(p=p, shared_loss=norm, C=C).add_tasks(range(K))
     f = learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
     U = comparator_for(stream, kind, scale / length, seed, K)
-    options = {"p": p, "norm": norm, "C": C, "decisions": f, "rounds": stream.rounds, "tasks": range(K)}
+    options: dict[str, Any] = {"p": p, "norm": norm, "C": C, "decisions": f, "rounds": stream.rounds, "tasks": range(K)}
     for X in (stream.X, stream.sparse):
         bound = schatten_loss_bound(U, X, stream.y, stream.task, **options)
         assert suffered(stream, f, norm, 1) <= bound * (1 + 1e-9)
@@ -58,7 +63,7 @@ def test_the_bounds_by_hand(p: float) -> None:
     U, X, y = rng.normal(size=(2, 3)), rng.normal(size=(4, 3)), np.array([1.0, -1.0, 1.0, 1.0])
     task, mistaken = np.array([0, 1, 1, 0]), np.array([True, True, False, True])
     losses = np.maximum(0.0, 1 - y * np.einsum("ij,ij->i", X, U[task]))
-    M = max(schatten(y[:2, None] * X[:2], 2 * p) / math.sqrt(2), np.linalg.norm(X[3]))
+    M = max(schatten(y[:2, None] * X[:2], 2 * p) / math.sqrt(2), float(np.linalg.norm(X[3])))
     size = schatten(U, 2 * p / (2 * p - 1))
     L = losses[mistaken].sum()
     expected = L + (2 * p - 1) * (M * size) ** 2 + M * size * math.sqrt((2 * p - 1) * L)
@@ -94,7 +99,7 @@ def test_the_mistake_bound_rewards_a_common_direction() -> None:
         ({"norm": "l9"}, "norm must be one of"), ({"decisions": [0.0]}, "decisions must hold one number per row"),
     ],
 )  # fmt: skip
-def test_bad_arguments(arguments: dict, message: str) -> None:
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     good = {"p": 2, "norm": "l2", "C": 1.0, "decisions": [0.0, 0.0]}
     with pytest.raises(ValueError, match=message):
         schatten_loss_bound(np.ones((2, 2)), np.eye(2), [1, -1], [0, 1], **{**good, **arguments})

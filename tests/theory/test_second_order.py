@@ -92,7 +92,7 @@ def test_the_bound_is_not_vacuous_and_beats_the_first_order_one_on_uneven_featur
         ({"relation": [("a", "b")], "tasks": ["a", "z"]}, "tasks must be those that the relation names"),
     ],
 )
-def test_bad_arguments(arguments: dict, message: str) -> None:
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     good = {"comparator": np.ones((2, 2)), "X": np.eye(2), "y": [1, -1], "task": ["a", "b"], "mistaken": [True, True]}
     with pytest.raises(ValueError, match=message):
         second_order_mistake_bound(**{**good, **arguments})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.streams import draw
+from tests.streams import Stream, draw
 from tests.theory.comparators import comparator_for, kinds, scales
 from tests.twins.shared_loss import norm_of
 
@@ -19,7 +20,7 @@ K = 4
 NORMS = [("l1", 1), ("l2", 1), ("linf", 1), ("rmax", 2), ("rmax", 7)]
 
 
-def suffered(stream, f, norm, r) -> float:
+def suffered(stream: Stream, f: np.ndarray, norm: str, r: int) -> float:
     losses = np.maximum(0, 1 - stream.y * f)
     return sum(norm_of(losses[rows], norm, r) for rows in stream.rows_of_rounds)
 
@@ -29,7 +30,9 @@ def suffered(stream, f, norm, r) -> float:
     which=st.sampled_from(NORMS), rule=st.sampled_from(["finite", "implicit"]), C=st.floats(0.001, 3.0),
     protocol=st.sampled_from(["one", "some", "all"]),
 )  # fmt: skip
-def test_no_stream_breaks_the_bound(seed, kind, scale, length, which, rule, C, protocol) -> None:
+def test_no_stream_breaks_the_bound(
+    seed: int, kind: str, scale: float, length: float, which: tuple[str, int], rule: str, C: float, protocol: str
+) -> None:
     stream = draw(seed, K=K, d=4, n_rows=60, protocol=protocol, scale=length)
     norm, r = which
     learner = SharedLoss(norm=norm, r=r, C=C, rule=rule)
@@ -77,6 +80,6 @@ def test_the_bound_is_not_vacuous() -> None:
     ("arguments", "message"),
     [({"C": -1.0}, "C must be a finite"), ({"norm": "l7"}, "norm must be one of"), ({"r": 0}, "r must be a whole")],
 )
-def test_bad_arguments(arguments: dict, message: str) -> None:
+def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         shared_loss_bound(np.ones((1, 2)), np.eye(2), [1, -1], **{"C": 1.0, **arguments})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -13,10 +14,12 @@ EIGHT = ", ".join(f"p{i}" for i in range(8))
 
 
 @pytest.fixture
-def rules(tmp_path, monkeypatch):
+def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script, looking at an empty project."""
     monkeypatch.syspath_prepend(str(TOOLS))
     spec = importlib.util.spec_from_file_location("house_rules_under_test", TOOLS / "house_rules.py")
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)
     spec.loader.exec_module(module)
@@ -51,7 +54,9 @@ def rules(tmp_path, monkeypatch):
          "tests/exclusions.py:1: there is no generic test test_b"),
     ],
 )  # fmt: skip
-def test_what_breaks_a_rule_is_found(rules, tmp_path, rule, path, text, sentence):
+def test_what_breaks_a_rule_is_found(
+    rules: ModuleType, tmp_path: Path, rule: str, path: str, text: str, sentence: str
+) -> None:
     file = tmp_path / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
@@ -78,7 +83,7 @@ def test_what_breaks_a_rule_is_found(rules, tmp_path, rule, path, text, sentence
         ("internals", "src/shoal/engine/a.py", "import numba\nfrom numba import njit\n"),
     ],
 )
-def test_what_keeps_a_rule_is_not(rules, tmp_path, rule, path, text):
+def test_what_keeps_a_rule_is_not(rules: ModuleType, tmp_path: Path, rule: str, path: str, text: str) -> None:
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).write_text(text)
     assert list(getattr(rules, rule)()) == []

@@ -49,7 +49,7 @@ def smtl(
 
 def shrink_singular_values(Z: np.ndarray, tau: float) -> np.ndarray:
     U, s, V = np.linalg.svd(Z, full_matrices=False)
-    return U @ np.diag(np.maximum(0, s - tau)) @ V
+    return np.asarray(U @ np.diag(np.maximum(0, s - tau)) @ V)
 
 
 def trace_norm(

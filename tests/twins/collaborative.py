@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import NormalDist
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 ROUNDING = 1e-12  # g has often just learned the row: a loss that is zero but for this is zero
 
 
-def pa_1(w, x, y, C):
+def pa_1(w: np.ndarray, x: np.ndarray, y: float, C: float) -> tuple[np.ndarray, bool]:
     """PA-I, and whether it moved."""
     loss = max(0.0, 1 - y * (w @ x))
     if loss <= ROUNDING or not x.any():
@@ -17,13 +18,23 @@ def pa_1(w, x, y, C):
     return w + min(C, loss / (x @ x)) * y * x, True
 
 
-def learn_pa(X, y, task, rounds, *, pull, C, variant, passive):
+def learn_pa(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    pull: float,
+    C: float,
+    variant: str,
+    passive: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final weights (K, d), global model (d,), updates per task."""
     K = task.max() + 1
     g, U = np.zeros(X.shape[1]), np.zeros((K, X.shape[1]))
     decisions, updates = np.zeros(len(X)), np.zeros(K, int)
 
-    def weights():
+    def weights() -> np.ndarray:
         return U if variant == "collaborative" else pull * g + (1 - pull) * U
 
     for rows in rounds:
@@ -40,7 +51,9 @@ def learn_pa(X, y, task, rounds, *, pull, C, variant, passive):
     return decisions, weights(), g, updates
 
 
-def scw_1(mean, S, x, y, phi, C):
+def scw_1(
+    mean: np.ndarray, S: np.ndarray, x: np.ndarray, y: float, phi: float, C: float
+) -> tuple[np.ndarray, np.ndarray, bool]:
     """SCW-I with a full covariance, and whether it moved."""
     m, v = y * (mean @ x), x @ S @ x
     if phi * np.sqrt(v) * (1 - ROUNDING) <= m:
@@ -50,16 +63,27 @@ def scw_1(mean, S, x, y, phi, C):
     al = min(al, C)
     u = (-al * v * phi + np.sqrt(al**2 * v**2 * phi**2 + 4 * v)) ** 2 / 4
     be = al * phi / (np.sqrt(u) + v * al * phi)
-    return mean + al * y * S @ x, S - be * np.outer(S @ x, S @ x), al > 0
+    return mean + al * y * S @ x, S - be * np.outer(S @ x, S @ x), bool(al > 0)
 
 
-def prior(mean_k, S_k, mean_g, S_g, pull):
+def prior(
+    mean_k: np.ndarray, S_k: np.ndarray, mean_g: np.ndarray, S_g: np.ndarray, pull: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The geometric mean of two Gaussians (diagonals of their covariances)."""
     S = 1 / ((1 - pull) / S_k + pull / S_g)
     return S * ((1 - pull) / S_k * mean_k + pull / S_g * mean_g), S
 
 
-def learn_cw(X, y, task, rounds, *, pull, C, confidence):
+def learn_cw(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    pull: float,
+    C: float,
+    confidence: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final means (K, d), variances (K, d), global mean (d,), updates per task."""
     K, d, phi = task.max() + 1, X.shape[1], NormalDist().inv_cdf(confidence)
     U, V, g, Vg = np.zeros((K, d)), np.ones((K, d)), np.zeros(d), np.ones(d)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
 
-def sigmoid(m):
+def sigmoid(m: Any) -> Any:
     return 1 / (1 + np.exp(-m))
 
 
-def parts(h):
+def parts(h: float) -> Iterator[float]:
     """1, 1, 2, 4, ..., and what is left of h."""
     done = 0.0
     while done < h:
@@ -17,7 +20,7 @@ def parts(h):
         done += min(max(done, 1.0), h - done)
 
 
-def moved(m, y, tau, h):
+def moved(m: float, y: float, tau: float, h: float) -> float:
     """What a label of weight h moves a margin by, over tau."""
     total = 0.0
     for part in parts(h):
@@ -26,8 +29,8 @@ def moved(m, y, tau, h):
     return total
 
 
-def logit(p):
-    return np.clip(np.log(p) - np.log1p(-p), -15, 15)
+def logit(p: float) -> float:
+    return float(np.clip(np.log(p) - np.log1p(-p), -15, 15))
 
 
 class Twin:
@@ -35,11 +38,16 @@ class Twin:
 
     shorten = True
 
-    def __init__(self, K, d):
+    def __init__(self, K: int, d: int) -> None:
         self.squares, self.counts = np.zeros(d), np.zeros(d)
         self.entries_squared = self.entries = self.norms = self.l1 = self.rows = 0.0
-        zeros = lambda: np.zeros(1 + d)  # noqa: E731
-        own = lambda: np.zeros((K, 1 + d))  # noqa: E731
+
+        def zeros() -> np.ndarray:
+            return np.zeros(1 + d)
+
+        def own() -> np.ndarray:
+            return np.zeros((K, 1 + d))
+
         self.pooled = {rule: zeros() for rule in "NAC"}
         self.shared = {rule: zeros() for rule in "NAC"}
         self.part = {rule: own() for rule in "NAC"}
@@ -50,29 +58,29 @@ class Twin:
         self.w, self.P = np.zeros(12), np.eye(12)
         self.w[9] = 1
 
-    def scaled(self, x):
+    def scaled(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         used = x != 0
         usual = np.sqrt((self.entries_squared + x @ x) / max(self.entries + used.sum(), 1))
         rms = np.sqrt((self.squares + x**2) / (self.counts + 1))
         z = np.zeros(len(x))
         z[used] = x[used] * np.clip(rms[used], usual / 3, usual * 3) / rms[used]
-        norm = np.linalg.norm(z)
+        norm = float(np.linalg.norm(z))
         length = (self.norms + norm) / (self.rows + 1)
         if self.shorten:
             length = max(norm, length)
         return np.concatenate([[0.3], z / length if length > 0 else z]), norm
 
-    def logits(self, z, k):
+    def logits(self, z: np.ndarray, k: int) -> np.ndarray:
         margins = []
         for r in "NAC":
             margins += [self.pooled[r] @ z, (self.shared[r] + self.part[r][k]) @ z, self.own[r][k] @ z]
         self.margins = np.clip(margins, -15, 15)
-        logits = self.margins.copy()
+        logits: np.ndarray = self.margins.copy()
         trust = self.n[k] / (self.n[k] + 10)
         logits[2::3] = trust * self.margins[2::3] + (1 - trust) * self.margins[0::3]
         return logits
 
-    def answer(self, x, k):
+    def answer(self, x: np.ndarray, k: int) -> float:
         self.z, self.norm = self.scaled(x)
         self.experts = self.logits(self.z, k)
         p = sigmoid(self.experts)
@@ -81,7 +89,7 @@ class Twin:
         self.inputs = np.concatenate([self.experts, [logit(mine), logit(self.everybody), 1]])
         return float(np.clip(self.w @ self.inputs, -15, 15))
 
-    def take_in(self, x, h):
+    def take_in(self, x: np.ndarray, h: float) -> None:
         used = x != 0
         self.squares[used] += h * x[used] ** 2
         self.counts[used] += h
@@ -91,7 +99,7 @@ class Twin:
         self.l1 += h * np.abs(self.z).sum()
         self.rows += h
 
-    def learn(self, x, y, k, h=1.0):
+    def learn(self, x: Any, y: Any, k: Any, h: Any = 1.0) -> Any:
         f = self.answer(x, k)
         if h == 0:
             return f
@@ -121,7 +129,7 @@ class Twin:
         self.n[k] += 1
         return f
 
-    def mix(self, y, f, q, k, h):
+    def mix(self, y: float, f: float, q: float, k: int, h: float) -> None:
         p = sigmoid(self.experts)
         happened = (p if y else 1 - p) ** h
         if not self.n[k]:
@@ -139,17 +147,19 @@ class RegressionTwin(Twin):
 
     shorten = False
 
-    def __init__(self, K, d):
+    def __init__(self, K: int, d: int) -> None:
         super().__init__(K, d)
-        self.seen, self.often, self.largest, self.errors = [], [], 0.0, 0.0
+        self.seen: list[float] = []
+        self.often: list[float] = []
+        self.largest = self.errors = 0.0
 
-    def unit(self):
-        return np.sqrt(np.cov(self.seen, aweights=self.often, ddof=0)) if self.seen else 0.0
+    def unit(self) -> float:
+        return float(np.sqrt(np.cov(self.seen, aweights=self.often, ddof=0))) if self.seen else 0.0
 
-    def mean(self):
-        return np.average(self.seen, weights=self.often) if self.seen else 0.0
+    def mean(self) -> float:
+        return float(np.average(self.seen, weights=self.often)) if self.seen else 0.0
 
-    def answer(self, x, k):
+    def answer(self, x: np.ndarray, k: int) -> float:
         self.z, self.norm = self.scaled(x)
         margins = []
         for r in "NAC":
@@ -167,7 +177,7 @@ class RegressionTwin(Twin):
         self.f = np.clip(unit * (self.w @ self.inputs), -limit, limit)
         return float(self.mean() + self.f)
 
-    def learn(self, x, y, k, h=1.0):
+    def learn(self, x: np.ndarray, y: float, k: int, h: float = 1.0) -> float:
         answer, before = self.answer(x, k), self.unit()
         if h == 0:
             return answer
@@ -199,7 +209,7 @@ class RegressionTwin(Twin):
         self.n[k] += 1
         return answer
 
-    def mix_real(self, y, variance, unit, k, h):
+    def mix_real(self, y: float, variance: float, unit: float, k: int, h: float) -> None:
         squares = (y - self.experts) ** 2
         likelihood = np.exp(h * (squares.min() - squares) / (2 * variance))
         if not self.n[k]:
@@ -212,7 +222,10 @@ class RegressionTwin(Twin):
         self.P -= precision * np.outer(Pz, Pz) / (1 + precision * self.inputs @ Pz)
 
 
-def learn(X, y, task, rounds, K, kind=Twin, weight=None):
+def learn(
+    X: np.ndarray, y: np.ndarray, task: np.ndarray, rounds: np.ndarray | None, K: int, kind: type[Twin] = Twin,
+    weight: np.ndarray | None = None,
+) -> tuple[np.ndarray, Any]:  # fmt: skip
     """Decisions before each round, and the twin after the stream."""
     weight = np.ones(len(y)) if weight is None else weight
     twin, decisions = kind(K, X.shape[1]), np.zeros(len(y))

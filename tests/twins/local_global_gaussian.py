@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -15,27 +16,41 @@ MASK = 2**64 - 1
 class Model:
     """Means and covariances; tasks may come at any time."""
 
-    def __init__(self, D, K):
+    def __init__(self, D: int, K: int) -> None:
         self.mu0, self.S0 = np.zeros(D), np.eye(D)
         self.mu, self.S = np.zeros((K, D)), np.tile(np.eye(D), (K, 1, 1))
 
 
-def take_in(S, Phi, lam, diagonal):
+def take_in(S: np.ndarray, Phi: np.ndarray, lam: float, diagonal: bool) -> np.ndarray:
     """Woodbury; one column is Sherman-Morrison. The diagonal Gaussian adds precisions."""
     if diagonal:
         return np.diag(1 / (1 / np.diag(S) + (Phi**2).sum(axis=1) / lam))
     C = lam * np.eye(Phi.shape[1]) + Phi.T @ S @ Phi
-    return S - S @ Phi @ np.linalg.solve(C, Phi.T @ S)
+    return np.asarray(S - S @ Phi @ np.linalg.solve(C, Phi.T @ S))
 
 
-def theta(model, k, x, lam, eps, diagonal, post):
+def theta(model: Model, k: int, x: np.ndarray, lam: float, eps: float, diagonal: bool, post: bool) -> float:
     S0, Sk = model.S0, model.S[k]
     if post:
         S0, Sk = (take_in(S, x[:, None], lam, diagonal) for S in (S0, Sk))
-    return abs((model.mu0 + model.mu[k]) @ x) - x @ (S0 + Sk) @ x / (4 * eps)
+    return float(abs((model.mu0 + model.mu[k]) @ x) - x @ (S0 + Sk) @ x / (4 * eps))
 
 
-def learn(phi, y, task, rounds, *, lam, eps, h, loss, covariance, update, theta_rule="post", seed=0):
+def learn(
+    phi: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    lam: float,
+    eps: float,
+    h: float,
+    loss: str,
+    covariance: str,
+    update: str,
+    theta_rule: str = "post",
+    seed: int = 0,
+) -> tuple[np.ndarray, Model, np.ndarray, np.ndarray]:
     """Decisions before each round, the model, queried rows, mistakes learned per task."""
     diagonal, draws = covariance == "diagonal", Uniform(seed, 1)
     model = Model(phi.shape[1], task.max() + 1)
@@ -65,28 +80,29 @@ def learn(phi, y, task, rounds, *, lam, eps, h, loss, covariance, update, theta_
 class Uniform:
     """splitmix64 on (seed, stream, count), in Python's integers."""
 
-    def __init__(self, seed, stream):
+    def __init__(self, seed: int, stream: int) -> None:
         self.start, self.count = self.mixed(seed + stream * 0x9E3779B97F4A7C15), 0
 
     @staticmethod
-    def mixed(z):
+    def mixed(z: int) -> int:
         z &= MASK
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & MASK
         return z ^ (z >> 31)
 
-    def next(self):
+    def next(self) -> float:
         self.count += 1
         return (self.mixed(self.start + self.count * 0x9E3779B97F4A7C15) >> 11) * 2.0**-53
 
 
-def gaussian_kernel(X, Z, gamma):
-    return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+def gaussian_kernel(X: np.ndarray, Z: np.ndarray, gamma: float) -> np.ndarray:
+    return np.asarray(np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2)))
 
 
-def nystrom(X, *, gamma, size, ridge, seed):
+def nystrom(X: np.ndarray, *, gamma: float, size: int, ridge: float, seed: int) -> tuple[np.ndarray, list[int]]:
     """Features of each row as it comes, after it may have entered the dictionary; rows of the dictionary."""
-    draws, D, phi = Uniform(seed, 2), [], np.zeros((len(X), size))
+    D: list[int] = []
+    draws, phi = Uniform(seed, 2), np.zeros((len(X), size))
     for t, x in enumerate(X):
         Z = X[D].reshape(len(D), X.shape[1])
         K, k = gaussian_kernel(Z, Z, gamma), gaussian_kernel(Z, x[None], gamma)[:, 0]
@@ -99,11 +115,11 @@ def nystrom(X, *, gamma, size, ridge, seed):
     return phi, D
 
 
-def features(Z, X, gamma):
+def features(Z: np.ndarray, X: np.ndarray, gamma: float) -> np.ndarray:
     """phi = L⁻¹ k_D(x), L Lᵀ = K_DD."""
     L = np.linalg.cholesky(gaussian_kernel(Z, Z, gamma))
     return np.linalg.solve(L, gaussian_kernel(Z, X, gamma)).T
 
 
-def fourier(X, omega, b):
-    return math.sqrt(2 / len(b)) * np.cos(X @ omega + b)
+def fourier(X: np.ndarray, omega: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.asarray(math.sqrt(2 / len(b)) * np.cos(X @ omega + b))

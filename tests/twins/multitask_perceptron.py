@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -70,7 +70,20 @@ def slope(loss: str, f: float, y: float, epsilon: float) -> float:
 # -- the algorithm ------------------------------------------------------------------------------------------
 
 
-def learn(X, y, task, rounds, *, B, loss, eta, sqrt_step, epsilon, n_declared=0, weight=None):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    B: Callable[[int], np.ndarray],
+    loss: str,
+    eta: float,
+    sqrt_step: bool,
+    epsilon: float,
+    n_declared: int = 0,
+    weight: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (d, K), updates per task.
 
     X (n, d); y (n,); task (n,) columns in order of appearance; rounds: the rows of each round; B(K): the rates.
@@ -100,7 +113,7 @@ def learn(X, y, task, rounds, *, B, loss, eta, sqrt_step, epsilon, n_declared=0,
     return decisions, V[:, :K] @ rates, updates
 
 
-def kernel_decisions(X, y, task, *, B):
+def kernel_decisions(X: np.ndarray, y: np.ndarray, task: np.ndarray, *, B: np.ndarray) -> np.ndarray:
     """Eq. 3: the kernel Perceptron with K((x, i), (z, j)) = B_ij <x, z>, one row a round."""
     support: list[int] = []
     decisions = np.zeros(len(X))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 
-def apply(function, M):
+def apply(function: Callable[[np.ndarray], np.ndarray], M: np.ndarray) -> np.ndarray:
     """A function of a symmetric matrix."""
     values, vectors = np.linalg.eigh((M + M.T) / 2)
-    return vectors @ np.diag(function(values)) @ vectors.T
+    return np.asarray(vectors @ np.diag(function(values)) @ vectors.T)
 
 
-def next_relation(B, W, divergence, eta, normalize):
+def next_relation(B: np.ndarray, W: np.ndarray, divergence: str, eta: float, normalize: str | None) -> np.ndarray:
     """One step of B for the weights W (d, K)."""
     G, new = W.T @ W, np.array(B)
     # Tasks without weights are related to none. Eigenvectors of all tasks would say so but for rounding, and margins
@@ -30,7 +32,18 @@ def next_relation(B, W, divergence, eta, normalize):
     return new * len(new) / np.trace(new) if normalize else new
 
 
-def learn(X, y, task, rounds, *, divergence, eta_A, warmup, normalize, n_declared=0):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    divergence: str,
+    eta_A: float,
+    warmup: int,
+    normalize: str | None,
+    n_declared: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (d, K), B (K, K), updates per task."""
     W, B = np.zeros((X.shape[1], 0)), np.zeros((0, 0))
     decisions, updates = np.zeros(len(X)), np.zeros(max(n_declared, task.max() + 1), int)
@@ -51,7 +64,7 @@ def learn(X, y, task, rounds, *, divergence, eta_A, warmup, normalize, n_declare
     return decisions, W, B, updates
 
 
-def enter(W, B, K, normalize):
+def enter(W: np.ndarray, B: np.ndarray, K: int, normalize: str | None) -> tuple[np.ndarray, np.ndarray]:
     """New tasks: B = I, or from A = I/K, where the old part of A keeps (K_old / K) of itself."""
     new = K - len(B)
     if new <= 0:

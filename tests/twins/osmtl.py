@@ -5,10 +5,26 @@ P is kept as the paper has it, in probabilities; `learn_log_attention` keeps log
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 
-def learn(X, y, task, rounds, *, alpha, C, lam, attention, trigger, memory, absent, n_declared=0):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    alpha: float | str,
+    C: float | str,
+    lam: float,
+    attention: str,
+    trigger: str,
+    memory: bool,
+    absent: str,
+    n_declared: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (d, K), P (K, K), fired triggers per task."""
     W, P = np.zeros((X.shape[1], 0)), np.zeros((0, 0))
     decisions, updates = np.zeros(len(X)), np.zeros(max(n_declared, task.max() + 1), int)
@@ -38,7 +54,7 @@ def learn(X, y, task, rounds, *, alpha, C, lam, attention, trigger, memory, abse
     return decisions, W, P, updates
 
 
-def enter(W, P, K):
+def enter(W: np.ndarray, P: np.ndarray, K: int) -> tuple[np.ndarray, np.ndarray]:
     """New tasks, one after the other: fair share 1/K of every row, own row uniform."""
     while len(P) < K:
         n = len(P) + 1
@@ -49,18 +65,18 @@ def enter(W, P, K):
     return W, P
 
 
-def corollary_2(t, alpha, C):
+def corollary_2(t: int, alpha: float | str, C: float | str) -> tuple[float, float]:
     """Numbers as they are; "auto" with the horizon doubled whenever it is reached."""
     T = 1
     while t >= 2 * T:
         T *= 2
     return (
-        np.sqrt(T) / (1 + np.sqrt(T)) if alpha == "auto" else alpha,
-        (1 + np.sqrt(T)) / T if C == "auto" else C,
+        np.sqrt(T) / (1 + np.sqrt(T)) if alpha == "auto" else float(alpha),
+        (1 + np.sqrt(T)) / T if C == "auto" else float(C),
     )
 
 
-def shift(p, loss, rate, lam, attention, memory):
+def shift(p: np.ndarray, loss: np.ndarray, rate: float, lam: float, attention: str, memory: bool) -> np.ndarray:
     """The present tasks' part of one row of P; it keeps its mass."""
     if attention == "threshold":
         q = np.maximum(0.0, lam - loss) * (p if memory else 1.0)
@@ -69,7 +85,9 @@ def shift(p, loss, rate, lam, attention, memory):
     return p.sum() * q / q.sum() if q.sum() > 0 else p
 
 
-def learn_log_attention(X, y, task, rounds, *, alpha, C, lam):
+def learn_log_attention(
+    X: np.ndarray, y: np.ndarray, task: np.ndarray, rounds: Iterable[np.ndarray], *, alpha: float, C: float, lam: float
+) -> tuple[np.ndarray, np.ndarray]:
     """The same rule (exponential, mistake trigger, all tasks in each round) in log P, for losses whose exp is 0."""
     K = task.max() + 1
     W, log_P = np.zeros((X.shape[1], K)), np.full((K, K), -np.log(K))

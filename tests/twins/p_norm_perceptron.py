@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 
-def root(B):
+def root(B: np.ndarray) -> np.ndarray:
     """B^1/2."""
     values, vectors = np.linalg.eigh(B)
-    return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T)
 
 
-def gradient(V, p):
+def gradient(V: np.ndarray, p: float) -> np.ndarray:
     """grad (1/2)||V||_p^2 over all entries; homogeneous of degree 1, so V is divided by its largest entry."""
     top = np.abs(V).max()
     if top == 0:
         return np.zeros_like(V)
     V = V / top
-    return top * np.sign(V) * np.abs(V) ** (p - 1) / np.sum(np.abs(V) ** p) ** ((p - 2) / p)
+    return np.asarray(top * np.sign(V) * np.abs(V) ** (p - 1) / np.sum(np.abs(V) ** p) ** ((p - 2) / p))
 
 
-def learn(X, y, task, rounds, *, B, p, variant="printed", n_declared=0, certainty=None):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    B: Callable[[int], np.ndarray],
+    p: float | str,
+    variant: str = "printed",
+    n_declared: int = 0,
+    certainty: list[float] | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final weights W B (d, K), updates per task. B(K): the rates.
 
     `certainty`, a list, gets what is left of every margin after its terms cancel.
@@ -29,10 +42,10 @@ def learn(X, y, task, rounds, *, B, p, variant="printed", n_declared=0, certaint
     S = np.zeros((d, max(n_declared, task.max() + 1)))
     decisions, updates = np.zeros(len(X)), np.zeros(S.shape[1], int)
 
-    def weights():
+    def weights() -> np.ndarray:
         M = root(B(K)) if variant == "sqrt" else B(K)
-        exponent = max(2.0, 2 * np.log(max(K, d))) if p == "auto" else p
-        return gradient(S[:, :K] @ M, exponent) @ M
+        exponent = max(2.0, 2 * np.log(max(K, d))) if p == "auto" else float(p)
+        return np.asarray(gradient(S[:, :K] @ M, exponent) @ M)
 
     for rows in rounds:
         K = max(K, task[rows].max() + 1)

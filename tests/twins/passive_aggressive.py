@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 
-def learn(X, y, task, rounds, *, variant, C, epsilon=None, pooled=False, weight=None):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    variant: str,
+    C: float,
+    epsilon: float | None = None,
+    pooled: bool = False,
+    weight: np.ndarray | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (K, d), updates per task. `epsilon` None: classification.
 
     A row of weight h has h times the price C of its loss.

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 
-def learn(X, y, task, rounds, *, penalty, eta, rho, lambda1, lambda2, C, trigger, step, n_declared=0):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    penalty: str,
+    eta: float,
+    rho: float,
+    lambda1: float,
+    lambda2: float,
+    C: float,
+    trigger: str,
+    step: str,
+    n_declared: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, U and V as (features, tasks), and updates by task."""
     d = X.shape[1]
     U = V = np.zeros((d, max(n_declared, 0)))
@@ -35,7 +52,7 @@ def learn(X, y, task, rounds, *, penalty, eta, rho, lambda1, lambda2, C, trigger
     return decisions, U, V, updates
 
 
-def shrink(U, tau, penalty):
+def shrink(U: np.ndarray, tau: float, penalty: str) -> np.ndarray:
     """Singular values shrunk; zero columns stay exactly zero."""
     columns = U.any(axis=0)
     P, s, QT = np.linalg.svd(U[:, columns], full_matrices=False)
@@ -45,10 +62,10 @@ def shrink(U, tau, penalty):
     return U
 
 
-def logdet_prox(s, tau):
+def logdet_prox(s: float, tau: float) -> float:
     """The minimiser of (z - s)^2 / 2 + tau log(1 + z^2) among the real roots of eq. 21 in [0, s]."""
     if s == 0.0:
         return 0.0
     roots = np.roots([1.0, -s, 1 + 2 * tau, -s])
     real = roots.real[np.abs(roots.imag) < 1e-7 * (1 + np.abs(roots.real))].clip(0, s)
-    return min(real, key=lambda z: 0.5 * (z - s) ** 2 + tau * np.log1p(z * z))
+    return float(min(real, key=lambda z: 0.5 * (z - s) ** 2 + tau * np.log1p(z * z)))

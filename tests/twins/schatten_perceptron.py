@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 from tests.twins.shared_loss import finite
 
 
-def gradient(V, p):
+def gradient(V: np.ndarray, p: float) -> np.ndarray:
     """grad (1/2)||V||_{S_2p}^2 = tr(G^p)^(1/p-1) V G^(p-1), homogeneous of degree 1, so V is divided by its size.
 
     For whole p by powers of G, which keep exact zeros: the sign of a rounding error would predict. Else by singular
@@ -19,17 +21,27 @@ def gradient(V, p):
     if p == int(p):
         G = V.T @ V
         factor = np.trace(np.linalg.matrix_power(G, int(p))) ** (1 / p - 1)
-        return top * factor * (V @ np.linalg.matrix_power(G, int(p) - 1))
+        return np.asarray(top * factor * (V @ np.linalg.matrix_power(G, int(p) - 1)))
     U, s, Zt = np.linalg.svd(V, full_matrices=False)
     W = top * (U * s ** (2 * p - 1)) @ Zt / np.sum(s ** (2 * p)) ** ((p - 1) / p)
-    return W * V.any(axis=0)
+    return np.asarray(W * V.any(axis=0))
 
 
-def order(p, d, K):
-    return max(1, int(np.ceil(np.log(min(d, K))))) if p == "auto" else p
+def order(p: float | str, d: int, K: int) -> float:
+    return max(1, int(np.ceil(np.log(min(d, K))))) if p == "auto" else float(p)
 
 
-def learn(X, y, task, rounds, *, p="auto", shared_loss=None, C=1.0, n_declared=0):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    p: float | str = "auto",
+    shared_loss: str | None = None,
+    C: float = 1.0,
+    n_declared: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (d, K), updates per task."""
     d, K = X.shape[1], n_declared
     V = np.zeros((d, max(n_declared, task.max() + 1)))
@@ -48,7 +60,15 @@ def learn(X, y, task, rounds, *, p="auto", shared_loss=None, C=1.0, n_declared=0
     return decisions, gradient(V[:, :K], order(p, d, K)), updates
 
 
-def kernel_decisions(X, y, task, rounds, *, kernel, p):
+def kernel_decisions(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    kernel: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    p: int,
+) -> np.ndarray:
     """Section 6.2.1: f = diag(G^(p-1) V^T X_t) tr(G^p)^(1/p-1), all from kernels of the mistaken rows; whole p."""
     K = task.max() + 1
     support: list[int] = []

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 Rates = Callable[[int], np.ndarray]  # B for a number of tasks
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def linear(X, Z):
-    return X @ Z.T
+def linear(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return np.asarray(X @ Z.T)
 
 
-def rbf(gamma: float):
-    def k(X, Z):
-        return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+def rbf(gamma: float) -> Kernel:
+    def k(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return np.asarray(np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2)))
 
     return k
 
@@ -24,13 +25,25 @@ def sign(f: float) -> float:
     return 1.0 if f >= 0 else -1.0
 
 
-def run(X, y, task, rounds, *, B: Rates, kernel, a=None, budget=None, n_declared=0):
+def run(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    B: Rates,
+    kernel: Kernel,
+    a: float | None = None,
+    budget: int | None = None,
+    n_declared: int = 0,
+) -> tuple[np.ndarray, list[int]]:
     """Decisions before each round and the rows kept; `a=None` is the first-order kernel Perceptron (eq. 3).
 
     Second order: f = y^T (a I + S^T S)^-1 S^T phi with the current row as the last column of S and 0 as its label
     (eq. 11 as printed).
     """
-    K, kept = n_declared, []
+    K = n_declared
+    kept: list[int] = []
     decisions = np.zeros(len(X))
 
     def decide(row: int) -> float:
@@ -50,7 +63,7 @@ def run(X, y, task, rounds, *, B: Rates, kernel, a=None, budget=None, n_declared
     return decisions, kept
 
 
-def primal(X, y, task, *, A: np.ndarray, a: float):
+def primal(X: np.ndarray, y: np.ndarray, task: np.ndarray, *, A: np.ndarray, a: float) -> np.ndarray:
     """Figure 2 with the matrix square root of A_x^-1; one row a round, all tasks known. Decisions."""
     d = X.shape[1]
     values, vectors = np.linalg.eigh(np.kron(np.linalg.inv(A), np.eye(d)))

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 
-def norm_of(loss, norm, r):
+def norm_of(loss: np.ndarray, norm: str, r: int) -> float:
     if norm == "rmax":
-        return np.sort(loss)[::-1][:r].sum()
-    return np.linalg.norm(loss, {"l1": 1, "l2": 2, "linf": np.inf}[norm])
+        return float(np.sort(loss)[::-1][:r].sum())
+    return float(np.linalg.norm(loss, {"l1": 1, "l2": 2, "linf": np.inf}[norm]))
 
 
-def dual_norm(tau, norm, r):
+def dual_norm(tau: np.ndarray, norm: str, r: int) -> float:
     tau = np.abs(tau)
-    return {
+    return float({
         "l1": tau.max(), "l2": np.linalg.norm(tau), "linf": tau.sum(), "rmax": max(tau.max(), tau.sum() / r)
-    }[norm]  # fmt: skip
+    }[norm])  # fmt: skip
 
 
-def finite(loss, norm, r, C):
+def finite(loss: np.ndarray, norm: str, r: int, C: float) -> np.ndarray:
     tau = np.zeros(len(loss))
     if not (loss > 0).any():
         return tau
@@ -35,25 +37,25 @@ def finite(loss, norm, r, C):
     return tau
 
 
-def implicit(loss, n, norm, r, C):
+def implicit(loss: np.ndarray, n: np.ndarray, norm: str, r: int, C: float) -> np.ndarray:
     """Rows are not zero, so n > 0."""
 
-    def at(theta):
+    def at(theta: float) -> np.ndarray:
         if norm == "l2":
             return loss / (n + theta)
         tau = np.maximum(0.0, loss - theta) / n
-        return tau if norm == "linf" else np.minimum(C, tau)
+        return np.asarray(tau if norm == "linf" else np.minimum(C, tau))
 
     if norm == "l1" or dual_norm(at(0.0), norm, r) <= C:
         return at(0.0)
-    low, high = 0.0, (np.linalg.norm(loss) / C if norm == "l2" else loss.max())
+    low, high = 0.0, float(np.linalg.norm(loss) / C if norm == "l2" else loss.max())
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if dual_norm(at(middle), norm, r) > C else (low, middle)
     return at(high)
 
 
-def steps(loss, n, *, norm, r, C, rule):
+def steps(loss: np.ndarray, n: np.ndarray, *, norm: str, r: int, C: float, rule: str) -> np.ndarray:
     if rule == "implicit":
         return implicit(loss, n, norm, r, C)
     if rule == "capped":
@@ -62,7 +64,17 @@ def steps(loss, n, *, norm, r, C, rule):
     return finite(loss, norm, r, C)
 
 
-def learn(X, y, task, rounds, *, norm="l2", C=1.0, rule="finite", r=1):
+def learn(
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    rounds: Iterable[np.ndarray],
+    *,
+    norm: str = "l2",
+    C: float = 1.0,
+    rule: str = "finite",
+    r: int = 1,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (K, d), updates per task."""
     W = np.zeros((task.max() + 1, X.shape[1]))
     decisions, updates = np.zeros(len(X)), np.zeros(len(W), int)

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def gaussian(X: np.ndarray, Z: np.ndarray, sigma: float) -> np.ndarray:
-    return np.exp(-((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2) / (2 * sigma**2))
+    return np.asarray(np.exp(-((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2) / (2 * sigma**2)))
 
 
 @dataclass
@@ -50,12 +50,12 @@ class SparseMTL:
     def objective(self, a: np.ndarray) -> float:
         """Eq. 2 or eq. 5."""
         o = self.design() @ a
-        return 0.5 * a @ self.regulariser() @ a + 0.5 * (((self.y - o) ** 2)[self.in_loss(o)]).sum()
+        return float(0.5 * a @ self.regulariser() @ a + 0.5 * (((self.y - o) ** 2)[self.in_loss(o)]).sum())
 
     def gradient(self, a: np.ndarray) -> np.ndarray:
         D, o = self.design(), self.design() @ a
         e = np.where(self.in_loss(o), self.y - o, 0)
-        return self.regulariser() @ a - D.T @ e
+        return np.asarray(self.regulariser() @ a - D.T @ e)
 
     def minimum(self) -> np.ndarray:
         """All coefficients: Newton with halving, the Hessian built anew in each step."""
@@ -81,7 +81,7 @@ class SparseMTL:
         first = 0 if t is None else len(self.common) + sum(len(self.own[s]) for s in self.own if s < t)
         g = weight * self.k[c, J] @ a[first : first + len(J)] - self.k[c, rows] @ (self.y - o)[rows]
         P = weight * self.k[c, c] + (self.k[c, rows] ** 2).sum()
-        return g * g / (2 * P)
+        return float(g * g / (2 * P))
 
     def grow(self, t: int | None, most: int, tol: float) -> None:
         """Algorithm 2 for one set, every row a candidate."""
@@ -104,4 +104,4 @@ class SparseMTL:
         first = len(self.common) + sum(len(self.own[s]) for s in self.own if s < t)
         b = a[first : first + len(self.own[t])]
         norm = b @ self.k[np.ix_(self.own[t], self.own[t])] @ b
-        return 0.5 * self.lam * norm + 0.5 * ((self.y - o)[rows] ** 2).sum()
+        return float(0.5 * self.lam * norm + 0.5 * ((self.y - o)[rows] ** 2).sum())

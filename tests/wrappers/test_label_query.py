@@ -175,7 +175,7 @@ def test_asking_where_it_is_unsure_beats_the_control(rule: str, options: dict[st
 
 @pytest.mark.parametrize("options", [{}, {"theta": "pre", "covariance": "diagonal", "update": "all"}], ids=str)
 @pytest.mark.parametrize("protocol", ["one", "some"])
-def test_the_rule_by_variance_is_the_gaussians_own(protocol: str, options: dict) -> None:
+def test_the_rule_by_variance_is_the_gaussians_own(protocol: str, options: dict[str, Any]) -> None:
     """Yang and Li's rule around a learner that takes all labels is that learner asking by itself."""
     stream = draw(4, n_rows=300, protocol=protocol)
     plain = LocalGlobalGaussian(h=0.2, random_state=0, **options)
@@ -183,7 +183,7 @@ def test_the_rule_by_variance_is_the_gaussians_own(protocol: str, options: dict)
     decisions = [
         model.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds) for model in (plain, query)
     ]
-    np.testing.assert_array_equal(*decisions)
+    np.testing.assert_array_equal(decisions[0], decisions[1])
     assert 0 < query.n_queries_ == plain.n_queries_ < 300
     np.testing.assert_array_equal(query.coef_, plain.coef_)
     np.testing.assert_array_equal(query.estimator_.covariance_, plain.covariance_)
@@ -337,6 +337,6 @@ def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> 
         ({"estimator": LabelQuery()}, "asks for labels itself"),
     ],
 )  # fmt: skip
-def test_bad_hyper_parameters(options: dict, message: str) -> None:
+def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LabelQuery(**options).partial_fit([[1.0]], [1])

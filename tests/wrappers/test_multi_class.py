@@ -124,7 +124,7 @@ def test_two_classes_are_the_learner_itself() -> None:
     decisions = [
         model.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds) for model in (plain, several)
     ]
-    np.testing.assert_array_equal(*decisions)
+    np.testing.assert_array_equal(decisions[0], decisions[1])
     np.testing.assert_array_equal(several.predict(stream.X, stream.task), plain.predict(stream.X, stream.task))
     assert several.n_updates_ == plain.n_updates_
     assert several.decision_one(stream.X[0], 0) == plain.decision_one(stream.X[0], 0)

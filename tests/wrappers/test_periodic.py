@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier, is_regressor
-from tests.streams import Stream, assert_close, draw
+from tests.streams import Stream, assert_close, core_of, draw
 from tests.test_estimator_checks import assert_passes_scikit_learns_checks
 
 from shoal import MTFL, IndependentTasks, PooledTasks, RegMTLRegressor, SparseMTL, TraceNorm
@@ -25,7 +25,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def values(learner: Any, X: Any, task: Any) -> np.ndarray:
-    return (learner.decision_function if is_classifier(learner) else learner.predict)(X, task)
+    return np.asarray((learner.decision_function if is_classifier(learner) else learner.predict)(X, task))
 
 
 def in_plain_words(make: Any, rows: Stream, every: int, window: int | None) -> np.ndarray:
@@ -93,9 +93,9 @@ def test_a_training_waits_for_the_end_of_a_round() -> None:
     seen: list[int] = []
 
     class Counting(IndependentTasks):
-        def fit(self, X: Any, y: Any, task: Any = None) -> Any:
+        def fit(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> Any:
             seen.append(len(y))
-            return super().fit(X, y, task)
+            return super().fit(X, y, task, sample_weight)
 
     learner = Periodic(Counting(), every=10)
     decisions = learner.test_then_train(ROWS.X, ROWS.y, ROWS.task, rounds=ROWS.rounds)
@@ -116,7 +116,7 @@ def test_memory_is_bounded_by_the_window(kind: str) -> None:
     learner = Periodic(make(), every=20, window=30)
     for i in range(0, len(rows.y), 3):
         learner.partial_fit(rows.X[i : i + 3], rows.y[i : i + 3], rows.task[i : i + 3])
-        core = learner._model.core
+        core = core_of(learner)
         assert sum(len(block.y) for block in core._kept) == core._n_kept < 30 + 20
         assert len(core._kept) <= 20
         for block in core._kept:
@@ -162,7 +162,7 @@ def test_a_forgotten_task_is_gone() -> None:
     assert learner.tasks_ == [k for k in dict.fromkeys(ROWS.task[:120].tolist()) if k != 2]
     learner.partial_fit(ROWS.X[120:], ROWS.y[120:], ROWS.task[120:])
     others = np.flatnonzero((ROWS.task != 2) | (np.arange(len(ROWS.y)) >= 120))
-    trained = others[: learner._model.core._kept[0].y.size]
+    trained = others[: core_of(learner)._kept[0].y.size]
     expected = IndependentTasks().fit(ROWS.X[trained], ROWS.y[trained], ROWS.task[trained])
     np.testing.assert_allclose(values(learner, ROWS.X, ROWS.task), values(expected, ROWS.X, ROWS.task), rtol=1e-6)
 
@@ -232,8 +232,8 @@ def test_in_progressive_validation() -> None:
     assert found["often"].overall["error"] == np.mean((expected >= 0) != (ROWS.y > 0))
     assert found["often"].overall["error"] < found["rare"].overall["error"]
     assert found["rare"].n_updates == 220
-    rows = [(dict(enumerate(x)), y, t) for x, y, t in zip(ROWS.X.tolist(), ROWS.y, ROWS.task, strict=True)]
-    rows = [({f"f{j}": v for j, v in x.items()}, y, t) for x, y, t in rows]
+    triples = zip(ROWS.X.tolist(), ROWS.y, ROWS.task, strict=True)
+    rows = [({f"f{j}": v for j, v in enumerate(x)}, y, t) for x, y, t in triples]
     late = progressive_validate(Periodic(MTFL(), every=25), rows, delay=30)
     assert late.overall["error"] >= found["often"].overall["error"]
 

@@ -21,6 +21,7 @@ from shoal.evaluation.rows import as_chunks
 from shoal.evaluation.runner import Runner
 from shoal.evaluation.scoreboard import Scoreboard, Scores
 from shoal.evaluation.stream import Piece, cut_at, whole_rounds
+from shoal.learner import Learner
 from shoal.model.labels import Labels, encode, real_targets
 from shoal.model.tasks import TaskIndex
 from shoal.parallel.cores import n_cores
@@ -29,6 +30,22 @@ FIRST_CHECKPOINT = 1_000
 MIN_ROWS_FOR_THREADS = 512  # of a piece: shorter ones are run one learner after the other
 
 Metrics = Sequence[str | Callable[[], Metric]]
+
+
+@overload
+def progressive_validate(  # a learner comes first: its base is untyped, and to a type checker could be a mapping too
+    learners: Learner,
+    stream: Any,
+    *,
+    metrics: Metrics | None = ...,
+    window: int = ...,
+    delay: int = ...,
+    checkpoints: str | int | None = ...,
+    classes: Any = ...,
+    on_checkpoint: Callable[[Checkpoint], object] | None = ...,
+    on_rows: Callable[[int], object] | None = ...,
+    on_predictions: Callable[[Predictions], object] | None = ...,
+) -> Evaluation: ...
 
 
 @overload

@@ -6,10 +6,14 @@ import gzip
 import io
 import json
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from tests.files.conftest import Whole
 
 from shoal.files import BadRow, open_stream
 
@@ -21,18 +25,20 @@ ROWS = [
 ] * 25
 
 
-def libsvm(rows):
+def libsvm(rows: list[tuple[int, str, dict[int, float]]]) -> str:
     return "".join(
         f"{y:+d} qid:{task} {' '.join(f'{i}:{v!r}' for i, v in x.items())} # note 9:9\n" for y, task, x in rows
     )
 
 
-def vw(rows):
+def vw(rows: list[tuple[int, str, dict[int, float]]]) -> str:
     return "".join(f"{y} 'tag|user {task}|w {' '.join(f'{i}:{v!r}' for i, v in x.items())}\n" for y, task, x in rows)
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 7, 1_000])
-def test_both_formats_hold_the_same(chunk_rows, tmp_path, whole, monkeypatch):
+def test_both_formats_hold_the_same(
+    chunk_rows: int, tmp_path: Path, whole: type[Whole], monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.svm").write_text(libsvm(ROWS))
     (tmp_path / "a.vw").write_text(vw(ROWS))
     monkeypatch.setattr("shoal.files.source.BLOCK", 100)
@@ -51,12 +57,14 @@ def test_both_formats_hold_the_same(chunk_rows, tmp_path, whole, monkeypatch):
 
 
 @pytest.mark.parametrize("format", ["libsvm", "vw"])
-def test_a_chunk_ends_where_another_row_might_have_too_many_features(format, tmp_path, whole, monkeypatch):
+def test_a_chunk_ends_where_another_row_might_have_too_many_features(
+    format: str, tmp_path: Path, whole: type[Whole], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [(1, f"u{i}", {j + 1: 1.0 for j in range(i % 7, 2 * (i % 7))}) for i in range(3_000)]
     rows[2_900] = (-1, "long", {j + 1: 2.0 for j in range(5_000)})  # after it, there is room for more
     path = tmp_path / f"a.{format}"
     path.write_text((libsvm if format == "libsvm" else vw)(rows))
-    options = {"task": "qid" if format == "libsvm" else "user"}
+    options: dict[str, Any] = {"task": "qid" if format == "libsvm" else "user"}
     expected = whole(open_stream(path, chunk_rows=7, **options))
     monkeypatch.setattr("shoal.files.sparse_text.reader.FEATURES_A_CHUNK", 2_048)
     chunks = list(open_stream(path, **options))
@@ -65,7 +73,7 @@ def test_a_chunk_ends_where_another_row_might_have_too_many_features(format, tmp
     whole(open_stream(path, **options)).same(expected)
 
 
-def test_gzip_and_standard_input(tmp_path, whole, monkeypatch):
+def test_gzip_and_standard_input(tmp_path: Path, whole: type[Whole], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = libsvm(ROWS).encode()
     (tmp_path / "a.libsvm").write_bytes(expected)
     (tmp_path / "a.libsvm.gz").write_bytes(gzip.compress(expected))
@@ -75,7 +83,7 @@ def test_gzip_and_standard_input(tmp_path, whole, monkeypatch):
     whole(open_stream("-", format="libsvm")).same(plain)
 
 
-def test_the_task_of_libsvm_may_be_a_feature(tmp_path, whole):
+def test_the_task_of_libsvm_may_be_a_feature(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.svm"
     path.write_text("1 1:3 2:5\n0 1:1.5 2:6\n1 2:7\n")
     found = whole(open_stream(path, task="1"))
@@ -86,7 +94,7 @@ def test_the_task_of_libsvm_may_be_a_feature(tmp_path, whole):
         open_stream(path, task="user")
 
 
-def test_what_vw_text_may_say(tmp_path, whole):
+def test_what_vw_text_may_say(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.txt"
     path.write_text("1 1.0 tag|w:2 a b:3 a| c\n\n-1 |user x |w b\n0.5 1|empty\n")
     found = whole(open_stream(path, kind="regression"))
@@ -127,7 +135,7 @@ BAD_VW = {
     [("a.svm", libsvm(ROWS), bad, why) for bad, why in BAD_LIBSVM.items()]
     + [("a.vw", vw(ROWS), bad, why) for bad, why in BAD_VW.items()],
 )
-def test_bad_lines(name, good, bad, expected, tmp_path, whole):
+def test_bad_lines(name: str, good: str, bad: str, expected: str, tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / name
     lines = good.splitlines()
     path.write_text("\n".join([*lines[:70], "", bad, *lines[70:]]))
@@ -142,7 +150,9 @@ def test_bad_lines(name, good, bad, expected, tmp_path, whole):
 
 
 @pytest.mark.parametrize(("name", "write"), [("a.svm", libsvm), ("a.vw", vw)])
-def test_saved_and_restored_equals_continued(name, write, tmp_path, whole):
+def test_saved_and_restored_equals_continued(
+    name: str, write: Callable[[list[Any]], str], tmp_path: Path, whole: type[Whole]
+) -> None:
     task = "qid" if name == "a.svm" else "user"
     paths = [tmp_path / folder / name for folder in ("all", "first", "second")]
     for path, rows in zip(paths, (ROWS, ROWS[:2], ROWS[2:]), strict=True):

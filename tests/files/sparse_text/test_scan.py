@@ -6,12 +6,14 @@ import struct
 import tempfile
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
+from tests.files.conftest import Whole
 
 from shoal.engine.compile import kernel
 from shoal.files import BadRow, open_stream
@@ -113,7 +115,7 @@ GOOD = {"vw": ["1 |t u |f a:2 b", "-1 |f c:0.5|t v"], "libsvm": ["1 qid:u 1:2 3:
 ENDS = ["\n", "\r\n", " \n", "\n\n"]
 
 
-def texts(format):
+def texts(format: str) -> st.SearchStrategy[bytes]:
     """Lines: good ones, good ones with something more, and anything at all."""
     tokens = st.lists(st.sampled_from(TOKENS[format]), max_size=6).map("".join)
     good = st.sampled_from(GOOD[format])
@@ -125,7 +127,7 @@ def texts(format):
     return st.tuples(st.lists(pieces, max_size=20), raw).map(lambda pair: b"".join(pair[0]) + pair[1])
 
 
-def read(path, **options):
+def read(path: Path, **options: Any) -> tuple[Any, ...]:
     """Chunks (their parts as lists), what was skipped, the error and the names."""
     chunks, error = [], None
     stream = open_stream(path, **options)
@@ -140,14 +142,16 @@ def read(path, **options):
     return chunks, error, stream.skipped, stream.bad_rows, stream.feature_names, stream.to_dict()
 
 
-def by_python(path, **options):
+def by_python(path: Path, **options: Any) -> tuple[Any, ...]:
     """The same by the parsers alone, with SciPy adding up repeats."""
-    stream = open_stream(path, **options)
+    stream: Any = open_stream(path, **options)
     stream.close()
     reader, labels, bad = stream._reader, stream._labels, stream._bad
-    names, rows, chunks, error, width = {}, [], [], None, 0
+    names: dict[str, int] = {}
+    rows: list[Any] = []
+    chunks, error, width = [], None, 0
 
-    def chunk():
+    def chunk() -> None:
         nonlocal width, rows
         features = [feature for row in rows for feature in row.features]
         indices = [i - 1 if isinstance(i, int) else names.setdefault(i, len(names)) for i in features]
@@ -199,7 +203,7 @@ def by_python(path, **options):
 @pytest.mark.parametrize("task", [None, "the task"])
 @pytest.mark.parametrize("format", ["vw", "libsvm"])
 @pytest.mark.filterwarnings("ignore:overflow encountered")
-def test_scan_equals_parser(format, task, monkeypatch):
+def test_scan_equals_parser(format: str, task: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     task = {"vw": "t", "libsvm": "qid"}[format] if task else None
     with tempfile.TemporaryDirectory() as folder:
         files = (Path(folder, f"{i}.{format}") for i in count())
@@ -208,7 +212,7 @@ def test_scan_equals_parser(format, task, monkeypatch):
                skip=st.booleans())  # fmt: skip
         @example(text=b"\xef\xbb\xbf1 |t u |f a", chunk_rows=3, block=64, skip=True)
         @example(text=b"1 1 |t u |f a 'b\r\n\xff\n-1 |t \xc3\xa9|f \xc3\xa9:2", chunk_rows=3, block=64, skip=True)
-        def check(text, chunk_rows, block, skip):
+        def check(text: bytes, chunk_rows: int, block: int, skip: bool) -> None:
             monkeypatch.setattr("shoal.files.source.BLOCK", max(block, 3))  # a byte order mark comes in one piece
             path = next(files)
             path.write_bytes(text)
@@ -222,7 +226,7 @@ def test_scan_equals_parser(format, task, monkeypatch):
 
 
 @pytest.mark.parametrize("format", ["vw", "libsvm"])
-def test_capacities_grow(format, tmp_path, whole):
+def test_capacities_grow(format: str, tmp_path: Path, whole: type[Whole]) -> None:
     rng = np.random.default_rng(3)
     rows = [
         (int(y), int(task), (rng.choice(100_000, n, replace=False) + 1).tolist(), rng.normal(size=n).tolist())
@@ -247,11 +251,11 @@ def test_capacities_grow(format, tmp_path, whole):
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
-def _read(data):
+def _read(data: np.ndarray) -> Any:
     return read_number(data, 0, len(data))
 
 
-def digits(most):
+def digits(most: int) -> st.SearchStrategy[str]:
     return st.text("0123456789", min_size=0, max_size=most)
 
 
@@ -270,7 +274,7 @@ NUMBERS = st.one_of(
 @example("1e23")
 @example("8.41e+21")
 @example("9007199254740992.000000000000000000000000001")
-def test_numbers_are_those_of_python(text):
+def test_numbers_are_those_of_python(text: str) -> None:
     end, value = _read(np.frombuffer(text.encode() or b"x", np.uint8))
     if end == len(text.encode()) and end > 0:
         assert struct.pack("d", value) == struct.pack("d", float(text))
@@ -278,7 +282,7 @@ def test_numbers_are_those_of_python(text):
         assert end == FAILED or not _is_number(text)
 
 
-def _is_number(text):
+def _is_number(text: str) -> bool:
     try:
         float(text)
     except ValueError:
@@ -287,15 +291,15 @@ def _is_number(text):
 
 
 @given(st.lists(st.floats(1e-290, 1e290).map(repr), min_size=1))
-def test_what_repr_writes_needs_no_python(texts):
+def test_what_repr_writes_needs_no_python(texts: list[str]) -> None:
     # Python is asked where 128 bits do not tell; that must be rare, or the fast path is none.
     failed = sum(_read(np.frombuffer(text.encode(), np.uint8))[0] == FAILED for text in texts)
     assert failed == 0
 
 
 @given(st.lists(st.text(max_size=5), max_size=200))
-def test_names_are_numbered_as_a_dict_would(texts):
-    known = {}
+def test_names_are_numbered_as_a_dict_would(texts: list[str]) -> None:
+    known: dict[str, int] = {}
     expected = [known.setdefault(text, len(known)) for text in texts]
     names = Names(texts[:20])
     assert names.numbers(texts).tolist() == expected

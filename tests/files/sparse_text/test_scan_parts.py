@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import struct
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,34 +33,36 @@ BAR = np.uint8(ord("|"))
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
-def _first(data, bytes_):
+def _first(data: np.ndarray, bytes_: Any) -> Any:
     word = load_word(data, 0)
     return count_bytes(bytes_before(equal_bytes(word, bytes_))), count_bytes(bytes_before(smaller_bytes(word, bytes_)))
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
-def _read(data):
+def _read(data: np.ndarray) -> Any:
     return read_short(data, 0), read_value(data, 0, BAR)
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
-def _in_order(columns, values, sorted_columns, sorted_values, first):
+def _in_order(
+    columns: np.ndarray, values: np.ndarray, sorted_columns: np.ndarray, sorted_values: np.ndarray, first: int
+) -> Any:
     right = sort_few(columns, values, len(columns), sorted_columns, sorted_values, first)
     return right, is_ordered(columns, 0, len(columns)), is_ordered(sorted_columns, first, len(sorted_columns))
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
-def _truncate(table, n):
+def _truncate(table: Any, n: int) -> None:
     truncate(table, n)
 
 
-def array(text):
+def array(text: bytes) -> np.ndarray:
     return np.frombuffer(text + b"\n" * SLACK, np.uint8)
 
 
 @given(st.binary(min_size=8, max_size=8) | st.lists(st.sampled_from(b" !:;|"), min_size=8, max_size=8).map(bytes),
        st.sampled_from(b"\x01 :|\x80"))  # fmt: skip
-def test_the_first_of_eight_bytes(text, byte):
+def test_the_first_of_eight_bytes(text: bytes, byte: int) -> None:
     places = [i for i in range(8) if text[i] == byte], [i for i in range(8) if text[i] < byte]
     assert _first(array(text), repeated(byte)) == tuple(min(found, default=8) for found in places)
 
@@ -70,7 +74,7 @@ def test_the_first_of_eight_bytes(text, byte):
 @example("123456789")
 @example(".")
 @example("1.2.3")
-def test_short_numbers_are_those_of_python(text):
+def test_short_numbers_are_those_of_python(text: str) -> None:
     token = text.rstrip("| ")
     short, value = _read(array(text.encode()))
     if re.fullmatch(r"-?(?=[.0-9]{1,8}$)([0-9]+\.?[0-9]*|\.[0-9]+)", token):
@@ -80,7 +84,7 @@ def test_short_numbers_are_those_of_python(text):
         assert (value[0], struct.pack("d", value[1])) == (len(token), struct.pack("d", float(token)))
 
 
-def test_spaces_beyond_ascii_are_those_of_python():
+def test_spaces_beyond_ascii_are_those_of_python() -> None:
     letters = [chr(code) for code in [*range(128, 0xD800), *range(0xE000, 0x11000)]]
     found = [letter for letter in letters if not is_plain(letter.encode() + PADDING)]
     assert found == [letter for letter in letters if letter.isspace()]
@@ -91,7 +95,7 @@ NAMES = st.text("ab^", min_size=1, max_size=20)
 
 
 @given(st.lists(NAMES | st.text(max_size=12), max_size=100), st.lists(NAMES, max_size=100))
-def test_truncated_names_leave_no_trace(texts, others):
+def test_truncated_names_leave_no_trace(texts: list[str], others: list[str]) -> None:
     names = Names(texts)
     n = len(names)
     names.numbers(others)
@@ -103,7 +107,9 @@ def test_truncated_names_leave_no_trace(texts, others):
 
 
 @given(NAMES, NAMES, NAMES)
-def test_a_name_is_one_however_it_is_put_together(tmp_path_factory, first, second, third):
+def test_a_name_is_one_however_it_is_put_together(
+    tmp_path_factory: pytest.TempPathFactory, first: str, second: str, third: str
+) -> None:
     path = tmp_path_factory.mktemp("names") / "a.vw"
     whole = f"{first}^{second}^{third}"
     path.write_text(f"1 |{first} {second}^{third}\n1 |{first}^{second} {third}\n1 | {whole}\n2 |x {whole}\n")
@@ -114,7 +120,7 @@ def test_a_name_is_one_however_it_is_put_together(tmp_path_factory, first, secon
 
 
 @pytest.mark.parametrize("many", [1, 200])
-def test_long_names_find_room(many, tmp_path):
+def test_long_names_find_room(many: int, tmp_path: Path) -> None:
     space, names = "n" * 3_000, [f"{i}" + "b" * 5_000 for i in range(many)]
     path = tmp_path / "a.vw"
     path.write_text(f"1 |t {'k' * 9_000} |{space} {' '.join(names)}\n" * 2)
@@ -125,7 +131,7 @@ def test_long_names_find_room(many, tmp_path):
 
 
 @given(st.lists(st.integers(0, 50), max_size=FEW) | st.permutations(range(25)), st.integers(0, 3))
-def test_few_features_are_sorted_unless_one_is_there_twice(columns, first):
+def test_few_features_are_sorted_unless_one_is_there_twice(columns: list[int], first: int) -> None:
     n = len(columns)
     found, values = np.array(columns, np.int32), np.arange(n) / 7
     sorted_columns, sorted_values = np.full(first + n, -1, np.int32), np.zeros(first + n)
@@ -140,7 +146,7 @@ def test_few_features_are_sorted_unless_one_is_there_twice(columns, first):
 
 
 @given(st.lists(st.integers(0, 2**40), max_size=300, unique=True))
-def test_keys_are_sorted(keys):
+def test_keys_are_sorted(keys: list[int]) -> None:
     array = np.array([*keys, 0], np.int64)
     ordered = np.zeros_like(array)
     sort_keys(array, len(keys), ordered)

@@ -9,12 +9,12 @@ import pytest
 from shoal.files.tables.batches import Batch, join, regroup, split
 
 
-def batch(lines, problems):
+def batch(lines: list[int], problems: list[int]) -> Batch:
     frame = pl.DataFrame({"x": [str(line) for line in lines]})
     return Batch(frame, np.array(lines, np.int64), [(line, "bad") for line in problems])
 
 
-def test_split_puts_each_problem_before_the_next_row():
+def test_split_puts_each_problem_before_the_next_row() -> None:
     first, rest = split(batch([2, 3, 6, 8], [4, 5, 7, 9]), 2)
     assert first.lines.tolist() == [2, 3]
     assert [line for line, _ in first.problems] == [4, 5]
@@ -26,7 +26,7 @@ def test_split_puts_each_problem_before_the_next_row():
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 100])
-def test_regroup_loses_nothing(rows):
+def test_regroup_loses_nothing(rows: int) -> None:
     pieces = [batch([2, 4], [3]), batch([], [5, 6]), batch([7, 8, 9, 11], [10]), batch([12], [13])]
     parts = list(regroup(iter(pieces), rows))
     assert all(len(part.lines) == rows for part in parts[:-1])

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.files.conftest import Whole
 
-from shoal.files import BadRow, open_stream
+from shoal.files import BadRow, FileStream, open_stream
 from shoal.files.tables import dates
 from shoal.files.tables.notation import Notation, numbers
 
 
-def stream_of(tmp_path, values, ending="csv", **options):
+def stream_of(tmp_path: Path, values: list[Any], ending: str = "csv", **options: Any) -> FileStream:
     path = tmp_path / f"a.{ending}"
     table = pl.DataFrame({"x": values, "y": [float(i % 2) for i in range(len(values))]})
     table.write_csv(path) if ending == "csv" else table.write_parquet(path)
     return open_stream(path, label="y", **options)
 
 
-DISGUISED = {
+DISGUISED: dict[str, tuple[list[str], dict[str, Any], list[Any]]] = {
     "numbers": (["$5", "$1,234.50", "-$3"], {"numeric": ["x"]}, [5, 1234.5, -3]),
     "numbers ": (["5 %", "12.5%", "7 %"], {"numeric": ["x"]}, [5, 12.5, 7]),
     "numbers  ": (["1,234", "2,000,000", "17"], {"numeric": ["x"]}, [1234, 2e6, 17]),
@@ -34,7 +37,7 @@ DISGUISED = {
 
 
 @pytest.mark.parametrize("what", DISGUISED)
-def test_a_disguise_is_named_with_the_option_that_reads_it(what, tmp_path, whole):
+def test_a_disguise_is_named_with_the_option_that_reads_it(what: str, tmp_path: Path, whole: type[Whole]) -> None:
     values, options, expected = DISGUISED[what]
     with stream_of(tmp_path, values, **{k: v for k, v in options.items() if k == "decimal"}) as stream:
         note = stream.notes[0]
@@ -51,19 +54,19 @@ def test_a_disguise_is_named_with_the_option_that_reads_it(what, tmp_path, whole
 
 
 @pytest.mark.parametrize("value", ["1,23", "$", "12,34,567.8", "1.2.3", "five", "5€5%x"])
-def test_what_is_no_number_even_for_people(value, tmp_path):
+def test_what_is_no_number_even_for_people(value: str, tmp_path: Path) -> None:
     with pytest.raises(BadRow, match="line 3: column 'x' has"):
         list(stream_of(tmp_path, ["$5", value], numeric=["x"]))
 
 
 @given(st.floats(-1e140, 1e140), st.sampled_from([".", ","]))
-def test_decimal_marks(value, decimal):
+def test_decimal_marks(value: float, decimal: str) -> None:
     text = f"{value!r}".replace(".", decimal)
     found, bad = numbers(pl.Series([text]), Notation(decimal=decimal))
     assert (found.tolist(), bad.tolist()) == ([value], [])
 
 
-def test_a_decimal_comma_is_one_everywhere(tmp_path, whole):
+def test_a_decimal_comma_is_one_everywhere(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.csv"
     path.write_text("x;w;y\n1,5;0,5;0,25\n2,5;1,5;-3\n")
     found = open_stream(path, label="y", weight="w", decimal=",", kind="regression")
@@ -77,7 +80,7 @@ def test_a_decimal_comma_is_one_everywhere(tmp_path, whole):
 
 
 MOMENT = datetime.datetime(2013, 5, 6, 17, 30)
-DATES = {
+DATES: dict[str, list[Any]] = {
     "iso strings": [MOMENT.isoformat(), "2013-12-31"],
     "datetimes": [MOMENT, datetime.datetime(2013, 12, 31)],
     "days": [MOMENT.date(), datetime.date(2013, 12, 31)],
@@ -86,7 +89,7 @@ DATES = {
 
 @pytest.mark.parametrize("kind", DATES)
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_dates_are_read_alike_in_every_format(kind, ending, tmp_path, whole):
+def test_dates_are_read_alike_in_every_format(kind: str, ending: str, tmp_path: Path, whole: type[Whole]) -> None:
     stream = whole(stream_of(tmp_path, DATES[kind], ending)).stream
     parts = [name for name in stream.feature_names if not name.startswith("x.hour")]
     assert parts == ["constant", "x.weekday=1", "x.month=5", "x.weekday=2", "x.month=12"]
@@ -94,7 +97,7 @@ def test_dates_are_read_alike_in_every_format(kind, ending, tmp_path, whole):
     assert stream.notes == ["x: date, weekday, month and hour one-hot"]
 
 
-def test_a_bad_date_form_is_said(tmp_path):
+def test_a_bad_date_form_is_said(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a date such as %d"):
         list(stream_of(tmp_path, ["31/01/2013", "2013-01-31"], date=["x"], date_format="%d/%m/%Y"))
     with pytest.raises(BadRow, match=r"line 3: .*expected a time of day such as 10:30"):
@@ -105,7 +108,7 @@ ZONES = st.sampled_from(["", "Z", "+02:00", "-0330", "+0545"])
 
 
 @given(st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2200, 1, 1)), ZONES, st.sampled_from("T "))
-def test_instants_are_those_of_python(moment, zone, between):
+def test_instants_are_those_of_python(moment: datetime.datetime, zone: str, between: str) -> None:
     text = moment.isoformat(between) + zone
     expected = datetime.datetime.fromisoformat(text)
     expected = expected if zone else expected.replace(tzinfo=datetime.UTC)

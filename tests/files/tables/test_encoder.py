@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import zlib
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from tests.files.conftest import Whole
 
 from shoal.files import open_stream
 from shoal.files.tables.encoder import StreamEncoder
@@ -19,11 +22,11 @@ MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "None", "?"}
 class Twin:
     """Row by row, feature by feature, as the documentation says it: two-pass mean and variance, dicts."""
 
-    def __init__(self, numeric, dates):
+    def __init__(self, numeric: set[str], dates: set[str]) -> None:
         self.numeric, self.dates = numeric, dates
-        self.seen = {}
+        self.seen: dict[str, list[float]] = {}
 
-    def row(self, row):
+    def row(self, row: dict[str, Any]) -> dict[str, float]:
         features = {"constant": 1.0}
         for column, value in row.items():
             if value is None or value in MISSING:
@@ -44,7 +47,7 @@ class Twin:
         return {name: value for name, value in features.items() if value != 0.0}
 
 
-def test_equals_its_twin(table, tmp_path, whole):
+def test_equals_its_twin(table: pl.DataFrame, tmp_path: Path, whole: type[Whole]) -> None:
     table = table.select("delay", "late", "seats", "same", "carrier", "when").head(600)
     path = tmp_path / "a.csv"
     table.write_csv(path)
@@ -60,7 +63,7 @@ def test_equals_its_twin(table, tmp_path, whole):
         assert features == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def test_features_stand_in_the_order_in_which_they_appear(tmp_path, whole):
+def test_features_stand_in_the_order_in_which_they_appear(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.csv"
     path.write_text("c,x,y\nb,NA,0\na,2,1\n?,3,0\n")
     with open_stream(path, label="y") as stream:
@@ -69,7 +72,9 @@ def test_features_stand_in_the_order_in_which_they_appear(tmp_path, whole):
     np.testing.assert_array_equal(first.X.toarray(), [[1, 1, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0], [1, 0, 0, 0, 1, 1]])
 
 
-def test_a_constant_column_is_zero_and_missing_is_the_mean(table, tmp_path, whole):
+def test_a_constant_column_is_zero_and_missing_is_the_mean(
+    table: pl.DataFrame, tmp_path: Path, whole: type[Whole]
+) -> None:
     path = tmp_path / "a.csv"
     table.write_csv(path)
     found = whole(open_stream(path, label="late", task="dest"))
@@ -84,7 +89,9 @@ def test_a_constant_column_is_zero_and_missing_is_the_mean(table, tmp_path, whol
     assert "never: no value, not used" in found.stream.notes
 
 
-def test_a_column_without_values_in_the_sample_begins_with_its_first_value(table, tmp_path, whole):
+def test_a_column_without_values_in_the_sample_begins_with_its_first_value(
+    table: pl.DataFrame, tmp_path: Path, whole: type[Whole]
+) -> None:
     path = tmp_path / "a.csv"
     table.write_csv(path)
     found = whole(open_stream(path, label="late", task="dest", chunk_rows=300))
@@ -93,7 +100,7 @@ def test_a_column_without_values_in_the_sample_begins_with_its_first_value(table
     assert "afterwards=missing" not in found.stream.feature_names
 
 
-def test_new_json_keys_become_columns(tmp_path, whole):
+def test_new_json_keys_become_columns(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.ndjson"
     rows = [json.dumps({"x": i, "y": i % 2}) for i in range(1_500)]
     rows += [json.dumps({"x": i, "y": i % 2, "new": f"v{i % 3}", "deep": [1]}) for i in range(100)] + rows[:100]
@@ -113,7 +120,7 @@ def test_new_json_keys_become_columns(tmp_path, whole):
 
 
 @pytest.mark.parametrize("chunk", [1, 64, 500])
-def test_beyond_the_limit_values_share_hashed_features(chunk, monkeypatch):
+def test_beyond_the_limit_values_share_hashed_features(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shoal.files.tables.categories.LIMIT", 30)
     monkeypatch.setattr("shoal.files.tables.categories.BUCKETS", 8)
     values = [f"v{i}" for i in np.random.default_rng(3).integers(0, 80, 500)]
@@ -130,7 +137,7 @@ def test_beyond_the_limit_values_share_hashed_features(chunk, monkeypatch):
     assert encoder.notes() == ["c: category, 30 values one-hot, the further ones hashed into 8 features"]
 
 
-def test_kinds_may_be_given(tmp_path, whole):
+def test_kinds_may_be_given(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.csv"
     path.write_text("zip,size,y\n01,big,0\n02,?,1\n")
     assert whole(open_stream(path, label="y", category=["zip"])).stream.feature_names[1] == "zip=01"
@@ -138,7 +145,7 @@ def test_kinds_may_be_given(tmp_path, whole):
         list(open_stream(path, label="y", numeric=["size"]))
 
 
-def test_booleans_are_numbers_and_days_have_no_hour(tmp_path, whole):
+def test_booleans_are_numbers_and_days_have_no_hour(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.csv"
     path.write_text("b,d,y\nTrue,2024-02-29,0\nfalse,2024-03-02,1\n,2024-03-02T23:10:00+02:00,1\n")
     found = whole(open_stream(path, label="y"))
@@ -153,9 +160,9 @@ def test_booleans_are_numbers_and_days_have_no_hour(tmp_path, whole):
 
 
 @pytest.mark.parametrize("cut", [400, 2_100])
-def test_saved_and_restored_equals_continued(cut, table, tmp_path, whole):
+def test_saved_and_restored_equals_continued(cut: int, table: pl.DataFrame, tmp_path: Path, whole: type[Whole]) -> None:
     table = pl.concat([table, table.with_columns(pl.col("carrier") + "x")])
-    options = {"label": "late", "task": "dest"}
+    options: dict[str, Any] = {"label": "late", "task": "dest"}
     table.write_csv(tmp_path / "all.csv")
     table.head(1_000 + cut).write_csv(tmp_path / "first.csv")
     table.slice(1_000 + cut).write_parquet(tmp_path / "second.parquet")
@@ -177,7 +184,9 @@ def test_saved_and_restored_equals_continued(cut, table, tmp_path, whole):
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 50, 10_000])
-def test_a_late_column_is_what_its_first_value_is(chunk_rows, tmp_path, whole, monkeypatch):
+def test_a_late_column_is_what_its_first_value_is(
+    chunk_rows: int, tmp_path: Path, whole: type[Whole], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("shoal.files.tables.reader.SAMPLE", 60)
     path = tmp_path / "a.csv"
     rows = [f"{i},,,{i % 2}" for i in range(90)] + ["1,12B,5,0", "2,7,6,1", "3,8,7,0"] + ["4,9,8,1"] * 20

@@ -16,7 +16,7 @@ FIELD = st.text(alphabet='ab",; \t\né', max_size=6)
 
 @given(rows=st.lists(st.lists(FIELD, min_size=2, max_size=4), max_size=8), crlf=st.booleans())
 @settings(max_examples=300, deadline=None)
-def test_scan_agrees_with_csv(rows, crlf):
+def test_scan_agrees_with_csv(rows: list[list[str]], crlf: bool) -> None:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\r\n" if crlf else "\n").writerows(rows)
     data = text.getvalue().encode()
@@ -33,7 +33,7 @@ def test_scan_agrees_with_csv(rows, crlf):
 
 @given(data=st.text(alphabet='ab",\n', max_size=40), cut=st.integers(0, 40))
 @settings(max_examples=300, deadline=None)
-def test_scan_in_two_pieces_finds_the_same(data, cut):
+def test_scan_in_two_pieces_finds_the_same(data: str, cut: int) -> None:
     whole = find_records(data.encode(), ord(","), 1)
     first = find_records(data[:cut].encode(), ord(","), 1)
     rest = data[:cut].encode()[first.starts[-1] :] + data[cut:].encode()

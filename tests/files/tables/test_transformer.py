@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from shoal.files import TableEncoder
 
 
 @pytest.fixture
-def rows() -> list[dict[str, object]]:
+def rows() -> list[dict[str, Any]]:
     rng = np.random.default_rng(0)
     return [
         {
@@ -43,7 +44,7 @@ FRAMES = {
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_tables_of_every_kind_give_the_same(kind, rows):
+def test_tables_of_every_kind_give_the_same(kind: str, rows: list[dict[str, Any]]) -> None:
     expected = TableEncoder().fit(rows)
     found = TableEncoder().fit(FRAMES[kind](rows))
     assert found.get_feature_names_out().tolist() == expected.get_feature_names_out().tolist()
@@ -53,7 +54,7 @@ def test_tables_of_every_kind_give_the_same(kind, rows):
     assert "remark: text" in " ".join(found.notes_)
 
 
-def test_numbers_are_standardized_by_what_fit_saw(rows):
+def test_numbers_are_standardized_by_what_fit_saw(rows: list[dict[str, Any]]) -> None:
     encoder = TableEncoder()
     X = encoder.fit_transform(rows)
     names = encoder.get_feature_names_out().tolist()
@@ -64,7 +65,7 @@ def test_numbers_are_standardized_by_what_fit_saw(rows):
     assert encoder.n_features_in_ == 6
 
 
-def test_transform_changes_nothing_and_leaves_out_what_is_new(rows):
+def test_transform_changes_nothing_and_leaves_out_what_is_new(rows: list[dict[str, Any]]) -> None:
     encoder = TableEncoder(category=["remark"]).fit(rows[:50])
     before = json.dumps(encoder.to_dict())
     X = encoder.transform([*rows, {"carrier": "never seen", "unknown": 1}, {}])
@@ -79,9 +80,9 @@ def test_transform_changes_nothing_and_leaves_out_what_is_new(rows):
 
 
 @pytest.mark.parametrize("size", [1, 30, 200])
-def test_batches_and_saving_change_nothing(size, rows):
+def test_batches_and_saving_change_nothing(size: int, rows: list[dict[str, Any]]) -> None:
     frame = pl.DataFrame(rows)
-    kinds = {"category": ["carrier"], "text": ["remark"], "date": ["when"], "hash_bits": 10}
+    kinds: dict[str, Any] = {"category": ["carrier"], "text": ["remark"], "date": ["when"], "hash_bits": 10}
     expected, found = TableEncoder(**kinds).fit(frame), TableEncoder(**kinds)
     for piece in frame.iter_slices(size):
         found = TableEncoder.from_dict(json.loads(json.dumps(found.partial_fit(piece).to_dict())))
@@ -92,7 +93,7 @@ def test_batches_and_saving_change_nothing(size, rows):
     assert found.fit(frame).to_dict() == expected.to_dict()  # fit forgets
 
 
-def test_in_a_pipeline(rows):
+def test_in_a_pipeline(rows: list[dict[str, Any]]) -> None:
     y = [row["stops"] > 1 for row in rows]
     pipeline = make_pipeline(TableEncoder(ignore=["when"]), LogisticRegression())
     assert pipeline.fit(pd.DataFrame(rows), y).score(rows, y) > 0.9
@@ -115,12 +116,12 @@ def test_in_a_pipeline(rows):
         ({"x": 1}, {}, TypeError, "expected a list of dicts"),
     ],
 )
-def test_what_cannot_be_encoded_is_said(X, options, error, message):
+def test_what_cannot_be_encoded_is_said(X: Any, options: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         TableEncoder(**options).fit(X)
 
 
-def test_columns_must_be_there():
+def test_columns_must_be_there() -> None:
     encoder = TableEncoder().fit(pl.DataFrame({"delay": [1.0, 2.0]}))
     with pytest.raises(ValueError, match="no column 'delay', it has 'delays': did you mean 'delays'"):
         encoder.transform(pl.DataFrame({"delays": [1.0]}))

@@ -7,12 +7,15 @@ import json
 import math
 import unicodedata
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.files.conftest import Whole
 
 from shoal.files import open_stream
 from shoal.files.tables.encoder import StreamEncoder
@@ -31,7 +34,8 @@ def is_alone(letter: str) -> bool:
 
 def words_of(text: str) -> list[str]:
     """Lower-case words; a letter of a script without spaces is one."""
-    words, word = [], ""
+    words: list[str] = []
+    word = ""
     for letter in text:
         if is_alone(letter) or ord(letter) >= 0x20000 or unicodedata.category(letter)[0] not in "LNM":
             words, word = ([*words, word] if word else words), ""
@@ -67,7 +71,7 @@ TEXTS = st.text(max_size=60) | st.text("aB1é _-漢字かなไทย\U00020000�
 
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.sampled_from([1, 6, 18]))
 @example(["The new gate", None, "", "ภาษา漢字mixedかな", "👩‍👩‍👧 e\u0301"], 18)
-def test_bags_are_those_of_the_twin(texts, bits):
+def test_bags_are_those_of_the_twin(texts: list[str | None], bits: int) -> None:
     found = bags_of([pl.Series(texts, dtype=pl.String)] * 2, bits)
     for column in range(2):
         for row, text in enumerate(texts):
@@ -75,17 +79,17 @@ def test_bags_are_those_of_the_twin(texts, bits):
             assert Counter(found.buckets[first:last].tolist()) == bag_of(text or "", bits)
 
 
-def test_what_is_a_word():
+def test_what_is_a_word() -> None:
     assert words_of("Don't PAY 10.50€ now_ÉTÉ") == ["don", "t", "pay", "10", "50", "now", "été"]
     assert words_of("東京へ2024年") == ["東", "京", "へ", "2024", "年"]
     assert words_of("हिन्दी में") == ["हिन्दी", "में"]
 
 
 @pytest.mark.parametrize("sizes", [[300], [1] * 300, [7, 100, 193]])
-def test_rows_hold_the_logarithms_of_counts(sizes):
+def test_rows_hold_the_logarithms_of_counts(sizes: list[int]) -> None:
     rng = np.random.default_rng(0)
     vocabulary = np.array([f"w{i}" for i in range(200)])
-    texts = [" ".join(rng.choice(vocabulary, n)) for n in rng.integers(0, 400, 300)]
+    texts: list[str | None] = [" ".join(rng.choice(vocabulary, n)) for n in rng.integers(0, 400, 300)]
     texts[5], texts[6] = None, ""
     frame = pl.DataFrame({"a": texts, "x": rng.normal(size=300), "b": texts[::-1]})
     encoder = StreamEncoder({"a": "text", "b": "text"}, hash_bits=9)
@@ -103,7 +107,7 @@ def test_rows_hold_the_logarithms_of_counts(sizes):
                 assert {key: got[key] for key in got if key.startswith(f"{name}#")} == expected
                 assert (f"{name}=missing" in got) == (not text)
         first += size
-    assert encoder.feature_names[: len(bag_of(texts[0], 9))][1].startswith("a#")
+    assert encoder.feature_names[: len(bag_of(texts[0] or "", 9))][1].startswith("a#")
     assert len(encoder.feature_names) <= 1 + 1 + 2 * (512 + 1)
     again = StreamEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
     assert again.feature_names == encoder.feature_names
@@ -145,7 +149,7 @@ def test_names_of_words_can_be_kept(sizes: list[int]) -> None:
     assert again.to_dict() == named.to_dict()
 
 
-def write(path, texts):
+def write(path: Path, texts: list[str]) -> Path:
     pl.DataFrame({"body": texts, "y": [i % 2 for i in range(len(texts))]}).write_csv(path)
     return path
 
@@ -164,17 +168,18 @@ WORDS, CATEGORY = "text, single words and pairs", "category"
         ([*(f"flight {i} was late" for i in range(30)), *["unknown"] * 10], WORDS),
     ],
 )
-def test_a_column_is_words_or_a_category(texts, expected, tmp_path):
+def test_a_column_is_words_or_a_category(texts: list[str], expected: str, tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", texts)
     with open_stream(path, label="y") as stream:
         assert stream.notes[0].startswith(f"body: {expected}")
     for option, kind in (("text", WORDS), ("category", CATEGORY)):
-        with open_stream(path, label="y", **{option: ["body"]}) as stream:
+        chosen: dict[str, Any] = {option: ["body"]}
+        with open_stream(path, label="y", **chosen) as stream:
             next(stream)
             assert stream.notes[0].startswith(f"body: {kind}")
 
 
-def test_words_are_the_same_in_every_format_and_chunk(tmp_path, whole):
+def test_words_are_the_same_in_every_format_and_chunk(tmp_path: Path, whole: type[Whole]) -> None:
     rng = np.random.default_rng(1)
     texts = [" ".join(f"w{j}" for j in rng.zipf(1.5, 12) % 500) for _ in range(2_500)]
     table = pl.DataFrame({"subject": texts, "body": texts[::-1], "y": rng.integers(0, 2, 2_500)})
@@ -182,11 +187,12 @@ def test_words_are_the_same_in_every_format_and_chunk(tmp_path, whole):
     table.write_parquet(tmp_path / "a.parquet")
     table.write_ndjson(tmp_path / "a.ndjson")
     expected = whole(open_stream(tmp_path / "a.csv", label="y", hash_bits=12))
-    for name, options in (("a.parquet", {}), ("a.ndjson", {}), ("a.csv", {"chunk_rows": 300})):
+    ways: list[tuple[str, dict[str, Any]]] = [("a.parquet", {}), ("a.ndjson", {}), ("a.csv", {"chunk_rows": 300})]
+    for name, options in ways:
         whole(open_stream(tmp_path / name, label="y", hash_bits=12, **options)).same(expected)
 
 
-def test_chunks_of_long_texts_are_small(tmp_path):
+def test_chunks_of_long_texts_are_small(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", ["word " * 20_000 + str(i) for i in range(200)])
     sizes = [chunk.X.shape[0] for chunk in open_stream(path, label="y")]
     assert max(sizes) <= 90
