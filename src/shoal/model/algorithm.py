@@ -21,7 +21,7 @@ Kernel: TypeAlias = Callable[..., Any]  # of (rounds, settings, state, out)
 FAILED = -1  # what a learn kernel returns where `Algorithm.failure` has happened
 
 
-STEP_ON_MISTAKE = "its rule makes one step of a fixed size, and its paper has no meaning for half of one"
+ONE_STEP = "on a mistake it makes one step of a fixed size, and its paper has no meaning for a part of that"
 
 
 class Setup(NamedTuple):
@@ -94,10 +94,9 @@ class Algorithm(NamedTuple):
     learn: Kernel  # (rounds, settings, state, out): learn in order; `out`, unless empty, gets the decisions before
     decide: Kernel  # (rounds, settings, state, out): answer each row; a task of -1 has not been seen
     exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
+    no_weights: str  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
     simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
     named_tasks: Callable[[Params], list[Any]] = no_names  # tasks that the hyper-parameters name; no others may come
-
-    no_weights: str = STEP_ON_MISTAKE  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
 
     # tasks come and go
     enter: Callable[[Setup, State, int], None] = count_tasks  # declared tasks; kernels do the same at a first row

@@ -240,6 +240,7 @@ def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm:
         learn=learn,
         decide=decide,
         exchange="covariances of different rows multiply: neither a mean nor a sum of copies is that of all rows",
+        no_weights="its posterior takes each row in once, and its paper weighs no row",
         simultaneous=True,
         capacity=capacity,
         grow=grow,

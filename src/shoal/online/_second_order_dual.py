@@ -230,6 +230,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange="every task answers by the rows that all tasks keep",
+    no_weights="on a mistake its matrix takes the row in once, and its paper has no meaning for a part of that",
     named_tasks=named_tasks,
     enter=enter,
     leave=_support.leave,

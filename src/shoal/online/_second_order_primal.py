@@ -274,6 +274,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange="the matrix that every task answers with spans all tasks",
+    no_weights=dual.ALGORITHM.no_weights,
     named_tasks=named_tasks,
     enter=enter,
     leave=leave,

@@ -182,6 +182,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange=Exchange(mean=("common",), local=("counters",)),
+    no_weights="a step makes it as sure of a row as `confidence` says, and its paper weighs no row",
     check=check,
     retune=retune,
 )

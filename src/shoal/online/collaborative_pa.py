@@ -155,6 +155,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange=Exchange(mean=("common",), local=("counters",)),
+    no_weights="its steps for all tasks and for the row's own one are tied for a row that comes once",
     check=check,
     retune=retune,
 )

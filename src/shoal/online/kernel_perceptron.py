@@ -19,7 +19,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.kernels import Kernel, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
-from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.parameters import Params, optional, whole
 from shoal.online import _support
 from shoal.online._relation import RELATION, Rates, Related, named_tasks, rates_of, rates_with
@@ -100,6 +100,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange="every task answers by the rows that all tasks keep",
+    no_weights=ONE_STEP,
     named_tasks=named_tasks,
     leave=_support.leave,
     pack=_support.pack(allocate),

@@ -25,7 +25,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, padded, squared_norm
 from shoal.learner import Learner
-from shoal.model.algorithm import FAILED, Algorithm, Setup, Size
+from shoal.model.algorithm import FAILED, ONE_STEP, Algorithm, Setup, Size
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, one_of, positive, whole
 from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation
@@ -213,6 +213,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange="the relation follows the weights of all tasks, and every step moves all of them",
+    no_weights=ONE_STEP,
     enter=lambda setup, state, n_tasks: enter(state, n_tasks, setup.settings.literal),
     may_fail=lambda p: p.normalize is None,
     failure=(

@@ -71,6 +71,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange="each task learns from the rows of all others in its round, so no task can be learned apart from them",
+    no_weights="a round is one problem of all tasks, whose losses move the attention too; its paper weighs no row",
     simultaneous=True,
     enter=lambda setup, state, n_tasks: enter(state, n_tasks),
     leave=leave,

@@ -21,7 +21,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, copy_to, open_round
-from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.parameters import Params, at_least, one_of, or_auto
 from shoal.online import _p_norm
 from shoal.online._p_norm import FACTOR, OWN, SHARED, P, State
@@ -180,6 +180,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange="the norm is that of all tasks' sums together",
+    no_weights=ONE_STEP,
     named_tasks=named_tasks,
     enter=enter,
     left=left,

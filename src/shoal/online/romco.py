@@ -261,6 +261,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange="the common part is shrunk as one matrix over all tasks, which no part of the tasks can do by itself",
+    no_weights="a round is one step of all tasks on the sum of their losses, in which its paper weighs no row",
     simultaneous=True,
     enter=lambda setup, state, n_tasks: enter(state, n_tasks),
     leave=leave,

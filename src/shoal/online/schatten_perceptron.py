@@ -24,7 +24,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, padded
 from shoal.learner import Learner
-from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, between, one_of, or_auto, positive
 from shoal.online import _gram, _support
@@ -219,6 +219,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange="the norm is that of all tasks' weights together",
+    no_weights=ONE_STEP,
     simultaneous=True,
     enter=enter,
     leave=leave,

@@ -109,6 +109,7 @@ ALGORITHM = Algorithm(
     learn=learn,
     decide=decide,
     exchange=Exchange(local=("counters",)),
+    no_weights="a round has one loss, the norm of its tasks' losses, in which its paper weighs no row",
     simultaneous=True,
 )
 
