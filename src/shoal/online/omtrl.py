@@ -195,7 +195,7 @@ def allocate(setup: Setup, size: Size) -> State:
     )  # fmt: skip
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "divergence": one_of(DIVERGENCES),
         "eta_A": positive(),

@@ -49,7 +49,7 @@ def leave(setup: Setup, state: State, k: int) -> None:
         log_p[others] = log_p[others] - mass if mass > -np.inf else -math.log(len(others))
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "alpha": or_auto(between(0, 1), AUTO),
         "C": or_auto(positive(), AUTO),

@@ -202,7 +202,7 @@ def check(setup: Setup, state: State, size: Size) -> None:
         raise ValueError("its power or scale is out of range")
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "p": or_auto(between(1, LARGEST_P), AUTO),
         "shared_loss": one_of((None, "l1", "l2", "linf")),
@@ -290,7 +290,7 @@ class SchattenPerceptron(Supported, Classifier):
     """
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Algorithm[State]:
         return ALGORITHM if self._is_linear() else WITH_ROWS
 
     def __init__(
