@@ -36,7 +36,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     estimator_names: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that are learners themselves
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Algorithm[Any]:
         """What learns: most kinds set it as an attribute of the class."""
         raise NotImplementedError
 

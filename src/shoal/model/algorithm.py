@@ -6,7 +6,7 @@ Nothing here is a base class, and nothing overrides anything. `Core` runs an alg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Concatenate, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
@@ -14,14 +14,25 @@ from shoal.engine.rows import TASKS
 from shoal.model.explanations import Parts
 from shoal.model.parameters import Params, Readers
 
-State: TypeAlias = Any  # a named tuple of arrays, see `shoal.model.state`; its last field is `counters`
+State: TypeAlias = Any  # of any algorithm, for what serves several
 Settings: TypeAlias = Any  # a named tuple of numbers and arrays that kernels take
-Kernel: TypeAlias = Callable[..., Any]  # of (rounds, settings, state, out)
 
 FAILED = -1  # what a learn kernel returns where `Algorithm.failure` has happened
 
 
 ONE_STEP = "on a mistake it makes one step of a fixed size, and its paper has no meaning for a part of that"
+
+
+class Counted(Protocol):
+    """What every state is: a named tuple of arrays, see `shoal.model.state`, whose last field is `counters`."""
+
+    @property
+    def counters(self) -> IntArray:
+        """Tasks, rounds, features."""
+
+
+S = TypeVar("S", bound=Counted)  # an algorithm's own state
+Kernel: TypeAlias = Callable[Concatenate[Rounds, Any, S, FloatArray, ...], Any]  # of (rounds, settings, state, out)
 
 
 class Setup(NamedTuple):
@@ -38,14 +49,14 @@ class Size(NamedTuple):
     features: int
 
 
-class Piece(NamedTuple):
+class Piece(NamedTuple, Generic[S]):
     """Some rows of a chunk, ready for a kernel."""
 
     first: int  # rows of the chunk from this one
     last: int  # up to, not with, this one
     rounds: Rounds
     settings: Settings
-    state: State
+    state: S
 
 
 class Exchange(NamedTuple):
@@ -56,12 +67,12 @@ class Exchange(NamedTuple):
     local: tuple[str, ...] = ()  # each copy keeps its own
 
 
-def count_tasks(setup: Setup, state: State, n_tasks: int) -> None:
+def count_tasks(setup: Setup, state: Counted, n_tasks: int) -> None:
     """Tasks enter; nothing else depends on their number."""
     state.counters[TASKS] = n_tasks
 
 
-def nothing(setup: Setup, state: State, k: int) -> None:
+def nothing(setup: Setup, state: Counted, k: int) -> None:
     """Nothing of the other tasks depends on task k."""
 
 
@@ -85,44 +96,44 @@ def no_names(params: Params) -> list[Any]:
     return []
 
 
-class Algorithm(NamedTuple):
+class Algorithm(NamedTuple, Generic[S]):
     """What an algorithm is made of. Its functions see hyper-parameters, rounds and state, and nothing above them."""
 
     parameters: Readers  # what each hyper-parameter may be
     settings: Callable[[Params], Settings]
-    allocate: Callable[[Setup, Size], State]  # the state of a learner that has seen nothing
-    learn: Kernel  # (rounds, settings, state, out): learn in order; `out`, unless empty, gets the decisions before
-    decide: Kernel  # (rounds, settings, state, out): answer each row; a task of -1 has not been seen
+    allocate: Callable[[Setup, Size], S]  # the state of a learner that has seen nothing
+    learn: Kernel[S]  # (rounds, settings, state, out): learn in order; `out`, unless empty, gets the decisions before
+    decide: Kernel[S]  # (rounds, settings, state, out): answer each row; a task of -1 has not been seen
     exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
     no_weights: str  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
     simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
     named_tasks: Callable[[Params], list[Any]] = no_names  # tasks that the hyper-parameters name; no others may come
 
     # tasks come and go
-    enter: Callable[[Setup, State, int], None] = count_tasks  # declared tasks; kernels do the same at a first row
-    leave: Callable[[Setup, State, int], None] = nothing  # make the others independent of a task, before it is removed
-    left: Callable[[Setup, State, int], None] = nothing  # after it was removed; the tasks that remain
+    enter: Callable[[Setup, S, int], None] = count_tasks  # declared tasks; kernels do the same at a first row
+    leave: Callable[[Setup, S, int], None] = nothing  # make the others independent of a task, before it is removed
+    left: Callable[[Setup, S, int], None] = nothing  # after it was removed; the tasks that remain
 
     # capacity, and what is saved
     capacity: Callable[[Setup, Size, Size], Size] = doubled
-    grow: Callable[[Setup, State, Size], State] | None = None  # None: the leading block of each array of a new state
-    extend: Callable[[Setup, State, Size, Rounds], State] | None = None  # a kernel stopped: rounds did not fit
-    pack: Callable[[Setup, State, Size], Any] | None = None  # what is saved; None: the state without spare capacity
-    unpack: Callable[[Setup, Any, Size], State] | None = None  # a state from what was saved
+    grow: Callable[[Setup, S, Size], S] | None = None  # None: the leading block of each array of a new state
+    extend: Callable[[Setup, S, Size, Rounds], S] | None = None  # a kernel stopped: rounds did not fit
+    pack: Callable[[Setup, S, Size], Any] | None = None  # what is saved; None: the state without spare capacity
+    unpack: Callable[[Setup, Any, Size], S] | None = None  # a state from what was saved
     blank: Callable[[Setup, Size], Any] | None = None  # an empty `pack`, None: that of an empty state
     check: Callable[[Setup, Any, Size], None] | None = None  # raise ValueError unless saved numbers are in range
 
     # how a chunk is learned
-    pieces: Callable[[Setup, State, Rounds, bool], Iterator[Piece]] | None = None  # None: as a whole
+    pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece[S]]] | None = None  # None: as a whole
     run: Callable[[Callable[..., int], Rounds], int] | None = None  # calls the learn kernel, maybe in threads
     failure: str = ""  # what has happened if the learn kernel returns FAILED
     may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back
-    retune: Callable[[Setup, Setup, State], None] | None = None  # hyper-parameters changed after the first row
-    confidence: Kernel | None = None  # |f| less the doubt of a row, for label queries
+    retune: Callable[[Setup, Setup, S], None] | None = None  # hyper-parameters changed after the first row
+    confidence: Kernel[S] | None = None  # |f| less the doubt of a row, for label queries
 
     # why a row is decided so (`shoal.model.explanations`)
     linear: bool = True  # is `decide` a sum over the features of a row?
-    shared: Kernel | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
-    contributions: Callable[[Setup, State, IntArray, IndexArray, FloatArray | None], Parts] | None = None  # of features
+    shared: Kernel[S] | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
+    contributions: Callable[[Setup, S, IntArray, IndexArray, FloatArray | None], Parts] | None = None  # of features
     # to the decisions of tasks where `decide` is no such sum: in a row of these values, or (None) of 1 in a usual row
-    likeness: Callable[[State, int, int], FloatArray] | None = None  # of task k to the first n, as it was learned
+    likeness: Callable[[S, int, int], FloatArray] | None = None  # of task k to the first n, as it was learned

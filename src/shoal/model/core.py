@@ -94,7 +94,7 @@ class CoreLike(Protocol):
 class Core:
     """An algorithm with its hyper-parameters and its state."""
 
-    def __init__(self, algorithm: Algorithm, values: Mapping[str, Any]) -> None:
+    def __init__(self, algorithm: Algorithm[Any], values: Mapping[str, Any]) -> None:
         params = read(algorithm.parameters, values)
         self.algorithm = algorithm
         self.setup = Setup(params, algorithm.settings(params))

@@ -24,7 +24,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.random import POINTS, uniform
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
 from shoal.engine.rows import copy_to, dot_all, squared_norm
-from shoal.model.algorithm import Piece, Setup
+from shoal.model.algorithm import Piece, Setup, State
 from shoal.model.parameters import Reader
 from shoal.model.table import Table, read_table, validated
 
@@ -192,7 +192,7 @@ def n_mapped(feature_map: FeatureMap, n_features: int) -> int:
     return n_features if feature_map.kind == LINEAR else feature_map.size
 
 
-def pieces(setup: Setup, state: Any, rounds: Rounds, learns: bool) -> Iterator[Piece]:
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
     """The features of rows, some rounds at a time; the dictionary may take rows in that are learned."""
     feature_map: FeatureMap = setup.params.features
     n = len(rounds.task)

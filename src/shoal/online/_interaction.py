@@ -93,7 +93,7 @@ def allocate(setup: Setup, size: Size) -> State:
     return State(weights, np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={},  # those of the learner
     settings=settings,
     allocate=allocate,

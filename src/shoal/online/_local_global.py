@@ -231,9 +231,9 @@ PARAMETERS = {
 }
 
 
-def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm:
+def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm[State]:
     """On rows as they come, or on their features."""
-    return Algorithm(
+    return Algorithm[State](
         parameters=PARAMETERS,
         settings=settings_for(shared, personal),
         allocate=allocate,

@@ -188,7 +188,7 @@ def prepare(setup: Setup, state: State, rounds: Rounds) -> State:
     return state
 
 
-def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
     return _support.pieces(setup, state, rounds, learns, ends=new_tasks, prepare=prepare)
 
 
@@ -216,14 +216,14 @@ def check(setup: Setup, state: State, size: Size) -> None:
         raise ValueError("its factor does not fit its rows")
 
 
-def retune(before: Setup, after: Setup, state: State) -> None:
+def retune(before: Setup, after: Setup, state: object) -> None:
     """All hyper-parameters but the budget are part of the matrix."""
     for name in ("relation", "a", "kernel", "gamma"):
         if getattr(before.params, name) != getattr(after.params, name):
             raise ValueError("only budget can change after the first row: the others shape the matrix")
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={"relation": RELATION, "a": positive(), "budget": optional(whole(1, "a whole number"))},
     settings=settings,
     allocate=allocate,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -191,7 +191,7 @@ def is_pooled(relation: relations.Relation) -> bool:
     return isinstance(relation, relations.Constant) and math.isinf(relation.b)
 
 
-def allocate(setup: Setup, size: Size) -> State | PooledState:
+def allocate(setup: Setup, size: Size) -> State:
     """Zeros."""
     (n_tasks, n_features), pooled = size, setup.settings.pooled
     models = 1 if pooled else n_tasks
@@ -201,10 +201,12 @@ def allocate(setup: Setup, size: Size) -> State | PooledState:
             " their product; use form='dual'"
         )
     shape = (models, n_features)
-    return (PooledState if pooled else State)(
+    kind: Any = PooledState if pooled else State  # of the same fields: kernels know them as `State`
+    state: State = kind(
         np.zeros(shape + shape), np.zeros(shape), np.zeros(shape), np.zeros((models, models)),
         np.zeros(1), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
     )  # fmt: skip
+    return state
 
 
 def grow(setup: Setup, state: State, size: Size) -> State:
@@ -217,7 +219,7 @@ def grow(setup: Setup, state: State, size: Size) -> State:
     return grown
 
 
-def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
     """A round that brings tasks begins a call: the matrix is formed anew before it."""
     first = 0
     for last in new_tasks(state, rounds) if learns else [len(rounds.task)]:
@@ -267,7 +269,7 @@ def leave(setup: Setup, state: State, k: int) -> None:
     state.prior[np.ix_(others, others)] = np.linalg.inv(rates[np.ix_(others, others)])
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters=dual.ALGORITHM.parameters,
     settings=settings,
     allocate=allocate,

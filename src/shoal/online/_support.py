@@ -216,7 +216,7 @@ def pieces(
     *,
     ends: Callable[[State, Rounds], IntArray] | None = None,
     prepare: Callable[[Setup, State, Rounds], State] | None = None,
-) -> Iterator[Piece]:
+) -> Iterator[Piece[State]]:
     """Calls for which there is capacity and whose kernels are evaluated.
 
     `ends` gives rows, where rounds begin, before which a call has to end, the last the number of rows. `prepare` gets

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, get_type_hints
 
 from shoal.engine.rounds import Rounds
 from shoal.engine.task_weights import weights
-from shoal.model.algorithm import Algorithm, Setup, Size, State
+from shoal.model.algorithm import Algorithm, S, Setup, Size, State
 from shoal.model.parameters import Params
 from shoal.model.state import copy_block, trimmed_array
 
@@ -35,9 +35,9 @@ def others(state: State) -> dict[str, Any]:
     return {name: array for name, array in state._asdict().items() if name != "own"}
 
 
-def with_task_weights(algorithm: Algorithm, mistake_driven: Callable[[Params], bool] = every_row) -> Algorithm:
+def with_task_weights(algorithm: Algorithm[S], mistake_driven: Callable[[Params], bool] = every_row) -> Algorithm[S]:
     """The algorithm, whose tasks' own weights are dense rows or tables as it pays."""
-    allocate = algorithm.allocate
+    allocate: Callable[[Setup, Size], State] = algorithm.allocate
 
     def own_features(setup: Setup, size: Size) -> int:
         """No features if tasks are pooled."""

@@ -175,7 +175,7 @@ def allocate(setup: Setup, size: Size) -> State:
     )  # fmt: skip
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={"pull": between(0, 1), "C": positive(infinite=True), "confidence": strictly_between(0.5, 1)},
     settings=settings,
     allocate=allocate,

@@ -143,7 +143,7 @@ def allocate(setup: Setup, size: Size) -> State:
     )  # fmt: skip
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "pull": between(0, 1),
         "C": positive(infinite=True),

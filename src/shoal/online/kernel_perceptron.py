@@ -93,7 +93,7 @@ def allocate(setup: Setup, size: Size) -> State:
     return State(_support.empty(), np.zeros(size.tasks, np.int64), np.zeros(3, np.int64))
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters=PARAMETERS,
     settings=settings,
     allocate=allocate,

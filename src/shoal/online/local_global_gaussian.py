@@ -24,7 +24,7 @@ from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup
 from shoal.online import _feature_maps as maps
 from shoal.online._gaussian import covariance
-from shoal.online._local_global import Settings, algorithm_for, wants_label
+from shoal.online._local_global import Settings, State, algorithm_for, wants_label
 
 
 class LocalGlobalGaussian(Classifier):
@@ -109,7 +109,7 @@ class LocalGlobalGaussian(Classifier):
     1004 labels, error 0.163
     """
 
-    algorithms: ClassVar[tuple[Algorithm, Algorithm]] = (
+    algorithms: ClassVar[tuple[Algorithm[State], Algorithm[State]]] = (
         algorithm_for(True, True, mapped=False), algorithm_for(True, True, mapped=True)
     )  # fmt: skip
 
@@ -130,7 +130,7 @@ class LocalGlobalGaussian(Classifier):
         self.classes = classes
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Algorithm[State]:
         return self.algorithms[not (isinstance(self.features, str) and self.features == "linear")]
 
     # ---- label queries -----------------------------------------------------------------------------------

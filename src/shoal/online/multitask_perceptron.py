@@ -165,10 +165,10 @@ def mistake_driven(p: Params) -> bool:
     return bool(p.loss == losses.PERCEPTRON)
 
 
-def constant(allowed: dict[str, int]) -> Algorithm:
+def constant(allowed: dict[str, int]) -> Algorithm[State]:
     """The algorithm for constant relations."""
     return with_task_weights(
-        Algorithm(
+        Algorithm[State](
             parameters=parameters(allowed),
             settings=settings,
             allocate=allocate,
@@ -181,7 +181,7 @@ def constant(allowed: dict[str, int]) -> Algorithm:
     )
 
 
-def given(allowed: dict[str, int]) -> Algorithm:
+def given(allowed: dict[str, int]) -> Algorithm[_interaction.State]:
     """The algorithm for matrices and graphs."""
     return _interaction.ALGORITHM._replace(parameters=parameters(allowed))
 
@@ -189,10 +189,11 @@ def given(allowed: dict[str, int]) -> Algorithm:
 class _Multitask(Related):
     """What the classifier and the regressor share."""
 
-    algorithms: ClassVar[tuple[Algorithm, Algorithm]]  # for constant relations, and for matrices and graphs
+    # for constant relations, and for matrices and graphs
+    algorithms: ClassVar[tuple[Algorithm[State], Algorithm[_interaction.State]]]
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Algorithm[Any]:
         return self.algorithms[isinstance(relations.resolve(self.relation), relations.Given)]
 
     @property

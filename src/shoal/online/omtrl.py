@@ -201,7 +201,7 @@ def correlations(state: State, k: int, n_tasks: int) -> FloatArray:
     return correlations_with(state.relation[:n_tasks, :n_tasks], k)
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "divergence": one_of(DIVERGENCES),
         "eta_A": positive(),

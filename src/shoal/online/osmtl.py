@@ -55,7 +55,7 @@ def attention_of(state: State, k: int, n_tasks: int) -> FloatArray:
     return np.asarray(P / P.sum())
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "alpha": or_auto(between(0, 1), AUTO),
         "C": or_auto(positive(), AUTO),

@@ -169,7 +169,7 @@ def check(setup: Setup, state: State, size: Size) -> None:
         raise ValueError(f"its p is {state.link[P]}, expected at least 2")
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "relation": RELATION,
         "p": or_auto(at_least(2), AUTO),

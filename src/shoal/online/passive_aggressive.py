@@ -126,7 +126,7 @@ def allocate(setup: Setup, size: Size) -> State:
 
 
 ALGORITHM = with_task_weights(
-    Algorithm(
+    Algorithm[State](
         parameters=PARAMETERS,
         settings=settings,
         allocate=allocate,

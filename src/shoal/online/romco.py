@@ -245,7 +245,7 @@ def check(setup: Setup, state: State, size: Size) -> None:
     lazy.check(state.rows)
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "penalty": one_of(("nuclear", "logdet")),
         "eta": positive(),

@@ -208,7 +208,7 @@ def correlations(state: State, k: int, n_tasks: int) -> FloatArray:
     return correlations_with(state.gram.power[:n_tasks, :n_tasks], k)
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={
         "p": or_auto(between(1, LARGEST_P), AUTO),
         "shared_loss": one_of((None, "l1", "l2", "linf")),
@@ -298,7 +298,7 @@ class SchattenPerceptron(Supported, Classifier):
     """
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Algorithm[State]:
         return ALGORITHM if self._is_linear() else WITH_ROWS
 
     def __init__(

@@ -23,7 +23,7 @@ from shoal.online import _second_order_primal as primal
 from shoal.online._relation import Related
 from shoal.online._support import Supported
 
-ALGORITHMS = {"dual": dual.ALGORITHM, "primal": primal.ALGORITHM}
+ALGORITHMS: dict[str, Algorithm[Any]] = {"dual": dual.ALGORITHM, "primal": primal.ALGORITHM}
 
 
 class SecondOrderPerceptron(Related, Supported, Classifier):
@@ -113,7 +113,7 @@ class SecondOrderPerceptron(Related, Supported, Classifier):
         self.classes = classes
 
     @property
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Algorithm[Any]:
         if self.form not in ALGORITHMS:
             raise ValueError(f"form must be 'dual' or 'primal', got {self.form!r}")
         return ALGORITHMS[self.form]

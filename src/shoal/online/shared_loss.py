@@ -102,7 +102,7 @@ def allocate(setup: Setup, size: Size) -> State:
     return State(np.zeros((n_tasks, n_features)), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
 
 
-ALGORITHM = Algorithm(
+ALGORITHM = Algorithm[State](
     parameters={"C": positive(), "rule": one_of(RULES)},
     settings=settings,
     allocate=allocate,

@@ -369,7 +369,7 @@ def unpack(setup: Setup, packed: Any, size: Size) -> State:
     return State(**{**packed._asdict(), "own": records.unpack(packed.own, NUMBERS, size.tasks)})
 
 
-LABELS = Algorithm(
+LABELS = Algorithm[State](
     parameters=PARAMETERS,
     settings=settings_of_labels,
     allocate=allocate,
