@@ -140,3 +140,9 @@ def test_memory_goes_by_the_pairs_that_occur() -> None:
     assert (learner.predict(X, np.arange(n)) == y).all()
     own = core_of(learner).state.own
     assert own.dense.nbytes + sum(array.nbytes for array in own.tables) < 1e8
+
+
+def test_the_first_tasks_choose_the_kind_though_rows_without_weight_came_before() -> None:
+    before = _own.allocate(0, 1000, np.float64, 2**14)
+    assert _own.is_wide(_own.grow(before, 100, 1000, 2**14))
+    assert not _own.is_wide(_own.grow(before, 10, 1000, 2**14))

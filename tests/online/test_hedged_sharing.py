@@ -275,7 +275,7 @@ def test_two_threads_learn_the_same_bits_as_one(
         learner = kind()
         with patch.object(pipeline, "learn_in_blocks", wraps=pipeline.learn_in_blocks) as spy:
             answers = learner.test_then_train(X, y, task)
-            learner.partial_fit(X, -y, task)
+            learner.partial_fit(X, -y, task, sample_weight=drawn_weights(900))
         in_threads.append((spy.call_count, answers, leaves(core_of(learner).pack(Size(30, width)))))
     (none, answers, state), *others = in_threads
     assert none == 0

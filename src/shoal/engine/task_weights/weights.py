@@ -91,6 +91,8 @@ def allocate(n_tasks: int, n_features: int, dtype: Any, most_dense: int) -> Task
 
 def grow(own: TaskWeights, n_tasks: int, n_features: int, most_dense: int) -> TaskWeights:
     """The same weights for more tasks and features."""
+    if not is_wide(own) and len(own.dense) == 0:  # only rows without weight so far, and no task
+        return allocate(n_tasks, n_features, own.dense.dtype, most_dense)
     wanted = n_tasks * n_features
     if not is_wide(own) and wanted > most_dense and _tables_pay(own.dense, wanted):
         own = _as_tables(own)
