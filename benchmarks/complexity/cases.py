@@ -77,8 +77,7 @@ def learner_of(case: str) -> str:
 def audit(public: set[str]) -> list[str]:
     """What is wrong with the lists above, a sentence each."""
     measured = {learner_of(case) for case in CASES}
-    said = [
-        f"{name} is neither measured nor excluded with a reason" for name in sorted(public - measured - {*EXCLUDED})
-    ]
+    missing = "is neither measured nor excluded with a reason: add it to CASES in benchmarks/complexity/cases.py"
+    said = [f"{name} {missing}" for name in sorted(public - measured - {*EXCLUDED})]
     said += [f"{name} is no public online learner" for name in sorted((measured | {*EXCLUDED}) - public)]
     return said + [f"{name} is measured and excluded" for name in sorted(measured & {*EXCLUDED})]

@@ -46,6 +46,7 @@ def costs(names: list[str], known: dict[str, Any]) -> dict[str, dict[str, float]
     found: dict[str, dict[str, float]] = {}
     differing = names
     for elsewhere in range(TIMES):
+        print(f"counting the instructions of all learners, pass {elsewhere + 1} of at most {TIMES}", file=sys.stderr)
         counts = instructions(elsewhere)
         for name in differing:
             least = min(counts[name], found.get(name, {}).get("instructions", counts[name]))

@@ -60,7 +60,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     def baselines(self) -> dict[str, Learner]:
         """The same learner without sharing ("independent") and with one model for all ("pooled")."""
-        raise NotImplementedError
+        raise NotImplementedError("define baselines(): {'independent': a learner, 'pooled': a learner}")
 
     @property
     def simultaneous(self) -> bool:

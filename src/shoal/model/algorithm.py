@@ -62,8 +62,8 @@ class Piece(NamedTuple, Generic[S]):
 class Exchange(NamedTuple):
     """How copies of a state that learned different tasks become one again: what to do with each shared array."""
 
-    mean: tuple[str, ...] = ()  # over the copies that moved the entry
-    sum: tuple[str, ...] = ()  # of what each copy added
+    mean: tuple[str, ...] = ()  # over the copies that moved the entry: of weights, which each copy moves
+    sum: tuple[str, ...] = ()  # of what each copy added: of counts, and sums over rows
     local: tuple[str, ...] = ()  # each copy keeps its own
 
 
@@ -102,8 +102,8 @@ class Algorithm(NamedTuple, Generic[S]):
     parameters: Readers  # what each hyper-parameter may be
     settings: Callable[[Params], Settings]
     allocate: Callable[[Setup, Size], S]  # the state of a learner that has seen nothing
-    learn: Kernel[S]  # (rounds, settings, state, out): learn in order; `out`, unless empty, gets the decisions before
-    decide: Kernel[S]  # (rounds, settings, state, out): answer each row; a task of -1 has not been seen
+    learn: Kernel[S]  # learn rounds in order; `out`, unless empty, gets a round's decisions before any of it is learned
+    decide: Kernel[S]  # answer each row; a task of -1 has not been seen
     exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
     no_weights: str  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
     simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
@@ -121,7 +121,8 @@ class Algorithm(NamedTuple, Generic[S]):
     pack: Callable[[Setup, S, Size], Any] | None = None  # what is saved; None: the state without spare capacity
     unpack: Callable[[Setup, Any, Size], S] | None = None  # a state from what was saved
     blank: Callable[[Setup, Size], Any] | None = None  # an empty `pack`, None: that of an empty state
-    check: Callable[[Setup, Any, Size], None] | None = None  # raise ValueError unless saved numbers are in range
+    check: Callable[[Setup, Any, Size], None] | None = None  # raise ValueError unless saved numbers
+    # are in range: whatever a kernel indexes with, divides by or takes the root of; tests/test_forged_files.py tries
 
     # how a chunk is learned
     pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece[S]]] | None = None  # None: as a whole

@@ -38,7 +38,7 @@ def read_weights(sample_weight: Any, n_rows: int, refusal: str = "") -> FloatArr
     if given.shape != (n_rows,):
         raise ValueError(f"sample_weight must hold one number per row: expected shape ({n_rows},), got {given.shape}")
     try:
-        if given.dtype.kind not in "biufO" or any(isinstance(number, str) for number in given[:1]):
+        if given.dtype.kind not in "biufO" or (given.dtype == object and any(isinstance(w, str) for w in given)):
             raise TypeError
         weights = np.array(given, np.float64)
     except (TypeError, ValueError, OverflowError):
