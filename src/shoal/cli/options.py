@@ -152,4 +152,4 @@ class PredictOptions:
     """Columns of the file to write next to the predictions, such as --keep id."""
 
     out: Annotated[str, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = "-"
-    """Write the predictions here, as .csv, .ndjson or .parquet; - is standard output."""
+    """Write predictions here: .csv, .ndjson, .parquet or -; of two labels, the probability is of the positive one."""

@@ -80,7 +80,7 @@ def _labelled(records: Sequence[Mapping[str, Any]], domain: tuple[float, float])
 def _draw(records: list[dict[str, Any]], domain: tuple[float, float], metric: str, title: str) -> Any:
     rows = [record["rows"] for record in records]
     records, many = _placed(records, domain), len(records) > MANY
-    axis = alt.Axis(format="+.2~f", tickCount=6, title=f"difference in {label(metric)}")
+    axis = alt.Axis(format="+.3~r", tickCount=6, title=f"difference in {label(metric)}")
     y = alt.Y("y:Q", scale=alt.Scale(domain=list(domain), nice=False), axis=axis)
     shapes = alt.Scale(domain=["inside", "above", "below"], range=["circle", "triangle-up", "triangle-down"])
     points = (
