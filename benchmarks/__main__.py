@@ -95,7 +95,7 @@ def chunks() -> None:
         "MultitaskPerceptron(relation=1.0, logistic)": lambda: MultitaskPerceptron(relation=1.0, loss="logistic"),
         "PassiveAggressive()": PassiveAggressive,
         "OSMTL()": OSMTL,
-        "HedgedSharing(), nine experts": HedgedSharing,
+        "HedgedSharing()": HedgedSharing,
     }
     first: dict[str, float] = {}
     for n_tasks in (15, 1000):

@@ -62,7 +62,7 @@ CASES = {
     "OSMTL, rounds of 15": Case(
         OSMTL, lambda n: 12 * n + 8 * n * K, lambda n: 8 * n * K, lambda n: 2 * n * K, lambda n: 2 * n * K
     ),
-    "HedgedSharing": Case(  # nine experts: 12 products, some 60 operations for the steps, 16 for the moves a non-zero
+    "HedgedSharing": Case(  # 14 products, some 70 operations for the steps, 16 for the moves a non-zero
         HedgedSharing, lambda n: (12 + 128 + 16) * n, lambda n: (128 + 16) * n,
         lambda n: 24 * n, lambda n: (60 + 32) * n + 2_000,
     ),

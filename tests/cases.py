@@ -49,7 +49,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "CollaborativePA-passive": lambda: CollaborativePA(pull=0.8, C=0.3, passive=True),
     "CollaborativePA-mix": lambda: CollaborativePA(variant="mix"),
     "HedgedSharing": HedgedSharing,
-    "HedgedSharing-independent": lambda: HedgedSharing(relation="independent"),
+    "HedgedSharing-independent": lambda: HedgedSharing(relation="independent", interactions=False, dtype="float64"),
     "HedgedSharing-pooled": lambda: HedgedSharing(relation="pooled"),
     "HedgedSharingRegressor": HedgedSharingRegressor,
     "KernelPerceptron": KernelPerceptron,

@@ -13,16 +13,25 @@ from tests.engine.test_hash_table import STEPS, held, row_of
 
 from shoal.engine.task_weights import hash_table as tables
 from shoal.engine.task_weights import record_table as records
+from shoal.engine.task_weights.hash_table import of_task
 from shoal.engine.task_weights.record_table import (
     NOWHERE,
+    Records,
     for_tasks,
     new_records,
     remove,
-    task_records,
     with_capacity,
 )
 
 has_capacity, find_all, add_all = map(from_python, (tables.has_capacity, records.find_all, records.add_all))
+
+
+def task_records(pairs: Records, task: int, n_features: int) -> np.ndarray:
+    """(n_features, numbers) of a task as a dense array."""
+    dense = np.zeros((n_features, pairs.records.shape[1]))
+    features, places = of_task(pairs.tables, task)
+    dense[features] = pairs.records[places]
+    return dense
 
 
 def found_for(features: Sequence[int] | np.ndarray) -> records.Found:

@@ -71,19 +71,19 @@ def test_the_parts_of_romco_are_its_two_matrices(name: str) -> None:
         np.testing.assert_allclose([found[j] for j in range(len(x))], expected, rtol=1e-9, atol=1e-13)
 
 
-@pytest.mark.parametrize("expert", range(9))
+@pytest.mark.parametrize("expert", HedgedSharing().linear_experts_)
 def test_hedged_sharing_with_all_weight_on_one_expert_is_that_expert(expert: Any) -> None:
     stream, learner = stream_for("HedgedSharing"), taught("HedgedSharing")
     task = stream.task[0].item()
     k, state = learner.tasks_.index(task), core_of(learner).state
     state.regression[:] = 0.0
-    state.regression[9] = 1.0  # the task's Bayes mixture answers
-    state.task_weights[k] = np.arange(9) == expert
+    state.regression[len(learner.experts_)] = 1.0  # the task's Bayes mixture answers
+    state.task_weights[k] = np.array(learner.experts_) == expert
     state.task_rows[k] = 2**40  # no longer young
     x = stream.X[0]
     found = learner.explain_one(x, task)
-    weights = learner.experts_coef(task)[expert]
-    by_feature = {one.feature: one.total for one in found.contributions}
+    weights = learner.experts_coef(task)[learner.linear_experts_.index(expert)]
+    by_feature = {one.feature: one.total for one in found.contributions if one.total}
     intercept = by_feature.pop("(intercept)")
     assert intercept == pytest.approx(0.3 * weights[0], rel=1e-6)
     ratios = np.array([by_feature[j] for j in range(len(x))]) / (weights[1:] * x)
@@ -203,7 +203,7 @@ def test_a_million_features_and_many_tasks_take_little_memory() -> None:
         x = dict.fromkeys(range(3), 1.0)
         row = np.zeros(d)
         row[list(x)] = 1.0
-        assert len(learner.explain_one(row, 7).contributions) <= 4
+        assert len(learner.explain_one(row, 7).contributions) <= 7
         assert tracemalloc.get_traced_memory()[1] < 200e6  # dense weights of all tasks: 160 GB
         tracemalloc.stop()
         assert time.perf_counter() - start < 60

@@ -21,62 +21,45 @@ from shoal.engine.task_weights import record_table
 from shoal.evaluation import progressive_validate
 from shoal.model.algorithm import Size
 from shoal.model.state import leaves
+from shoal.online.hedged_sharing.crossed.experts import SERIAL
 from shoal.parallel import cores, pipeline
 from shoal.parallel.cores import thread_seconds
 
 
-@pytest.mark.parametrize("density", [1.0, 0.3])
-@pytest.mark.parametrize("protocol", ["one", "all", "some", "growing"])
-def test_equals_the_twin(protocol: str, density: float) -> None:
-    stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=density, scale=3.0)
-    K = int(stream.task.max()) + 1
-    rounds = None if protocol == "one" else stream.rounds
-    expected, theirs = twin.learn(stream.X, stream.y, stream.task, rounds, K)
-    for X in (stream.X, stream.sparse):
-        learner = HedgedSharing()
-        decisions = learner.test_then_train(X, stream.y, stream.task, rounds=rounds)
-        assert_close(decisions, expected, 1e-9)
-        assert_close(learner.weights_, theirs.pi_k, 1e-9)
-        coef = np.concatenate(
-            [[theirs.pooled[r], theirs.shared[r] + theirs.part[r][2], theirs.own[r][2]] for r in "NAC"]
+def coef_of(theirs: Any, k: int) -> np.ndarray:
+    """The twin's weights of the experts on the row itself."""
+    plain = [
+        there * ((sharing != "own") * s + (sharing != "pooled") * v[k])
+        for (_, sharing, _, _), s, v, there in zip(
+            theirs.plain.experts, theirs.plain.s, theirs.plain.v, theirs.part, strict=False
         )
-        assert_close(learner.experts_coef(2), coef, 1e-9)
-        assert_close(learner.experts_coef_[learner.tasks_.index(2)], coef, 1e-9)
+    ]
+    return np.array([*plain, theirs.pooled.w, theirs.matrices[k].w])
 
 
+@pytest.mark.parametrize("interactions", [False, True])
 @pytest.mark.parametrize("density", [1.0, 0.3])
-@pytest.mark.parametrize("protocol", ["one", "all", "growing"])
-def test_the_regressor_equals_the_twin(protocol: str, density: float) -> None:
-    stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=density, scale=3.0, regression=True)
-    K = int(stream.task.max()) + 1
-    rounds = None if protocol == "one" else stream.rounds
-    expected, theirs = twin.learn(stream.X, stream.y, stream.task, rounds, K, twin.RegressionTwin)
-    for X in (stream.X, stream.sparse):
-        learner = HedgedSharingRegressor()
-        assert_close(learner.test_then_train(X, stream.y, stream.task, rounds=rounds), expected, 1e-9)
-        assert_close(learner.weights_, theirs.pi_k, 1e-9)
-
-
+@pytest.mark.parametrize("protocol", ["one", "some", "growing"])
 @pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
-@pytest.mark.parametrize("protocol", ["one", "some"])
-def test_weights_equal_the_twin(kind: type[Any], protocol: str) -> None:
+def test_equals_the_twin(kind: type[Any], protocol: str, density: float, interactions: bool) -> None:
+    """With weights, where the stream has rounds of several rows."""
     regression = kind is HedgedSharingRegressor
-    stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=0.5, scale=3.0, regression=regression)
-    weight = drawn_weights(len(stream.y))
-    weight[np.unique(stream.task, return_index=True)[1]] = 0.5  # all tasks begin with their first rows
-    weight[::50] = 300.0
+    stream = draw(3, n_rows=400, d=9, K=6, protocol=protocol, density=density, scale=3.0, regression=regression)
     rounds, K = None if protocol == "one" else stream.rounds, int(stream.task.max()) + 1
+    weight = None
+    if protocol == "some":
+        weight = drawn_weights(len(stream.y))
+        weight[np.unique(stream.task, return_index=True)[1]] = 0.5  # all tasks begin with their first rows
+        weight[::50] = 300.0
     model = twin.RegressionTwin if regression else twin.Twin
-    expected, theirs = twin.learn(stream.X, stream.y, stream.task, rounds, K, model, weight)
+    expected, theirs = twin.learn(stream.X, stream.y, stream.task, rounds, K, model, weight, interactions)
     for X in (stream.X, stream.sparse):
-        learner = kind()
+        learner = kind(interactions=interactions, dtype="float64")
         answers = learner.test_then_train(X, stream.y, stream.task, rounds=rounds, sample_weight=weight)
-        assert_close(answers, expected, 1e-9)
-        assert_close(learner.weights_, theirs.pi_k, 1e-9)
-        own = np.concatenate(
-            [[theirs.pooled[r], theirs.shared[r] + theirs.part[r][2], theirs.own[r][2]] for r in "NAC"]
-        )
-        assert_close(learner.experts_coef(2), own, 1e-9)
+        assert_close(answers, expected, 1e-10)
+        assert_close(learner.weights_, theirs.pi_k, 1e-10)
+        assert_close(learner.experts_coef(2), coef_of(theirs, 2), 1e-10)
+        assert_close(learner.experts_coef_[learner.tasks_.index(2)], coef_of(theirs, 2), 1e-10)
 
 
 def test_a_heavy_mistake_does_not_shoot_over() -> None:
@@ -174,7 +157,7 @@ def test_the_regression_stays_positive_definite() -> None:
     n = 100_000
     X, y = sp.random_array((n, 20), density=0.2, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
     learner = HedgedSharing().partial_fit(X, y, rng.integers(3, size=n))
-    covariance = core_of(learner).state.covariance.reshape(12, 16)[:, :12]
+    covariance = core_of(learner).state.covariance.reshape(21, 24)[:, :21]
     assert np.allclose(covariance, covariance.T, rtol=1e-6)
     assert np.linalg.eigvalsh((covariance + covariance.T) / 2).min() > 0
 
@@ -250,11 +233,27 @@ def test_room_for_all_rows_is_made_at_once(is_sparse: bool, monkeypatch: pytest.
 
 def test_a_forgotten_task_leaves_the_others_as_they_were() -> None:
     stream = draw(6, n_rows=300, K=4, protocol="one")
-    learner = HedgedSharing().partial_fit(stream.X, stream.y, stream.task)
+    learner = HedgedSharing(interactions=False).partial_fit(stream.X, stream.y, stream.task)
     before = learner.decision_function(stream.X[:20], np.full(20, 3))
     learner.forget_task(1)
     assert learner.tasks_ == [0, 2, 3]
     assert_close(learner.decision_function(stream.X[:20], np.full(20, 3)), before)
+
+
+def test_of_a_forgotten_task_no_record_is_left() -> None:
+    stream = draw(6, n_rows=300, K=4, protocol="one")
+    learner = HedgedSharing().partial_fit(stream.X, stream.y, stream.task)
+    crossed = core_of(learner).state.crossed
+    serial, k = crossed.own[:, SERIAL], learner.tasks_.index(1)
+    mine = crossed.serial[k]
+    assert 100 < (serial == mine).sum() < (serial > 0).sum()
+    before = learner.decision_function(stream.X[:100], np.full(100, 3))
+    learner.forget_task(1)
+    state = core_of(learner).state
+    assert not (state.crossed.own[:, SERIAL] == mine).any()
+    assert state.full.counters[1] == 3
+    after = learner.decision_function(stream.X[:100], np.full(100, 3))  # few of its records were also the others'
+    assert np.median(np.abs(after - before)) < 1e-12
 
 
 @pytest.mark.parametrize("width", [70, 5])
@@ -270,6 +269,7 @@ def test_two_threads_learn_the_same_bits_as_one(
     y = np.sign(y) if kind is HedgedSharing else y
     in_threads = []
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
+    monkeypatch.setattr(pipeline, "FEWEST", 0)
     for entries in (2**30, 64, 300, 1000):
         monkeypatch.setattr(pipeline, "ENTRIES", entries)
         learner = kind()
@@ -295,7 +295,8 @@ def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch: pytest.Monke
     def blocks_of(X: np.ndarray, n_rounds: int) -> object:
         starts = np.linspace(0, len(X), n_rounds + 1).astype(int)
         task = np.zeros(len(X), int)
-        return pipeline.blocks(Rounds(X.shape[1], NO_INDPTR, NO_INDICES, X.ravel(), task, y[: len(X)], starts))
+        rounds = Rounds(X.shape[1], NO_INDPTR, NO_INDICES, X.ravel(), task, y[: len(X)], starts)
+        return pipeline.blocks(rounds, np.full((1, len(X)), X.shape[1]))
 
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
     assert blocks_of(wide, 40) is not None
@@ -317,11 +318,10 @@ def test_an_interrupt_waits_until_all_is_learned() -> None:
         done.append((part.first, part.last, part.learns))
         return part.last
 
-    block = pipeline.new_block(0, 0)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            pipeline.learn_in_blocks(run, np.array([0, 3, 6, 8]), block, block)
+            pipeline.learn_in_blocks(run, np.array([0, 3, 6, 8]), None, None)
     finally:
         signal.signal(signal.SIGINT, before)
     assert sorted(done) == [(a, b, learns) for a, b in ((0, 3), (3, 6), (6, 8)) for learns in (False, True)]

@@ -167,25 +167,33 @@ on_stack = cast("Callable[[], NDArray[np.uint64]]", _on_stack)
 lowest_bit = cast("Callable[[np.uint64], np.uint64]", trailing_zeros)
 
 
-# ---- records of eight numbers ----------------------------------------------------------------------------
+# ---- records of numbers ----------------------------------------------------------------------------------
 # LLVM vectorises across iterations, not within one record, so these two loops are written as vector instructions.
 
-RECORD = 8  # numbers
 INDEX, DOUBLE = ir.IntType(64), ir.DoubleType()
-EIGHT = ir.VectorType(DOUBLE, RECORD)
 FUSED = ("contract",)  # a product and its sum may be one operation, as elsewhere
-Products: TypeAlias = Callable[[int, FloatArray, IntArray, FloatArray, FloatArray, FloatArray, FloatArray], None]
-Moves: TypeAlias = Callable[
-    [int, IntArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], None
-]
+STAYS = -1  # in a pattern: the number of a record that no column moves
+Products: TypeAlias = Callable[[int, FloatArray, IntArray, NDArray[Any], FloatArray, int, FloatArray], None]
+Moves: TypeAlias = Callable[[int, IntArray, FloatArray, int, FloatArray, NDArray[Any]], None]
 
 
-def _eight(builder: Any, pieces: list[Any]) -> Any:
-    """A vector of eight numbers."""
-    vector = ir.Constant(EIGHT, ir.Undefined)
+def _vector(width: int) -> Any:
+    return ir.VectorType(DOUBLE, width)
+
+
+def _collected(builder: Any, pieces: list[Any]) -> Any:
+    """A vector of these numbers."""
+    vector = ir.Constant(_vector(len(pieces)), ir.Undefined)
     for lane, piece in enumerate(pieces):
         vector = builder.insert_element(vector, piece, ir.IntType(32)(lane))
     return vector
+
+
+def _everywhere(builder: Any, number: Any, width: int) -> Any:
+    """A vector of one number."""
+    one = builder.insert_element(ir.Constant(_vector(width), ir.Undefined), number, ir.IntType(32)(0))
+    kind = ir.VectorType(ir.IntType(32), width)
+    return builder.shuffle_vector(one, one, ir.Constant(kind, [0] * width))
 
 
 def _data(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
@@ -197,72 +205,86 @@ def _data(context: Any, builder: Any, signature: Any, arguments: Any) -> list[An
 
 
 class _Record:
-    """The eight numbers at a place: float64, or float32 in memory."""
+    """The numbers at a place: float64, or float32 in memory."""
 
-    def __init__(self, builder: Any, records: Any, place: Any) -> None:
+    def __init__(self, builder: Any, records: Any, place: Any, width: int) -> None:
         number = records.type.pointee
-        self._memory = ir.VectorType(number, RECORD)
-        first = builder.gep(records, [builder.mul(place, INDEX(RECORD))])
+        self._memory, self._vector = ir.VectorType(number, width), _vector(width)
+        first = builder.gep(records, [builder.mul(place, INDEX(width))])
         self._builder, self._address = builder, builder.bitcast(first, self._memory.as_pointer())
         self._align = 8 if number == DOUBLE else 4
 
     def load(self) -> Any:
         found = self._builder.load(self._address, align=self._align)
-        return found if self._memory == EIGHT else self._builder.fpext(found, EIGHT)
+        return found if self._memory == self._vector else self._builder.fpext(found, self._vector)
 
     def store(self, vector: Any) -> None:
-        kept = vector if self._memory == EIGHT else self._builder.fptrunc(vector, self._memory)
+        kept = vector if self._memory == self._vector else self._builder.fptrunc(vector, self._memory)
         self._builder.store(kept, self._address, align=self._align)
 
 
-@intrinsic
-def _products(typing: Any, n: Any, x: Any, place: Any, records: Any, sixth: Any, seventh: Any, sums: Any) -> Any:
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        n, x, place, records, sixth, seventh, sums = _data(context, builder, signature, arguments)
-        zero = ir.Constant(EIGHT, [0.0] * RECORD)
-        # Two, for a sum waits for the one before.
-        totals = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]  # type: ignore[no-untyped-call]
+def record_products(width: int, n_kept: int) -> Products:
+    """sums[:width] <- sum_i x[i] records[place[i]], of n records; their last numbers go into columns, the last first.
 
-        def multiply(i: Any, total: Any) -> None:
-            record = _Record(builder, records, builder.load(builder.gep(place, [i]))).load()
-            value = builder.load(builder.gep(x, [i]))
-            product = builder.fmul(record, _eight(builder, [value] * RECORD), flags=FUSED)
-            builder.store(builder.fadd(builder.load(total), product, flags=FUSED), total)
-            for lane, column in ((6, sixth), (7, seventh)):
-                builder.store(builder.extract_element(record, ir.IntType(32)(lane)), builder.gep(column, [i]))
+    The columns have so much room each, one after the other.
+    """
 
-        with cgutils.for_range(builder, builder.lshr(n, INDEX(1))) as loop:
-            for odd in range(2):
-                multiply(builder.add(builder.shl(loop.index, INDEX(1)), INDEX(odd)), totals[odd])
-        with builder.if_then(builder.trunc(n, ir.IntType(1))):
-            multiply(builder.sub(n, INDEX(1)), totals[0])
-        total = builder.fadd(builder.load(totals[0]), builder.load(totals[1]))
-        builder.store(total, builder.bitcast(sums, EIGHT.as_pointer()), align=8)
-        return context.get_dummy_value()
+    @intrinsic
+    def products(typing: Any, n: Any, x: Any, place: Any, records: Any, kept: Any, room: Any, sums: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            n, x, place, records, kept, room, sums = _data(context, builder, signature, arguments)
+            zero = ir.Constant(_vector(width), [0.0] * width)
+            # Two, for a sum waits for the one before.
+            totals = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]  # type: ignore[no-untyped-call]
 
-    return types.void(types.int64, x, place, records, sixth, seventh, sums), emit
+            def multiply(i: Any, total: Any) -> None:
+                record = _Record(builder, records, builder.load(builder.gep(place, [i])), width).load()
+                value = _everywhere(builder, builder.load(builder.gep(x, [i])), width)
+                product = builder.fmul(record, value, flags=FUSED)
+                builder.store(builder.fadd(builder.load(total), product, flags=FUSED), total)
+                for column in range(n_kept):
+                    number = builder.extract_element(record, ir.IntType(32)(width - 1 - column))
+                    at = builder.add(builder.mul(room, INDEX(column)), i)
+                    builder.store(number, builder.gep(kept, [at]))
 
+            with cgutils.for_range(builder, builder.lshr(n, INDEX(1))) as loop:
+                for odd in range(2):
+                    multiply(builder.add(builder.shl(loop.index, INDEX(1)), INDEX(odd)), totals[odd])
+            with builder.if_then(builder.trunc(n, ir.IntType(1))):
+                multiply(builder.sub(n, INDEX(1)), totals[0])
+            total = builder.fadd(builder.load(totals[0]), builder.load(totals[1]))
+            builder.store(total, builder.bitcast(sums, _vector(width).as_pointer()), align=8)
+            return context.get_dummy_value()
 
-@intrinsic
-def _move(
-    typing: Any, n: Any, place: Any, first: Any, second: Any, third: Any, fourth: Any, fifth: Any, scales: Any,
-    records: Any,
-) -> Any:  # fmt: skip
-    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        n, place, *columns, scales, records = _data(context, builder, signature, arguments)
-        scale = builder.load(builder.bitcast(scales, EIGHT.as_pointer()), align=8)
-        with cgutils.for_range(builder, n) as loop:
-            a, b, c, d, e = (builder.load(builder.gep(column, [loop.index])) for column in columns)
-            record = _Record(builder, records, builder.load(builder.gep(place, [loop.index])))
-            step = builder.fmul(_eight(builder, [a, b, c, c, d, d, e, e]), scale, flags=FUSED)
-            record.store(builder.fadd(record.load(), step, flags=FUSED))
-        return context.get_dummy_value()
+        return types.void(types.int64, x, place, records, kept, types.int64, sums), emit
 
-    return types.void(types.int64, place, first, second, third, fourth, fifth, scales, records), emit
+    return cast(Products, products)
 
 
-# sums[:] <- sum_i x[i] records[place[i]], of n records; numbers 6 and 7 of each go into two columns.
-products = cast(Products, _products)
+def record_moves(pattern: tuple[int, ...], keep: tuple[float, ...]) -> Moves:
+    """records[place[i], l] <- keep[l] records[place[i], l] + scales[l] columns[pattern[l], i], i < n, one by one.
 
-# records[place[i]] += scales (a[i], b[i], c[i], c[i], d[i], d[i], e[i], e[i]) for i < n, one after the other.
-move = cast(Moves, _move)
+    The columns have so much room each, one after the other; of a number that STAYS only `keep` counts.
+    """
+    width = len(pattern)
+
+    @intrinsic
+    def move(typing: Any, n: Any, place: Any, columns: Any, room: Any, scales: Any, records: Any) -> Any:
+        def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            n, place, columns, room, scales, records = _data(context, builder, signature, arguments)
+            scale = builder.load(builder.bitcast(scales, _vector(width).as_pointer()), align=8)
+            starts = {c: builder.gep(columns, [builder.mul(room, INDEX(c))]) for c in {*pattern} - {STAYS}}
+            kept = ir.Constant(_vector(width), list(keep))
+            with cgutils.for_range(builder, n) as loop:
+                numbers = {c: builder.load(builder.gep(start, [loop.index])) for c, start in starts.items()}
+                pieces = [numbers.get(c, DOUBLE(0.0)) for c in pattern]
+                step = builder.fmul(_collected(builder, pieces), scale, flags=FUSED)
+                record = _Record(builder, records, builder.load(builder.gep(place, [loop.index])), width)
+                old = record.load()
+                old = old if min(keep) == 1.0 else builder.fmul(old, kept)
+                record.store(builder.fadd(old, step, flags=FUSED))
+            return context.get_dummy_value()
+
+        return types.void(types.int64, place, columns, types.int64, scales, records), emit
+
+    return cast(Moves, move)

@@ -22,7 +22,7 @@ _TOP_53: Final = np.uint64(11)
 
 
 @kernel(entry=True, allocates=True)
-def _mixed(z: Any) -> Any:
+def mixed(z: Any) -> Any:
     """The finaliser of splitmix64: a bijection in which every input bit moves every output bit."""
     z = (z ^ (z >> np.uint64(30))) * _FIRST
     z = (z ^ (z >> np.uint64(27))) * _SECOND
@@ -33,5 +33,5 @@ def _mixed(z: Any) -> Any:
 def uniform(random: NDArray[np.uint64], stream: int) -> float:
     """The stream's next number, uniform on [0, 1)."""
     random[stream] += np.uint64(1)
-    start = _mixed(random[SEED] + np.uint64(stream) * _STEP)
-    return np.float64(_mixed(start + random[stream] * _STEP) >> _TOP_53) * 2.0**-53
+    start = mixed(random[SEED] + np.uint64(stream) * _STEP)
+    return np.float64(mixed(start + random[stream] * _STEP) >> _TOP_53) * 2.0**-53

@@ -126,7 +126,7 @@ class Algorithm(NamedTuple, Generic[S]):
 
     # how a chunk is learned
     pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece[S]]] | None = None  # None: as a whole
-    run: Callable[[Callable[..., int], Rounds], int] | None = None  # calls the learn kernel, maybe in threads
+    run: Callable[[Callable[..., int], Rounds, Settings], int] | None = None  # calls the learn kernel, maybe in threads
     failure: str = ""  # what has happened if the learn kernel returns FAILED
     may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back
     retune: Callable[[Setup, Setup, S], None] | None = None  # hyper-parameters changed after the first row

@@ -177,7 +177,8 @@ class Core:
         algorithm = self.algorithm
         if algorithm.run is None:
             return call(algorithm.learn, rounds, settings, self.state, out, self._dtype)
-        return algorithm.run(partial(call, algorithm.learn, rounds, settings, self.state, out, self._dtype), rounds)
+        step = partial(call, algorithm.learn, rounds, settings, self.state, out, self._dtype)
+        return algorithm.run(step, rounds, settings)
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
         """Answer rows."""

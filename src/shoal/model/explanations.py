@@ -8,7 +8,7 @@ Algorithms that decide otherwise bring `Algorithm.contributions`, or say that th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -22,7 +22,17 @@ UNSEEN = -1  # the column of a task that the model has not seen
 MOST_FEATURES = 1_000  # on which tasks are compared: of more, those that weigh most in the task asked about
 MOST_NUMBERS = 2**18  # weights that are held at once
 
+NONE = np.zeros(0)
+
 Decide = Callable[[Rounds, FloatArray], None]
+
+
+class Item(NamedTuple):
+    """A feature of a pair: its value, or that it lies in a bin."""
+
+    feature: int
+    above: float = math.nan
+    up_to: float = math.nan
 
 
 class Parts(NamedTuple):
@@ -31,12 +41,15 @@ class Parts(NamedTuple):
     shared: FloatArray  # (tasks, 1 + features) by what all tasks share
     own: FloatArray  # (tasks, 1 + features) by what the task has of its own
     spread: FloatArray | None = None  # (features,) root mean square of each over the rows so far, where it is known
+    pairs: Sequence[tuple[Item, Item]] = ()  # of one row
+    pairs_shared: FloatArray = NONE  # (pairs,)
+    pairs_own: FloatArray = NONE  # (pairs,)
 
 
 class Contribution(NamedTuple):
     """What one feature adds to a decision."""
 
-    feature: Any  # its name, or its column where columns have no names
+    feature: Any  # its name, or its column where columns have no names; of a pair, a text with both
     value: float  # of the feature in the row; of the intercept 1, of a weight the spread of its feature
     shared: float  # what it adds by what all tasks share
     own: float  # what it adds by what the task has of its own
@@ -156,11 +169,12 @@ def _explained(core: Explains, rounds: Rounds, name_of: Callable[[int], Any], x:
     parts = core.contributions(rounds.task, features, values)
     found = named(parts, [name_of(j) for j in features.tolist()], values)
     known = {one.feature for one in found}
+    found += pairs_of(parts, name_of)
     if isinstance(x, Mapping):
         found += [
             Contribution(name, float(value), 0.0, 0.0) for name, value in x.items() if value and name not in known
         ]
-    return Explanation(math.fsum([*parts.shared[0], *parts.own[0]]), label, largest_first(found))
+    return Explanation(math.fsum(part for one in found for part in one[2:]), label, largest_first(found))
 
 
 def named(parts: Parts, names: list[Any], values: FloatArray) -> list[Contribution]:
@@ -170,6 +184,23 @@ def named(parts: Parts, names: list[Any], values: FloatArray) -> list[Contributi
     )
     found = [Contribution(*row) for row in rows]
     return found if found[0].shared or found[0].own else found[1:]
+
+
+def pairs_of(parts: Parts, name_of: Callable[[int], Any]) -> list[Contribution]:
+    """Of pairs of features, by name: "hour 17 to 19 × carrier EV"."""
+
+    def text(item: Item) -> str:
+        name = name_of(item.feature)
+        name = f"column {name}" if isinstance(name, int) else str(name)
+        if math.isnan(item.above):
+            return name
+        if math.isinf(item.above) or math.isinf(item.up_to):
+            return f"{name} up to {item.up_to:.4g}" if math.isinf(item.above) else f"{name} above {item.above:.4g}"
+        return f"{name} {item.above:.4g} to {item.up_to:.4g}"
+
+    names = [" × ".join(map(text, pair)) for pair in parts.pairs]
+    rows = zip(names, parts.pairs_shared.tolist(), parts.pairs_own.tolist(), strict=True)
+    return [Contribution(name, math.nan, shared, own) for name, shared, own in rows if shared or own]
 
 
 def largest_first(found: Iterable[Contribution]) -> list[Contribution]:

@@ -13,21 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import LANES, FloatArray, IntArray
+from shoal.engine.arrays import IntArray
 from shoal.engine.rounds import Rounds
 from shoal.parallel.cores import add_seconds, n_threads
 
-ENTRIES = 2**16  # of a block of rows
-
-
-class Block(NamedTuple):
-    """Rows that are ready to be learned, one after the other, each filled up to whole turns of SIMD loops."""
-
-    x: FloatArray
-    feature: IntArray
-    place: IntArray
-    n: IntArray  # (rows,) entries of each row
-    mean_l1: FloatArray  # (rows,) after the row
+ENTRIES = 2**17  # of a block of rows
+FEWEST = 2**13  # of a chunk that is worth a second thread
 
 
 class Part(NamedTuple):
@@ -37,50 +28,47 @@ class Part(NamedTuple):
     last: int  # up to, not with, this one; or -1: all
     prepares: bool
     learns: bool
-    block: Block  # where rows wait in between; empty if they need not
+    block: Any  # where rows wait in between; without room if they need not
 
 
-def new_block(n_entries: int, n_rows: int) -> Block:
-    """Room for so much."""
-    feature, place = np.zeros((2, n_entries), np.int64)
-    return Block(np.zeros(n_entries), feature, place, np.zeros(n_rows, np.int64), np.zeros(n_rows))
+def blocks(rounds: Rounds, entries: IntArray) -> IntArray | None:
+    """The blocks' first rounds and the end of the last; None if another thread would not pay.
 
-
-WHOLE = Part(0, -1, True, True, new_block(0, 0))  # row by row
-
-
-def _ends(rounds: Rounds) -> IntArray:
-    """(rows,) where each row of the rounds would end if all were in one block."""
-    first, last = rounds.starts[0], rounds.starts[-1]
-    n = np.full(last - first, rounds.width) if rounds.width > 0 else np.diff(rounds.indptr[first : last + 1])
-    return np.cumsum((n + LANES) // LANES * LANES)  # with the constant, `padded`
-
-
-def blocks(rounds: Rounds) -> tuple[IntArray, Block, Block] | None:
-    """The blocks' first rounds and the end of the last, and two blocks; None if another thread would not pay."""
-    if len(rounds.values) < 2 * ENTRIES or n_threads() < 2:
+    Parameters
+    ----------
+    entries : (kinds, rows) places that each row takes in a block
+    """
+    if n_threads() < 2:
         return None
-    ends = _ends(rounds)
-    if ends[-1] < 2 * ENTRIES or len(rounds.starts) - 1 < len(ends):  # rounds of several rows
+    ends = np.cumsum(entries.sum(axis=0))
+    if len(ends) == 0 or ends[-1] < 2 * ENTRIES or len(rounds.starts) - 1 < len(ends):  # rounds of several rows
         return None
     edges = np.unique(np.append(np.searchsorted(ends, np.arange(0, ends[-1], ENTRIES)), [0, len(ends)]))
-    if len(edges) == 2:  # one long row
-        return None
-    size = int(np.diff(np.append(0, ends)[edges]).max()), int(np.diff(edges).max())
-    return edges, new_block(*size), new_block(*size)
+    return edges if len(edges) > 2 else None  # else one long row
 
 
-def run(step: Callable[[Part], int], rounds: Rounds) -> int:
-    """Learn rounds by `step`, in blocks and two threads if that pays; how many were learned before one did not fit."""
-    in_blocks = blocks(rounds)
-    if in_blocks is None:
-        return step(WHOLE)
-    done, seconds = learn_in_blocks(step, *in_blocks)
+def run(
+    step: Callable[[Part], int], whole: Part, rounds: Rounds, entries: IntArray, new_block: Callable[..., Any]
+) -> int:
+    """Learn rounds by `step`, in blocks and two threads if that pays; how many were learned before one did not fit.
+
+    Parameters
+    ----------
+    whole : all of it, row by row
+    entries : (kinds, rows) places that each row takes in a block
+    new_block : of so many places of each kind, and rows
+    """
+    edges = blocks(rounds, entries)
+    if edges is None:
+        return step(whole)
+    sizes = np.add.reduceat(entries, edges[:-1], axis=1).max(axis=1).tolist()
+    these, those = (new_block(*sizes, int(np.diff(edges).max())) for _ in range(2))
+    done, seconds = learn_in_blocks(step, edges, these, those)
     add_seconds(seconds)
     return done
 
 
-def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Block, those: Block) -> tuple[int, float]:
+def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Any, those: Any) -> tuple[int, float]:
     """Learn rounds in blocks by `run`; how many were learned if one did not fit, and the seconds of both threads.
 
     Both are other threads than the caller's: an interrupt, which comes to that one, waits until all is learned.
@@ -89,7 +77,7 @@ def learn_in_blocks(run: Callable[[Part], int], edges: IntArray, these: Block, t
         return learner.submit(_alternate, run, edges, these, those).result()
 
 
-def _alternate(run: Callable[[Part], int], edges: IntArray, these: Block, those: Block) -> tuple[int, float]:
+def _alternate(run: Callable[[Part], int], edges: IntArray, these: Any, those: Any) -> tuple[int, float]:
     starts, ends = edges[:-1].tolist(), edges[1:].tolist()
     with ThreadPoolExecutor(1) as other:
         ready = other.submit(run, Part(starts[0], ends[0], True, False, these)).result()

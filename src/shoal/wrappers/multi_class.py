@@ -163,7 +163,7 @@ class MultiClass(Classifier):
 
     Parameters
     ----------
-    estimator : classifier of this library; None: `HedgedSharing()`
+    estimator : classifier of this library; None: `HedgedSharing(memory=32)`, for each class has its own
         It stays as it is; its trained copies are `estimators_`.
     classes : labels, optional
         Labels that may come; the others are found in the stream.
@@ -215,7 +215,7 @@ class MultiClass(Classifier):
         self.classes = classes
 
     def _plain(self) -> Learner:
-        return HedgedSharing() if self.estimator is None else self.estimator
+        return HedgedSharing(memory=32.0) if self.estimator is None else self.estimator
 
     def new_core(self) -> CoreLike:
         """One core of the estimator, to be copied for each class."""

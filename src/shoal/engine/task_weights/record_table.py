@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray, aligned_zeros
 from shoal.engine.axes import OTHER, ROW
@@ -179,11 +178,3 @@ def remove(pairs: Records, task: int) -> None:
     pairs.records[:n_left] = pairs.records[: pairs.used[0]][stays]
     pairs.records[n_left : pairs.used[0]] = 0.0
     pairs.used[0] = n_left
-
-
-def task_records(pairs: Records, task: int, n_features: int) -> NDArray[np.float64]:
-    """(n_features, numbers) of a task as a dense array."""
-    dense = np.zeros((n_features, pairs.records.shape[1]))
-    features, places = of_task(pairs.tables, task)
-    dense[features] = pairs.records[places]
-    return dense

@@ -1,12 +1,13 @@
-"""What features add to a decision of hedged sharing.
+"""What features, and pairs of them, add to a decision of hedged sharing.
 
-The answer is a mixture of linear experts, f = q(u_1, ..., u_9), u_e their forecasts. Each expert gets the share
+The answer is a mixture of linear experts, f = q(u_1, ..., u_n), u_e their forecasts. Each expert gets the share
 
     c_e = ∫ ∂q/∂u_e (t u) dt over 0 <= t <= 1,   so that f = q(0) + Σ_e c_e u_e    (Aumann, Shapley 1974),
 
-its mean slope on the way from no evidence to this row. A feature adds Σ_e c_e w_ej x_j, x the scaled row: by the
-weights s that all tasks share, and by the task's own v. A Bayes mixture of probabilities has q(0) = 0, for its weights
-add up to 1; for real targets q is linear and c_e its slope. Without a row, c_e is the slope at u = 0.
+its mean slope on the way from no evidence to this row. An entry of the scaled or the crossed row adds Σ_e c_e w_ej x_j:
+by the weights s that all tasks share, and by the task's own v. What a feature's value and its bin add is one number. A
+Bayes mixture of probabilities has q(0) = 0, for its weights add up to 1; for real targets q is linear and c_e its
+slope. Without a row, c_e is the slope at u = 0, and bins and pairs are left out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.compile import kernel
@@ -22,67 +24,49 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.task_weights.hash_table import of_task
 from shoal.engine.task_weights.record_table import Records
 from shoal.model.algorithm import Setup
-from shoal.model.explanations import Parts
-from shoal.online.hedged_sharing.algorithm import COUNT, LARGEST, MEAN, SCATTER, State
-from shoal.online.hedged_sharing.experts import INDEPENDENT, LEARNED, NUMBERS, POOLED, RULES, Settings, awake_of
-from shoal.online.hedged_sharing.mixing import LIMIT, N_EXPERTS
-from shoal.online.hedged_sharing.scaling import (
-    BAND,
-    CONSTANT,
-    ENTRIES,
-    NORMS,
-    ROWS,
-    SQUARES,
-    TOO_SMALL,
-    Scale,
-    ScaledRow,
-    scaled_row,
-)
+from shoal.model.explanations import Item, Parts
+from shoal.online.hedged_sharing.algorithm import decide_rows
+from shoal.online.hedged_sharing.crossed import experts as crossed_experts
+from shoal.online.hedged_sharing.crossed.bins import Bins
+from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS
+from shoal.online.hedged_sharing.experts import FIRST_CROSSED, FIRST_FULL
+from shoal.online.hedged_sharing.linear import Plan
+from shoal.online.hedged_sharing.plain import experts as plain_experts
+from shoal.online.hedged_sharing.scaling import BAND, CONSTANT, ENTRIES, NORMS, ROWS, SQUARES, TOO_SMALL, Scale
+from shoal.online.hedged_sharing.sleeping import ALL_POOLED
+from shoal.online.hedged_sharing.slopes import mixture_of, usual_awake
+from shoal.online.hedged_sharing.state import State
+from shoal.online.hedged_sharing.work import N_CROSSED, N, Settings, Work, workspace
 
-POINTS, POINT_WEIGHTS = np.polynomial.legendre.leggauss(64)
-AT, SHARE = 0.5 * (POINTS + 1.0), 0.5 * POINT_WEIGHTS  # of the integral: exact to rounding for forecasts within LIMIT
+NONE = np.zeros(0, np.int32)
 
 
-class Mixture(NamedTuple):
-    """f = offset + Σ_e slopes[e] m_e, m_e the margins of the experts."""
+class Weights(NamedTuple):
+    """Of every expert of a group on every entry of a row."""
 
-    slopes: FloatArray  # (9,)
-    offset: float
+    shared: FloatArray  # (experts, entries)
+    own: FloatArray
 
 
 def contributions(
     setup: Setup, state: State, tasks: IntArray, features: IndexArray, values: FloatArray | None
 ) -> Parts:
-    """What features add to decisions: in a row of these values, or of 1 each in a row of usual length."""
-    settings: Settings = setup.settings
-    slots = np.concatenate([[0], 1 + features.astype(np.int64)])
-    x = _usual(state.scale, features) if values is None else _scaled(state.scale, features, values, settings)
-    s = state.shared[slots].astype(np.float64)
-    shared, own = np.empty((len(tasks), len(slots))), np.empty((len(tasks), len(slots)))
-    for i, task in enumerate(tasks.tolist()):
-        v = np.zeros((len(slots), NUMBERS)) if settings.sharing == POOLED else records_of(state.own, task, slots)
-        weights = [_experts(s, v, rule) for rule in RULES]
-        margins = None if values is None else np.array([w @ x for rule in weights for w in rule])
-        slopes, offset = _mixture(settings, state, task, margins)
-        pooled, together, mine = slopes[0::3], slopes[1::3], slopes[2::3]
-        shared[i] = x * sum(a * s[:, r] + b * s[:, r + 1] for a, b, r in zip(pooled, together, RULES, strict=True))
-        own[i] = x * sum(b * v[:, r] + c * v[:, r + 1] for b, c, r in zip(together, mine, RULES, strict=True))
-        shared[i, 0] += offset
-    rows = state.scale.sums[ROWS]
-    return Parts(shared, own, np.sqrt(state.scale.features[features, 0] / rows) if rows > 0.0 else None)
+    """What features add to decisions: in one task's row of these values, or of 1 each in a row of usual length."""
+    if values is None:
+        return _usual_parts(setup.settings, state, tasks, features)
+    return _parts_of_row(setup.settings, state, int(tasks[0]), features, values)
 
 
-def _experts(s: FloatArray, v: FloatArray, rule: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The weights of the pooled expert of a rule, of the one that does both, and of the task's own."""
-    return s[:, rule], s[:, rule + 1] + v[:, rule], v[:, rule + 1]
+def plain_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
+    """Of the experts on the scaled row; slot 0 is the constant."""
+    own = _records_of(state.own, -1 if settings.sharing == ALL_POOLED else task, slots)
+    return _weights(plain_experts.PLAN, state.shared[slots], own)
 
 
-def records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
+def _records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
     """(slots, 8) records of a task; zeros where it has none."""
-    found = np.zeros((len(slots), NUMBERS))
-    if task < 0:
-        return found
-    keys, places = of_task(own.tables, task)
+    found = np.zeros((len(slots), plain_experts.OWN_WIDTH))
+    keys, places = of_task(own.tables, task) if task >= 0 else (NONE, NONE)
     if len(keys) == 0:
         return found
     keys = keys.astype(np.int64)
@@ -93,21 +77,105 @@ def records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
     return found
 
 
-# ---- the row as the experts see it -------------------------------------------------------------------------
+def full_weights(state: State, task: int, slots: IntArray) -> Weights:
+    """Of the experts with full matrices; a feature without a column has none."""
+    full, side = state.full, state.full.pooled.shape[1]
+    places = np.where(slots > 0, full.place[slots - 1], 0)
+    there = (slots == 0) | (places > 0)
+    shared, own = np.zeros((2, len(slots))), np.zeros((2, len(slots)))
+    shared[0] = full.pooled[side, places] * there
+    if task >= 0 and full.slot[task] > 0:
+        own[1] = full.own[full.slot[task] - 1, side, places] * there
+    return Weights(shared, own)
+
+
+def _weights(plan: Plan, shared: NDArray[np.float64], own: NDArray[np.float64]) -> Weights:
+    """Of records of entries; a lane beyond the record is none."""
+    both = (np.pad(records.astype(np.float64), ((0, 0), (0, 1))) for records in (shared, own))
+    lanes = plan.shared_lane, plan.own_lane
+    return Weights(*(records[:, lane].T for records, lane in zip(both, lanes, strict=True)))
+
+
+# ---- one row -----------------------------------------------------------------------------------------------
 
 
 @kernel(entry=True, allocates=True)
-def one_scaled(rounds: Rounds, scale: Scale, shorten: bool, out: ScaledRow) -> int:
-    return scaled_row(rounds, 0, scale, shorten, out)
+def read_one(rounds: Rounds, settings: Settings, state: State) -> Work:
+    """A row as the experts see it, and their margins."""
+    work = workspace(rounds, 0, 1, settings, state.shared)
+    decide_rows(rounds, 0, 1, settings, state, np.zeros(1), work)
+    return work
 
 
-def _scaled(scale: Scale, features: IndexArray, values: FloatArray, settings: Settings) -> FloatArray:
-    """(1 + features,) of one row, none of whose values is 0."""
-    n, room = len(features), 1 + len(features) + 64
-    indptr, zero = np.array([0, n]), np.zeros(1, np.int64)
-    rounds = Rounds(0, indptr, features.astype(np.int32), values, zero, np.zeros(1), np.array([0, 1]))
-    out = ScaledRow(np.zeros(room), np.zeros(room, np.int64), np.zeros(room), np.zeros(room), np.zeros(2))
-    return out.x[: one_scaled(rounds, scale, not settings.regression, out)]
+def _parts_of_row(settings: Settings, state: State, task: int, features: IndexArray, values: FloatArray) -> Parts:
+    rounds = Rounds(
+        0, np.array([0, len(features)]), features.astype(np.int32), values, np.array([task]), np.zeros(1),
+        np.array([0, 1]),
+    )  # fmt: skip
+    work = read_one(rounds, settings, state)
+    n, n_crossed = int(work.counts[N]), int(work.counts[N_CROSSED])
+    slots, x, cross = work.row.feature[:n], work.row.x[:n], work.crossed
+    groups = [plain_weights(settings, state, task, slots), full_weights(state, task, slots)]
+    margins = np.zeros(len(work.awake))
+    margins[:FIRST_CROSSED] = (groups[0].shared + groups[0].own) @ x
+    margins[FIRST_FULL:] = (groups[1].shared + groups[1].own) @ x
+    places, crossed_x = (cross.shared[:n_crossed], cross.own[:n_crossed]), cross.x[:n_crossed]
+    on_crossed = _weights(crossed_experts.PLAN, state.crossed.shared[places[0]], state.crossed.own[places[1]])
+    margins[FIRST_CROSSED:FIRST_FULL] = (on_crossed.shared + on_crossed.own) @ crossed_x
+    slopes, offset = mixture_of(settings, state, task, work.awake, margins)
+    both = []
+    for part in range(2):
+        found = slopes[:FIRST_CROSSED] @ groups[0][part] * x + slopes[FIRST_FULL:] @ groups[1][part] * x
+        both.append((found, slopes[FIRST_CROSSED:FIRST_FULL] @ on_crossed[part] * crossed_x))
+    items, of_entry = _items(state.crossed.bins, features, values)
+    pairs = _pairs(n - 1) if n_crossed > 0 else []
+    for found, of_crossed in both:
+        np.add.at(found, of_entry[: n_crossed - len(pairs)], of_crossed[: n_crossed - len(pairs)])
+    (shared, crossed_shared), (own, crossed_own) = both
+    shared[0] += offset
+    last = n_crossed - len(pairs)
+    return Parts(
+        shared[None], own[None], None, [(items[a], items[b]) for a, b in pairs], crossed_shared[last:],
+        crossed_own[last:],
+    )  # fmt: skip
+
+
+def _items(bins: Bins, features: IndexArray, values: FloatArray) -> tuple[list[Item], IntArray]:
+    """What each feature's item is, and to which entry of the row the crossed row's entries before the pairs belong."""
+    items, of_entry = [], [0]
+    for i, (j, value) in enumerate(zip(features.tolist(), values.tolist(), strict=True)):
+        at = int(bins.numeric[j]) - 1
+        of_entry.append(1 + i)
+        if at < 0 or not bins.is_binned[at]:
+            items.append(Item(j))
+            continue
+        of_entry.append(1 + i)
+        edges = [-math.inf, *bins.edges[at].tolist(), math.inf]
+        b = int(np.searchsorted(bins.edges[at], value, side="left"))
+        items.append(Item(j, edges[b], edges[b + 1]))
+    return items, np.array(of_entry)
+
+
+def _pairs(n: int) -> list[tuple[int, int]]:
+    reach = n if n <= ALL_PAIRS else MOST_PAIRS // n
+    return [(a, b) for a in range(n) for b in range(a + 1, min(a + reach + 1, n))]
+
+
+# ---- usual rows --------------------------------------------------------------------------------------------
+
+
+def _usual_parts(settings: Settings, state: State, tasks: IntArray, features: IndexArray) -> Parts:
+    slots = np.concatenate([[0], 1 + features.astype(np.int64)])
+    x = _usual(state.scale, features)
+    shared, own = np.empty((len(tasks), len(slots))), np.empty((len(tasks), len(slots)))
+    for i, task in enumerate(tasks.tolist()):
+        slopes, offset = mixture_of(settings, state, task, usual_awake(settings, state, task), None)
+        plain, full = plain_weights(settings, state, task, slots), full_weights(state, task, slots)
+        shared[i] = x * (slopes[:FIRST_CROSSED] @ plain.shared + slopes[FIRST_FULL:] @ full.shared)
+        own[i] = x * (slopes[:FIRST_CROSSED] @ plain.own + slopes[FIRST_FULL:] @ full.own)
+        shared[i, 0] += offset
+    rows = state.scale.sums[ROWS]
+    return Parts(shared, own, np.sqrt(state.scale.features[features, 0] / rows) if rows > 0.0 else None)
 
 
 def _usual(scale: Scale, features: IndexArray) -> FloatArray:
@@ -121,54 +189,3 @@ def _usual(scale: Scale, features: IndexArray) -> FloatArray:
     if sums[NORMS] > 0.0:
         factors /= sums[NORMS] / sums[ROWS]
     return np.concatenate([[CONSTANT], factors])
-
-
-# ---- the mixture, linear in the margins --------------------------------------------------------------------
-
-
-def _mixture(settings: Settings, state: State, task: int, margins: FloatArray | None) -> Mixture:
-    """Both mixings (`forecast` in `algorithm`) as one sum over the experts; without margins near no evidence."""
-    awake, r, targets = awake_of(settings), state.regression, state.targets
-    rows = int(state.task_rows[task]) if task >= 0 else 0
-    lean = _leaning(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0)
-    everybody = state.weights
-    mine = state.task_weights[task] if rows > 0 and settings.sharing != POOLED else everybody
-    everybody = mine if settings.sharing == INDEPENDENT else everybody
-    limit = 2.0 * targets[LARGEST] if settings.regression else LIMIT
-    kept = awake if margins is None else awake * _kept(limit, margins)
-    forecasts = None if margins is None else lean @ (kept * margins)
-    if settings.regression:
-        unit = math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
-        of_forecasts = r[:N_EXPERTS] + r[9] * mine + r[10] * everybody if unit > 0.0 else np.zeros(N_EXPERTS)
-        constant = unit * r[11]
-    else:
-        of_forecasts = r[:N_EXPERTS] + r[9] * _slopes(mine, forecasts) + r[10] * _slopes(everybody, forecasts)
-        constant = r[11]
-    slopes = of_forecasts @ lean * kept
-    answer = constant if margins is None else constant + slopes @ margins
-    whole = float(_kept(limit, np.array([answer]))[0])
-    return Mixture(whole * slopes, whole * constant + targets[MEAN])
-
-
-def _leaning(trust: float) -> FloatArray:
-    """(9, 9) a young task's own experts lean on the pooled ones."""
-    lean = np.eye(N_EXPERTS)
-    for own in range(2, N_EXPERTS, 3):
-        lean[own, own], lean[own, own - 2] = trust, 1.0 - trust
-    return lean
-
-
-def _kept(limit: float, values: FloatArray) -> FloatArray:
-    """What is left of values that are held within a limit, as a factor."""
-    sizes = np.abs(values)
-    return np.divide(limit, sizes, out=np.ones(len(values)), where=sizes > limit)
-
-
-def _slopes(weights: FloatArray, forecasts: FloatArray | None) -> FloatArray:
-    """(9,) mean slopes of logit Σ w_e sigmoid(u_e), held within LIMIT, from u = 0 to these forecasts."""
-    if forecasts is None:
-        return weights
-    p = 1.0 / (1.0 + np.exp(-AT[:, None] * forecasts))
-    mixed = p @ weights
-    slopes = SHARE / (mixed * ((1.0 - p) @ weights)) @ (weights * p * (1.0 - p))
-    return np.asarray(slopes * _kept(LIMIT, np.array([slopes @ forecasts])))

@@ -1,4 +1,4 @@
-"""HedgedSharing, the default: nothing to tune, nine ways of learning and sharing mixed row by row."""
+"""HedgedSharing, the default: nothing to tune, eighteen ways of learning and sharing mixed row by row."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import numpy as np
 
 from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray
-from shoal.engine.task_weights.record_table import task_records
 from shoal.learner import Learner
-from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, State
-from shoal.online.hedged_sharing.contributions import contributions
-from shoal.online.hedged_sharing.experts import EXPERTS, RULES
+from shoal.model.parameters import read
+from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, PARAMETERS, settings_of
+from shoal.online.hedged_sharing.contributions import contributions, full_weights, plain_weights
+from shoal.online.hedged_sharing.experts import EXPERTS, FIRST_CROSSED, FIRST_FULL
+from shoal.online.hedged_sharing.state import State
 from shoal.regressor import Regressor
 
 
@@ -29,45 +30,58 @@ class _Hedged(Learner):
     @property
     def experts_(self) -> list[str]:
         """Rule and sharing of each expert."""
-        return list(EXPERTS)
+        return [expert.name for expert in EXPERTS]
 
     @property
     def weights_(self) -> FloatArray:
-        """(n_tasks, 9) Bayes weights of the experts in each task."""
+        """(n_tasks, 18) Bayes weights of the experts in each task."""
         state: State = self._state("weights_")
         n = len(self.tasks_)
         seen = state.task_rows[:n, None] > 0
         return np.where(seen, state.task_weights[:n], state.weights)
 
+    @property
+    def linear_experts_(self) -> list[str]:
+        """The experts on the row itself, whose weights `experts_coef` gives."""
+        names = self.experts_
+        return names[:FIRST_CROSSED] + names[FIRST_FULL:]
+
     def experts_coef(self, task: Any) -> FloatArray:
-        """(9, 1 + n_features) the experts' weights on the scaled row of a task; the first column is the constant's."""
+        """(13, 1 + n_features) weights of `linear_experts_` on a task's scaled row; the first column is the constant's.
+
+        The weights of crossed experts lie in tables by hashes of bins and pairs; `explain_one` reads them.
+        """
         state: State = self._state("experts_coef")
         if task not in self.tasks_:
             raise ValueError(f"no task {task!r} in this model")
-        d = self.n_features_in_
-        own = task_records(state.own, self.tasks_.index(task), 1 + d)
-        shared = state.shared[: 1 + d]
-        rules = [(shared[:, r], shared[:, r + 1] + own[:, r], own[:, r + 1]) for r in RULES]
-        return np.array([weights for rule in rules for weights in rule])
+        k, slots = self.tasks_.index(task), np.arange(1 + self.n_features_in_)
+        settings = settings_of(read(PARAMETERS, self.get_params(deep=False)), regression=False)
+        groups = plain_weights(settings, state, k, slots), full_weights(state, k, slots)
+        return np.concatenate([group.shared + group.own for group in groups])
 
     @property
     def experts_coef_(self) -> FloatArray:
-        """(n_tasks, 9, 1 + n_features) `experts_coef` of every task: dense, so for models that are not too large."""
+        """(n_tasks, 13, 1 + n_features) `experts_coef` of every task: dense, so for models that are not too large."""
         self._state("experts_coef_")
         return np.array([self.experts_coef(task) for task in self.tasks_])
 
 
 class HedgedSharing(_Hedged, Classifier):
-    """The default: nine ways of learning and sharing, mixed row by row. Nothing to tune.
+    """The default: eighteen ways of learning and sharing, mixed row by row. Nothing to tune.
 
-    Experts are three rules (diagonal second order, AdaGrad, constant step) times three ways of sharing (one model for
-    all; shared plus own, both stepping; one model per task). With e = y - p, y in {0, 1}, every expert steps by
-    ``w <- w + r x e / (1 + p (1 - p) Σ r x²)``, r its rule's step for each feature. Their forecasts are mixed by Bayes
+    Experts learn by several rules (diagonal second order, AdaGrad, constant steps, full matrices) and share in several
+    ways (one model for all; shared plus own, both stepping; one model per task). Eleven work on the row itself. Five
+    work on the crossed row, which has bins of numeric features and products of pairs as well, where rows are narrow.
+    Two have full matrices, while few features have come. With e = y - p, y in {0, 1}, linear experts step by
+    ``w <- w + r x e / (1 + p (1 - p) Σ r x²)``, r the rule's step for each feature. Forecasts are mixed by Bayes
     weights with a fixed share, ``a_k <- 0.99 a_k P_k(y) / Σ_j a_j P_j(y) + 0.01 prior_k``, per task and for all tasks,
-    and then by an online logistic regression on the experts' logits, whose forecast is calibrated. Rows may come on any
-    scale: features are brought near the overall r.m.s. and rows to usual length by running statistics.
-    Cost O(non-zeros) an example whatever the number of tasks; memory a record of 8 numbers per feature and per
-    (task, feature) pair that has occurred.
+    and then by an online logistic regression on the experts' logits, whose forecast is calibrated; in a young task the
+    answer leans on the mixture of all tasks. Rows may come on any scale: features are brought near the overall r.m.s.
+    and rows to usual length by running statistics.
+
+    Cost O(non-zeros) an example whatever the number of tasks; on narrow rows O(pairs of non-zeros), at most some 400
+    entries, and O(features²) while there are full matrices. Memory: 16 numbers a feature and 8 per (task, feature)
+    pair that has occurred; tables of at most 10 MB for crossed rows; full matrices of at most `memory`.
 
     Parameters
     ----------
@@ -75,6 +89,13 @@ class HedgedSharing(_Hedged, Classifier):
         "learned": the mixture finds out how much to share. "independent" and "pooled" are the same learner without
         sharing, to compare with: the experts of own weights alone (common to all tasks are only the running scales of
         features and the second mixing), or the pooled experts alone.
+    interactions : "auto", True or False
+        Bins and pairs of features: where rows have had at most 32 entries on average or at most 256 features have
+        come, always, or never. True with wide rows takes time and may overfill the tables. Full matrices are there
+        while at most 255 features have come, with False at most 63.
+    memory : float > 0
+        Megabytes that full matrices may take: of n features they take 4 n² bytes a task. Tasks that come when all is
+        taken have none. Tables of crossed rows become smaller where `memory` is less than 170.
     dtype : {"float64", "float32"}
         What weights are stored in. float32 takes half the memory; sums are float64 all the same.
     classes : two labels, optional
@@ -82,9 +103,10 @@ class HedgedSharing(_Hedged, Classifier):
 
     Attributes
     ----------
-    weights_ : (n_tasks, 9) Bayes weights of the experts `experts_`: which way of sharing won in each task
+    weights_ : (n_tasks, 18) Bayes weights of the experts `experts_`: which way of sharing won in each task
     experts_ : names of the experts
-    experts_coef_ : (n_tasks, 9, 1 + n_features) their weights; `experts_coef(task)` for one task
+    linear_experts_ : names of the thirteen on the row itself
+    experts_coef_ : (n_tasks, 13, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
 
     Raises
@@ -94,10 +116,12 @@ class HedgedSharing(_Hedged, Classifier):
 
     Notes
     -----
-    The mixture is not linear in x, so there is no `coef_`; `experts_coef_` holds the nine linear models on the scaled
+    The mixture is not linear in x, so there is no `coef_`; `experts_coef_` holds the linear models on the scaled
     row. The decision value is the logit of the probability of the larger label. An unseen task is answered by
     the shared parts of the experts, mixed by the weights of all tasks together. The first mixing loses at most
-    ln 9 + T ln(1/(1 - 0.01)) to its best expert in T rows: `shoal.theory.fixed_share_regret_bound`.
+    ln 18 + T ln(1/(1 - 0.01)) to its best expert in T rows, over the rows in which that one is awake:
+    `shoal.theory.fixed_share_regret_bound`. Entries of crossed rows have places in tables by a hash, so that two may
+    share a record; `forget_task` empties the records that the task moved last.
 
     A row of `sample_weight` h has h times the loss, for the experts and for both mixings: curvatures h c x² and squared
     gradients h g² x² in the rates, likelihoods p^h, and h times the row in the scales of features. An expert's step is
@@ -109,7 +133,11 @@ class HedgedSharing(_Hedged, Classifier):
     ----------
     The step without overshoot: Karampatziakis, Langford, Online importance weight aware updates, UAI 2011. Fixed
     share: Herbster, Warmuth, Tracking the best expert, Machine Learning 32, 1998. AdaGrad: Duchi, Hazan, Singer, JMLR
-    12, 2011. "Dynamically adapting b" is the open problem that Cavallanti et al. (JMLR 11, 2010) end with.
+    12, 2011. Full matrices: Kalman, A new approach to linear filtering and prediction problems, Journal of Basic
+    Engineering 82, 1960. Experts that sleep: Freund, Schapire, Singer, Warmuth, Using and combining predictors that
+    specialize, STOC 1997. Hashed pairs: Weinberger, Dasgupta, Langford, Smola, Attenberg, Feature hashing for large
+    scale multitask learning, ICML 2009. "Dynamically adapting b" is the open problem that Cavallanti et al. (JMLR 11,
+    2010) end with.
 
     Examples
     --------
@@ -125,8 +153,13 @@ class HedgedSharing(_Hedged, Classifier):
 
     algorithm = LABELS._replace(contributions=contributions)
 
-    def __init__(self, *, relation: str = "learned", dtype: Any = "float64", classes: Any = None) -> None:
+    def __init__(
+        self, *, relation: str = "learned", interactions: bool | str = "auto", memory: float = 256.0,
+        dtype: Any = "float32", classes: Any = None,
+    ) -> None:  # fmt: skip
         self.relation = relation
+        self.interactions = interactions
+        self.memory = memory
         self.dtype = dtype
         self.classes = classes
 
@@ -137,25 +170,26 @@ class HedgedSharing(_Hedged, Classifier):
 
 
 class HedgedSharingRegressor(_Hedged, Regressor):
-    """The default for real targets: the nine experts of `HedgedSharing` with squared loss. Nothing to tune.
+    """The default for real targets: the experts of `HedgedSharing` with squared loss. Nothing to tune.
 
-    Every expert steps by ``w <- w + r x (y - f) / (1 + Σ r x²)``. Bayes weights go by Gaussian likelihoods whose
-    variance is the mixture's mean squared error so far; the second mixing is a ridge regression on the forecasts by
-    recursive least squares. Targets are centred on their running mean and measured in their running deviation, so
-    their scale and offset do not matter. Cost O(non-zeros) an example whatever the number of tasks; memory a record
-    of 8 numbers per feature and per (task, feature) pair that has occurred.
+    Linear experts step by ``w <- w + r x (y - f) / (1 + Σ r x²)``, those with full matrices are Kalman filters. Bayes
+    weights go by Gaussian likelihoods whose variance is the mixture's mean squared error so far; the second mixing is a
+    ridge regression on the forecasts by recursive least squares. Targets are centred on their running mean and measured
+    in their running deviation, so their scale and offset do not matter. Cost and memory are those of `HedgedSharing`.
 
     Parameters
     ----------
-    relation : as in `HedgedSharing`
+    relation, interactions, memory : as in `HedgedSharing`
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+        What weights are stored in. float32 takes half the memory; sums are float64 all the same. Weights are as large
+        as targets are, which may be more than float32 holds.
 
     Attributes
     ----------
-    weights_ : (n_tasks, 9) Bayes weights of the experts `experts_`: which way of sharing won in each task
-    experts_ : names of the experts
-    experts_coef_ : (n_tasks, 9, 1 + n_features) their weights; `experts_coef(task)` for one task
+    weights_ : (n_tasks, 18) Bayes weights of the experts `experts_`: which way of sharing won in each task
+    experts_ : names of the experts; the first, which for real targets would equal the second, sleeps
+    linear_experts_ : names of the thirteen on the row itself
+    experts_coef_ : (n_tasks, 13, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
 
     Raises
@@ -165,7 +199,7 @@ class HedgedSharingRegressor(_Hedged, Regressor):
 
     Notes
     -----
-    `experts_coef_` holds the nine linear models on the scaled row, for targets less their mean. An unseen task
+    `experts_coef_` holds the linear models on the scaled row, for targets less their mean. An unseen task
     is answered by the shared parts of the experts. `sample_weight` as in `HedgedSharing`, with steps
     r x h e / (1 + tau h); the mean, deviation and squared errors of targets count h times too.
 
@@ -191,6 +225,11 @@ class HedgedSharingRegressor(_Hedged, Regressor):
 
     algorithm = NUMBERS_TO_PREDICT._replace(contributions=contributions)
 
-    def __init__(self, *, relation: str = "learned", dtype: Any = "float64") -> None:
+    def __init__(
+        self, *, relation: str = "learned", interactions: bool | str = "auto", memory: float = 256.0,
+        dtype: Any = "float64",
+    ) -> None:  # fmt: skip
         self.relation = relation
+        self.interactions = interactions
+        self.memory = memory
         self.dtype = dtype

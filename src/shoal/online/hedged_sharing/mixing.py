@@ -8,9 +8,9 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
+from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS
 
-N_EXPERTS, N_INPUTS = 9, 12
-TURN = 16  # inputs with zeros after them: one turn of a SIMD loop, where the length is not a constant to unroll
+TURN = 24  # inputs with zeros after them: whole turns of a SIMD loop
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
 SHARE = 0.01  # of the weights that goes back to the prior after every row, so that any expert can come back
 DRIFT = 1e-6  # variance that the regression's weights gain a row, so that it never stops learning
@@ -42,7 +42,7 @@ def times(h: float, value: float) -> float:
 
 
 @kernel(inline=False)
-def weighted_slope(logit: float, y: float, tau: float, h: float) -> float:
+def weighted_slope(logit: float, y: float, tau: float, undivided: bool, h: float) -> float:
     """What a label that counts h times moves a logit by, over tau: sum_i h_i (y - p_i)/(1 + tau h_i p_i (1 - p_i)).
 
     The parts h_i = 1, 1, 2, 4, ... of h come one after the other, p_i after those before: a sure mistake has hardly
@@ -51,17 +51,27 @@ def weighted_slope(logit: float, y: float, tau: float, h: float) -> float:
     done = total = 0.0
     while done < h:
         part, p = min(max(done, 1.0), h - done), sigmoid(logit + tau * total)
-        total += part * (y - p) / (1.0 + tau * part * p * (1.0 - p))
+        total += part * (y - p) / (1.0 + (0.0 if undivided else tau * part * p * (1.0 - p)))
         done += part
     return total
 
 
+@kernel
+def slope(m: float, p: float, y: float, tau: float, undivided: bool, h: float, regression: bool) -> float:
+    """h e/(1 + tau h c) of a margin m, or of its probability p: divided, the step cannot overshoot."""
+    if regression:
+        return h * (y - m) / (1.0 + h * tau)
+    if h != 1.0:
+        return weighted_slope(m, y, tau, undivided, h)
+    return (y - p) / (1.0 + (0.0 if undivided else tau * p * (1.0 - p)))
+
+
 @kernel(inline=False)
-def sharpen(likelihood: FloatArray, weights: FloatArray, h: float) -> None:
+def sharpen(likelihood: FloatArray, weights: FloatArray, awake: FloatArray, h: float) -> None:
     """Likelihoods of h times the same, up to a factor: the best of an expert with a weight becomes 1."""
     best = 0.0
     for e in range(N_EXPERTS):
-        best = max(best, likelihood[e] if weights[e] > 0.0 else 0.0)
+        best = max(best, likelihood[e] if awake[e] * weights[e] > 0.0 else 0.0)
     for e in range(N_EXPERTS):
         likelihood[e] = (min(likelihood[e] / best, 1.0) if best > 0.0 else 1.0) ** h
 
@@ -77,12 +87,13 @@ def logit_of(p: float) -> float:
 
 
 @kernel
-def mixture(weights: FloatArray, p: FloatArray) -> float:
-    """Sum of weight times probability."""
-    total = 0.0
+def mixture(weights: FloatArray, p: FloatArray, awake: FloatArray) -> float:
+    """The forecasts of those awake by their weights."""
+    total = mass = 0.0
     for e in range(N_EXPERTS):
-        total += weights[e] * p[e]
-    return total
+        total += awake[e] * weights[e] * p[e]
+        mass += awake[e] * weights[e]
+    return total / mass
 
 
 @kernel
@@ -103,25 +114,29 @@ def labels(p: FloatArray, positive: bool) -> None:
 
 
 @kernel
-def gaussian(forecasts: FloatArray, y: float, variance: float) -> None:
-    """Forecasts of a real target become their likelihoods, up to a factor: the best has 1."""
+def gaussian(forecasts: FloatArray, awake: FloatArray, y: float, variance: float) -> None:
+    """Forecasts of a real target become their likelihoods, up to a factor: the best of those awake has 1."""
     least = np.inf
     for e in range(N_EXPERTS):
-        least = min(least, (y - forecasts[e]) ** 2)
+        least = min(least, (y - forecasts[e]) ** 2 if awake[e] > 0.0 else np.inf)
     for e in range(N_EXPERTS):
-        forecasts[e] = math.exp(0.5 * (least - (y - forecasts[e]) ** 2) / variance)
+        forecasts[e] = math.exp(0.5 * (least - (y - forecasts[e]) ** 2) / variance) if awake[e] > 0.0 else 1.0
 
 
 @kernel(sums="in order")
-def bayes(weights: FloatArray, likelihood: FloatArray, prior: FloatArray) -> None:
-    """Weight times likelihood, normalised; then a share of the prior. In order: else each is divided by the total."""
-    total = 0.0
+def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray) -> None:
+    """Weight times likelihood over the mixture's; then a share of the prior. Who sleeps has the mixture's likelihood.
+
+    So a sleeping expert neither gains nor loses. In order: else each is divided by the total.
+    """
+    total = mass = 0.0
     for e in range(N_EXPERTS):
-        weights[e] *= likelihood[e]
-        total += weights[e]
-    kept = (1.0 - SHARE) / total
+        total += awake[e] * weights[e] * likelihood[e]
+        mass += awake[e] * weights[e]
+    kept, asleep = (1.0 - SHARE) * mass / total, 1.0 - SHARE
     for e in range(N_EXPERTS):
-        weights[e] = kept * weights[e] + SHARE * prior[e]
+        weights[e] *= awake[e] * (kept * likelihood[e]) + (1.0 - awake[e]) * asleep
+        weights[e] += SHARE * prior[e]
 
 
 @kernel(disjoint=True)
@@ -143,7 +158,7 @@ def newton_step(
     tau = inner(direction, z)
     scale = 1.0 / (1.0 + curvature * tau)
     if times != 1.0:
-        error = weighted_slope(logit, y, tau, times) / scale
+        error = weighted_slope(logit, y, tau, False, times) / scale
     pull = curvature * scale
     for j in range(len(direction)):
         for i in range(N_INPUTS):

@@ -1,0 +1,139 @@
+"""From the experts' margins to the answer: young tasks lean on all, then both mixings."""
+
+from __future__ import annotations
+
+from shoal.engine.compile import kernel
+from shoal.online.hedged_sharing.experts import (
+    FIRST_CROSSED,
+    FIRST_FULL,
+    LEANING,
+    LEANS_ON,
+    N_EXPERTS,
+    N_LOGITS,
+)  # fmt: skip
+from shoal.online.hedged_sharing.mixing import (
+    LIMIT,
+    bayes,
+    gaussian,
+    inner,
+    labels,
+    logit_of,
+    mixture,
+    newton_step,
+    sharpen,
+    sigmoids,
+    within,
+)  # fmt: skip
+from shoal.online.hedged_sharing.sleeping import ALL_POOLED, INDEPENDENT, LEARNED
+from shoal.online.hedged_sharing.state import State
+from shoal.online.hedged_sharing.work import (
+    LARGEST_BEFORE,
+    NARROW_ROW,
+    OWN_AWAKE,
+    POOLED_AWAKE,
+    UNIT_BEFORE,
+    Settings,
+    Work,
+)  # fmt: skip
+
+MINE, EVERYBODY, STACK = range(3)  # positions in `Work.forecast`
+FLAT = 1e-5  # the least curvature of the second mixing
+
+
+@kernel
+def wake(work: Work) -> None:
+    """Who is awake on this row."""
+    for e in range(N_EXPERTS):
+        work.awake[e] = work.part[e]
+    for e in range(FIRST_CROSSED, FIRST_FULL):
+        work.awake[e] *= work.facts[NARROW_ROW]
+    work.awake[FIRST_FULL] *= work.facts[POOLED_AWAKE]
+    work.awake[FIRST_FULL + 1] *= work.facts[OWN_AWAKE]
+
+
+@kernel
+def lean(trust: float, work: Work) -> None:
+    """A young task's own experts lean on the pooled ones."""
+    for i in range(len(LEANING)):
+        own, pooled = work.logits[LEANING[i]], work.logits[LEANS_ON[i]]
+        work.logits[N_EXPERTS + i] = trust * own + (1.0 - trust) * pooled
+
+
+@kernel
+def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
+    """The answer: a logit, or a target less the mean. `work.logits` holds the experts' margins."""
+    logits, z, p, awake = work.logits, work.z, work.p, work.awake
+    wake(work)
+    limit = 2.0 * work.facts[LARGEST_BEFORE] if settings.regression else LIMIT
+    for e in range(N_EXPERTS):
+        logits[e] = within(limit, logits[e]) * awake[e]
+    rows = state.task_rows[task] if task >= 0 else 0
+    lean(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0, work)
+    if settings.regression:
+        for e in range(N_LOGITS):
+            work.chance[e] = logits[e]
+    else:
+        sigmoids(logits, work.chance)
+    for e in range(N_EXPERTS):
+        z[e], p[e] = logits[e], work.chance[e]
+    for i in range(len(LEANING)):
+        e = LEANING[i]
+        z[e], p[e] = logits[N_EXPERTS + i] * awake[e], work.chance[N_EXPERTS + i]
+    everybody = mixture(state.weights, p, awake)
+    mine = mixture(state.task_weights[task], p, awake) if rows > 0 and settings.sharing != ALL_POOLED else everybody
+    if settings.sharing == INDEPENDENT:
+        everybody = mine
+    work.forecast[MINE], work.forecast[EVERYBODY] = mine, everybody
+    if settings.sharing == ALL_POOLED:
+        rows = state.rows[0]
+    trust = rows / (rows + settings.fresh)
+    z[N_EXPERTS + 2] = 1.0
+    if not settings.regression:
+        z[N_EXPERTS], z[N_EXPERTS + 1] = logit_of(mine), logit_of(everybody)
+        stack = within(LIMIT, inner(state.regression, z))
+        everybody = z[N_EXPERTS + 1]
+    else:
+        z[N_EXPERTS], z[N_EXPERTS + 1] = mine, everybody
+        unit = work.facts[UNIT_BEFORE]
+        for e in range(N_EXPERTS + 2):
+            z[e] = z[e] / unit if unit > 0.0 else 0.0
+        stack = within(limit, unit * inner(state.regression, z))
+    work.forecast[STACK] = stack
+    return trust * stack + (1.0 - trust) * everybody
+
+
+@kernel
+def mix(
+    task: int, error: float, curvature: float, y: float, h: float, settings: Settings, state: State, work: Work
+) -> None:
+    """Move both mixtures; `work.p` now holds each expert's likelihood. `h` is how often the row counts."""
+    if h != 1.0:
+        sharpen(work.p, state.weights, work.awake, h)
+    prior = work.uniform if settings.sharing == INDEPENDENT else state.weights
+    if state.task_rows[task] == 0:
+        for e in range(N_EXPERTS):  # a new task starts where all together are
+            state.task_weights[task, e] = prior[e]
+    bayes(state.weights, work.p, work.awake, work.uniform)
+    bayes(state.task_weights[task], work.p, work.awake, prior)
+    label_times = 1.0 if settings.regression else h
+    newton_step(
+        state.regression, state.covariance, work.z, error, curvature, y, work.forecast[STACK], label_times,
+        work.direction,
+    )  # fmt: skip
+
+
+@kernel(inline="source")
+def mix_label(task: int, y: float, q: float, h: float, settings: Settings, state: State, work: Work) -> None:
+    """Learn a label, 0 or 1; q is the second mixing's probability."""
+    labels(work.p, y > 0.5)
+    mix(task, y - q, h * max(q * (1.0 - q), FLAT), y, h, settings, state, work)
+
+
+@kernel(inline="source")
+def mix_real(task: int, y: float, variance: float, h: float, settings: Settings, state: State, work: Work) -> None:
+    """Learn a real target less its mean."""
+    before = work.facts[UNIT_BEFORE]
+    gaussian(work.p, work.awake, y, variance)
+    precision = before / variance * before  # of the forecast in units of the deviation
+    error = h * ((y - work.forecast[STACK]) / before * precision)
+    mix(task, error, h * precision, y, h, settings, state, work)

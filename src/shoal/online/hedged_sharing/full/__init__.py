@@ -1,0 +1,1 @@
+"""Experts with full matrices: second-order learning that drifts."""

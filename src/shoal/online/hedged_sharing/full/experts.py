@@ -1,0 +1,146 @@
+"""Kalman filters on the scaled row, one for all tasks and one for each, while few features have been seen.
+
+With v = P x, p the expert's own forecast and h = max(p (1 - p), 1e-3), or 1 for real targets,
+
+    w <- w + v e / (1 + h x'v),   P <- P - h v v' / (1 + h x'v),   P <- P + a I,   P = 10 I at the start
+
+(Kalman 1960). They learn from their own forecasts alone, so they need no other expert.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, ROW, TASK
+from shoal.engine.compile import kernel
+from shoal.online.hedged_sharing.experts import FULL
+from shoal.online.hedged_sharing.mixing import sigmoid, slope
+
+SIDES = (16, 32, 48, 64, 96, 128, 192, 256)  # of the matrices, as features come
+FEW_FULL, MOST_FULL = 63, SIDES[-1] - 1  # features, without and with interactions; and the constant
+PRIOR = 10.0
+FLOOR = 1e-3  # of the curvature
+DRIFT, OWN_DRIFT = FULL[0].a, FULL[1].a
+PLACES, SLOTS = 0, 1  # positions in `counters`
+
+
+class Full(NamedTuple):
+    """Matrices P with the weights w as their last row; the constant has the first column."""
+
+    place: Annotated[IntArray, FEATURE]  # the feature's column, or 0
+    slot: Annotated[IntArray, TASK]  # 1 + the task's matrix in `own`, or 0
+    pooled: Annotated[FloatArray, ROW, ROW]  # (side + 1, side)
+    own: Annotated[FloatArray, ROW, ROW, ROW]  # (matrices, side + 1, side)
+    counters: IntArray  # (2,) columns in use, matrices in use
+
+
+class FullRow(NamedTuple):
+    """Scratch."""
+
+    x: FloatArray  # values of the entries that have a column
+    place: IntArray  # their columns
+    v: FloatArray  # (256,) P x, in what matrices are stored in
+    factors: FloatArray  # (256,) what rows are multiplied by, in the same
+
+
+@kernel(entry=True)
+def matrix_bytes(side: int, itemsize: int) -> int:
+    """Of one matrix with its weights."""
+    return side * (side + 1) * itemsize
+
+
+@kernel
+def full_row(n: int, x: FloatArray, feature: IntArray, full: Full, out: FullRow) -> None:
+    """Columns of the row's entries, the constant first; a feature without one has value 0."""
+    out.x[0], out.place[0] = x[0], 0
+    for i in range(1, n):
+        at = full.place[feature[i] - 1]
+        out.place[i], out.x[i] = at, x[i] if at > 0 else 0.0
+
+
+@kernel
+def give_places(n: int, x: FloatArray, feature: IntArray, full: Full, out: FullRow) -> None:
+    """Columns for features that have none."""
+    for i in range(1, n):
+        if out.place[i] == 0:
+            full.place[feature[i] - 1] = out.place[i] = full.counters[PLACES]
+            full.counters[PLACES] += 1
+        out.x[i] = x[i]
+
+
+@kernel
+def full_margin(n: int, row: FullRow, matrix: NDArray[np.float64]) -> float:
+    """<w, x>."""
+    w, total = matrix[matrix.shape[1]], 0.0
+    for i in range(n):
+        total += row.x[i] * w[np.uint64(row.place[i])]
+    return total
+
+
+@kernel(inline=False)
+def kalman_step(
+    n: int, row: FullRow, m: float, y: float, h: float, drift: float, used: int, regression: bool,
+    matrix: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Learn a row that counts h times from its margin m; y is 0 or 1, or real."""
+    side = matrix.shape[1]
+    width, v, factors = turns_of(used), row.v, row.factors
+    for i in range(n, turns_of(n)):
+        row.x[i], row.place[i] = 0.0, 0
+    for i in range(turns_of(n)):
+        factors[i] = row.x[i]
+    _products(turns_of(n), width, row.place, factors, matrix, v)
+    tau = 0.0
+    for i in range(n):
+        tau += row.x[i] * v[np.uint64(row.place[i])]
+    tau = max(tau, 0.0)
+    p = 0.0 if regression else sigmoid(m)
+    curvature = h * (1.0 if regression else max(p * (1.0 - p), FLOOR))
+    scale = 1.0 / (1.0 + curvature * tau)
+    pull = slope(m, p, y, tau, False, h, regression)
+    if h == 1.0:
+        pull = (y - (m if regression else p)) * scale
+    w = matrix[side]
+    for c in range(width):
+        w[c] += pull * v[c]
+        factors[c] = -curvature * scale * v[c]
+    _rank_one(width, factors, v, matrix)
+    for r in range(used):
+        matrix[r, r] += drift
+
+
+@kernel
+def turns_of(n: int) -> int:
+    """Rounded up to the rows that the loops below take at once, and whole SIMD vectors."""
+    return (n + 7) // 8 * 8
+
+
+@kernel(disjoint=True)
+def _products(
+    n: int, width: int, place: IntArray, x: NDArray[np.float64], matrix: NDArray[np.float64], v: NDArray[np.float64]
+) -> None:
+    """v <- sum_i x_i P_i, four rows at once."""
+    for c in range(width):
+        v[c] = 0.0
+    for i in range(0, n, 4):
+        a, b = matrix[np.uint64(place[i])], matrix[np.uint64(place[i + 1])]
+        c, d = matrix[np.uint64(place[i + 2])], matrix[np.uint64(place[i + 3])]
+        for j in range(width):
+            v[j] += (x[i] * a[j] + x[i + 1] * b[j]) + (x[i + 2] * c[j] + x[i + 3] * d[j])
+
+
+@kernel(disjoint=True)
+def _rank_one(width: int, factors: NDArray[np.float64], v: NDArray[np.float64], matrix: NDArray[np.float64]) -> None:
+    """P <- P + factors v', four rows at once."""
+    for r in range(0, width, 4):
+        a, b, c, d = matrix[r], matrix[r + 1], matrix[r + 2], matrix[r + 3]
+        e, f, g, h = factors[r], factors[r + 1], factors[r + 2], factors[r + 3]
+        for j in range(width):
+            a[j] += e * v[j]
+            b[j] += f * v[j]
+            c[j] += g * v[j]
+            d[j] += h * v[j]

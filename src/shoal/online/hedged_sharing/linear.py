@@ -1,0 +1,222 @@
+"""Experts whose weights are numbers of records: a plan of their group, and how all of them answer and move at once.
+
+A feature's record holds a weight of every expert of the group that moves it, and at its end H, G and HF. Steps r x are
+the same for all experts of one rule and constant, so they are computed once, as a column over the row.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.intrinsics import STAYS, Moves, Products, record_moves, record_products
+from shoal.engine.rows import padded
+from shoal.online.hedged_sharing.experts import (
+    ADAGRAD,
+    CONSTANT,
+    FORGETTING,
+    KEPT,
+    NEWTON,
+    OWN,
+    POOLED,
+    SQUARE,
+    Expert,
+    X,
+)  # fmt: skip
+from shoal.online.hedged_sharing.mixing import slope
+
+H, G, HF = range(3)  # sums of a record, counted from its end
+
+
+class Plan(NamedTuple):
+    """A group's experts as arrays. A lane is a number of a record; none is the one after the last."""
+
+    rule: IntArray  # (columns,)
+    a: FloatArray  # (columns,)
+    of_own: IntArray  # (columns,) 1 where a column belongs to records of tasks
+    shared_lane: IntArray  # (experts,)
+    own_lane: IntArray
+    shared_column: IntArray  # (experts,)
+    own_column: IntArray
+    factor: FloatArray  # (experts,) of the column
+    undivided: IntArray  # (experts,) of labels
+
+
+class Part(NamedTuple):
+    """How records are read and moved."""
+
+    products: Products
+    moves: Moves
+
+
+def plan_of(experts: tuple[Expert, ...], shared_width: int, own_width: int) -> Plan:
+    """The plan of a group whose records have so many numbers."""
+    columns = _columns(experts)
+
+    def lanes(absent: int, width: int) -> list[int]:
+        there = [e for e, expert in enumerate(experts) if expert.sharing != absent]
+        return [there.index(e) if e in there else width for e in range(len(experts))]
+
+    def columns_of(absent: int, of_own: int) -> list[int]:
+        return [
+            len(columns) if expert.sharing == absent else columns.index(_column(expert, of_own)) for expert in experts
+        ]
+
+    def ints(values: list[int]) -> IntArray:
+        return np.array(values, np.int64)
+
+    return Plan(
+        ints([rule for rule, _, _ in columns]), np.array([a for _, a, _ in columns]), ints([o for _, _, o in columns]),
+        ints(lanes(OWN, shared_width)), ints(lanes(POOLED, own_width)),
+        ints(columns_of(OWN, 0)), ints(columns_of(POOLED, 1)),
+        np.array([expert.a if expert.rule == CONSTANT else 1.0 for expert in experts]),
+        ints([not expert.divided for expert in experts]),
+    )  # fmt: skip
+
+
+def part_of(experts: tuple[Expert, ...], width: int, *, own: bool) -> Part:
+    """Of the records that all tasks share, or of those of tasks."""
+    columns, absent = _columns(experts), POOLED if own else OWN
+    pattern = [columns.index(_column(expert, int(own))) for expert in experts if expert.sharing != absent]
+    rules = {expert.rule for expert in experts}
+    n_sums = HF + 1 if FORGETTING in rules else G + 1
+    if len(pattern) + n_sums > width:
+        raise ValueError(f"a record of {width} numbers has no room for {len(pattern)} weights and {n_sums} sums")
+    pattern += [STAYS] * (width - n_sums - len(pattern)) + [columns.index((SQUARE, 0.0, 0))] * n_sums
+    keep = [1.0] * width
+    if FORGETTING in rules:
+        keep[-1 - HF] = KEPT
+    return Part(record_products(width, n_sums), record_moves(tuple(pattern), tuple(keep)))
+
+
+def _column(expert: Expert, of_own: int) -> tuple[int, float, int]:
+    return (X, 0.0, 0) if expert.rule == CONSTANT else (expert.rule, expert.a, of_own)
+
+
+def _columns(experts: tuple[Expert, ...]) -> list[tuple[int, float, int]]:
+    """Rule, constant and records of every column; the row itself and its squares come first."""
+    found = [(X, 0.0, 0), (SQUARE, 0.0, 0)]
+    found += [_column(expert, 0) for expert in experts if expert.sharing != OWN]
+    found += [_column(expert, 1) for expert in experts if expert.sharing != POOLED]
+    return list(dict.fromkeys(found))
+
+
+class Lanes(NamedTuple):
+    """Scratch of a group."""
+
+    kept: FloatArray  # (3, room) H, G and HF of the row's features, of what all tasks share
+    own_kept: FloatArray  # (3, room) and of the task
+    columns: FloatArray  # (columns, room)
+    tau: FloatArray  # (columns + 1,) sums of r x^2, then 0
+    sums: FloatArray  # (17,) of shared records, then 0
+    own_sums: FloatArray  # (17,)
+    scales: FloatArray  # (17,) what columns are multiplied by; the last is not used
+    own_scales: FloatArray
+
+
+MOST_NUMBERS = 16  # of a record
+
+
+@kernel(allocates=True)
+def new_lanes(n_columns: int, room: int) -> Lanes:
+    """Room for rows of so many entries."""
+    sums = np.zeros((4, MOST_NUMBERS + 1))
+    return Lanes(
+        np.zeros((3, room)), np.zeros((3, room)), np.zeros((n_columns, room)), np.zeros(n_columns + 1),
+        sums[0], sums[1], sums[2], sums[3],
+    )  # fmt: skip
+
+
+@kernel
+def collect(plan: Plan, lanes: Lanes, margins: FloatArray) -> None:
+    """Each expert's margin, from what the records' numbers add up to."""
+    for e in range(len(plan.shared_lane)):
+        margins[e] = lanes.sums[plan.shared_lane[e]] + lanes.own_sums[plan.own_lane[e]]
+
+
+# ---- steps -------------------------------------------------------------------------------------------------
+
+
+@kernel(disjoint=True)
+def _newton(n: int, x: FloatArray, H: FloatArray, c: float, keep: float, a: float, out: FloatArray) -> float:
+    """r x, r = 1/(a + H), H taking the row in first; return tau."""
+    tau = 0.0
+    for i in range(n):
+        square = x[i] * x[i]
+        r = 1.0 / (a + (keep * H[i] + c * square))
+        tau += r * square
+        out[i] = r * x[i]
+    return tau
+
+
+@kernel(disjoint=True)
+def _adagrad(n: int, x: FloatArray, G: FloatArray, g: float, eta: float, tiny: float, out: FloatArray) -> float:
+    """r x, r = eta/sqrt(G), G taking the row in first; return tau."""
+    tau = 0.0
+    for i in range(n):
+        square = x[i] * x[i]
+        r = eta / math.sqrt(G[i] + g * square + tiny)
+        tau += r * square
+        out[i] = r * x[i]
+    return tau
+
+
+@kernel(disjoint=True)
+def _itself(n: int, x: FloatArray, out: FloatArray, squares: FloatArray) -> float:
+    tau = 0.0
+    for i in range(n):
+        out[i] = x[i]
+        squares[i] = x[i] * x[i]
+        tau += squares[i]
+    return tau
+
+
+class Row(NamedTuple):
+    """What the steps of all experts have in common."""
+
+    y: float  # 0 or 1, or a real target less its mean
+    h: float  # how often the row counts
+    curvature: float  # h times c at the answer
+    squared: float  # h times e^2 at the mixture of all tasks
+    eta: float
+    tiny: float
+    regression: bool
+
+
+@kernel(inline=False)
+def fill_columns(n: int, x: FloatArray, row: Row, plan: Plan, lanes: Lanes) -> None:
+    """All columns of the row, and the sums tau of each."""
+    whole = padded(n)
+    for k in range(len(plan.rule)):
+        sums, rule, column = lanes.own_kept if plan.of_own[k] else lanes.kept, plan.rule[k], lanes.columns[k]
+        if rule == NEWTON:
+            lanes.tau[k] = _newton(whole, x, sums[H], row.curvature, 1.0, plan.a[k], column)
+        elif rule == FORGETTING:
+            lanes.tau[k] = _newton(whole, x, sums[HF], row.curvature, KEPT, plan.a[k], column)
+        elif rule == ADAGRAD:
+            lanes.tau[k] = _adagrad(whole, x, sums[G], row.squared, row.eta, row.tiny, column)
+        elif rule == X:
+            lanes.tau[k] = _itself(whole, x, column, lanes.columns[k + 1])
+
+
+@kernel
+def fill_scales(
+    width: int, own_width: int, row: Row, margins: FloatArray, chances: FloatArray, awake: FloatArray, plan: Plan,
+    lanes: Lanes, forgets: bool,
+) -> None:  # fmt: skip
+    """What the columns are multiplied by, of each expert and of H, G and, if the group forgets, HF."""
+    for e in range(len(plan.factor)):
+        tau = plan.factor[e] * (lanes.tau[plan.shared_column[e]] + lanes.tau[plan.own_column[e]])
+        pull = slope(margins[e], chances[e], row.y, tau, plan.undivided[e] > 0, row.h, row.regression)
+        pull *= plan.factor[e] * awake[e]
+        lanes.scales[plan.shared_lane[e]] = pull
+        lanes.own_scales[plan.own_lane[e]] = pull
+    for sums, last in ((lanes.scales, width - 1), (lanes.own_scales, own_width - 1)):
+        sums[last - G] = row.squared
+        sums[last - H] = row.curvature
+        if forgets:
+            sums[last - HF] = row.curvature

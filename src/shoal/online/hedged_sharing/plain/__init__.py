@@ -1,0 +1,1 @@
+"""Experts on the scaled row itself."""

@@ -1,0 +1,114 @@
+"""How much the answer moves with each expert's margin: both mixings as one sum over the experts."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray
+from shoal.online.hedged_sharing.experts import (
+    FIRST_CROSSED,
+    FIRST_FULL,
+    LEANING,
+    LEANS_ON,
+    N_EXPERTS,
+)  # fmt: skip
+from shoal.online.hedged_sharing.mixing import LIMIT
+from shoal.online.hedged_sharing.sleeping import (
+    ALL_POOLED,
+    ALWAYS,
+    ENTRIES,
+    FEATURES,
+    FEW_ENTRIES,
+    FEW_FEATURES,
+    INDEPENDENT,
+    LEARNED,
+    NARROW,
+    ROWS,
+    taking_part,
+)  # fmt: skip
+from shoal.online.hedged_sharing.state import State
+from shoal.online.hedged_sharing.targets import COUNT, LARGEST, MEAN, SCATTER
+from shoal.online.hedged_sharing.work import Settings
+
+POINTS, POINT_WEIGHTS = np.polynomial.legendre.leggauss(64)
+AT, SHARE = 0.5 * (POINTS + 1.0), 0.5 * POINT_WEIGHTS  # of the integral: exact to rounding for forecasts within LIMIT
+
+
+class Mixture(NamedTuple):
+    """f = offset + Σ_e slopes[e] m_e, m_e the margins of the experts."""
+
+    slopes: FloatArray  # (experts,)
+    offset: float
+
+
+def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
+    """(experts,) who would be awake on a row like those so far."""
+    awake, seen = np.empty(N_EXPERTS), state.seen
+    taking_part(settings.sharing, settings.interactions, settings.regression, awake)
+    narrow = seen[FEATURES] <= FEW_FEATURES or seen[ENTRIES] <= FEW_ENTRIES * seen[ROWS]
+    if not (settings.interactions == ALWAYS or (settings.interactions == NARROW and narrow)):
+        awake[FIRST_CROSSED:FIRST_FULL] = 0.0
+    if seen[FEATURES] > settings.full_features:
+        awake[FIRST_FULL:] = 0.0
+    if task < 0 or state.full.slot[task] == 0:
+        awake[FIRST_FULL + 1] = 0.0
+    return awake
+
+
+def mixture_of(settings: Settings, state: State, task: int, awake: FloatArray, margins: FloatArray | None) -> Mixture:
+    """Both mixings (`forecast` in `answer`); without margins near no evidence."""
+    r, targets = state.regression, state.targets
+    rows = int(state.task_rows[task]) if task >= 0 else 0
+    lean = _leaning(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0, awake)
+    everybody = _normed(state.weights, awake)
+    mine = _normed(state.task_weights[task], awake) if rows > 0 and settings.sharing != ALL_POOLED else everybody
+    everybody = mine if settings.sharing == INDEPENDENT else everybody
+    if settings.sharing == ALL_POOLED:
+        rows = int(state.rows[0])
+    trust = rows / (rows + settings.fresh)
+    limit = 2.0 * targets[LARGEST] if settings.regression else LIMIT
+    kept = awake if margins is None else awake * _kept(limit, margins)
+    forecasts = None if margins is None else lean @ (kept * margins)
+    unit = math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
+    if settings.regression:
+        of_all = everybody
+        stack = r[:N_EXPERTS] + r[N_EXPERTS] * mine + r[N_EXPERTS + 1] * everybody
+        stack, constant = stack if unit > 0.0 else np.zeros(N_EXPERTS), unit * r[N_EXPERTS + 2]
+    else:
+        of_all, constant = _slopes(everybody, forecasts), r[N_EXPERTS + 2]
+        stack = r[:N_EXPERTS] + r[N_EXPERTS] * _slopes(mine, forecasts) + r[N_EXPERTS + 1] * of_all
+    whole = constant if forecasts is None else constant + stack @ forecasts
+    part = trust * float(_kept(limit, np.array([whole]))[0])
+    slopes = (part * stack + (1.0 - trust) * of_all) @ lean * kept
+    return Mixture(slopes, part * constant + targets[MEAN])
+
+
+def _normed(weights: FloatArray, awake: FloatArray) -> FloatArray:
+    return np.asarray(weights * awake / (weights @ awake))
+
+
+def _leaning(trust: float, awake: FloatArray) -> FloatArray:
+    """(experts, experts) a young task's own experts lean on the pooled ones."""
+    lean = np.eye(N_EXPERTS)
+    for own, pooled in zip(LEANING, LEANS_ON, strict=True):
+        lean[own, own], lean[own, pooled] = trust * awake[own], (1.0 - trust) * awake[own]
+    return lean
+
+
+def _kept(limit: float, values: FloatArray) -> FloatArray:
+    """What is left of values that are held within a limit, as a factor."""
+    sizes = np.abs(values)
+    return np.divide(limit, sizes, out=np.ones(len(values)), where=sizes > limit)
+
+
+def _slopes(weights: FloatArray, forecasts: FloatArray | None) -> FloatArray:
+    """(experts,) mean slopes of logit Σ w_e sigmoid(u_e), held within LIMIT, from u = 0 to these forecasts."""
+    if forecasts is None:
+        return weights
+    p = 1.0 / (1.0 + np.exp(-AT[:, None] * forecasts))
+    mixed = p @ weights
+    slopes = SHARE / (mixed * ((1.0 - p) @ weights)) @ (weights * p * (1.0 - p))
+    return np.asarray(slopes * _kept(LIMIT, np.array([slopes @ forecasts])))

@@ -1,0 +1,166 @@
+"""What hedged sharing has learned: allocated, grown, packed and checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
+from shoal.engine.axes import FEATURE, OTHER, TASK
+from shoal.engine.rounds import Rounds
+from shoal.engine.task_weights import record_table as records
+from shoal.engine.task_weights.record_table import Records
+from shoal.model.algorithm import Setup, Size
+from shoal.model.state import in_capacity, trimmed
+from shoal.online.hedged_sharing.crossed import experts as crossed
+from shoal.online.hedged_sharing.crossed.experts import Crossed, PackedCrossed, new_crossed, own_size_for
+from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS
+from shoal.online.hedged_sharing.full import matrices as full
+from shoal.online.hedged_sharing.full.experts import Full
+from shoal.online.hedged_sharing.mixing import TURN
+from shoal.online.hedged_sharing.plain.experts import OWN_WIDTH, WIDTH
+from shoal.online.hedged_sharing.scaling import Scale, new_scale
+from shoal.online.hedged_sharing.sleeping import FEATURES, taking_part
+
+
+class State(NamedTuple):
+    """The first parts are learned ahead, as they need no answer; `errors` and what follows with the answers."""
+
+    shared: Annotated[FloatArray, FEATURE, OTHER]  # (1 + features, 16) records of s; the first is the constant's
+    own: Records  # records of v_k
+    crossed: Crossed
+    full: Full
+    scale: Scale
+    targets: FloatArray  # (4,) of real targets: rows, mean, squared deviations from it, the largest
+    seen: IntArray  # (3,) entries, rows, features
+    errors: FloatArray  # (2,) of real targets: squared errors, rows
+    rows: IntArray  # (1,)
+    task_rows: Annotated[IntArray, TASK]  # rows of each task
+    task_weights: Annotated[FloatArray, TASK, OTHER]  # (tasks, experts) Bayes weights
+    weights: FloatArray  # (experts,) Bayes weights of all tasks together
+    regression: FloatArray  # (24,) of the second mixing: 21 and zeros
+    covariance: FloatArray  # (21 * 24,)
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
+
+
+class PackedState(NamedTuple):
+    """What is saved."""
+
+    shared: Annotated[FloatArray, FEATURE, OTHER]
+    own: records.Packed
+    crossed: PackedCrossed
+    full: Full
+    scale: Scale
+    targets: FloatArray
+    seen: IntArray
+    errors: FloatArray
+    rows: IntArray
+    task_rows: Annotated[IntArray, TASK]
+    task_weights: Annotated[FloatArray, TASK, OTHER]
+    weights: FloatArray
+    regression: FloatArray
+    covariance: FloatArray
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray
+
+
+def _rest(setup: Setup, size: Size) -> dict[str, Any]:
+    """A new state's parts but for records."""
+    part, settings = np.empty(N_EXPERTS), setup.settings
+    taking_part(settings.sharing, settings.interactions, settings.regression, part)
+    start, uniform = np.zeros(TURN), part / part.sum()
+    start[N_EXPERTS] = 1.0  # the regression begins as the task's mixture
+    return {
+        "shared": aligned_zeros((1 + size.features, WIDTH), setup.params.dtype),
+        "full": full.new_full(size.tasks, size.features, setup.params.dtype),
+        "scale": new_scale(size.features),
+        "targets": np.zeros(4), "seen": np.zeros(3, np.int64), "errors": np.zeros(2), "rows": np.zeros(1, np.int64),
+        "task_rows": np.zeros(size.tasks, np.int64), "task_weights": np.tile(uniform, (size.tasks, 1)),
+        "weights": uniform, "regression": start, "covariance": np.eye(N_INPUTS, TURN).ravel(),
+        "updates": np.zeros(size.tasks, np.int64), "counters": np.zeros(3, np.int64),
+    }  # fmt: skip
+
+
+def allocate(setup: Setup, size: Size) -> State:
+    own = records.new_records(OWN_WIDTH, size.tasks, dtype=setup.params.dtype)
+    return State(own=own, crossed=_new_crossed(setup, size), **_rest(setup, size))
+
+
+def _new_crossed(setup: Setup, size: Size) -> Crossed:
+    return new_crossed(*size, own_size_for(setup.settings.memory), setup.params.dtype)
+
+
+def grow(setup: Setup, state: State, size: Size) -> State:
+    larger = State(
+        own=records.for_tasks(state.own, size.tasks),
+        crossed=crossed.resized(state.crossed, *size),
+        **_rest(setup, size),
+    )
+    tables, n = larger.own.tables, len(state.updates)
+    for old, new in zip(
+        (state.own.tables.start, state.own.tables.size, state.own.tables.filled),
+        (tables.start, tables.size, tables.filled),
+        strict=True,
+    ):
+        new[:n] = old
+    grown: State = in_capacity(state._replace(own=larger.own), larger)
+    return grown
+
+
+def extend(setup: Setup, state: State, size: Size, rounds: Rounds) -> State:
+    """Of the rows that are left each entry may be a new pair."""
+    if state.seen[FEATURES] <= setup.settings.full_features:
+        larger = full.extended(state.full, rounds, setup.settings.memory, setup.settings.full_features)
+        if larger is not state.full:
+            return state._replace(full=larger)
+    first, n_rows = int(rounds.starts[0]), len(rounds.task)
+    entries = (n_rows - first) * rounds.width if rounds.width > 0 else int(rounds.indptr[-1] - rounds.indptr[first])
+    most = size.tasks * (1 + size.features) - int(state.own.used[0])
+    return state._replace(own=records.with_capacity(state.own, max(min(entries + n_rows - first, most), 0)))
+
+
+def leave(setup: Setup, state: State, k: int) -> None:
+    records.remove(state.own, k)
+    crossed.forget(state.crossed, k)
+    full.forget(state.full, k)
+
+
+def pack(setup: Setup, state: State, size: Size) -> Any:
+    packed = PackedState(
+        **{
+            **state._asdict(),
+            "own": records.pack(state.own, size.tasks),
+            "crossed": crossed.pack(state.crossed),
+            "full": full.pack(state.full),
+        }
+    )
+    return trimmed(packed, blank(setup, size))
+
+
+def blank(setup: Setup, size: Size) -> Any:
+    dtype = setup.params.dtype
+    return PackedState(
+        own=records.blank(OWN_WIDTH, size.tasks, dtype), crossed=crossed.blank(*size, dtype), **_rest(setup, size)
+    )
+
+
+def check(setup: Setup, packed: Any, size: Size) -> None:
+    records.check(packed.own, OWN_WIDTH, size.tasks, 1 + size.features)
+    crossed.check(packed.crossed, own_size_for(setup.settings.memory))
+    full.check(packed.full)
+    counts = (packed.task_rows, packed.rows, packed.seen, packed.task_weights, packed.weights)
+    if any(not (numbers >= 0).all() for numbers in counts):
+        raise ValueError("its numbers of rows or its weights of experts are negative")
+
+
+def unpack(setup: Setup, packed: Any, size: Size) -> State:
+    return State(
+        **{
+            **packed._asdict(),
+            "own": records.unpack(packed.own, OWN_WIDTH, size.tasks),
+            "crossed": crossed.unpack(packed.crossed, own_size_for(setup.settings.memory)),
+            "full": full.unpack(packed.full),
+        }
+    )

@@ -1,0 +1,151 @@
+"""Scratch of one call, and blocks of rows that wait between the two threads of `shoal.parallel.pipeline`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import LANES, FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import padded
+from shoal.engine.task_weights.record_table import Found
+from shoal.online.hedged_sharing.crossed import experts as crossed
+from shoal.online.hedged_sharing.crossed.bins import MOST_NUMERIC
+from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS, CrossedRow, most_entries
+from shoal.online.hedged_sharing.experts import N_EXPERTS, N_LOGITS
+from shoal.online.hedged_sharing.full.experts import SIDES, FullRow
+from shoal.online.hedged_sharing.linear import Lanes, new_lanes
+from shoal.online.hedged_sharing.mixing import TURN
+from shoal.online.hedged_sharing.plain import experts as plain
+from shoal.online.hedged_sharing.scaling import ScaledRow
+from shoal.online.hedged_sharing.sleeping import NEVER, taking_part
+
+WIDEST = SIDES[-1]
+
+# What is known of a row before any expert but the full ones has answered it: positions in `facts`.
+MEAN_L1, NARROW_ROW, SERIAL, POOLED_AWAKE, OWN_AWAKE, POOLED_MARGIN, OWN_MARGIN = range(7)
+TARGET = 7  # 0 or 1, or a real target less the mean before it
+MEAN_BEFORE, UNIT_BEFORE, UNIT_AFTER, LARGEST_BEFORE = range(8, 12)  # of real targets
+N_FACTS = 12
+N, N_CROSSED, MISSING = range(3)  # positions in `counts`: entries of both rows, pairs without a record
+
+
+class Settings(NamedTuple):
+    """The recipe's constants; sharing, interactions and memory are for users to set."""
+
+    regression: bool
+    sharing: int
+    interactions: int
+    memory: float  # bytes, of full matrices
+    full_features: int  # beyond which there are no full matrices
+    eta: float = 3.0  # of ADAGRAD, divided by the mean 1-norm of rows
+    young: float = 10.0  # rows after which a task's own experts count half
+    fresh: float = 5.0  # rows after which the second mixing counts half
+
+
+class Block(NamedTuple):
+    """Rows that are ready, one after the other, each filled up to whole turns of SIMD loops."""
+
+    x: FloatArray
+    feature: IntArray
+    place: IntArray
+    crossed_x: FloatArray
+    crossed_shared: IntArray
+    crossed_own: IntArray
+    counts: IntArray  # (rows, 3)
+    facts: FloatArray  # (rows, N_FACTS)
+
+
+class Work(NamedTuple):
+    """Scratch of one call."""
+
+    row: ScaledRow  # its features are places in `shared`
+    found: Found  # of the row's pairs in `own`
+    crossed: CrossedRow
+    full: FullRow
+    counts: IntArray  # (3,)
+    facts: FloatArray  # (N_FACTS,)
+    plain_lanes: Lanes
+    crossed_lanes: Lanes
+    logits: FloatArray  # (24,) of the experts, and of the own ones leaning on the pooled while young
+    chance: FloatArray  # (24,) their sigmoids
+    p: FloatArray  # (experts,) forecasts, with the leaning ones
+    z: FloatArray  # (24,) inputs of the second mixing, and zeros
+    direction: FloatArray  # (24,)
+    forecast: FloatArray  # (3,) the task's mixture, everybody's, the second mixing's
+    part: FloatArray  # (experts,) 1 for those that may be awake
+    awake: FloatArray  # (experts,) 1, or 0 for those that sleep
+    uniform: FloatArray  # (experts,) over those that may be awake
+
+
+@kernel(inline=False, allocates=True)
+def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_of: FloatArray) -> Work:
+    """For rows from `first` up to `last`."""
+    longest = rounds.width
+    for row in range(first, min(last, len(rounds.indptr) - 1)):
+        longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
+    n, crossed_n = padded(longest + 1), most_entries(longest) if settings.interactions != NEVER else 0
+    few = min(n, padded(WIDEST))
+    # One array of each kind: each takes its time to be made.
+    reals, ints = np.zeros(3 * n + 2 * crossed_n), np.zeros(3 * n + 2 * crossed_n, np.int64)
+    small = np.zeros(2 * TURN + 2 * N_LOGITS + 4 * N_EXPERTS + 3 + N_FACTS + 2)
+    room = ints[3 * n :]
+    row_x, squares, counts = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n]
+    a = 2 * TURN + 2 * N_LOGITS
+    b = a + 4 * N_EXPERTS
+    part = small[a : a + N_EXPERTS]
+    taking_part(settings.sharing, settings.interactions, settings.regression, part)
+    return Work(
+        ScaledRow(row_x, ints[:n], squares, counts, small[b : b + 2]),
+        Found(ints[n : 2 * n], ints[2 * n : 3 * n]),
+        CrossedRow(
+            reals[3 * n : 3 * n + crossed_n], room[:crossed_n], room[crossed_n:], np.zeros(n, np.int64), np.zeros(n)
+        ),
+        FullRow(
+            np.zeros(few), np.zeros(few, np.int64), np.zeros(WIDEST, dtype_of.dtype), np.zeros(WIDEST, dtype_of.dtype)
+        ),
+        np.zeros(3, np.int64), small[b + 2 : b + 2 + N_FACTS],
+        new_lanes(plain.N_COLUMNS, n), new_lanes(crossed.N_COLUMNS, crossed_n),
+        small[:N_LOGITS], small[N_LOGITS : 2 * N_LOGITS], small[a + N_EXPERTS : a + 2 * N_EXPERTS],
+        small[2 * N_LOGITS : 2 * N_LOGITS + TURN], small[2 * N_LOGITS + TURN : a], np.zeros(3),
+        part, small[a + 2 * N_EXPERTS : a + 3 * N_EXPERTS], part / part.sum(),
+    )  # fmt: skip
+
+
+def new_block(n_entries: int, n_crossed: int, n_rows: int) -> Block:
+    """Room for so much."""
+    feature, place = np.zeros((2, n_entries), np.int64)
+    shared, own = np.zeros((2, n_crossed), np.int64)
+    return Block(
+        np.zeros(n_entries), feature, place, np.zeros(n_crossed), shared, own,
+        np.zeros((n_rows, 3), np.int64), np.zeros((n_rows, N_FACTS)),
+    )  # fmt: skip
+
+
+@kernel(inline="source")
+def waiting_row(block: Block, i: int, first: int, first_crossed: int, work: Work) -> Work:
+    """The scratch for row i of a block, whose entries begin there."""
+    row = ScaledRow(block.x[first:], block.feature[first:], *work.row[2:])
+    crossed = CrossedRow(
+        block.crossed_x[first_crossed:], block.crossed_shared[first_crossed:], block.crossed_own[first_crossed:],
+        *work.crossed[3:],
+    )  # fmt: skip
+    found = Found(block.place[first:], work.found.entry)
+    return Work(row, found, crossed, work.full, block.counts[i], block.facts[i], *work[6:])
+
+
+def entries_of_rows(rounds: Rounds, settings: Settings) -> IntArray:
+    """(2, rows) places that the rows and the crossed rows take in a block."""
+    first, last = rounds.starts[0], rounds.starts[-1]
+    n = np.full(last - first, rounds.width) if rounds.width > 0 else np.diff(rounds.indptr[first : last + 1])
+    if settings.interactions == NEVER:
+        return np.array([whole_turns(n + 1), np.zeros_like(n)])
+    pairs = np.where(n <= ALL_PAIRS, n * (n - 1) // 2, MOST_PAIRS)
+    return np.array([whole_turns(n + 1), whole_turns(1 + n + np.minimum(n, MOST_NUMERIC) + pairs)])
+
+
+def whole_turns(n: IntArray) -> IntArray:
+    """Rounded up to whole turns of SIMD loops."""
+    return (n + LANES - 1) // LANES * LANES

@@ -1,0 +1,7 @@
+"""HedgedSharing in plain NumPy: dense weights, one row at a time, nothing shared with the fast path."""
+
+from __future__ import annotations
+
+from tests.twins.hedged_sharing.twin import RegressionTwin, Twin, learn
+
+__all__ = ["RegressionTwin", "Twin", "learn"]

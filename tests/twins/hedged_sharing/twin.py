@@ -1,0 +1,225 @@
+"""All experts and both mixings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tests.twins.hedged_sharing.crossed import Crossing
+from tests.twins.hedged_sharing.full import Kalman
+from tests.twins.hedged_sharing.steps import Now, Table, moved, sigmoid
+
+PLAIN = [
+    ("N", "pooled", 0.1, False), ("N", "pooled", 0.1, True), ("N", "together", 1.0, True), ("N", "own", 0.1, False),
+    ("A", "pooled", 0.0, True), ("A", "together", 0.0, True), ("A", "own", 0.0, True),
+    ("C", "pooled", 0.4, True), ("C", "together", 0.1, True), ("C", "own", 1.6, True), ("C", "pooled", 1.6, True),
+]  # fmt: skip
+CROSSED = [
+    ("N", "pooled", 0.1, True), ("N", "own", 0.1, True), ("A", "own", 0.0, True), ("F", "pooled", 0.1, True),
+    ("F", "together", 1.0, True),
+]  # fmt: skip
+LEANS = {3: 1, 6: 4, 9: 7, 12: 11, 13: 11, 17: 1}  # an own expert: the pooled one
+N_SHARED, N_OWN = 2**16, 2**18
+
+
+def logit(p: float) -> float:
+    return float(np.clip(np.log(p) - np.log1p(-p), -15, 15))
+
+
+class Twin:
+    """Dense state for K tasks and d features; column 0 is the constant."""
+
+    real = False
+
+    def __init__(self, K: int, d: int, interactions: bool = True) -> None:
+        self.squares, self.counts = np.zeros(d), np.zeros(d)
+        self.entries_squared = self.entries = self.norms = self.l1 = self.rows = 0.0
+        self.plain = Table(K, 1 + d, PLAIN)
+        self.tables = Table(1, 1 + max(N_SHARED, N_OWN), CROSSED)  # of all tasks, in one
+        self.crossing, self.interactions = Crossing(N_SHARED, N_OWN), interactions
+        self.serial: dict[int, int] = {}
+        self.pooled, self.matrices = Kalman(d, 1e-2), [Kalman(d, 1e-6) for _ in range(K)]
+        self.came = np.zeros(1 + d, bool)
+        self.came[0] = True
+        self.n = np.zeros(K)
+        self.part = np.ones(18)
+        if self.real:
+            self.part[0] = 0
+        if not interactions:
+            self.part[11:16] = 0
+        self.uniform = self.part / self.part.sum()
+        self.pi, self.pi_k = self.uniform.copy(), np.tile(self.uniform, (K, 1))
+        self.w, self.P = np.zeros(21), np.eye(21)
+        self.w[18] = 1
+
+    def scaled(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        used = x != 0
+        usual = np.sqrt((self.entries_squared + x @ x) / max(self.entries + used.sum(), 1))
+        rms = np.sqrt((self.squares + x**2) / (self.counts + 1))
+        z = np.zeros(len(x))
+        z[used] = x[used] * np.clip(rms[used], usual / 3, usual * 3) / rms[used]
+        norm = float(np.linalg.norm(z))
+        length = (self.norms + norm) / (self.rows + 1)
+        if not self.real:
+            length = max(norm, length)
+        return np.concatenate([[0.3], z / length if length > 0 else z]), norm
+
+    def limit(self) -> float:
+        return 15.0
+
+    def ask(self, x: np.ndarray, k: int) -> None:
+        """Margins of all experts, their logits with those of young tasks leaning, and their forecasts."""
+        self.z, self.norm = self.scaled(x)
+        self.at = np.concatenate([[0], 1 + np.flatnonzero(x)])
+        margins = self.plain.margins(self.at, self.at, self.z[self.at], k)
+        if self.interactions:
+            serial = self.serial.get(k, 0)  # a task has records from its second row on
+            self.crossed = self.crossing.row(x, self.z, serial)
+            margins += self.tables.margins(*self.crossed, 0)
+        else:
+            margins += 5 * [0.0]
+        margins += [self.pooled.w @ self.z, self.matrices[k].w @ self.z]
+        self.margins = np.clip(margins, -self.limit(), self.limit()) * self.part
+        trust = self.n[k] / (self.n[k] + 10)
+        self.logits = self.margins.copy()
+        for own, pooled in LEANS.items():
+            self.logits[own] = self.part[own] * (trust * self.margins[own] + (1 - trust) * self.margins[pooled])
+
+    def answer(self, x: np.ndarray, k: int) -> float:
+        self.ask(x, k)
+        p = sigmoid(self.logits)
+        awake = self.part > 0
+        self.everybody = self.pi[awake] @ p[awake]
+        mine = (self.pi_k[k] if self.n[k] else self.pi)[awake] @ p[awake]
+        self.inputs = np.concatenate([self.logits, [logit(mine), logit(self.everybody), 1]])
+        self.stack = float(np.clip(self.w @ self.inputs, -15, 15))
+        trust = self.n[k] / (self.n[k] + 5)
+        return float(trust * self.stack + (1 - trust) * logit(self.everybody))
+
+    def take_in(self, x: np.ndarray, h: float) -> None:
+        used = x != 0
+        self.squares[used] += h * x[used] ** 2
+        self.counts[used] += h
+        self.entries_squared += h * (x @ x)
+        self.entries += h * used.sum()
+        self.norms += h * self.norm
+        self.l1 += h * np.abs(self.z).sum()
+        self.rows += h
+
+    def learn(self, x: Any, y: Any, k: Any, h: Any = 1.0) -> Any:
+        f = self.answer(x, k)
+        if h == 0:
+            return f
+        y, q = (y + 1) / 2, sigmoid(f)
+        self.take_in(x, h)
+        now = Now(y, h, h * q * (1 - q), h * (y - self.everybody) ** 2, 3 / (self.l1 / self.rows), 1e-12, False)
+        self.learn_experts(x, k, now)
+        p = sigmoid(self.logits)
+        happened = (p if y else 1 - p) ** h
+        q = sigmoid(self.stack)
+        curvature, Pz = h * max(q * (1 - q), 1e-5), (self.P + 1e-6 * np.eye(21)) @ self.inputs
+        pull = moved(self.stack, y, self.inputs @ Pz, h)
+        if h == 1:
+            pull = (y - q) / (1 + curvature * (self.inputs @ Pz))
+        self.mix(happened, k, curvature, pull)
+        return f
+
+    def learn_experts(self, x: np.ndarray, k: int, now: Now) -> None:
+        self.plain.learn(self.at, self.at, self.z[self.at], k, self.margins[:11], now)
+        if self.interactions:
+            self.tables.learn(*self.crossed, 0, self.margins[11:16], now)
+            for table in (self.tables.v, self.tables.own_sums):
+                table[:, 0, 0] = 0.0
+            self.crossing.learn(x)
+            self.serial.setdefault(k, len(self.serial) + 1)
+        self.came[1:] |= x != 0
+        for kalman, m in ((self.pooled, self.margins[16]), (self.matrices[k], self.margins[17])):
+            kalman.learn(self.z, m, now, self.came)
+
+    def mix(self, likelihood: np.ndarray, k: int, curvature: float, pull: float) -> None:
+        awake = self.part > 0
+        if not self.n[k]:
+            self.pi_k[k] = self.pi
+        before = self.pi_k[k] @ (likelihood * awake)
+        self.pi = 0.99 * self.pi * awake * likelihood / (self.pi @ (likelihood * awake)) + 0.01 * self.uniform
+        self.pi_k[k] = 0.99 * self.pi_k[k] * awake * likelihood / before + 0.01 * self.pi
+        self.P += 1e-6 * np.eye(21)
+        Pz = self.P @ self.inputs
+        self.w += Pz * pull
+        self.P -= curvature * np.outer(Pz, Pz) / (1 + curvature * self.inputs @ Pz)
+        self.n[k] += 1
+
+
+class RegressionTwin(Twin):
+    """Squared loss on targets less their running mean."""
+
+    real = True
+
+    def __init__(self, K: int, d: int, interactions: bool = True) -> None:
+        super().__init__(K, d, interactions)
+        self.seen: list[float] = []
+        self.often: list[float] = []
+        self.largest = self.errors = 0.0
+
+    def unit(self) -> float:
+        return float(np.sqrt(np.cov(self.seen, aweights=self.often, ddof=0))) if self.seen else 0.0
+
+    def mean(self) -> float:
+        return float(np.average(self.seen, weights=self.often)) if self.seen else 0.0
+
+    def limit(self) -> float:
+        return 2 * self.largest
+
+    def answer(self, x: np.ndarray, k: int) -> float:
+        self.ask(x, k)
+        awake = self.part > 0
+        self.everybody = self.pi[awake] @ self.logits[awake]
+        mine = (self.pi_k[k] if self.n[k] else self.pi)[awake] @ self.logits[awake]
+        unit = self.unit()
+        inputs = np.concatenate([self.logits, [mine, self.everybody]])
+        self.inputs = np.append(inputs / unit if unit > 0 else 0 * inputs, 1)
+        self.stack = float(np.clip(unit * (self.w @ self.inputs), -self.limit(), self.limit()))
+        trust = self.n[k] / (self.n[k] + 5)
+        return float(self.mean() + trust * self.stack + (1 - trust) * self.everybody)
+
+    def learn(self, x: np.ndarray, y: float, k: int, h: float = 1.0) -> float:
+        answer, before = self.answer(x, k), self.unit()
+        if h == 0:
+            return answer
+        y0, y = y, y - self.mean() if self.seen else 0.0
+        self.take_in(x, h)
+        self.seen.append(y0)
+        self.often.append(h)
+        e2 = h * (y - self.everybody) ** 2
+        self.errors += e2
+        unit = self.unit()
+        eta, tiny = 3 * unit / (self.l1 / self.rows), max(1e-12 * unit**2, 1e-300)
+        self.learn_experts(x, k, Now(y, h, h, e2, eta, tiny, True))
+        self.largest = max(self.largest, abs(y))
+        variance = self.errors / sum(self.often)
+        if variance > 0 and before > 0:
+            squares = (y - self.logits) ** 2
+            best = squares[self.part > 0].min()
+            precision = h * before**2 / variance
+            Pz = (self.P + 1e-6 * np.eye(21)) @ self.inputs
+            pull = precision * (y - self.stack) / before / (1 + precision * self.inputs @ Pz)
+            self.mix(np.exp(h * (best - squares) / (2 * variance)), k, precision, pull)
+        else:
+            self.n[k] += 1
+        return answer
+
+
+def learn(
+    X: np.ndarray, y: np.ndarray, task: np.ndarray, rounds: np.ndarray | None, K: int, kind: type[Twin] = Twin,
+    weight: np.ndarray | None = None, interactions: bool = True,
+) -> tuple[np.ndarray, Any]:  # fmt: skip
+    """Decisions before each round, and the twin after the stream."""
+    weight = np.ones(len(y)) if weight is None else weight
+    twin, decisions = kind(K, X.shape[1], interactions), np.zeros(len(y))
+    ids = np.arange(len(y)) if rounds is None else rounds
+    for r in dict.fromkeys(ids.tolist()):
+        rows = np.flatnonzero(ids == r)
+        decisions[rows] = [twin.answer(X[i], task[i]) for i in rows]
+        for i in rows:
+            twin.learn(X[i], y[i], task[i], weight[i])
+    return decisions, twin
