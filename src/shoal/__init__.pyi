@@ -10,7 +10,7 @@ from .batch.sparse_mtl import SparseMTLRegressor as SparseMTLRegressor
 from .batch.trace_norm import TraceNorm as TraceNorm
 from .engine.rounds import Chunk as Chunk
 from .learner import Learner as Learner
-from .learner import load as load
+from .loading import load as load
 from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
 from .online.collaborative_pa import CollaborativePA as CollaborativePA
 from .online.hedged_sharing.learner import HedgedSharing as HedgedSharing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from tests.compiled import from_python
 from tests.streams import assert_close, draw
 
 from shoal.engine import arrays, compile, intrinsics, rows
+from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import GROUP
 from shoal.engine.rounds import Rounds
 from shoal.model.algorithm import Size
@@ -110,3 +112,15 @@ def test_a_kernel_refuses_a_call_from_python() -> None:
     no_rounds: Any = None
     with pytest.raises(TypeError, match=r"shoal.engine.rows.squared_norm is a kernel"):
         rows.squared_norm(no_rounds, 0)
+
+
+@kernel
+def double(n: int) -> int:
+    return 2 * n
+
+
+def test_a_kernel_is_compiled_once_for_constants_and_numbers() -> None:
+    compiled: Any = double
+    call: Any = numba.njit(lambda n: double(0) + double(n))
+    assert call(3) == 6
+    assert len(compiled.overloads) == 1

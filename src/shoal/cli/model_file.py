@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 from shoal.files import FileStream
 from shoal.files.saved import saved_feature_names
-from shoal.learner import Learner, load_with_companion
+from shoal.learner import Learner
+from shoal.loading import load_with_companion
 
 
 class Reading(NamedTuple):

@@ -66,6 +66,13 @@ class CompiledOnly(CPUDispatcher):
         made.enable_caching()
         return made
 
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Compile for the type of an argument and not for its value: else a call with `n`, which was 0 a few lines
+        before, compiles the function twice."""
+        of_type: Any = types.unliteral
+        named = {name: of_type(kind) for name, kind in kws.items()}
+        return super().get_call_template([of_type(kind) for kind in args], named)
+
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Refuse: without a wrapper the process would end here."""
         name = f"{self.py_func.__module__}.{self.py_func.__name__}"
