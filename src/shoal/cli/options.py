@@ -34,7 +34,8 @@ class RowOptions:
     """The column of the labels, or of the numbers to predict."""
 
     labels: Annotated[Names, Parameter(group=ROWS)] = ()
-    """The labels that there are, as in --labels no,yes. Of two, the later by number or letter is positive."""
+    """The labels that there are, as in --labels no,yes. Of two, the second is positive. [default: those that appear;
+    the later by number or letter is positive]"""
 
     regression: Annotated[Switch, Parameter(group=ROWS)] = False
     """The label is a number to predict."""

@@ -17,6 +17,7 @@ from shoal.engine.rounds import Chunk
 from shoal.files import FileStream, ReadOptions, open_stream
 from shoal.files.targets import Target
 from shoal.learner import Learner
+from shoal.model.labels import InOrder
 from shoal.wrappers.multi_class import MultiClass
 
 DATASET = "dataset:"
@@ -29,7 +30,7 @@ class Stream:
 
     chunks: Iterator[Chunk]
     kind: str  # "binary", "multiclass" or "regression"
-    classes: list[Any] | None  # the labels, if they were given
+    classes: InOrder | None  # the labels, if they were given: learners need not wait for the second
     title: str
     total_rows: int | None
     file: FileStream | None
@@ -44,8 +45,18 @@ class Stream:
         return None
 
     def notes(self) -> list[str]:
-        """What was done with the columns, and the bad rows that were skipped."""
-        return [] if self.file is None else [in_options(note) for note in (*self.file.notes, *self.file.bad_rows)]
+        """What was done with labels and columns, and the bad rows that were skipped."""
+        if self.file is None:
+            return []
+        return [in_options(note) for note in (*self._signs(), *self.file.notes, *self.file.bad_rows)]
+
+    def _signs(self) -> list[str]:
+        """Which of two labels is positive, unless they are numbers, of which everybody expects the larger one."""
+        assert self.file is not None
+        labels = self.file.classes
+        if self.kind != "binary" or len(labels) != 2 or (self.file.labels_are_numbers and labels == sorted(labels)):
+            return []
+        return [f"of the labels {labels[1]!r} is positive, {labels[0]!r} negative"]
 
 
 def is_dataset(data: Sequence[str]) -> bool:
@@ -83,7 +94,8 @@ def open_data(data: Sequence[str], rows: RowOptions, learner: Learner | None, re
     state = None if reading is None else reading.state
     file = open_stream(list(data), options, state=state, read_ahead=True)
     kind = "binary" if file.kind == "auto" else file.kind
-    return Stream(file, kind, _classes(rows, kind, reading), title(data), file.rows_total, file)
+    classes = InOrder(file.classes) if file.classes_are_given and kind != "regression" else None
+    return Stream(file, kind, classes, title(data), file.rows_total, file)
 
 
 def fitting(learner: Learner, stream: Stream, *, is_new: bool = True) -> Learner:
@@ -118,16 +130,6 @@ def _kind(rows: RowOptions, learner: Learner | None) -> Target:
             raise ValueError(f"{type(learner).__name__} is for {takes}: leave out {given} or --learner")
         return "regression" if rows.regression else "multiclass"
     return "auto" if learner is None or is_classifier(learner) else "regression"
-
-
-def _classes(rows: RowOptions, kind: str, reading: Reading | None) -> list[Any] | None:
-    """Once all labels are known, learners need not wait for the second to know what the first means."""
-    if not rows.labels or kind == "regression" or reading is not None:
-        return None
-    try:
-        return [float(label) for label in rows.labels]
-    except ValueError:
-        return list(rows.labels)
 
 
 def _open_dataset(data: Sequence[str], rows: RowOptions) -> Stream:

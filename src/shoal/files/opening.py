@@ -117,6 +117,8 @@ def open_stream(
     if state is not None and state["family"] != family:
         raise ValueError(f"{names[0]} is read as {family}, but the saved state is of {state['family']}: formats differ")
     labels = Labels.from_dict(state["labels"]) if state else Labels(options.kind, options.labels)
+    if state and options.labels is not None:
+        labels.check_given(options.labels)
     if paths == [STDIN] and options.chunk_rows is None:
         options = options.changed(chunk_rows=ROWS)
     bad = BadRows(names, "row" if format in TYPED else "line", skip=options.skip_bad)

@@ -37,7 +37,7 @@ class ReadOptions:
         Two labels, any number of labels, or real numbers. "auto" lets the first 1,000 rows decide: see
         `FileStream.kind`.
     labels : sequence, optional
-        The labels that there are; by default those that appear.
+        The labels that there are; by default those that appear. `FileStream.classes` keeps their order.
     labeled : bool
         False for rows to be predicted: y is None. With a state, columns and features then stay as they were saved.
     format : str, optional

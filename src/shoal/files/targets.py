@@ -59,7 +59,7 @@ class Labels:
     numeric : bool or None
         Whether labels are numbers; None until the first rows say it.
     classes : list
-        The labels so far, in the order of their appearance, or as they were given.
+        The labels so far, in the order of their appearance, or in the order in which they were given.
     given : bool
         Whether there are no others than those.
     """
@@ -94,6 +94,12 @@ class Labels:
             self.kind = "binary"
         else:
             self.kind = "regression" if many else "multiclass"
+
+    def check_given(self, labels: Sequence[Any]) -> None:
+        """Raise ValueError if these are not the labels known, which are in sorted order unless they were given."""
+        asked, known = Labels("auto", labels).classes, self.classes if self.given else sorted(self.classes)
+        if asked != known and not (len(asked) > 2 and set(asked) == set(known)):
+            raise ValueError(f"labels is {list(labels)!r}, but {known!r} in the saved state: leave it out")
 
     def known_numbers(self, numbers: NDArray[np.float64]) -> bool:
         """Whether these labels need no further look."""
