@@ -64,7 +64,8 @@ def open_stream(
     Parameters
     ----------
     path : path, pattern such as "2024-*.csv", folder, URL, "-" (standard input), or a list of these
-        Text may be packed by gzip, bzip2, xz, Zstandard or zip. Several files have one format and the same columns.
+        Text may be packed by gzip, bzip2, xz, Zstandard or zip. Several files, in an archive or not, have one format
+        and the same columns. NDJSON may be one array of objects instead of an object a line.
         Standard input is CSV unless `format` says otherwise. URLs (s3://, https://) are read by polars.
     options : ReadOptions, optional
         How to read it.

@@ -173,7 +173,7 @@ class SparseReader(ABC):
     def _numbered_texts(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines of each file, with the number of the file."""
         for k, source in enumerate(self._sources):
-            for text in source.whole_lines(PADDING):
+            for text in source.whole_lines(padding=PADDING):
                 yield k, text
 
     def _decide(self, labels: Labels) -> None:
