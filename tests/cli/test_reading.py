@@ -181,7 +181,7 @@ def test_the_second_of_two_labels_is_positive(shoal: Shoal, tmp_path: Path, lear
         assert_allclose(score["f1_positive"], other["f1_negative"], rtol=0.05)
     code, _, err = shoal("run", path, "--load", model, "--labels", "no,buy")
     assert code == 2
-    assert "--labels is ['no', 'buy'], but ['buy', 'no'] in the saved state" in err
+    assert "--labels ['no', 'buy'], but ['buy', 'no'] in the saved state" in err
 
 
 def test_a_label_that_comes_late_names_the_program_s_options(shoal: Shoal, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def choose_format(paths: Sequence[str], format: str | None) -> str:
         if unknown:
             endings = ", ".join(f".{other}" for others in FORMATS.values() for other in others)
             raise ValueError(
-                f"{unknown[0]} does not end in {endings}: say which format it is, one of {', '.join(FORMATS)}"
+                f"{unknown[0]} does not end in {endings}: format= says which it is, one of {', '.join(FORMATS)}"
             )
         first, *others = found
         other = next((path for path in others if found[path] != found[first]), None)

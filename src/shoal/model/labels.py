@@ -130,8 +130,7 @@ def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
     label = in_order[0]
     if not _are_numbers(in_order) or label not in _PARTNER:
         raise ValueError(
-            f"only one label, {_shown(label)}, is known so far and it does not tell the other class; "
-            "pass classes=[...] (`shoal run`: --labels)"
+            f"only one label, {_shown(label)}, is known so far and it does not tell the other class; pass classes=[...]"
         )
     partner = not label if label.dtype.kind == "b" else _PARTNER[label.item()]
     if label.dtype.kind == "u":
