@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from shoal.cli.asking import ask_kind
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display, grouped
 from shoal.cli.model_file import Reading, load_model, save_model
@@ -27,7 +28,9 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     _check(data, options)
     learner, reading = _chosen(options)
     stream = open_data(data, rows, learner, reading)
+    quiet = options.quiet or STDOUT in (options.json, options.predictions)
     if learner is None:
+        stream, rows = ask_kind(data, rows, stream, quiet=quiet)
         name = DEFAULT_OF_NUMBERS if stream.kind == "regression" else DEFAULT
         learner = make_learner(name, list(options.settings))
     learner = fitting(learner, stream, is_new=reading is None)
@@ -35,7 +38,6 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     if options.baselines and not options.load:
         contestants |= learner.baselines()
     remembered = remember(rows, reading)
-    quiet = options.quiet or STDOUT in (options.json, options.predictions)
     assumed = _assumed(stream, rows, options)
     display = Display(stream.title, learner, contestants, stream.fraction, assumed, quiet=quiet)
     with Stop().on_signals() as stop:
