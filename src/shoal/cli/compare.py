@@ -140,7 +140,8 @@ def _tuned(name: str, learner: Learner, first: Chunk, *, progress: bool) -> Sear
     judged: dict[str, Any] = {"metric": "auc", "macro": True} if is_classifier(learner) else {"metric": "rmse"}
     try:
         return search(
-            learner, first.X, first.y, first.task, parameters=grid, n_draws=N_DRAWS, validation="shuffle",
+            learner, first.X, first.y, first.task, parameters=grid, sample_weight=first.weight, n_draws=N_DRAWS,
+            validation="shuffle",
             random_state=SEED, progress=progress, **judged,
         )  # fmt: skip
     except ValueError as error:

@@ -106,7 +106,9 @@ def progressive_validate(
     stream : iterable of chunks `(X, y, task[, rounds])`, of rows `(x, y, task)`, or a data set
         Chunks as for `partial_fit` (`shoal.Chunk` or tuples; later chunks may be wider); a row's `x`
         is a dict or a 1-d array. How the stream is chunked does not change the result. The learners learn with a
-        chunk's weights (`Chunk.weight`), one that takes none refuses them; scores count each row once all the same.
+        chunk's weights (`Chunk.weight`), one that takes none refuses them; scores
+        count each row once all the same, because a weight says how much is to be learned from a row (a class made
+        heavier to be found, say), and scores of other weights could not be compared with those without.
     metrics : sequence of names, or of classes that keep the `Metric` protocol
         Default: error, auc, f1_positive, f1_negative, and of learners with probabilities log_loss, brier and
         calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance.
