@@ -114,7 +114,7 @@ class RunOptions:
     """Learn the label of a row only after this many later rows have been predicted."""
 
     baselines: Annotated[bool, Parameter(group=PROTOCOL)] = True
-    """Run one model per task and one model for all next to the learner, for the verdict."""
+    """Run one model per task and one model for all next to the learner, for the verdict; --save keeps them, too."""
 
     save: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write the model here."""
