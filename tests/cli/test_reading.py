@@ -150,6 +150,13 @@ def test_a_few_numbers_are_classes_unless_they_are_to_be_predicted(shoal: Shoal,
         assert "--regression" in err
 
 
+def test_a_file_may_begin_with_many_rows_of_one_label(shoal: Shoal, tmp_path: Path) -> None:
+    path = table(tmp_path / "sorted.csv", ["ham"] * 35_000 + ["spam"] * 500)
+    assert found(shoal, path, *COLUMNS)["rows"] == 35_500
+    learner = ("--learners", "PassiveAggressive", "--json", "-")
+    assert found(shoal, path, *COLUMNS[:4], *learner, command="compare")["rows"] == 35_500
+
+
 @pytest.mark.parametrize("learner", ["HedgedSharing", "PassiveAggressive"])
 def test_the_second_of_two_labels_is_positive(shoal: Shoal, tmp_path: Path, learner: str) -> None:
     """In what is said, written, saved, gone on with and compared; the model is the same but for its sign."""

@@ -88,6 +88,7 @@ def _contestants(texts: Iterable[str]) -> dict[str, Learner]:
 def _pass(
     stream: Stream, contestants: dict[str, Learner], options: CompareOptions, display: Display, stop: Stop
 ) -> dict[str, Evaluation]:
+    stream = stream.begun()
     protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
     chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
     with display:

@@ -59,8 +59,6 @@ def _pass(
     display: Display, stop: Stop,
 ) -> dict[str, Evaluation]:  # fmt: skip
     """One pass over the stream, to its end or to the stop."""
-    protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
-    chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
     saved = 0
 
     def on_rows(rows: int) -> None:
@@ -72,6 +70,9 @@ def _pass(
 
     with ExitStack() as stack:
         stack.enter_context(display)
+        stream = stream.begun()
+        protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
+        chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
         file = stack.enter_context(PredictionFile(options.predictions)) if options.predictions else None
         return progressive_validate(
             contestants, chunks, **protocol, on_checkpoint=display.checkpoint, on_rows=on_rows,

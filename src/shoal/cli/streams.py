@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from shoal.model.labels import InOrder
 from shoal.wrappers.multi_class import MultiClass
 
 DATASET = "dataset:"
+MOST_HELD = 100_000  # rows that are read in search of the second label
 OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # not of the next file, too
 
 
@@ -30,11 +32,26 @@ class Stream:
 
     chunks: Iterator[Chunk]
     kind: str  # "binary", "multiclass" or "regression"
-    classes: InOrder | None  # the labels, if they were given: learners need not wait for the second
+    classes: Sequence[Any] | None  # the labels, if they are known: learners need not wait for the second
     title: str
     total_rows: int | None
     file: FileStream | None
     names: tuple[str, ...] = ()  # of the features of a built-in data set
+
+    def begun(self) -> Stream:
+        """The stream read up to where both labels are known, which learners want to know with the first row.
+
+        Numbers are left to the learners, which know what 0 and 1 are.
+        """
+        if self.file is None or self.kind != "binary" or self.classes is not None or self.file.labels_are_numbers:
+            return self
+        held: list[Chunk] = []
+        for chunk in self.chunks:
+            held.append(chunk)
+            if len(self.file.classes) == 2 or self.file.n_rows > MOST_HELD:
+                break
+        labels = self.file.classes
+        return replace(self, chunks=chain(held, self.chunks), classes=labels if len(labels) == 2 else None)
 
     def fraction(self, rows: int) -> float | None:
         """How much of the stream has been read."""
