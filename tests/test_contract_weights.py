@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,21 @@ def learn(name: str, weight: Any, *, sparse: bool = False, learner: Learner | No
     X = stream.sparse if sparse else stream.X
     answers = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds, sample_weight=weight)
     return learner, answers
+
+
+@each_of(TAKING)
+def test_an_example_of_a_round_may_bring_its_weight(name: str) -> None:
+    """`{task: (x, y, weight)}` is the round with `sample_weight`; where none is said it is 1."""
+    by_array, stream = taught(name), stream_for(name, 1)
+    rows = [int(np.flatnonzero(stream.task == k)[0]) for k in np.unique(stream.task)[:3]]
+    by_round, given = deepcopy(by_array), [0.5, 1.0, 2.0]
+    examples: dict[Any, Any] = {}
+    for r, w in zip(rows, given, strict=True):
+        examples[stream.task[r].item()] = (stream.X[r], stream.y[r], w)[: 2 if w == 1.0 else 3]
+    by_round.learn_round(examples)
+    X, y, task = stream.X[rows], stream.y[rows], stream.task[rows]
+    by_array.partial_fit(X, y, task, rounds=np.zeros(3, int), sample_weight=given)
+    assert_close(values(by_round, stream.X, stream.task), values(by_array, stream.X, stream.task))
 
 
 @each_of(REFUSING)

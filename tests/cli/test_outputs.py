@@ -72,10 +72,14 @@ def test_save_every_writes_on_the_way(
     shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     saved = []
-    monkeypatch.setattr("shoal.cli.run.save_model", lambda path, learner, *_, **__: saved.append(learner.n_updates_))
+
+    def save(path: str, contestants: dict[str, library.Learner], *_: object) -> None:
+        saved.append([learner.n_updates_ for learner in contestants.values()])
+
+    monkeypatch.setattr("shoal.cli.run.save_model", save)
     with pytest.raises(AttributeError):  # the last save gives no path to speak of
         shoal("run", csv_file, *TABLE, "--save", tmp_path / "m.shoal", "--save-every", 1000)
-    assert saved == [1000, 1500]
+    assert saved == [[1000] * 3, [1500] * 3]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

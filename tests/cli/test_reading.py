@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from shoal import HedgedSharing, load
 from shoal.files import open_stream
@@ -35,8 +35,8 @@ def sales(tmp_path: Path) -> Path:
     return path
 
 
-def found(shoal: Shoal, *arguments: Any) -> dict[str, Any]:
-    code, out, err = shoal("run", *arguments)
+def found(shoal: Shoal, *arguments: Any, command: str = "run") -> dict[str, Any]:
+    code, out, err = shoal(command, *arguments)
     assert (code, err) == (0, "")
     result: dict[str, Any] = json.loads(out)
     return result
@@ -148,6 +148,47 @@ def test_a_few_numbers_are_classes_unless_they_are_to_be_predicted(shoal: Shoal,
         code, _, err = shoal("run", path, *COLUMNS, *options)
         assert code == 2
         assert "--regression" in err
+
+
+def test_a_file_may_begin_with_many_rows_of_one_label(shoal: Shoal, tmp_path: Path) -> None:
+    path = table(tmp_path / "sorted.csv", ["ham"] * 35_000 + ["spam"] * 500)
+    assert found(shoal, path, *COLUMNS)["rows"] == 35_500
+    learner = ("--learners", "PassiveAggressive", "--json", "-")
+    assert found(shoal, path, *COLUMNS[:4], *learner, command="compare")["rows"] == 35_500
+
+
+@pytest.mark.parametrize("learner", ["HedgedSharing", "PassiveAggressive"])
+def test_the_second_of_two_labels_is_positive(shoal: Shoal, tmp_path: Path, learner: str) -> None:
+    """In what is said, written, saved, gone on with and compared; the model is the same but for its sign."""
+    path = table(tmp_path / "two.csv", ["buy" if i % 7 > 2 else "no" for i in range(140)])
+    read = {}
+    for order in ("no,buy", "buy,no"):
+        model, out = tmp_path / f"{order}.shoal", tmp_path / f"{order}.csv"
+        options = ("--labels", order, "--learner", learner)
+        result = found(shoal, path, *COLUMNS, *options, "--save", model, "--predictions", out)
+        negative, positive = order.split(",")
+        assert f"of the labels {positive!r} is positive, {negative!r} negative" in result["notes"]
+        assert f"{negative!r} (-1), {positive!r} (+1)" in shoal("inspect", model)[1]
+        again = found(shoal, path, "--load", model, "--labels", order, "--json", "-", "--save", model)
+        written = pl.read_csv(out), pl.read_csv(io.StringIO(shoal("predict", path, "--model", model)[1]))
+        compared = found(
+            shoal, path, *COLUMNS[:4], *options[:2], "--learners", learner, "--json", "-", command="compare"
+        )
+        scores = [one["learners"][learner]["overall"] for one in (result, again, compared)]
+        assert all(score["f1_positive"] > 0.8 and score["auc"] > 0.8 for score in scores)
+        read[order] = written, scores
+    (before, scores), (turned, turned_scores) = read.values()
+    for frame, other in zip(before, turned, strict=True):
+        sure, middle = ("probability", 1.0) if learner == "HedgedSharing" else ("decision", 0.0)
+        assert_allclose(frame[sure] + other[sure], middle, atol=1e-12)
+        tied = frame.filter(frame["predicted"] != other["predicted"])  # a decision of 0 is positive
+        assert_allclose(tied[sure], middle / 2, atol=1e-12)
+    for score, other in zip(scores, turned_scores, strict=True):
+        assert_allclose(score["auc"], other["auc"])
+        assert_allclose(score["f1_positive"], other["f1_negative"], rtol=0.05)
+    code, _, err = shoal("run", path, "--load", model, "--labels", "no,buy")
+    assert code == 2
+    assert "--labels ['no', 'buy'], but ['buy', 'no'] in the saved state" in err
 
 
 def test_a_label_that_comes_late_names_the_program_s_options(shoal: Shoal, tmp_path: Path) -> None:

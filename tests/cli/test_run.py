@@ -76,11 +76,27 @@ def test_a_saved_model_goes_on_as_if_it_had_never_stopped(shoal: Program, csv_fi
     first.write_text("\n".join([header, *lines[:700]]) + "\n")
     second.write_text("\n".join([header, *lines[700:]]) + "\n")
     whole, part = tmp_path / "whole.shoal", tmp_path / "part.shoal"
-    assert shoal("run", csv_file, *TABLE, "--save", whole, "--no-baselines")[0] == 0
+    assert shoal("run", csv_file, *TABLE, "--save", whole)[0] == 0
     assert shoal("run", first, *TABLE, "--save", part)[0] == 0
-    assert shoal("run", second, *TABLE, "--load", part, "--save", part)[0] == 0
+    code, out, _ = shoal("run", second, "--load", part, "--save", part)
+    assert code == 0
     assert part.read_bytes() == whole.read_bytes()
     assert library.load(whole).tasks_[0].startswith("shop")
+    assert set(scores(out)) == {"HedgedSharing", "independent", "pooled"}
+    assert "Over all tasks" in out
+
+
+def test_a_model_without_its_baselines_gives_no_verdict(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
+    model, light = tmp_path / "m.shoal", tmp_path / "light.shoal"
+    assert shoal("run", csv_file, *TABLE, "--save", model, "--quiet")[0] == 0
+    code, out, _ = shoal("run", csv_file, "--load", model, "--save", light, "--no-baselines")
+    assert code == 0
+    assert "verdict" not in out
+    assert light.stat().st_size < 0.7 * model.stat().st_size
+    code, out, _ = shoal("run", csv_file, "--load", light)
+    assert code == 0
+    assert "there will be no verdict: the model was saved without its baselines" in out
+    assert set(scores(out)) == {"HedgedSharing"}
 
 
 def test_regression(shoal: Program, tmp_path: Path) -> None:

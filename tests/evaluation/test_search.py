@@ -173,3 +173,27 @@ def test_the_learner_stays_as_it_is() -> None:
     search(learner, *DATA, parameters=GRID, n_folds=2)
     assert learner.mu == 7.0
     assert not hasattr(learner, "tasks_")
+
+
+@pytest.mark.parametrize("validation", ["folds", "shuffle"])
+def test_weights_of_rows_count_in_learning_and_not_in_scores(validation: str) -> None:
+    weight = np.random.default_rng(5).choice([0.0, 0.5, 3.0], len(ROWS.y))
+    learner, grid = MultitaskPerceptron(loss="logistic"), {"eta": [0.1, 1.0]}
+    options: dict[str, Any] = {"parameters": grid, "validation": validation, "n_folds": 2, "random_state": 0}
+    found = search(learner, *DATA, sample_weight=weight, **options)
+    numbers = {task: k for k, task in enumerate(dict.fromkeys(ROWS.task.tolist()))}
+    folds = _folds(learner, np.array([numbers[task] for task in ROWS.task.tolist()]), validation, 2, 0)
+    for trial in found.trials:
+        for fold, score in zip(folds, trial.scores, strict=True):
+            one = MultitaskPerceptron(loss="logistic", **trial.parameters)
+            learned, judged = ([part[rows] for part in (*DATA, weight)] for rows in fold)
+            (X, y, task, w), (A, truth, asked, v) = learned, judged
+            if validation == "folds":
+                answers = one.fit(X, y, task, sample_weight=w).decision_function(A, asked)
+            else:
+                answers = one.test_then_train(A, truth, asked, sample_weight=v, classes=np.unique(ROWS.y))
+            assert score == pytest.approx(np.mean((answers >= 0) != (truth == ROWS.y.max())))
+    expected = MultitaskPerceptron(loss="logistic", **found.best_params).fit(*DATA, sample_weight=weight)
+    assert found.best_learner.coef_.tolist() == expected.coef_.tolist()
+    with pytest.raises(ValueError, match="OSMTL takes no sample_weight"):
+        search(OSMTL(), *DATA, sample_weight=weight, **{**options, "parameters": {"C": [1.0]}})

@@ -168,7 +168,7 @@ def _places(folder: Path) -> Iterator[Odd]:
             for name in names:
                 archive.writestr(name, CSV)
         (folder / f"{len(names)}.csv.zip").write_bytes(buffer.getvalue())
-        yield Odd(f"zip of {len(names)}", folder / f"{len(names)}.csv.zip", COLUMNS, ROWS if len(names) == 1 else None)
+        yield Odd(f"zip of {len(names)}", folder / f"{len(names)}.csv.zip", COLUMNS, len(names) * ROWS or None)
     for name in ("folder", "folder.csv", "hidden"):
         (folder / name).mkdir()
     (folder / "hidden" / ".a.csv").write_text(CSV)

@@ -185,7 +185,7 @@ def test_a_delimiter_of_ones_own(tmp_path: Path) -> None:
     path.write_text("x:y\n1:0\n2:1\n")
     assert next(open_stream(path, label="y", delimiter=":")).y.tolist() == [0.0, 1.0]
     for wrong in ("", "::", '"'):
-        with pytest.raises(ValueError, match="delimiter is"):
+        with pytest.raises(ValueError, match="delimiter="):
             open_stream(path, label="y", delimiter=wrong)
 
 

@@ -107,7 +107,7 @@ def test_times_may_be_numbers_or_have_a_form(tmp_path: Path) -> None:
     path.write_text("t,y\n1,0\n,1\n")
     with pytest.raises(BadRow, match="line 3: no time in column 't', expected a number"):
         list(open_stream(path, label="y", time="t"))
-    with pytest.raises(ValueError, match="sort needs time"):
+    with pytest.raises(ValueError, match="sort= needs time="):
         open_stream(path, label="y", sort=True)
 
 
@@ -247,7 +247,7 @@ def test_what_was_saved_needs_not_be_said_again(path: Path) -> None:
     assert (chunk.task.tolist(), chunk.weight.tolist()) == (["A", "B", "A"], [1.0, 0.5, 3.0])
     assert second.classes == ["no", "yes"]
     assert not any(name.startswith("country") for name in second.feature_names)
-    with pytest.raises(ValueError, match="label is 'x', but 'sold' in the saved state"):
+    with pytest.raises(ValueError, match="label='x', but 'sold' in the saved state"):
         open_stream(path, state=state, label="x")
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.model.labels import declared, encode, real_targets
+from shoal.model.labels import InOrder, declared, encode, real_targets
 
 pairs = st.sampled_from([(-1, 1), (0, 1), (False, True), (-1.0, 1.0), (0.0, 1.0)])
 
@@ -50,6 +50,18 @@ def test_any_two_labels_the_larger_is_plus(y: Any) -> None:
     signs, labels = encode(np.array(y), 2, None)
     assert signs.tolist() == [1.0, -1.0]
     assert labels.classes.tolist() == sorted(y)
+
+
+def test_the_last_of_two_labels_in_order_is_plus() -> None:
+    given = InOrder(["spam", "ham"])
+    signs, labels = encode(["spam", "ham"], 2, None, given)
+    assert signs.tolist() == [-1.0, 1.0]
+    assert encode(["ham"], 1, labels, given)[0].tolist() == [1.0]
+    assert encode(["ham"], 1, labels, ["ham", "spam"])[1] is labels  # `classes=` alone says nothing of their order
+    with pytest.raises(ValueError, match="differ from the model's"):
+        encode(["ham"], 1, labels, InOrder(["ham", "spam"]))
+    with pytest.raises(ValueError, match="0 was learned as -1"):
+        encode([1], 1, encode([0], 1, None)[1], InOrder([1, 0]))
 
 
 def test_declared_classes() -> None:

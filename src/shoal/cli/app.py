@@ -49,9 +49,9 @@ def run(
     Parameters
     ----------
     data
-        Files, patterns such as 2024-*.csv, or folders (CSV, TSV, Parquet, NDJSON, Arrow IPC, LIBSVM, VW text; text
-        may be packed by gzip, bzip2, xz, Zstandard or zip), - for standard input, or dataset:NAME. Files may be
-        larger than memory.
+        Files, patterns such as 2024-*.csv, or folders (CSV, TSV, Parquet, JSON, Arrow IPC, LIBSVM, VW text; text may
+        be packed by gzip, bzip2, xz, Zstandard or zip, which may hold several files), - for standard input, or
+        dataset:NAME. Files may be larger than memory.
     """
     if not data:
         print(EXAMPLES)

@@ -11,6 +11,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
+from shoal.cli.asking import ask_kind
 from shoal.cli.catalogue import make_learner
 from shoal.cli.choices import CompareOptions
 from shoal.cli.display import Display, grouped
@@ -45,9 +46,11 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
     check_outputs({"--report": options.report, "--json": options.json}, inputs)
     named = _contestants(options.learners)
     stream = open_data(data, rows, next(iter(named.values()), None), None)
+    quiet = options.quiet or options.json == STDOUT
+    if not named:
+        stream, rows = ask_kind(data, rows, stream, quiet=quiet)
     usual = OF_NUMBERS if stream.kind == "regression" else OF_LABELS
     contestants = {name: fitting(one, stream) for name, one in (named or _contestants(usual)).items()}
-    quiet = options.quiet or options.json == STDOUT
     tuned: dict[str, SearchResult] = {}
     if options.tune is not None:
         first, stream = split_stream(stream, options.tune)
@@ -85,6 +88,7 @@ def _contestants(texts: Iterable[str]) -> dict[str, Learner]:
 def _pass(
     stream: Stream, contestants: dict[str, Learner], options: CompareOptions, display: Display, stop: Stop
 ) -> dict[str, Evaluation]:
+    stream = stream.begun()
     protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
     chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
     with display:
@@ -137,7 +141,8 @@ def _tuned(name: str, learner: Learner, first: Chunk, *, progress: bool) -> Sear
     judged: dict[str, Any] = {"metric": "auc", "macro": True} if is_classifier(learner) else {"metric": "rmse"}
     try:
         return search(
-            learner, first.X, first.y, first.task, parameters=grid, n_draws=N_DRAWS, validation="shuffle",
+            learner, first.X, first.y, first.task, parameters=grid, sample_weight=first.weight, n_draws=N_DRAWS,
+            validation="shuffle",
             random_state=SEED, progress=progress, **judged,
         )  # fmt: skip
     except ValueError as error:

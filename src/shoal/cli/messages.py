@@ -1,28 +1,28 @@
-"""What the library says in terms of Python's options, in terms of the program's."""
+"""The library's messages on the command line: an option that they write as `date_format=` is `--date-format` there."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
-# How the library writes an option -> how the program does.
-OPTIONS = (
-    (r"which (numeric|date) '([^']+)' would read", r"which --\1 '\2' would read"),
-    (r"with a date_format such as", "and --date-format such as"),
-    (r"or what date_format says", "or what --date-format says"),
-    (r"\bdate_format '", "--date-format '"),
-    (r"\(sort puts", "(--sort puts"),
-    (r"\bsort needs time\b", "--sort needs --time"),
-    (r"kind multiclass takes", "--classify takes"),
-    (r"kind regression any number", "--regression any number"),
-    (r"^labels is \[", "--labels is ["),
-    (r"^hash_bits is", "--hash-bits is"),
-    (r"^(decimal|delimiter) is", r"--\1 is"),
-    (r"is both in (\w+) and in (\w+),", r"is both in --\1 and in --\2,"),
-)  # fmt: skip
+from shoal.files import ReadOptions
+
+SWITCHES = {"kind='multiclass'": "--classify", "kind='regression'": "--regression", "classes=[...]": "--labels"}
+_NAMES = "|".join(field.name for field in fields(ReadOptions))
+_OPTION = re.compile(
+    rf"""{"|".join(map(re.escape, SWITCHES))}|(?<![\w.'"-])(?P<name>{_NAMES})=(?P<one>\[(?P<value>'[^']*'|"[^"]*")\])?"""
+)
 
 
 def in_options(text: str) -> str:
     """The text as the command line would say it."""
-    for found, said in OPTIONS:
-        text = re.sub(found, said, text)
-    return text
+    return _OPTION.sub(lambda found: _as_typed(found, text[found.end() : found.end() + 1]), text)
+
+
+def _as_typed(found: re.Match[str], then: str) -> str:
+    if found["name"] is None:
+        return SWITCHES[found[0]]
+    option = f"--{found['name'].replace('_', '-')}"
+    if found["one"] is not None:
+        return f"{option} {found['value']}"
+    return option if then in " ,.)" else f"{option} "

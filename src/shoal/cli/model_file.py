@@ -1,15 +1,20 @@
-"""Models of the program: next to the learner, the file keeps how its rows were read."""
+"""Models of the program: next to the learner, the file keeps how its rows were read, and the baselines of a verdict.
+
+A baseline is kept as the file that it would be alone: its header, and its arrays under its name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from shoal.files import FileStream
 from shoal.files.saved import saved_feature_names
 from shoal.learner import Learner
-from shoal.loading import load_with_companion
+from shoal.loading import load, load_with_companion
+from shoal.model import persistence
 
 
 class Reading(NamedTuple):
@@ -42,11 +47,40 @@ def load_named(path: str) -> tuple[Learner, Reading | None, list[str]]:
 
 
 def save_model(
-    path: str, learner: Learner, stream: FileStream | None, options: dict[str, Any], names: Sequence[str] = ()
+    path: str,
+    contestants: Mapping[str, Learner],
+    stream: FileStream | None,
+    options: dict[str, Any],
+    names: Sequence[str] = (),
 ) -> Path:
-    """Write the learner and how its rows were read, or of a built-in data set what its features are called; a symbolic
-    link stays a link."""
+    """Write the learner, which comes first, its baselines, and how their rows were read, or of a built-in data set what
+    its features are called; a symbolic link stays a link."""
     target = Path(path).resolve()
     reading = {"names": list(names)} if stream is None else Reading(options, stream.to_dict())._asdict()
-    learner.save(target, companion=reading)
+    learner, *baselines = contestants.values()
+    if not baselines:
+        learner.save(target, companion=reading)
+        return target
+    with TemporaryDirectory() as folder:
+        alone = Path(folder, "model")
+        learner.save(alone, companion=reading)
+        header, arrays = persistence.read(alone)
+        header["baselines"] = {}
+        for name, baseline in list(contestants.items())[1:]:
+            baseline.save(alone)
+            header["baselines"][name], own = persistence.read(alone)
+            arrays |= {f"{name}/{part}": array for part, array in own.items()}
+    persistence.write(target, header, arrays)
     return target
+
+
+def load_baselines(path: str) -> dict[str, Learner]:
+    """The baselines by their names; none if the model was saved without them."""
+    with persistence.opened(path) as (header, arrays), TemporaryDirectory() as folder:
+        alone, found = Path(folder, "model"), {}
+        for name, own in header.get("baselines", {}).items():
+            mark = f"{name}/"
+            parts = {part.removeprefix(mark): array for part, array in arrays.items() if part.startswith(mark)}
+            persistence.write(alone, dict(own), parts)
+            found[name] = load(alone)
+        return found

@@ -34,7 +34,8 @@ class RowOptions:
     """The column of the labels, or of the numbers to predict."""
 
     labels: Annotated[Names, Parameter(group=ROWS)] = ()
-    """The labels that there are, as in --labels no,yes. Of two, the later by number or letter is positive."""
+    """The labels that there are, as in --labels no,yes. Of two, the second is positive. [default: those that appear;
+    the later by number or letter is positive]"""
 
     regression: Annotated[Switch, Parameter(group=ROWS)] = False
     """The label is a number to predict."""
@@ -113,7 +114,7 @@ class RunOptions:
     """Learn the label of a row only after this many later rows have been predicted."""
 
     baselines: Annotated[bool, Parameter(group=PROTOCOL)] = True
-    """Run one model per task and one model for all next to the learner, for the verdict."""
+    """Run one model per task and one model for all next to the learner, for the verdict; --save keeps them, too."""
 
     save: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write the model here."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from shoal.cli.asking import ask_kind
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display, grouped
-from shoal.cli.model_file import Reading, load_model, save_model
+from shoal.cli.model_file import Reading, load_baselines, load_model, save_model
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.outputs import STDOUT, check_folder, check_outputs
 from shoal.cli.predictions import PredictionFile
@@ -27,16 +28,19 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     _check(data, options)
     learner, reading = _chosen(options)
     stream = open_data(data, rows, learner, reading)
+    quiet = options.quiet or STDOUT in (options.json, options.predictions)
     if learner is None:
+        stream, rows = ask_kind(data, rows, stream, quiet=quiet)
         name = DEFAULT_OF_NUMBERS if stream.kind == "regression" else DEFAULT
         learner = make_learner(name, list(options.settings))
     learner = fitting(learner, stream, is_new=reading is None)
     contestants = {type(learner).__name__: learner}
-    if options.baselines and not options.load:
-        contestants |= learner.baselines()
+    if options.baselines:
+        contestants |= load_baselines(options.load) if options.load else learner.baselines()
     remembered = remember(rows, reading)
-    quiet = options.quiet or STDOUT in (options.json, options.predictions)
     assumed = _assumed(stream, rows, options)
+    if options.load and options.baselines and len(contestants) == 1:
+        assumed.append("there will be no verdict: the model was saved without its baselines")
     display = Display(stream.title, learner, contestants, stream.fraction, assumed, quiet=quiet)
     with Stop().on_signals() as stop:
         evaluations = _pass(stream, contestants, options, remembered, display, stop)
@@ -55,20 +59,20 @@ def _pass(
     display: Display, stop: Stop,
 ) -> dict[str, Evaluation]:  # fmt: skip
     """One pass over the stream, to its end or to the stop."""
-    protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
-    learner = next(iter(contestants.values()))
-    chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
     saved = 0
 
     def on_rows(rows: int) -> None:
         nonlocal saved
         display.rows(rows)
         if options.save_every and rows >= saved + options.save_every:
-            save_model(str(options.save), learner, stream.file, remembered, stream.names)
+            save_model(str(options.save), contestants, stream.file, remembered, stream.names)
             saved = rows
 
     with ExitStack() as stack:
         stack.enter_context(display)
+        stream = stream.begun()
+        protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
+        chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
         file = stack.enter_context(PredictionFile(options.predictions)) if options.predictions else None
         return progressive_validate(
             contestants, chunks, **protocol, on_checkpoint=display.checkpoint, on_rows=on_rows,
@@ -120,9 +124,9 @@ def _write(
     options: RunOptions, stream: Stream, evaluations: dict[str, Evaluation], verdict: Verdict | None, stop: Stop,
     remembered: dict[str, Any], notes: list[str], *, say: Callable[[str], None],
 ) -> None:  # fmt: skip
-    learner = next(iter(evaluations.values())).learner
+    contestants = {name: one.learner for name, one in evaluations.items()}
     if options.save:
-        path = save_model(options.save, learner, stream.file, remembered, stream.names)
+        path = save_model(options.save, contestants, stream.file, remembered, stream.names)
         say(f"model saved to {options.save} ({path.stat().st_size:,} bytes)")
     if options.predictions and options.predictions != STDOUT:
         say(f"predictions written to {options.predictions}")
@@ -136,7 +140,7 @@ def _write(
     if options.report:
         from shoal.report import write_report
 
-        title = f"{type(learner).__name__} on {stream.title}"
+        title = f"{next(iter(contestants))} on {stream.title}"
         write_report(options.report, evaluations, verdict=verdict, title=title, notes=grouped(notes))
         say(f"report written to {options.report}")
     if options.figures:

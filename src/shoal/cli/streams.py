@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from shoal.engine.rounds import Chunk
 from shoal.files import FileStream, ReadOptions, open_stream
 from shoal.files.targets import Target
 from shoal.learner import Learner
+from shoal.model.labels import InOrder
 from shoal.wrappers.multi_class import MultiClass
 
 DATASET = "dataset:"
+MOST_HELD = 100_000  # rows that are read in search of the second label
 OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # not of the next file, too
 
 
@@ -29,11 +32,26 @@ class Stream:
 
     chunks: Iterator[Chunk]
     kind: str  # "binary", "multiclass" or "regression"
-    classes: list[Any] | None  # the labels, if they were given
+    classes: Sequence[Any] | None  # the labels, if they are known: learners need not wait for the second
     title: str
     total_rows: int | None
     file: FileStream | None
     names: tuple[str, ...] = ()  # of the features of a built-in data set
+
+    def begun(self) -> Stream:
+        """The stream read up to where both labels are known, which learners want to know with the first row.
+
+        Numbers are left to the learners, which know what 0 and 1 are.
+        """
+        if self.file is None or self.kind != "binary" or self.classes is not None or self.file.labels_are_numbers:
+            return self
+        held: list[Chunk] = []
+        for chunk in self.chunks:
+            held.append(chunk)
+            if len(self.file.classes) == 2 or self.file.n_rows > MOST_HELD:
+                break
+        labels = self.file.classes
+        return replace(self, chunks=chain(held, self.chunks), classes=labels if len(labels) == 2 else None)
 
     def fraction(self, rows: int) -> float | None:
         """How much of the stream has been read."""
@@ -44,8 +62,18 @@ class Stream:
         return None
 
     def notes(self) -> list[str]:
-        """What was done with the columns, and the bad rows that were skipped."""
-        return [] if self.file is None else [in_options(note) for note in (*self.file.notes, *self.file.bad_rows)]
+        """What was done with labels and columns, and the bad rows that were skipped."""
+        if self.file is None:
+            return []
+        return [in_options(note) for note in (*self._signs(), *self.file.notes, *self.file.bad_rows)]
+
+    def _signs(self) -> list[str]:
+        """Which of two labels is positive, unless they are numbers, of which everybody expects the larger one."""
+        assert self.file is not None
+        labels = self.file.classes
+        if self.kind != "binary" or len(labels) != 2 or (self.file.labels_are_numbers and labels == sorted(labels)):
+            return []
+        return [f"of the labels {labels[1]!r} is positive, {labels[0]!r} negative"]
 
 
 def is_dataset(data: Sequence[str]) -> bool:
@@ -83,7 +111,8 @@ def open_data(data: Sequence[str], rows: RowOptions, learner: Learner | None, re
     state = None if reading is None else reading.state
     file = open_stream(list(data), options, state=state, read_ahead=True)
     kind = "binary" if file.kind == "auto" else file.kind
-    return Stream(file, kind, _classes(rows, kind, reading), title(data), file.rows_total, file)
+    classes = InOrder(file.classes) if file.classes_are_given and kind != "regression" else None
+    return Stream(file, kind, classes, title(data), file.rows_total, file)
 
 
 def fitting(learner: Learner, stream: Stream, *, is_new: bool = True) -> Learner:
@@ -118,16 +147,6 @@ def _kind(rows: RowOptions, learner: Learner | None) -> Target:
             raise ValueError(f"{type(learner).__name__} is for {takes}: leave out {given} or --learner")
         return "regression" if rows.regression else "multiclass"
     return "auto" if learner is None or is_classifier(learner) else "regression"
-
-
-def _classes(rows: RowOptions, kind: str, reading: Reading | None) -> list[Any] | None:
-    """Once all labels are known, learners need not wait for the second to know what the first means."""
-    if not rows.labels or kind == "regression" or reading is not None:
-        return None
-    try:
-        return [float(label) for label in rows.labels]
-    except ValueError:
-        return list(rows.labels)
 
 
 def _open_dataset(data: Sequence[str], rows: RowOptions) -> Stream:

@@ -17,7 +17,7 @@ class Predictions(NamedTuple):
     task: list[Any] | None
     label: list[Any] | None  # the truth
     predicted: list[Any]
-    probability: FloatArray | None  # two labels: of the larger one; several: of the one predicted
+    probability: FloatArray | None  # two labels: of the positive one; several: of the one predicted
     decision: FloatArray | None  # two labels, of learners without probabilities
     is_known: list[bool] | None = None  # whether the model knew the row's task
 

@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Any, overload
 
+import numpy as np
+
 from shoal.engine.arrays import FloatArray
 from shoal.evaluation.classes import ClassIndex
 from shoal.evaluation.divergence import Divergence
@@ -22,7 +24,7 @@ from shoal.evaluation.runner import Runner
 from shoal.evaluation.scoreboard import Scoreboard, Scores
 from shoal.evaluation.stream import Piece, cut_at, whole_rounds
 from shoal.learner import Learner
-from shoal.model.labels import Labels, encode, real_targets
+from shoal.model.labels import InOrder, Labels, encode, real_targets
 from shoal.model.tasks import TaskIndex
 from shoal.parallel.cores import n_cores
 
@@ -104,7 +106,9 @@ def progressive_validate(
     stream : iterable of chunks `(X, y, task[, rounds])`, of rows `(x, y, task)`, or a data set
         Chunks as for `partial_fit` (`shoal.Chunk` or tuples; later chunks may be wider); a row's `x`
         is a dict or a 1-d array. How the stream is chunked does not change the result. The learners learn with a
-        chunk's weights (`Chunk.weight`), one that takes none refuses them; scores count each row once all the same.
+        chunk's weights (`Chunk.weight`), one that takes none refuses them; scores
+        count each row once all the same, because a weight says how much is to be learned from a row (a class made
+        heavier to be found, say), and scores of other weights could not be compared with those without.
     metrics : sequence of names, or of classes that keep the `Metric` protocol
         Default: error, auc, f1_positive, f1_negative, and of learners with probabilities log_loss, brier and
         calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance.
@@ -163,8 +167,10 @@ class Race:
     ) -> None:
         self.names: dict[str, int] = {}
         self.class_index = ClassIndex()
+        self._classes = _in_order(learners) if classes is None else classes
         self.runners = {
-            name: Runner(learner, delay, classes, self.class_index, self.names) for name, learner in learners.items()
+            name: Runner(learner, delay, self._classes, self.class_index, self.names)
+            for name, learner in learners.items()
         }
         kinds = {runner.kind for runner in self.runners.values()}
         if len(kinds) != 1:
@@ -183,14 +189,15 @@ class Race:
         self.tasks = TaskIndex()
         self.rows = self.last_checkpoint = 0
         self._labels: Labels | None = None
-        self._classes = classes
         n_threads = min(len(learners), n_cores())
         self._threads = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def run(self, piece: Piece) -> dict[str, FloatArray]:
         """Feed a piece to every learner and score it; bad rows are refused before anything is learned."""
         truth = self._truth(piece)
-        if self._labels is not None and self._labels.settled:  # the stream's two labels, whatever a round shows
+        if (
+            self._classes is None and self._labels is not None and self._labels.settled
+        ):  # the stream's two labels, whatever a round shows
             for runner in self.runners.values():
                 runner.classes = self._labels.classes
         predictions = self._predictions(piece, truth)
@@ -287,6 +294,15 @@ class Race:
         columns |= {name: values.tolist() for name, values in scores.per_task.items()}
         rows = zip(*columns.values(), strict=True)
         return {task: dict(zip(columns, row, strict=True)) for task, row in zip(self.tasks.ids, rows, strict=True)}
+
+
+def _in_order(learners: Mapping[str, Any]) -> InOrder | None:
+    """The two labels of the learners that were told which is positive, if it is not the larger one."""
+    for learner in learners.values():
+        labels = getattr(learner, "classes_", np.zeros(0)).tolist()
+        if len(labels) == 2 and labels[1] < labels[0]:
+            return InOrder(labels)
+    return None
 
 
 def _report(race: Race, several: bool, on_checkpoint: Callable[[Any], object] | None) -> None:

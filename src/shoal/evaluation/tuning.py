@@ -19,6 +19,7 @@ from shoal.evaluation.metrics import choose
 from shoal.evaluation.result import HIGHER_IS_BETTER
 from shoal.evaluation.trials import SearchResult, Trial
 from shoal.model.labels import encode, real_targets
+from shoal.model.sample_weight import read_weights
 from shoal.model.table import Table, read_table
 from shoal.model.tasks import TaskIndex
 
@@ -30,6 +31,7 @@ def search(
     task: Any = None,
     *,
     parameters: Mapping[str, Any],
+    sample_weight: Any = None,
     n_draws: int | None = None,
     validation: str = "folds",
     n_folds: int = 5,
@@ -50,6 +52,9 @@ def search(
     parameters : dict of name -> sequence of values
         All combinations are tried. Names as in `set_params`, so `estimator__gamma` works. With `n_draws` a value
         may also be a distribution, such as `scipy.stats.loguniform(1e-3, 1e3)`.
+    sample_weight : (n,) array, optional
+        How often each row counts in learning, as for `fit`; scores count each row once, as those of
+        `progressive_validate` do.
     n_draws : int, optional
         Try this many random combinations instead.
     validation : {"folds", "shuffle"}
@@ -98,7 +103,7 @@ def search(
     >>> print(found.best_params, f"error {found.best_score:.3f}")
     {'loss': 'logistic', 'relation': 16.0} error 0.089
     """
-    rows = _checked(learner, X, y, task)
+    rows = _checked(learner, X, y, task, sample_weight)
     folds = _folds(learner, rows.code, validation, n_folds, random_state)
     scorer = _Scorer(rows.kind, metric, macro)
     combinations = list(_combinations(parameters, n_draws, random_state))
@@ -113,7 +118,7 @@ def search(
     trials.sort(key=lambda t: sign * t.score if np.isfinite(t.score) else np.inf)
     if not np.isfinite(trials[0].score):
         raise ValueError(f"no combination gave a score; the first: {trials[0].error or 'the metric is undefined'}")
-    best = clone(learner).set_params(**trials[0].parameters).fit(X, y, task)
+    best = clone(learner).set_params(**trials[0].parameters).fit(X, y, task, **rows.weights())
     return SearchResult(scorer.metric, validation, trials, best)
 
 
@@ -125,9 +130,14 @@ class _Rows(NamedTuple):
     ids: Any  # (n,) task ids, or None
     code: IntArray  # (n,) their numbers
     kind: str
+    weight: Any  # (n,) weights, or None
+
+    def weights(self, chosen: Any = slice(None)) -> dict[str, Any]:
+        """Of some rows, as the argument of a learner; nothing if there are none, for not every learner takes them."""
+        return {} if self.weight is None else {"sample_weight": self.weight[chosen]}
 
 
-def _checked(learner: Any, X: Any, y: Any, task: Any) -> _Rows:
+def _checked(learner: Any, X: Any, y: Any, task: Any, weight: Any) -> _Rows:
     table = read_table(X, learner)
     kind = "binary" if is_classifier(learner) else "regression"
     truth = encode(y, table.n_rows, None)[0] if kind == "binary" else real_targets(y, table.n_rows)
@@ -138,7 +148,8 @@ def _checked(learner: Any, X: Any, y: Any, task: Any) -> _Rows:
         names = np.empty(len(fresh), object)
         names[:] = fresh
         ids = names[code]
-    return _Rows(_as_matrix(table), truth, ids, code, kind)
+    weight = read_weights(weight, table.n_rows)
+    return _Rows(_as_matrix(table), truth, ids, code, kind, weight if len(weight) else None)
 
 
 def _as_matrix(table: Table) -> Any:
@@ -246,10 +257,10 @@ def _try(learner: Any, rows: _Rows, folds: list[_Fold], scorer: _Scorer, paramet
 
 
 def _answers(learner: Any, rows: _Rows, fold: _Fold) -> FloatArray:
-    X, y, ids, learned, judged = rows.X, rows.y, rows.ids, *fold
+    X, y, ids, learned, judged = *rows[:3], *fold
     task, asked = (None, None) if ids is None else (ids[learned], ids[judged])
     if not len(learned):
-        return np.asarray(learner.test_then_train(X[judged], y[judged], asked), np.float64)
-    learner.fit(X[learned], y[learned], task)
+        return np.asarray(learner.test_then_train(X[judged], y[judged], asked, **rows.weights(judged)), np.float64)
+    learner.fit(X[learned], y[learned], task, **rows.weights(learned))
     decide = learner.decision_function if rows.kind == "binary" else learner.predict
     return np.asarray(decide(X[judged], asked), np.float64)

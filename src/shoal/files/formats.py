@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from shoal.files.archives import Member
 from shoal.files.source import PACKED, STDIN
 from shoal.files.suggest import unknown_name
 
@@ -11,7 +12,7 @@ FORMATS = {
     "csv": ("csv",),
     "tsv": ("tsv", "tab"),
     "parquet": ("parquet", "pq"),
-    "ndjson": ("ndjson", "jsonl"),
+    "ndjson": ("ndjson", "jsonl", "json"),
     "arrow": ("arrow", "feather", "ipc"),
     "libsvm": ("libsvm", "svm", "svmlight"),
     "vw": ("vw", "txt"),
@@ -23,7 +24,9 @@ SPARSE = ("libsvm", "vw")
 
 
 def format_of(path: str) -> str | None:
-    """The format that a file's name means, if any."""
+    """The format that a file's name means, if any; an archive's name may say it for all in it."""
+    if isinstance(path, Member):
+        return format_of(path.archive) or format_of(path.name)
     name = path.lower().partition("?")[0] if "://" in path else path.lower()
     for packed in PACKED:
         name = name.removesuffix(packed)
@@ -39,7 +42,7 @@ def choose_format(paths: Sequence[str], format: str | None) -> str:
         if unknown:
             endings = ", ".join(f".{other}" for others in FORMATS.values() for other in others)
             raise ValueError(
-                f"{unknown[0]} does not end in {endings}: say which format it is, one of {', '.join(FORMATS)}"
+                f"{unknown[0]} does not end in {endings}: format= says which it is, one of {', '.join(FORMATS)}"
             )
         first, *others = found
         other = next((path for path in others if found[path] != found[first]), None)
@@ -51,6 +54,6 @@ def choose_format(paths: Sequence[str], format: str | None) -> str:
     for path in paths if format in TYPED else ():
         if path == STDIN:
             raise ValueError(f"standard input cannot be read as {format}, which needs a file: give its path")
-        if path.lower().endswith(tuple(PACKED)):
+        if isinstance(path, Member) or path.lower().endswith(tuple(PACKED)):
             raise ValueError(f"{path}: only text is read packed, and {format} is packed in itself: unpack it")
     return format

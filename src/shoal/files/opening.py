@@ -64,7 +64,8 @@ def open_stream(
     Parameters
     ----------
     path : path, pattern such as "2024-*.csv", folder, URL, "-" (standard input), or a list of these
-        Text may be packed by gzip, bzip2, xz, Zstandard or zip. Several files have one format and the same columns.
+        Text may be packed by gzip, bzip2, xz, Zstandard or zip. Several files, in an archive or not, have one format
+        and the same columns. NDJSON may be one array of objects instead of an object a line.
         Standard input is CSV unless `format` says otherwise. URLs (s3://, https://) are read by polars.
     options : ReadOptions, optional
         How to read it.
@@ -117,6 +118,8 @@ def open_stream(
     if state is not None and state["family"] != family:
         raise ValueError(f"{names[0]} is read as {family}, but the saved state is of {state['family']}: formats differ")
     labels = Labels.from_dict(state["labels"]) if state else Labels(options.kind, options.labels)
+    if state and options.labels is not None:
+        labels.check_given(options.labels)
     if paths == [STDIN] and options.chunk_rows is None:
         options = options.changed(chunk_rows=ROWS)
     bad = BadRows(names, "row" if format in TYPED else "line", skip=options.skip_bad)

@@ -1,4 +1,8 @@
-"""`ReadOptions`: all that may be said about how a file is to be read, declared once."""
+"""`ReadOptions`: all that may be said about how a file is to be read, declared once.
+
+Messages of the readers write an option as `name=`, so that whoever has other names for them, as the command line does,
+can tell them from other words.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ class ReadOptions:
         Two labels, any number of labels, or real numbers. "auto" lets the first 1,000 rows decide: see
         `FileStream.kind`.
     labels : sequence, optional
-        The labels that there are; by default those that appear.
+        The labels that there are; by default those that appear. `FileStream.classes` keeps their order.
     labeled : bool
         False for rows to be predicted: y is None. With a state, columns and features then stay as they were saved.
     format : str, optional
@@ -91,22 +95,22 @@ class ReadOptions:
             if isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected a list of columns")
         if self.kind not in TARGETS:
-            raise ValueError(f"kind is {self.kind!r}, expected one of {', '.join(map(repr, TARGETS))}")
+            raise ValueError(f"kind={self.kind!r}, expected one of {', '.join(map(repr, TARGETS))}")
         if self.chunk_rows is not None and self.chunk_rows < 1:
-            raise ValueError(f"chunk_rows is {self.chunk_rows}, expected at least 1")
+            raise ValueError(f"chunk_rows={self.chunk_rows}, expected at least 1")
         if not 1 <= self.hash_bits <= 24:
-            raise ValueError(f"hash_bits is {self.hash_bits}, expected 1 to 24")
+            raise ValueError(f"hash_bits={self.hash_bits}, expected 1 to 24")
         if self.decimal not in (".", ","):
-            raise ValueError(f"decimal is {self.decimal!r}, expected '.' or ','")
+            raise ValueError(f"decimal={self.decimal!r}, expected '.' or ','")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
-            raise ValueError(f"delimiter is {self.delimiter!r}, expected one character, such as ';'")
+            raise ValueError(f"delimiter={self.delimiter!r}, expected one character, such as ';'")
         if self.sort and self.time is None:
-            raise ValueError("sort needs time, the column to sort by")
+            raise ValueError("sort= needs time=, the column to sort by")
         given: dict[str, str] = {}
         for kind in ("text", "category", "numeric", "date"):
             for column in getattr(self, kind):
                 if given.setdefault(column, kind) != kind:
-                    raise ValueError(f"column {column!r} is both in {given[column]} and in {kind}, expected one")
+                    raise ValueError(f"column {column!r} is both in {given[column]}= and in {kind}=, expected one")
 
     @property
     def tasks(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which files are meant: a path, several, a pattern such as `2024-*.csv`, a folder, or a URL."""
+"""Which files are meant: a path, several, a pattern such as `2024-*.csv`, a folder, a zip archive, or a URL."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from shoal.files.archives import members
 from shoal.files.formats import FORMATS, format_of
 from shoal.files.source import STDIN, is_url
 
@@ -15,14 +16,14 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def find_files(paths: Paths) -> list[str]:
-    """The files, those of a pattern or a folder in the order of their names.
+    """The files, those of a pattern, a folder or a zip archive in the order of their names.
 
     Raises FileNotFoundError, with the nearest name, if there is none.
     """
     many = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not many:
         raise ValueError("the list of files is empty, expected at least one path")
-    found = [file for path in many for file in _expand(os.fspath(path))]
+    found = [part for path in many for file in _expand(os.fspath(path)) for part in _parts(file)]
     if STDIN in found and len(found) > 1:
         raise ValueError("standard input cannot be one of several files")
     return found
@@ -47,6 +48,11 @@ def _expand(path: str) -> list[str]:
     close = difflib.get_close_matches(Path(path).name, names, n=1)
     hint = f": did you mean {folder / close[0]}?" if close else ""
     raise FileNotFoundError(f"there is no file {path}{hint}")
+
+
+def _parts(path: str) -> Sequence[str]:
+    """The files of an archive, or the file itself."""
+    return members(path) or [path]
 
 
 def _files_of(folder: str) -> list[str]:

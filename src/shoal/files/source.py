@@ -12,9 +12,12 @@ import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import BinaryIO, cast
+
+from shoal.files.archives import Member, OpenMember
 
 BLOCK = 1 << 20  # large enough to hide the cost of a call to a parser, small in memory
 LINES = 1 << 14  # in a block that polars reads
@@ -60,9 +63,14 @@ class ByteSource:
         self.bytes_read = 0
         self.total_bytes: int | None = None
         self._raw: BinaryIO | None = None
+        self._member: OpenMember | None = None
         self._is_file = False
         if self.is_standard_input:
             self._raw = cast(BinaryIO, sys.stdin.buffer)
+        elif isinstance(path, Member):
+            self.total_bytes = path.size
+            with self._sound(".zip"):
+                self._member = OpenMember(path)
         elif not is_url(path):
             self._raw = open(path, "rb")  # noqa: SIM115 (closed by close)
             status = os.fstat(self._raw.fileno())
@@ -74,7 +82,10 @@ class ByteSource:
 
         Standard input gives what has arrived: a slow producer is not waited for until a block is full.
         """
-        blocks = self._blocks_of_url() if self._raw is None else self._unpacked(self._raw)
+        if self._member is not None:
+            blocks = self._blocks_of_member(self._member)
+        else:
+            blocks = self._blocks_of_url() if self._raw is None else self._unpacked(self._raw)
         first = True
         for block in blocks:
             if first and _has_wide_letters(block):
@@ -82,15 +93,15 @@ class ByteSource:
             yield block.removeprefix(b"\xef\xbb\xbf") if first else block
             first = False
 
-    def lines(self) -> Iterator[list[bytes]]:
-        """Complete lines without their line ends, a list for each block."""
-        for text in self.whole_lines():
+    def lines(self, blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
+        """Complete lines of the blocks, without their line ends, a list for each block."""
+        for text in self.whole_lines(blocks):
             yield text.removesuffix(b"\n").split(b"\n")
 
-    def whole_lines(self, padding: bytes = b"") -> Iterator[bytes]:
+    def whole_lines(self, blocks: Iterable[bytes] | None = None, padding: bytes = b"") -> Iterator[bytes]:
         """The blocks, cut behind a line end (only the last may lack one), and behind each block the padding."""
         held: list[bytes] = []
-        for block in self.blocks():
+        for block in self.blocks() if blocks is None else blocks:
             end = block.rfind(b"\n") + 1
             if end:
                 yield b"".join([*held, memoryview(block)[:end], padding])
@@ -102,6 +113,8 @@ class ByteSource:
 
     def close(self) -> None:
         """Close the file; standard input stays open, it is not ours."""
+        if self._member is not None:
+            self._member.close()
         if self._raw is not None and not self.is_standard_input:
             self._raw.close()
 
@@ -130,15 +143,30 @@ class ByteSource:
         elif packed == ".zst":
             yield from self._by_polars(raw)
         else:
-            try:
-                with _unpacking(packed, raw if self._is_file else io.BufferedReader(_Rejoined(first, raw))) as file:
-                    read = file.read if self._is_file else file.read1
-                    while block := read(BLOCK):
-                        self.bytes_read = raw.tell() if self._is_file else self.bytes_read
-                        yield block
-                self.bytes_read = self.total_bytes or self.bytes_read
-            except DAMAGED as error:
-                raise ValueError(f"{self.name} is damaged or not {PACKED[packed]} file: {error}") from None
+            rejoined = raw if self._is_file else io.BufferedReader(_Rejoined(first, raw))
+            with self._sound(packed), _unpacking(packed, rejoined) as file:
+                read = file.read if self._is_file else file.read1
+                while block := read(BLOCK):
+                    self.bytes_read = raw.tell() if self._is_file else self.bytes_read
+                    yield block
+            self.bytes_read = self.total_bytes or self.bytes_read
+
+    @contextmanager
+    def _sound(self, packed: str) -> Iterator[None]:
+        """Make one ValueError of what a packed file can be damaged by."""
+        try:
+            yield
+        except DAMAGED as error:
+            raise ValueError(f"{self.name} is damaged or not {PACKED[packed]} file: {error}") from None
+
+    def _blocks_of_member(self, member: OpenMember) -> Iterator[bytes]:
+        with self._sound(".zip"):
+            for block in member.blocks(BLOCK):
+                if self.bytes_read == 0 and any(re.match(magic, block) for magic in MAGIC.values()):
+                    raise ValueError(f"{self.name} is packed, in a packed file: unpack it first")
+                self.bytes_read = member.position
+                yield block
+        self.bytes_read = self.total_bytes or 0
 
     def _by_polars(self, raw: BinaryIO) -> Iterator[bytes]:
         """The lines of a Zstandard file, which polars can unpack and Python cannot."""
@@ -162,6 +190,12 @@ class ByteSource:
             raise ValueError(f"{self.name} cannot be read: {reason}") from None
 
 
+def _size(path: str) -> int | None:
+    if isinstance(path, Member):
+        return path.size
+    return os.path.getsize(path) if os.path.isfile(path) else None
+
+
 def _has_wide_letters(block: bytes) -> bool:
     """Whether a text begins with the mark of UTF-16, or every second byte of its beginning is 0."""
     head = block[:32]
@@ -182,8 +216,8 @@ class Sources:
     def __init__(self, paths: list[str]) -> None:
         self.paths = paths
         self.is_standard_input = paths == [STDIN]
-        files = all(os.path.isfile(path) for path in paths)
-        self.total_bytes = sum(map(os.path.getsize, paths)) if files else None
+        sizes = [_size(path) for path in paths]
+        self.total_bytes = None if None in sizes else sum(size for size in sizes if size is not None)
         self._done = 0
         self._current: ByteSource | None = None
 
@@ -234,8 +268,5 @@ def _unpacking(packed: str, raw: BinaryIO) -> io.BufferedReader:
         return cast(io.BufferedReader, lzma.LZMAFile(raw))
     if not raw.seekable():
         raise zipfile.BadZipFile("a zip file cannot be read from a stream, give its path")
-    archive = zipfile.ZipFile(raw)
-    names = [name for name in archive.namelist() if not name.endswith("/")]
-    if len(names) != 1:
-        raise zipfile.BadZipFile(f"it holds {len(names)} files, expected one: unpack it")
-    return cast(io.BufferedReader, archive.open(names[0]))
+    zipfile.ZipFile(raw)  # says what is damaged; the files of one that is not are `Member`s
+    raise zipfile.BadZipFile("it holds no files")

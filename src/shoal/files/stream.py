@@ -88,8 +88,13 @@ class FileStream(Iterator[Chunk]):
 
     @property
     def classes(self) -> list[Any]:
-        """The labels, sorted: those that were given, or that have been seen; none for regression."""
-        return sorted(self._labels.classes)
+        """The labels as they were given, or those that have been seen, sorted; none for regression."""
+        return list(self._labels.classes) if self._labels.given else sorted(self._labels.classes)
+
+    @property
+    def classes_are_given(self) -> bool:
+        """Whether there are no other labels than `classes`."""
+        return self._labels.given
 
     @property
     def skipped(self) -> int:

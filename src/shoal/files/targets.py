@@ -59,7 +59,7 @@ class Labels:
     numeric : bool or None
         Whether labels are numbers; None until the first rows say it.
     classes : list
-        The labels so far, in the order of their appearance, or as they were given.
+        The labels so far, in the order of their appearance, or in the order in which they were given.
     given : bool
         Whether there are no others than those.
     """
@@ -76,7 +76,7 @@ class Labels:
             self.kind = "binary" if n == 2 else "multiclass"
         if n < 2 or n < len(labels) or kind == "regression" or (kind == "binary" and n > 2):
             expected = "the two labels of a binary stream" if kind == "binary" else "two labels or more"
-            raise ValueError(f"labels is {labels!r}, expected {expected}")
+            raise ValueError(f"labels={labels!r}, expected {expected}")
         texts = [str(label) for label in labels]
         numbers = [as_number(text) for text in texts]
         self.numeric = None not in numbers
@@ -94,6 +94,12 @@ class Labels:
             self.kind = "binary"
         else:
             self.kind = "regression" if many else "multiclass"
+
+    def check_given(self, labels: Sequence[Any]) -> None:
+        """Raise ValueError if these are not the labels known, which are in sorted order unless they were given."""
+        asked, known = Labels("auto", labels).classes, self.classes if self.given else sorted(self.classes)
+        if asked != known and not (len(asked) > 2 and set(asked) == set(known)):
+            raise ValueError(f"labels={list(labels)!r}, but {known!r} in the saved state: leave it out")
 
     def known_numbers(self, numbers: NDArray[np.float64]) -> bool:
         """Whether these labels need no further look."""
@@ -116,7 +122,7 @@ class Labels:
         if self.kind != "binary":
             found = "is none of those given" if self.given else f"is one more than {MAX_CLASSES:,}"
             return f"label {label!r} {found}, expected {self.expected()}"
-        ways = "" if self.given else " (kind multiclass takes more labels, kind regression any number)"
+        ways = "" if self.given else " (kind='multiclass' takes more labels, kind='regression' any number)"
         return f"label {label!r} is a third one, expected {self.expected()}{ways}"
 
     def expected(self) -> str:

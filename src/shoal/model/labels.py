@@ -18,9 +18,16 @@ EXACT = 2**53  # whole numbers below are told apart as float64
 _PARTNER: dict[Any, Any] = {-1: 1, 1: -1, 0: 1}
 
 
+class InOrder(tuple[Any, ...]):
+    """Labels as `classes=` of which, if they are two, the last is +1, whatever their order by number or letter."""
+
+
 @dataclass(frozen=True)
 class Labels:
-    """The two labels, the larger one last (it is +1). While not `settled`, the partner of `seen` is a guess."""
+    """The two labels, the last one is +1: the larger one, or the last of those given `InOrder`.
+
+    While not `settled`, the partner of `seen` is a guess.
+    """
 
     classes: NDArray[Any]  # (2,)
     settled: bool
@@ -33,8 +40,9 @@ class Labels:
 
 
 def declared(classes: Any) -> Labels:
-    """Labels from `classes=`."""
-    values = np.unique(np.asarray(classes))
+    """Labels from `classes=`: sorted, unless they are given `InOrder`."""
+    given = np.asarray(classes)
+    values = np.unique(given)
     if len(values) != 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: "
@@ -42,7 +50,13 @@ def declared(classes: Any) -> Labels:
             if len(values) > 2
             else f"classes= must name two labels, got {len(values)} class"
         )
-    return Labels(values, True, None)
+    return Labels(given if isinstance(classes, InOrder) else values, True, None)
+
+
+def _differ(given: Labels, known: Labels, classes: Any) -> bool:
+    """Whether `classes=` say something else than what is known; their order matters only if it is given."""
+    found, before = given.classes.tolist(), known.classes.tolist()
+    return found != before if isinstance(classes, InOrder) else set(found) != set(before)
 
 
 def _as_1d(y: Any, n_rows: int) -> NDArray[Any]:
@@ -116,8 +130,7 @@ def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
     label = in_order[0]
     if not _are_numbers(in_order) or label not in _PARTNER:
         raise ValueError(
-            f"only one label, {_shown(label)}, is known so far and it does not tell the other class; "
-            "pass classes=[...] (`shoal run`: --labels)"
+            f"only one label, {_shown(label)}, is known so far and it does not tell the other class; pass classes=[...]"
         )
     partner = not label if label.dtype.kind == "b" else _PARTNER[label.item()]
     if label.dtype.kind == "u":
@@ -179,12 +192,12 @@ def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> t
     y = checked(y, n_rows)
     if classes is not None:
         given = declared(classes)
-        if labels is not None and labels.settled and list(given.classes) != list(labels.classes):
+        if labels is not None and labels.settled and _differ(given, labels, classes):
             raise ValueError(f"classes={given.classes.tolist()} differ from the model's {labels.classes.tolist()}")
         if labels is not None and labels.seen is not None and labels.seen not in given.classes:
             raise ValueError(f"classes={given.classes.tolist()} leave out {_shown(labels.seen)}, learned before")
         _refuse_turned(labels, given)
-        labels = given
+        labels = labels if labels is not None and labels.settled else given
     if labels is None or not labels.settled:
         before, labels = labels, _settle(y, labels)
         _refuse_turned(before, labels)

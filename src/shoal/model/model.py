@@ -165,13 +165,16 @@ class Model:
             learn(chunk._replace(starts=chunk.starts[first : last + 1]), decisions)
         return decisions
 
-    def learn_round(self, examples: Mapping[Any, tuple[Any, Any]], weight: Any = None) -> None:
-        """Learn the examples that arrived together: `{task: (x, y), ...}`; with a weight each, or none."""
+    def learn_round(self, examples: Mapping[Any, Any], weight: Any = None) -> None:
+        """Learn the examples that arrived together: `{task: (x, y), ...}`, or `(x, y, weight)` where one counts
+        other than once."""
         if not examples:
             raise ValueError("an empty round: expected {task: (x, y), ...} with at least one task")
-        table, features = self.features.stack([x for x, _ in examples.values()])
+        table, features = self.features.stack([x for x, *_ in examples.values()])
         task = None if list(examples) == [None] else list(examples)
-        y = [y for _, y in examples.values()]
+        y = [y for _, y, *_ in examples.values()]
+        if weight is None and any(len(example) > 2 for example in examples.values()):
+            weight = [(*example, 1.0)[2] for example in examples.values()]
         admitted = self._admit(table, y, task, np.zeros(len(y), np.int64), None, weight, features)
         with self.transaction() if self.core.may_fail else nullcontext():
             self._commit(admitted)

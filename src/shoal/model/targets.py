@@ -32,7 +32,7 @@ class Targets(Protocol):
 
 
 class TwoLabels:
-    """+1 for the larger of two labels, -1 for the other."""
+    """+1 for the larger of two labels, or the last of those given `InOrder`; -1 for the other."""
 
     def declared(self, classes: Any) -> two.Labels | None:
         """What is known from the constructor's `classes=`."""
@@ -58,9 +58,15 @@ class TwoLabels:
         """What `to_header` gave."""
         values, kind, settled, seen = saved
         classes = np.array(values, dtype=kind)
-        if classes.shape != (2,) or not isinstance(settled, bool) or not classes[0] < classes[1]:
-            raise ValueError("its labels are not two labels in order")
+        if classes.shape != (2,) or not isinstance(settled, bool) or not _are_two(classes, settled):
+            raise ValueError("its labels are not two labels")
         return two.Labels(classes, settled, None if settled else classes.dtype.type(seen))
+
+
+def _are_two(classes: NDArray[Any], settled: bool) -> bool:
+    """Whether they differ; only labels that were given can be in another order than the sorted one."""
+    first, second = classes.tolist()
+    return bool(first < second or (settled and second < first))
 
 
 class Classes(NamedTuple):

@@ -41,7 +41,7 @@ def test_a_disguise_is_named_with_the_option_that_reads_it(what: str, tmp_path: 
     values, options, expected = DISGUISED[what]
     with stream_of(tmp_path, values, **{k: v for k, v in options.items() if k == "decimal"}) as stream:
         note = stream.notes[0]
-    assert f"looks like {what.strip()} such as {values[0]!r}, which {next(iter(options))} 'x' would read" in note
+    assert f"looks like {what.strip()} such as {values[0]!r}, which {next(iter(options))}=['x'] would read" in note
     found = whole(stream_of(tmp_path, values, **options))
     names = found.stream.feature_names
     if "numeric" in options:

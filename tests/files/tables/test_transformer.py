@@ -110,7 +110,7 @@ def test_in_a_pipeline(rows: list[dict[str, Any]]) -> None:
         ([{"x": 1.0}], {"text": ["z"]}, ValueError, "no column 'z'"),
         ([{"x": [1]}], {}, ValueError, "column 'x' is of type List"),
         ([{"x": 1}], {"text": "x"}, ValueError, "text is 'x', expected a list"),
-        ([{"x": 1}], {"hash_bits": 60}, ValueError, "hash_bits is 60, expected 1 to 24"),
+        ([{"x": 1}], {"hash_bits": 60}, ValueError, "hash_bits=60, expected 1 to 24"),
         ([], {}, ValueError, "no rows"),
         (np.eye(2), {}, TypeError, "expected a data frame or a list of dicts"),
         ({"x": 1}, {}, TypeError, "expected a list of dicts"),

@@ -19,9 +19,11 @@ def open_sparse_text(
     """The reader of files in "libsvm" or "vw" format; `state` is what an earlier reader saved."""
     named = [name for name in TABLE_OPTIONS if getattr(options, name)]
     if named:
-        raise ValueError(f"{bad.name} is {format} text without columns: leave out {' and '.join(named)}")
+        raise ValueError(
+            f"{bad.name} is {format} text without columns: leave out {' and '.join(f'{name}=' for name in named)}"
+        )
     if labels.numeric is False:
-        raise ValueError(f"labels is {labels.classes}, expected numbers, as the labels of {format} text are")
+        raise ValueError(f"labels={labels.classes}, expected numbers, as the labels of {format} text are")
     labels.numeric = True
     if state is not None:
         _check(format, state)

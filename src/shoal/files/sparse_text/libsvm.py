@@ -226,7 +226,7 @@ class LibsvmReader(SparseReader):
         task = one_task(options)
         if task is not None and task != "qid" and not (task.isdecimal() and int(task) > 0):
             raise ValueError(
-                f"task is {task!r}, expected 'qid' or the index of a feature, because the file is LIBSVM text"
+                f"task={task!r}, expected 'qid' or the index of a feature, because the file is LIBSVM text"
             )
         super().__init__(sources, bad, labels, options)
         self._most_columns = width if frozen else None

@@ -87,7 +87,7 @@ def number(token: str, what: str) -> float:
 def one_task(options: ReadOptions) -> str | None:
     """Where the task is, which in sparse text is one place."""
     if options.task is not None and not isinstance(options.task, str):
-        raise ValueError(f"task is {list(options.task)!r}, expected one name: only tables have ids of several columns")
+        raise ValueError(f"task={list(options.task)!r}, expected one name: only tables have ids of several columns")
     return options.task
 
 
@@ -173,7 +173,7 @@ class SparseReader(ABC):
     def _numbered_texts(self) -> Iterator[tuple[int, bytes]]:
         """Whole lines of each file, with the number of the file."""
         for k, source in enumerate(self._sources):
-            for text in source.whole_lines(PADDING):
+            for text in source.whole_lines(padding=PADDING):
                 yield k, text
 
     def _decide(self, labels: Labels) -> None:

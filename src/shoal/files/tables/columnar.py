@@ -36,7 +36,7 @@ class Columnar:
             if name not in leave_out and (kind.is_nested() or kind in WITHOUT_MEANING):
                 raise ValueError(
                     f"{self._path}: column {name!r} is of type {kind}, expected numbers, text, booleans or"
-                    " dates: convert it or leave it out with ignore"
+                    " dates: convert it or leave it out with ignore="
                 )
 
     def batches(self) -> Iterator[Batch]:

@@ -89,7 +89,7 @@ def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = Fal
     given : bool
         Whether an option named the column, so that numbers may have signs of currencies and the like.
     """
-    way_out = f"(category {column.name!r} takes its values as they are)"
+    way_out = f"(category={[column.name]!r} takes its values as they are)"
     if kind == "numeric":
         values, bad = numbers(column, notation, lenient=given)
         problems = _problems(column, bad, f"a finite number {way_out}")
@@ -120,11 +120,11 @@ def hint(column: pl.Series, notation: Notation) -> str:
         return f"looks like nested JSON such as {shown(found[0])}, which is taken as it is"
     example = f"looks like {{}} such as {shown(found[0])}, which"
     if looks_like_numbers(found, notation, CLEAR_MAJORITY):
-        return f"{example.format('numbers')} numeric {column.name!r} would read"
+        return f"{example.format('numbers')} numeric={[column.name]!r} would read"
     if dates.are_times(found, Notation()):
-        return f"{example.format('times of day')} date {column.name!r} would read"
+        return f"{example.format('times of day')} date={[column.name]!r} would read"
     if found.str.contains(dates.OTHER_DATE).mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
-        return f"{example.format('dates')} date {column.name!r} would read with a date_format such as %d/%m/%Y"
+        return f"{example.format('dates')} date={[column.name]!r} would read, with date_format= such as %d/%m/%Y"
     return ""
 
 

@@ -107,7 +107,7 @@ def _parsed(text: pl.Series, form: str) -> pl.Series:
             return text.str.to_datetime(form, strict=False, time_unit="us")
         return text.str.to_date(form, strict=False)
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"date_format {form!r} cannot be used: {str(error).splitlines()[0]}") from None
+        raise ValueError(f"date_format={form!r} cannot be used: {str(error).splitlines()[0]}") from None
 
 
 def _nothing(n: int) -> pl.Series:

@@ -1,8 +1,9 @@
-"""NDJSON: one JSON object a line. Values are read as strings, as in CSV, so that both mean the same."""
+"""NDJSON: one JSON object a line; or one array of objects. Values are read as strings, as in CSV, so that both mean the same."""
 
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Iterator, Sequence
 
@@ -11,6 +12,7 @@ import polars as pl
 
 from shoal.files.source import ByteSource
 from shoal.files.tables.batches import Batch, parse_good_records
+from shoal.files.tables.json_array import cut_array, is_array
 
 
 class NDJSON:
@@ -25,16 +27,26 @@ class NDJSON:
 
     def batches(self) -> Iterator[Batch]:
         """All rows; a key that first appears in a later batch is a new column there."""
-        line = 1
         empty = True
-        for block in self._source.lines():
-            numbered = [(number, text) for number, text in enumerate(block, line) if text.strip()]
-            line += len(block)
+        for numbered in self._records():
             if numbered:
                 empty = False
                 yield self._batch([text for _, text in numbered], [number for number, _ in numbered])
         if empty:
             raise ValueError(f"{self._source.name} is empty, expected a JSON object on every line")
+
+    def _records(self) -> Iterator[list[tuple[int, bytes]]]:
+        """Lines or values of the array, with the line on which they begin."""
+        blocks = self._source.blocks()
+        first = next(blocks, b"")
+        blocks = itertools.chain([first], blocks)
+        if is_array(first):
+            yield from cut_array(self._source.name, blocks)
+            return
+        line = 1
+        for block in self._source.lines(blocks):
+            yield [(number, one) for number, one in enumerate(block, line) if one.strip()]
+            line += len(block)
 
     def _batch(self, records: list[bytes], numbers: list[int]) -> Batch:
         self._learn_names(records)

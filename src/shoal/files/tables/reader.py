@@ -52,7 +52,7 @@ class Roles(NamedTuple):
         for name in ("tasks", "label"):
             asked, known = getattr(given, name), saved[name]
             if asked and asked != known:
-                raise ValueError(f"{name.rstrip('s')} is {asked!r}, but {known!r} in the saved state: rename it")
+                raise ValueError(f"{name.rstrip('s')}={asked!r}, but {known!r} in the saved state: rename it")
         ignore = list(dict.fromkeys([*saved["ignore"], *given.ignore]))
         weight, time = given.weight or saved["weight"], given.time or saved["time"]
         tasks, label = list(saved["tasks"]), saved["label"]
@@ -133,7 +133,7 @@ class TableReader:
         """Every column that is named is there, and none has two roles."""
         roles = self._roles
         if self._labeled and roles.label is None:
-            raise ValueError(f"{self._bad.name} is a table: label is missing, expected the column of the labels")
+            raise ValueError(f"{self._bad.name} is a table: label= is missing, expected the column of the labels")
         needed = [*roles.tasks, *named, options.time]
         if self._labeled:
             needed += [roles.label, roles.weight]

@@ -28,7 +28,7 @@ def sorted_batches(batches: Iterator[Batch], time: str, notation: Notation, name
         if size > most:
             raise ValueError(
                 f"{name} is too large to be sorted in memory ({size / 1e6:,.0f} MB so far): sort it first, or leave"
-                " out sort if its rows are in order"
+                " out sort= if its rows are in order"
             )
     whole = join(held)
     if time not in whole.frame.columns:

@@ -78,7 +78,7 @@ class Clock:
         if kind in ("category", "text"):
             raise ValueError(
                 f"column {name!r} has {columns.shown(sample.drop_nulls()[0])}, expected times: numbers, dates as"
-                " 2013-01-31 06:00, or what date_format says"
+                " 2013-01-31 06:00, or what date_format= says"
             )
         self._numeric = kind == "numeric"
 
@@ -96,7 +96,7 @@ class Clock:
         latest = np.maximum.accumulate(np.concatenate([[start], times]))
         self.last = float(latest[-1]) if np.isfinite(latest[-1]) else None
         rows = np.flatnonzero(times < latest[:-1]).tolist()
-        how = "than a row before it, expected rows in the order of time (sort puts a file in order that fits memory)"
+        how = "than a row before it, expected rows in the order of time (sort= puts a file in order that fits memory)"
         return [(row, f"{self.name} {columns.shown(column[row])} is earlier {how}") for row in rows]
 
 
