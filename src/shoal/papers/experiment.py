@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -75,7 +76,8 @@ class Entrant:
         """The settings to try: the whole grid, or as many random points of it as the budget allows."""
         values = [dict(zip(self.grid, point, strict=True)) for point in itertools.product(*self.grid.values())]
         if len(values) > budget:
-            chosen = np.random.default_rng(0).choice(len(values), budget, replace=False)
+            own = zlib.crc32(self.name.encode())  # else learners with grids of one shape all try the same points
+            chosen = np.random.default_rng(own).choice(len(values), budget, replace=False)
             values = [values[i] for i in sorted(chosen.tolist())]
         return [self.spec(data, point) for point in values]
 

@@ -44,9 +44,10 @@ VARIANTS = (
 
 # ---- learners: section 3.3; the grids are not printed, these are ours ------------------------------------------------
 
-C = (0.001, 0.01, 0.1, 1.0, 10.0)
+QUARTERS = tuple(float(f"{10 ** (i / 4):.3g}") for i in range(-20, 14))  # of a decade, 1e-5 to 2e3
+C = QUARTERS[::2]
 ALPHA = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-LAMBDA_T, LAMBDA_E = (2.0, 5.0, 10.0, 25.0, 50.0), (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0)
+LAMBDA_T, LAMBDA_E = (0.1, 0.5, 2.0, 5.0, 10.0, 25.0, 100.0, 1000.0), (0.01, 0.1, 0.5, 2.0, 10.0, 50.0, 250.0, 1000.0)
 TASKS = {"landmine": 19, "spam": 15, "sentiment": 16}
 ROWS = {"landmine": 19 * 160, "spam": 15 * 100, "sentiment": 16 * 100}
 
@@ -55,10 +56,10 @@ FIXED = {name: {"alpha": 1 / (K + 1)} for name, K in TASKS.items()}
 HALF = {name: {"warmup": n // 2} for name, n in ROWS.items()}  # "EPOCH = 0.5"
 
 ENTRANTS = (
-    Entrant("PA-ONE", "PassiveAggressive", {"relation": "pooled"}, {"C": C}),
-    Entrant("PA-ITL", "PassiveAggressive", {"relation": "independent"}, {"C": C}),
-    Entrant("OSGL", "SharedLoss", {"norm": "l2", "rule": "finite"}, {"C": C}),
-    Entrant("FOML", "OSMTL", {"lam": math.inf}, {"C": C}, FIXED),
+    Entrant("PA-ONE", "PassiveAggressive", {"relation": "pooled"}, {"C": QUARTERS}),
+    Entrant("PA-ITL", "PassiveAggressive", {"relation": "independent"}, {"C": QUARTERS}),
+    Entrant("OSGL", "SharedLoss", {"norm": "l2", "rule": "finite"}, {"C": QUARTERS}),
+    Entrant("FOML", "OSMTL", {"lam": math.inf}, {"C": QUARTERS}, FIXED),
     Entrant("OMTRL", "OMTRL", {"divergence": "covariance"}, {}, HALF),
     Entrant("OSMTL-t", "OSMTL", {"attention": "threshold"}, {"alpha": ALPHA, "C": C, "lam": LAMBDA_T}),
     Entrant("OSMTL-e", "OSMTL", {"attention": "exponential"}, {"alpha": ALPHA, "C": C, "lam": LAMBDA_E}),
@@ -73,7 +74,8 @@ AGGRESSIVE = (
             {"eta_A": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)}, HALF, variant_of="OMTRL"),
     Entrant("PA-ONE, plain PA", "PassiveAggressive", {"relation": "pooled", "variant": "PA"}, variant_of="PA-ONE"),
     Entrant("PA-ITL, plain PA", "PassiveAggressive", {"relation": "independent", "variant": "PA"}, variant_of="PA-ITL"),
-    Entrant("OSGL, implicit", "SharedLoss", {"norm": "l2", "rule": "implicit"}, {"C": C}, variant_of="OSGL"),
+    Entrant("OSGL, implicit", "SharedLoss", {"norm": "l2", "rule": "implicit"}, {"C": QUARTERS},
+            variant_of="OSGL"),
 )  # fmt: skip
 
 METRICS = (
