@@ -21,6 +21,7 @@ from shoal.papers.learners import Spec, build, modules
 from shoal.papers.outcome import Outcome
 from shoal.papers.protocols import progressive
 from shoal.papers.ranks import rankings
+from shoal.papers.running import recall
 from shoal.papers.text import lines
 
 
@@ -135,6 +136,18 @@ def test_only_what_changed_is_run_again(ran: list[Job]) -> None:
     again = len(ran)
     reproduce(replace(EXPERIMENT, data=(replace(FEW, options={"n_tasks": 3}),), published={}))
     assert len(ran) == again + 2 + 3 * 4
+
+
+def test_what_is_kept_is_recalled_without_a_run(ran: list[Job]) -> None:
+    assert recall(EXPERIMENT).runs == {}
+    outcome = reproduce(EXPERIMENT)
+    before = len(ran)
+    assert recall(EXPERIMENT).runs == outcome.runs
+    alone, pair = recall(replace(EXPERIMENT, seeds=5)), ("together", "many, other")
+    assert set(alone.runs) == {
+        key for key in outcome.runs if key[1] == pair[1]
+    }  # of the others one shuffle is not there
+    assert len(ran) == before
 
 
 def test_a_change_of_the_code_is_a_change(ran: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,12 @@ from joblib import parallel_config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from shoal.papers.claims.table import as_text, judged
 from shoal.papers.experiment import Experiment
 from shoal.papers.library import experiments
 from shoal.papers.outcome import Outcome
 from shoal.papers.page import write_page
-from shoal.papers.running import OnProgress, reproduce, state
+from shoal.papers.running import OnProgress, recall, reproduce, state
 from shoal.papers.text import lines
 from shoal.report.figures import FORMATS
 
@@ -30,6 +31,7 @@ class Options:
     ids: list[str]
     everything: bool
     quick: bool
+    claims: bool
     n_jobs: int
     backend: str
     report: str | None
@@ -39,6 +41,9 @@ class Options:
 def reproduce_papers(options: Options) -> None:
     """The whole command."""
     known = experiments()
+    if options.claims:
+        _print_claims(known)
+        return
     wanted = _wanted(options, known)
     if not wanted:
         _list(known, options.quick)
@@ -83,6 +88,11 @@ def _list(known: dict[str, Experiment], quick: bool) -> None:
         if found.missing:
             print(f"{'':<{width}}{'':<25}without {', '.join(found.missing)}")
     print("\nshoal reproduce ID runs one, a paper's name all of its own, --all everything; --quick small pieces of it.")
+
+
+def _print_claims(known: dict[str, Experiment]) -> None:
+    outcomes = [recall(experiment) for experiment in known.values()]
+    print("\n".join(as_text(judged(outcomes, known))))
 
 
 def _time(seconds: float) -> str:
