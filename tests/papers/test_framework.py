@@ -56,7 +56,7 @@ EXPERIMENT = Experiment(
         Entrant("PA", "PassiveAggressive"),
         Entrant("to come", "NoSuchLearner"),
     ),
-    metrics=(Metric("error", "error %", -1, ".2f", scale=100), Metric("seconds", "s", 0, why_not="another machine")),
+    metrics=(Metric("error", "error %", -1, ".2f", scale=100), Metric("seconds", "s", 0, given=("PA",))),
     measure=progressive,
     seeds=4,
     variant_seeds=2,
@@ -143,10 +143,8 @@ def test_what_is_kept_is_recalled_without_a_run(ran: list[Job]) -> None:
     outcome = reproduce(EXPERIMENT)
     before = len(ran)
     assert recall(EXPERIMENT).runs == outcome.runs
-    alone, pair = recall(replace(EXPERIMENT, seeds=5)), ("together", "many, other")
-    assert set(alone.runs) == {
-        key for key in outcome.runs if key[1] == pair[1]
-    }  # of the others one shuffle is not there
+    longer = recall(replace(EXPERIMENT, seeds=5))
+    assert {data for _, data in longer.runs} == {"many, other"}  # the others lack a shuffle
     assert len(ran) == before
 
 
@@ -225,13 +223,30 @@ def test_verdicts() -> None:
     assert rows["together", "many", "error"].verdict == "reproduced"
     assert rows["PA", "few", "error"].verdict == "not in the paper"
     assert rows["to come", "many", "error"].verdict == "not yet"
-    assert rows["PA", "many", "seconds"].verdict == "not comparable"
-    assert rows["PA", "many", "seconds"].why == "another machine"
+    assert rows["PA", "many", "seconds"].verdict == "given"
     mine = rows["alone", "few", "error"]
     values = [100 * progressive(related(2), _built(EXPERIMENT.entrants[0].spec(FEW)), s)["error"] for s in range(4)]
     assert mine.ours == pytest.approx(np.mean(values))
     assert mine.deviation == pytest.approx(np.std(values, ddof=1))
     assert mine.difference == mine.ours
+
+
+def test_relative_to_a_reference() -> None:
+    """Whose own number is not compared; the others within the metric's factor."""
+    error = EXPERIMENT.metrics[0]
+    ours = {row.entrant: row.ours for row in reproduce(EXPERIMENT).rows() if (row.data, row.metric) == ("few", error)}
+    published = {
+        ("alone", "few", "error"): (10.0, None),
+        ("PA", "few", "error"): (10 * ours["PA"] / ours["alone"], None),
+    }
+    one = replace(EXPERIMENT, published=published, reference=lambda entrant, data, metric: ("alone", data, metric))
+    rows = {row.entrant: row for row in reproduce(one).rows() if row.paper is not None}
+    assert (rows["alone"].verdict, rows["PA"].verdict) == ("reference", "reproduced")
+    assert rows["PA"].relative == pytest.approx((ours["PA"] / ours["alone"],) * 2)
+    for factor, verdict in ((0.8, "worse"), (1.2, "better")):
+        other = {**published, ("PA", "few", "error"): (factor * published["PA", "few", "error"][0], None)}
+        rows = {row.entrant: row for row in reproduce(replace(one, published=other)).rows() if row.paper is not None}
+        assert rows["PA"].verdict == verdict
 
 
 def test_where_ours_is_worse_it_is_said_what_was_tried() -> None:

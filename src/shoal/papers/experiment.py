@@ -20,6 +20,8 @@ Protocol = Literal["as published", "as it should be done"]
 Measure = Callable[..., Mapping[str, Any]]  # (data, learner, seed, **options) -> numbers and lists of numbers
 Draw = Callable[..., "Figure | None"]  # (outcome) -> a picture of it, or None where there is nothing to see
 
+Key = tuple[str, str, str]  # entrant, data set, metric
+
 HELD_OUT = 1000  # the shuffle on which parameters are chosen; the reported shuffles count from 0
 QUICK_SEEDS, QUICK_POINTS = 2, 2
 
@@ -33,7 +35,8 @@ class Metric:
     better: int  # +1 if more is better, -1 if less, 0 if neither
     form: str = ".4f"
     scale: float = 1.0  # ours times this is in the paper's unit
-    why_not: str = ""  # why it cannot be compared with the paper's, if it cannot
+    factor: float = 1.1  # of a number relative to a reference: how far ours may be from the paper's
+    given: tuple[str, ...] = ()  # entrants that were told this number: nothing is compared; "*" for all
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,9 @@ class Experiment:
         Shuffles that are reported, seeds 0, 1, ...
     seconds : float
         How long all of it took on one core, roughly.
+    reference : function of (entrant, data, metric), optional
+        Another such triple: the number is compared relative to that one, ours to ours and the paper's to the paper's.
+        For other data and other machines.
     published : dict of (entrant, data, metric) -> (value, deviation or None)
     deviation : str
         What the published deviations are.
@@ -138,7 +144,8 @@ class Experiment:
     seconds: float
     options: Mapping[str, Any] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)  # options that a quick run has instead
-    published: Mapping[tuple[str, str, str], tuple[float, float | None]] = field(default_factory=dict)
+    published: Mapping[Key, tuple[float, float | None]] = field(default_factory=dict)
+    reference: Callable[[str, str, str], Key | None] | None = None
     deviation: str = "standard deviation"
     tuning: Tuning | None = None
     variant_seeds: int = 5

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shoal.papers import batch_protocols, material, pictures, protocols
-from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
+from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric, Tuning
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
 
@@ -81,7 +81,7 @@ AGGRESSIVE = (
 METRICS = (
     Metric("auc", "AUC", +1),
     Metric("nsv", "nSV", -1, ".1f"),
-    Metric("seconds", "time (s)", 0, ".3f", why_not="CPU time of another machine"),
+    Metric("seconds", "time (s)", 0, ".3f", factor=2.0),
 )
 
 # ---- Table 1, page 8: AUC (standard error), nSV (standard error), CPU seconds ----------------------------------------
@@ -126,6 +126,13 @@ def _published() -> dict[tuple[str, str, str], tuple[float, float | None]]:
     return values
 
 
+def _beside(entrant: str, data: str, metric: str) -> Key | None:
+    """Times are relative to FOML's, all of sentiment to the independent learner's: other machine, fewer domains."""
+    if metric == "seconds":
+        return "FOML", data, metric
+    return ("PA-ITL", data, metric) if data == "sentiment" else None
+
+
 ONLINE = Experiment(
     id="osmtl/table1",
     title="Online learners on landmine, spam and sentiment",
@@ -139,6 +146,7 @@ ONLINE = Experiment(
     seconds=600,
     quick={"train": 20, "folds": 2},
     published=_published(),
+    reference=_beside,
     deviation="standard error",
     tuning=Tuning(protocols.cross_validated, "auc", +1, {"folds": 5}, budget=30),
     champion="OSMTL-e",
@@ -148,6 +156,8 @@ ONLINE = Experiment(
         "code has; what raw counts and log(1 + count) give is listed where ours is worse.",
         "The paper names neither the Passive-Aggressive variant nor the shared-loss norm nor its grids: here PA-I, the "
         "additive L2 rule, and 30 settings a learner at most, chosen by 5-fold cross-validation on a 31st shuffle.",
+        "Compared are times over that of FOML, within a factor of 2 (another machine), and on sentiment (fewer "
+        "domains) each number over that of PA-ITL, within a tenth.",
         "Test rows are all that are not among the 160 or 100 training rows of a task; the training rows keep each "
         "task's share of positives.",
         "The parentheses of Table 1 are called standard errors; they are as large as standard deviations. A row counts "

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
-from shoal.papers.experiment import Data, Entrant, Experiment, Metric
+from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric
 from shoal.papers.learners import Spec
 
 Runs = dict[tuple[str, str], list[tuple[Spec, dict[str, Any]]]]  # (entrant, data) -> a result per shuffle
@@ -26,9 +26,12 @@ class Row(NamedTuple):
     ours: float
     deviation: float
     shuffles: int
-    verdict: str  # reproduced, better, worse, differs, not comparable, not in the paper, not yet, no data, failed
+    verdict: (
+        str  # reproduced, better, worse, differs, given, not comparable, not in the paper, not yet, no data, failed
+    )
     why: str
     setting: str  # the parameters chosen
+    relative: tuple[float, float] | None = None  # the paper's and ours over those of the reference
 
     @property
     def difference(self) -> float:
@@ -101,6 +104,7 @@ class Outcome:
             data.name, entrant.name, metric, paper, spread, ours, deviation, len(values), "", "",
             str(runs[0][0]) if runs and entrant.grid else "",
         )  # fmt: skip
+        row = row._replace(relative=self._relative(row))
         verdict, why = self._verdict(row, entrant, data)
         return row._replace(verdict=verdict, why=why)
 
@@ -116,11 +120,40 @@ class Outcome:
             return ("not in the paper" if self.experiment.published else ""), ""
         if self.quick:
             return "not comparable", "a quick run, on a piece of the data"
-        if data.differs or row.metric.why_not:
-            return "not comparable", data.differs or row.metric.why_not
+        if "*" in row.metric.given or entrant.name in row.metric.given:
+            return "given", ""
+        if row.relative is not None:
+            return self._relative_verdict(row)
+        if data.differs:
+            return "not comparable", data.differs
         tolerance = 2.0 * row.deviation if row.paper_deviation is None else row.paper_deviation
         if abs(row.difference) <= tolerance:
             return "reproduced", ""
         if row.metric.better == 0:
             return "differs", ""
         return ("better" if row.metric.better * row.difference > 0 else "worse"), ""
+
+    def _reference(self, row: Row) -> Key | None:
+        of = self.experiment.reference
+        return None if of is None else of(row.entrant, row.data, row.metric.name)
+
+    def _relative(self, row: Row) -> tuple[float, float] | None:
+        """The paper's number and ours, each over its reference."""
+        key = self._reference(row)
+        if key is None or row.paper is None or key not in self.experiment.published:
+            return None
+        values = self.values(key[0], key[1], row.metric)
+        if not len(values) or not values.mean() or not self.experiment.published[key][0]:
+            return None
+        return row.paper / self.experiment.published[key][0], row.ours / float(values.mean())
+
+    def _relative_verdict(self, row: Row) -> tuple[str, str]:
+        assert row.relative is not None
+        if self._reference(row) == (row.entrant, row.data, row.metric.name):
+            return "reference", ""
+        paper, ours = row.relative
+        if paper / row.metric.factor <= ours <= paper * row.metric.factor:
+            return "reproduced", ""
+        if row.metric.better == 0:
+            return "differs", ""
+        return ("better" if row.metric.better * (ours - paper) > 0 else "worse"), ""

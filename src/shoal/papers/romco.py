@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.datasets.dataset import Dataset
 from shoal.papers import material, pictures
-from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
+from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric, Tuning
 from shoal.papers.outcome import Outcome
 from shoal.papers.protocols import CURVE_POINTS, progressive
 from shoal.report.figure import Figure
@@ -52,7 +52,7 @@ TABLE_1 = Experiment(
     protocol="as published",
     data=(SPAM, MHC, MOVIES),
     entrants=(Entrant("data", "PassiveAggressive"),),
-    metrics=tuple(Metric(name, name, 0, ".0f") for name in COLUMNS),
+    metrics=tuple(Metric(name, name, 0, ".0f", given=("*",)) for name in COLUMNS),
     measure=shape,
     seeds=1,
     seconds=1,
@@ -173,8 +173,15 @@ def _mean_over_users() -> Published:
 ERROR = Metric("error", "error %", -1, ".2f", scale=100)
 F1_POSITIVE = Metric("f1_positive", "F1 % positive", +1, ".2f", scale=100)
 F1_NEGATIVE = Metric("f1_negative", "F1 % negative", +1, ".2f", scale=100)
-SECONDS = Metric("seconds", "time (s)", 0, ".3f", why_not="CPU time of another machine")
+SECONDS = Metric("seconds", "time (s)", 0, ".3f", factor=2.0)
 
+
+def to_independent(entrant: str, data: str, metric: str) -> Key | None:
+    """The data and the machine are others: what is compared is how a learner stands to independent PA."""
+    return "PA-Unique", data, metric
+
+
+RELATIVE = "Compared is each number over that of PA-Unique in the same table, within a tenth: our data are others."
 TABLE_2 = Experiment(
     id="romco/table2",
     title="Table II: personal spam filters",
@@ -187,10 +194,12 @@ TABLE_2 = Experiment(
     seeds=10,
     seconds=840,
     published=_mean_over_users(),
+    reference=to_independent,
     tuning=Tuning(progressive, "error", -1, budget=BUDGET),
     champion="ROMCO-LogD",
     figure=pictures.beside,
     notes=(
+        RELATIVE,
         "The paper's value is the mean of its four users; F1 is that of legitimate mail.",
         "The paper's own row OMTLVON, user 2, is what always answering \"legitimate\" gives: that baseline had "
         "overflowed. Ours keeps the trace of the relation.",
@@ -206,7 +215,7 @@ TABLE_4 = replace(
     metrics=(ERROR, F1_POSITIVE, F1_NEGATIVE),
     published=_per_class(TABLE_IV, "MHC-I"),
     seconds=660,
-    notes=("The paper's deviations are over tasks, ours over shuffles.",),
+    notes=(RELATIVE, "The paper's deviations are over tasks, ours over shuffles."),
 )  # fmt: skip
 TABLE_5 = replace(
     TABLE_4,
@@ -231,7 +240,10 @@ TABLE_3 = replace(
     },
     figure=None,
     seconds=2100,
-    notes=("The runs are those of Tables II, IV and V; the times are our CPU seconds of one pass.",),
+    notes=(
+        "The runs are those of Tables II, IV and V; the times are our CPU seconds of one pass. Compared is each time "
+        "over that of PA-Unique, within a factor of 2.",
+    ),
 )
 
 # ---- Figures 3 to 5: cumulative error along the stream ---------------------------------------------------------------

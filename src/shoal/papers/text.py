@@ -38,8 +38,15 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         row.data, row.entrant, row.metric.title, number(row.paper, row.paper_deviation, form),
         number(row.ours, row.deviation if row.shuffles > 1 else None, form),
-        "" if math.isnan(row.difference) else f"{row.difference:+{form}}", row.verdict,
+        "" if math.isnan(row.difference) else f"{row.difference:+{form}}", row.verdict + _relative(row),
     )  # fmt: skip
+
+
+def _relative(row: Row) -> str:
+    """What the verdict is about, where it is not the number itself."""
+    if row.relative is None or row.verdict == "reference":
+        return ""
+    return f" relative to the reference: {row.relative[0]:.2f}, ours {row.relative[1]:.2f}"
 
 
 def number(value: float | None, deviation: float | None, form: str) -> str:

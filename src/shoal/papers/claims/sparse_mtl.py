@@ -11,7 +11,7 @@ from shoal.papers.claims.evidence import Evidence
 CHOICES, EXAMS, FOUND, CURVE = "sparse_mtl/table1", "sparse_mtl/table2", "sparse_mtl/found", "sparse_mtl/sizes"
 HIGH, LOW = "high similarity", "low similarity"
 OTHERS = ("RegMTL", "SparseCTL", "SparseSTL")
-WHERE = ((CHOICES, HIGH, "error"), (CHOICES, LOW, "error"), (EXAMS, "School", "explained"))
+WHERE = ((CHOICES, HIGH, "error"), (CHOICES, LOW, "error"), (EXAMS, "School", "within"))
 AN_ORDER, SAME_ORDER = 10.0, 0.6
 
 
