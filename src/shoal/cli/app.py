@@ -193,7 +193,8 @@ def reproduce(
     quick
         Two shuffles and small pieces of the data: whether everything runs.
     claims
-        Run nothing: print the papers' claims, each judged by the runs that are kept.
+        Run nothing: print the papers' claims, each judged by the runs that are kept; with --report, write the page
+        of these runs.
     jobs
         Processes; -1 is one a core.
     backend

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from shoal.papers.claims.table import as_text, judged
 from shoal.papers.experiment import Experiment
+from shoal.papers.fairness import edges
 from shoal.papers.library import experiments
 from shoal.papers.outcome import Outcome
 from shoal.papers.page import write_page
@@ -42,7 +43,7 @@ def reproduce_papers(options: Options) -> None:
     """The whole command."""
     known = experiments()
     if options.claims:
-        _print_claims(known)
+        _judge_claims(known, options.report)
         return
     wanted = _wanted(options, known)
     if not wanted:
@@ -90,9 +91,13 @@ def _list(known: dict[str, Experiment], quick: bool) -> None:
     print("\nshoal reproduce ID runs one, a paper's name all of its own, --all everything; --quick small pieces of it.")
 
 
-def _print_claims(known: dict[str, Experiment]) -> None:
+def _judge_claims(known: dict[str, Experiment], report: str | None) -> None:
     outcomes = [recall(experiment) for experiment in known.values()]
+    if report:
+        write_page(report, outcomes)
     print("\n".join(as_text(judged(outcomes, known))))
+    found = dict.fromkeys(str(edge) for outcome in outcomes for edge in edges(outcome))
+    print("\n".join([f"{len(found)} chosen settings lie on an edge of their grid.", *(f"- {edge}" for edge in found)]))
 
 
 def _time(seconds: float) -> str:

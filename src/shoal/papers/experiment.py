@@ -118,8 +118,8 @@ class Experiment:
     seconds : float
         How long all of it took on one core, roughly.
     reference : function of (entrant, data, metric), optional
-        Another such triple: the number is compared relative to that one, ours to ours and the paper's to the paper's.
-        For other data and other machines.
+        Other such triples: the number is compared relative to their mean, ours to ours and the paper's to the paper's.
+        For other data and other machines. None of them: it is compared as it is.
     published : dict of (entrant, data, metric) -> (value, deviation or None)
     deviation : str
         What the published deviations are.
@@ -145,11 +145,10 @@ class Experiment:
     options: Mapping[str, Any] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)  # options that a quick run has instead
     published: Mapping[Key, tuple[float, float | None]] = field(default_factory=dict)
-    reference: Callable[[str, str, str], Key | None] | None = None
+    reference: Callable[[str, str, str], Sequence[Key]] | None = None
     deviation: str = "standard deviation"
     tuning: Tuning | None = None
     variant_seeds: int = 5
-    variants_for: tuple[str, ...] = ("worse",)  # the verdicts for which it is said what variants give
     notes: tuple[str, ...] = ()
     figure: Draw | None = None
     champion: str = ""

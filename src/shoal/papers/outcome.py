@@ -15,6 +15,13 @@ from shoal.papers.learners import Spec
 Runs = dict[tuple[str, str], list[tuple[Spec, dict[str, Any]]]]  # (entrant, data) -> a result per shuffle
 
 
+class Tried(NamedTuple):
+    """A setting on the held-out shuffle; a higher score is better."""
+
+    spec: Spec
+    score: float
+
+
 class Row(NamedTuple):
     """One number of a table."""
 
@@ -26,9 +33,7 @@ class Row(NamedTuple):
     ours: float
     deviation: float
     shuffles: int
-    verdict: (
-        str  # reproduced, better, worse, differs, given, not comparable, not in the paper, not yet, no data, failed
-    )
+    verdict: str  # reproduced, better, worse, differs, given, reference, not comparable, ...
     why: str
     setting: str  # the parameters chosen
     relative: tuple[float, float] | None = None  # the paper's and ours over those of the reference
@@ -48,6 +53,7 @@ class Outcome:
     missing: Mapping[str, str]  # data set -> why it is not there
     quick: bool
     seconds: Mapping[str, float] = field(default_factory=dict)  # of every job, by its key, on one core
+    tuned: Mapping[tuple[str, str], list[Tried]] = field(default_factory=dict)  # (entrant, data) -> the settings tried
 
     def values(self, entrant: str, data: str, metric: Metric) -> FloatArray:
         """The metric in every shuffle, in the paper's unit."""
@@ -113,6 +119,8 @@ class Outcome:
             return "not yet", f"this version has no {entrant.learner}"
         if data.name in self.missing:
             return "no data", self.missing[data.name]
+        if (entrant.name, data.name) not in self.runs:
+            return "not run", f"shoal reproduce {self.experiment.id}"
         if np.isnan(row.ours):
             reasons = [result["failed"] for _, result in self.runs[entrant.name, data.name] if "failed" in result]
             return "failed", reasons[0] if reasons else "the number is undefined"
@@ -133,23 +141,22 @@ class Outcome:
             return "differs", ""
         return ("better" if row.metric.better * row.difference > 0 else "worse"), ""
 
-    def _reference(self, row: Row) -> Key | None:
+    def _reference(self, row: Row) -> list[Key]:
         of = self.experiment.reference
-        return None if of is None else of(row.entrant, row.data, row.metric.name)
+        return [] if of is None else list(of(row.entrant, row.data, row.metric.name))
 
     def _relative(self, row: Row) -> tuple[float, float] | None:
         """The paper's number and ours, each over its reference."""
-        key = self._reference(row)
-        if key is None or row.paper is None or key not in self.experiment.published:
+        keys, published = self._reference(row), self.experiment.published
+        if row.paper is None or not keys or any(key not in published or key[:2] not in self.runs for key in keys):
             return None
-        values = self.values(key[0], key[1], row.metric)
-        if not len(values) or not values.mean() or not self.experiment.published[key][0]:
-            return None
-        return row.paper / self.experiment.published[key][0], row.ours / float(values.mean())
+        theirs = float(np.mean([published[key][0] for key in keys]))
+        ours = float(np.mean([self.values(entrant, data, row.metric).mean() for entrant, data, _ in keys]))
+        return (row.paper / theirs, row.ours / ours) if theirs and ours else None
 
     def _relative_verdict(self, row: Row) -> tuple[str, str]:
         assert row.relative is not None
-        if self._reference(row) == (row.entrant, row.data, row.metric.name):
+        if self._reference(row) == [(row.entrant, row.data, row.metric.name)]:
             return "reference", ""
         paper, ours = row.relative
         if paper / row.metric.factor <= ours <= paper * row.metric.factor:

@@ -173,12 +173,12 @@ def _mean_over_users() -> Published:
 ERROR = Metric("error", "error %", -1, ".2f", scale=100)
 F1_POSITIVE = Metric("f1_positive", "F1 % positive", +1, ".2f", scale=100)
 F1_NEGATIVE = Metric("f1_negative", "F1 % negative", +1, ".2f", scale=100)
-SECONDS = Metric("seconds", "time (s)", 0, ".3f", factor=2.0)
+SECONDS = Metric("seconds", "time (s)", 0, ".2g", factor=2.0)
 
 
-def to_independent(entrant: str, data: str, metric: str) -> Key | None:
+def to_independent(entrant: str, data: str, metric: str) -> tuple[Key, ...]:
     """The data and the machine are others: what is compared is how a learner stands to independent PA."""
-    return "PA-Unique", data, metric
+    return (("PA-Unique", data, metric),)
 
 
 RELATIVE = "Compared is each number over that of PA-Unique in the same table, within a tenth: our data are others."

@@ -11,7 +11,7 @@ from joblib.parallel import get_active_backend
 
 from shoal.papers import store
 from shoal.papers.experiment import Data, Experiment
-from shoal.papers.jobs import Job, final_jobs, tuning_jobs
+from shoal.papers.jobs import Job, final_jobs, scores, tuning_jobs
 from shoal.papers.outcome import Outcome, Runs
 from shoal.papers.store import Prepared
 
@@ -74,7 +74,8 @@ def _outcome(
     runs: Runs = {}
     for job, result in done:
         runs.setdefault(_whose(job), []).append((job.spec, result))
-    return Outcome(experiment, runs, missing, quick, {job.key: result["wall"] for job, result in [*tuned, *done]})
+    seconds = {job.key: result["wall"] for job, result in [*tuned, *done]}
+    return Outcome(experiment, runs, missing, quick, seconds, scores(experiment, tuned))
 
 
 def reproduce(

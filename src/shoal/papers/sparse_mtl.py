@@ -90,7 +90,6 @@ CLASSIFICATION = Experiment(
     seconds=660,
     published=dict(_published_errors()),
     tuning=Tuning(simulated, "error", -1, {**PEOPLE, "repeats": 2}, budget=12),
-    variants_for=("worse", "better", "reproduced"),
     figure=pictures.beside,
     champion="SparseMTL",
     notes=(
@@ -159,7 +158,6 @@ REGRESSION = Experiment(
     published=dict(_published_variance()),
     tuning=Tuning(explained, "explained", +1, budget=8),
     variant_seeds=3,
-    variants_for=("worse", "better"),
     figure=partial(pictures.beside, n_metrics=2),
     champion="SparseMTL",
     notes=(
