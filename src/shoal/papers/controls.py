@@ -136,7 +136,7 @@ FOUND = replace(
     tuning=None,
     figure=None,
     champion="",
-    seeds=5,
+    seeds=15,
     seconds=60,
     shuffles=False,
     notes=("The relative decrease at which the stop rule stops is not printed; here 3e-4.",),
@@ -155,6 +155,7 @@ CURVE = replace(
     metrics=(*FOUND.metrics[:1], Metric("vectors", "vectors a prediction", -1, ".0f"), FOUND.metrics[-1]),
     published={},
     measure=simulated,
+    seeds=5,
     seconds=90,
     notes=("Sizes are given: so many common vectors and so many of each task's own.",),
 )  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -21,6 +22,7 @@ from shoal.papers.verdicts import claim_table, opening
 from shoal.papers.wide import LEGEND, as_html, tables
 from shoal.report.figure import Figure
 
+TALL = 640  # pixels; a taller picture is folded, its table shown
 PAPERS = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
     "romco": "Yang, Zhao, Gao: Robust Online Multi-Task Learning with Correlative and Personalized Structures (2017)",
@@ -106,7 +108,7 @@ def _section(outcome: Outcome) -> str:
     notes = "".join(f"<li>{escape(sentence)}</li>" for sentence in remarks(outcome, rows))
     if not outcome.runs:
         shown, folded = f"<p>Not run yet: <code>shoal reproduce {escape(experiment.id)}</code>.</p>", ""
-    elif figure and not experiment.published:
+    elif figure and not experiment.published and _height(figure) <= TALL:
         shown, folded = figure, _fold("Numbers", table)
     else:
         shown, folded = table, _fold("Picture", figure)
@@ -124,6 +126,11 @@ def _section(outcome: Outcome) -> str:
 
 def _fold(title: str, content: str) -> str:
     return f"<details><summary>{title}</summary>{content}</details>" if content else ""
+
+
+def _height(picture: str) -> float:
+    found = re.search(r'<svg[^>]* height="([0-9.]+)"', picture)
+    return float(found[1]) if found else 0.0
 
 
 def _figure(figure: Figure | None) -> str:

@@ -13,7 +13,7 @@ from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
 from shoal.report.style import COLOURS, INK, QUIET, data, panel_title
 
-WIDTH, HEIGHT = 380, 240
+WIDTH, HEIGHT = 380, 220
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, when the colours have all been used
 
 

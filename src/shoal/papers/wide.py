@@ -75,7 +75,8 @@ def _cell(row: Row | None) -> str:
         return "<td></td>"
     form = row.metric.form
     theirs = "" if row.paper is None else f'<span class="theirs">{number(row.paper, row.paper_deviation, form)}</span>'
-    ours = number(row.ours, row.deviation if row.shuffles > 1 else None, form)
+    told = row.shuffles > 1 and row.metric.better  # times and counts are told without their deviations
+    ours = number(row.ours, row.deviation if told else None, form)
     sign = SIGNS.get(row.verdict, "")
     mark = f' <b class="{_kind(row.verdict)}">{sign}</b>' if sign else ""
     return f'<td title="{escape(_comparison(row))}">{theirs}<span>{ours}{mark}</span></td>'

@@ -67,6 +67,12 @@ class Evidence:
         """Over shuffles."""
         return float(self.values(experiment, entrant, data, metric).mean())
 
+    def gap(self, experiment: str, entrant: str, data: tuple[str, str], metric: str) -> Difference:
+        """By how much a number is larger on one data set than on another; the shuffles are no pairs."""
+        a, b = (self.values(experiment, entrant, where, metric) for where in data)
+        error = sum(float(v.var(ddof=1)) / len(v) for v in (a, b) if len(v) > 1) ** 0.5
+        return Difference(float(a.mean() - b.mean()), error)
+
     def ratio(self, experiment: str, more: str, less: str, data: str, metric: str) -> float:
         """Of two means; infinite over nothing."""
         a, b = (self.mean(experiment, name, data, metric) for name in (more, less))

@@ -33,7 +33,8 @@ def found_sizes(e: Evidence) -> Iterator[Case]:
     """What the stop rule finds on similar and on less similar tasks."""
     for name, more, less in (("common", HIGH, LOW), ("own", LOW, HIGH)):
         a, b = (e.mean(FOUND, "SparseMTL, sizes found", data, name) for data in (more, less))
-        yield Case(f"more {name} vectors at {more}", a > b, Number(more, a, ".1f"), Number(less, b, ".1f"))
+        larger = e.gap(FOUND, "SparseMTL, sizes found", (more, less), name).above
+        yield Case(f"more {name} vectors at {more}", larger, Number(more, a, ".1f"), Number(less, b, ".1f"))
 
 
 def order(e: Evidence) -> Iterator[Case]:
