@@ -44,7 +44,7 @@ OSMTL = Experiment(
     metrics=osmtl.METRICS[:2],
     measure=protocols.held_out,
     seeds=30,
-    seconds=120,
+    seconds=60,
     quick=osmtl.ONLINE.quick,
     tuning=osmtl.ONLINE.tuning,
     notes=(
@@ -77,7 +77,7 @@ ROMCO = replace(
     metrics=(romco.ERROR,),
     published={},
     champion="",
-    seconds=120,
+    seconds=180,
     notes=(
         "Hinge SGD has ROMCO's loss and its trigger, and one weight matrix in place of two; b is the interaction of "
         "Cavallanti et al. Table II has PA with C = 1, as its paper.",

@@ -22,7 +22,7 @@ from shoal.papers.verdicts import claim_table, opening
 from shoal.papers.wide import LEGEND, as_html, tables
 from shoal.report.figure import Figure
 
-TALL = 640  # pixels; a taller picture is folded, its table shown
+TALL, LINE = 640, 33  # pixels: a taller picture is folded and its table shown, unless its lines are taller still
 PAPERS = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
     "romco": "Yang, Zhao, Gao: Robust Online Multi-Task Learning with Correlative and Personalized Structures (2017)",
@@ -108,7 +108,7 @@ def _section(outcome: Outcome) -> str:
     notes = "".join(f"<li>{escape(sentence)}</li>" for sentence in remarks(outcome, rows))
     if not outcome.runs:
         shown, folded = f"<p>Not run yet: <code>shoal reproduce {escape(experiment.id)}</code>.</p>", ""
-    elif figure and not experiment.published and _height(figure) <= TALL:
+    elif figure and not experiment.published and _height(figure) <= max(TALL, LINE * table.count("<tr>")):
         shown, folded = figure, _fold("Numbers", table)
     else:
         shown, folded = table, _fold("Picture", figure)

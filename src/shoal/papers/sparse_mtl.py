@@ -154,7 +154,7 @@ REGRESSION = Experiment(
     ),
     measure=explained,
     seeds=10,
-    seconds=960,
+    seconds=360,
     published=dict(_published_variance()),
     tuning=Tuning(explained, "explained", +1, budget=8),
     variant_seeds=3,
