@@ -39,6 +39,13 @@ class Difference(NamedTuple):
         return Difference(-self.mean, self.error).above
 
 
+def paired(a: FloatArray, b: FloatArray) -> Difference:
+    """The first less the second, over the shuffles that both have."""
+    n = min(len(a), len(b))
+    d = a[:n] - b[:n]
+    return Difference(float(d.mean()), float(d.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0)
+
+
 class Evidence:
     """The runs of experiments, by id."""
 
@@ -85,9 +92,8 @@ class Evidence:
     def gain(self, experiment: str, who: str, other: str, data: str, metric: str) -> Difference:
         """By how much `who` is better than `other`, shuffle by shuffle."""
         a, b = (self.values(experiment, name, data, metric) for name in (who, other))
-        n = min(len(a), len(b))
-        d = self.metric(experiment, metric).better * (a[:n] - b[:n])
-        return Difference(float(d.mean()), float(d.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0)
+        better = self.metric(experiment, metric).better
+        return paired(better * a, better * b)
 
     def best(self, experiment: str, names: Iterable[str], data: str, metric: str) -> str:
         """Whose mean is best."""

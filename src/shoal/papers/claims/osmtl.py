@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from shoal.papers.claims import rules
 from shoal.papers.claims.claim import Case, Claim, Number
-from shoal.papers.claims.evidence import Evidence
+from shoal.papers.claims.evidence import Evidence, paired
 
 TABLE, BATCH, SEEN, CONTROLS, BOUND = (
     "osmtl/table1", "osmtl/figure1", "osmtl/figure1-relations", "osmtl/controls", "theory/osmtl",
@@ -79,13 +79,12 @@ def batch(e: Evidence) -> Iterator[Case]:
 
 
 def visible(e: Evidence) -> Iterator[Case]:
-    """Attention within a terrain over attention across: more with the exponential rule, in batch and online."""
-    for kind in ("SMTL", "OSMTL"):
-        e_form, t_form = (e.values(SEEN, f"{kind}-{form}", "landmine", "contrast") for form in "et")
-        yield Case(
-            kind, bool(e_form.mean() > t_form.mean()), Number(f"{kind}-e", float(e_form.mean())),
-            Number(f"{kind}-t", float(t_form.mean())),
-        )  # fmt: skip
+    """Attention within a terrain over attention across: more with the exponential rule."""
+    e_form, t_form = (e.values(SEEN, f"SMTL-{form}", "landmine", "contrast") for form in "et")
+    yield Case(
+        "within a terrain over across", paired(e_form, t_form).above, Number("SMTL-e", float(e_form.mean())),
+        Number("SMTL-t", float(t_form.mean())),
+    )  # fmt: skip
 
 
 def bounded(e: Evidence) -> Iterator[Case]:
@@ -154,7 +153,7 @@ CLAIMS = (
     Claim(
         "osmtl-8", "the exponential rule shows more structure", "Figure 1 (middle, right), caption",
         "The probabilistic formulation of SMTL-e allows it to discover more interesting patterns than SMTL-t",
-        "The two terrains of landmine stand out more in the attention of the -e form than of the -t form.",
+        "The two terrains of landmine stand out more in the attention of SMTL-e than of SMTL-t.",
         visible, SEEN,
     ),
     Claim(
