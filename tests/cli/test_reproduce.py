@@ -51,6 +51,14 @@ def test_one_is_run_and_then_known(shoal: Program) -> None:
     assert "not started" in next(line for line in listed if line.startswith("made/table2"))
 
 
+def test_claims_are_judged_by_what_is_kept(shoal: Program) -> None:
+    code, out, err = shoal("reproduce", "--claims")
+    assert (code, err) == (0, "")
+    assert "claims: " in out.splitlines()[-3]
+    assert out.splitlines()[-1] == "0 chosen settings lie on an edge of their grid."
+    assert out.count("not run yet") > 30  # the made experiments are none of the papers'
+
+
 def test_a_paper_or_all_with_page_and_pictures(shoal: Program, tmp_path: Path) -> None:
     page, figures = tmp_path / "page.html", tmp_path / "figures"
     code, out, _ = shoal("reproduce", "made", "--quick", "--report", page, "--figures", figures)

@@ -15,13 +15,16 @@ from sklearn.linear_model import Ridge
 
 from shoal import PassiveAggressive
 from shoal.datasets import Dataset, make_related_tasks
-from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, reproduce, state, store, write_page
+from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, experiments, reproduce, state, store, write_page
+from shoal.papers.claims.table import claims
 from shoal.papers.jobs import Job
 from shoal.papers.learners import Spec, build, modules
 from shoal.papers.outcome import Outcome
 from shoal.papers.protocols import progressive
 from shoal.papers.ranks import rankings
-from shoal.papers.text import lines
+from shoal.papers.running import recall
+from shoal.papers.text import lines, number
+from shoal.papers.wide import SIGNS, tables
 
 
 def related(n_tasks: int, seed: int = 0) -> Dataset:
@@ -55,7 +58,7 @@ EXPERIMENT = Experiment(
         Entrant("PA", "PassiveAggressive"),
         Entrant("to come", "NoSuchLearner"),
     ),
-    metrics=(Metric("error", "error %", -1, ".2f", scale=100), Metric("seconds", "s", 0, why_not="another machine")),
+    metrics=(Metric("error", "error %", -1, ".2f", scale=100), Metric("seconds", "s", 0, given=("PA",))),
     measure=progressive,
     seeds=4,
     variant_seeds=2,
@@ -137,6 +140,16 @@ def test_only_what_changed_is_run_again(ran: list[Job]) -> None:
     assert len(ran) == again + 2 + 3 * 4
 
 
+def test_what_is_kept_is_recalled_without_a_run(ran: list[Job]) -> None:
+    assert recall(EXPERIMENT).runs == {}
+    outcome = reproduce(EXPERIMENT)
+    before = len(ran)
+    assert recall(EXPERIMENT).runs == outcome.runs
+    longer = recall(replace(EXPERIMENT, seeds=5))
+    assert {data for _, data in longer.runs} == {"many, other"}  # the others lack a shuffle
+    assert len(ran) == before
+
+
 def test_a_change_of_the_code_is_a_change(ran: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
     reproduce(EXPERIMENT, quick=True)
     before = len(ran)
@@ -212,8 +225,7 @@ def test_verdicts() -> None:
     assert rows["together", "many", "error"].verdict == "reproduced"
     assert rows["PA", "few", "error"].verdict == "not in the paper"
     assert rows["to come", "many", "error"].verdict == "not yet"
-    assert rows["PA", "many", "seconds"].verdict == "not comparable"
-    assert rows["PA", "many", "seconds"].why == "another machine"
+    assert rows["PA", "many", "seconds"].verdict == "given"
     mine = rows["alone", "few", "error"]
     values = [100 * progressive(related(2), _built(EXPERIMENT.entrants[0].spec(FEW)), s)["error"] for s in range(4)]
     assert mine.ours == pytest.approx(np.mean(values))
@@ -221,18 +233,30 @@ def test_verdicts() -> None:
     assert mine.difference == mine.ours
 
 
-def test_where_ours_is_worse_it_is_said_what_was_tried() -> None:
-    better = {("alone", "many", "error"): (0.0, 0.1)}
-    outcome = reproduce(replace(EXPERIMENT, published=better))
-    said = [line for line in lines(outcome) if line.startswith("- tried for many / alone")]
-    assert len(said) == 1
-    assert "many, other" in said[0]
+def test_relative_to_a_reference() -> None:
+    """Whose own number is not compared; the others within the metric's factor."""
+    error = EXPERIMENT.metrics[0]
+    ours = {row.entrant: row.ours for row in reproduce(EXPERIMENT).rows() if (row.data, row.metric) == ("few", error)}
+    published = {
+        ("alone", "few", "error"): (10.0, None),
+        ("PA", "few", "error"): (10 * ours["PA"] / ours["alone"], None),
+    }
+    one = replace(EXPERIMENT, published=published, reference=lambda entrant, data, metric: [("alone", data, metric)])
+    rows = {row.entrant: row for row in reproduce(one).rows() if row.paper is not None}
+    assert (rows["alone"].verdict, rows["PA"].verdict) == ("reference", "reproduced")
+    assert rows["PA"].relative == pytest.approx((ours["PA"] / ours["alone"],) * 2)
+    for factor, verdict in ((0.8, "worse"), (1.2, "better")):
+        other = {**published, ("PA", "few", "error"): (factor * published["PA", "few", "error"][0], None)}
+        rows = {row.entrant: row for row in reproduce(replace(one, published=other)).rows() if row.paper is not None}
+        assert rows["PA"].verdict == verdict
 
 
-def test_what_variants_give_is_said_for_the_verdicts_that_are_named() -> None:
-    assert not any("tried for" in line for line in lines(reproduce(replace(EXPERIMENT, published=REPRODUCED))))
-    named = replace(EXPERIMENT, published=REPRODUCED, variants_for=("reproduced",))
-    assert any(line.startswith("- tried for many / together") for line in lines(reproduce(named)))
+def test_what_variants_give_is_said_for_published_numbers() -> None:
+    said = lines(reproduce(replace(EXPERIMENT, published=REPRODUCED)))
+    tried = [line for line in said if line.startswith("- tried for")]
+    assert len(tried) == 1
+    assert "many / together" in tried[0]
+    assert "many, other" in tried[0]
 
 
 def test_a_number_that_a_learner_does_not_have_is_no_row() -> None:
@@ -299,29 +323,48 @@ def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:
     outcome = reproduce(EXPERIMENT)
     write_page(tmp_path / "page.html", [outcome])
     page = (tmp_path / "page.html").read_text()
-    assert page.count("<tr>") == 1 + len(outcome.rows())
-    for word in (
-        "reproduced",
-        "worse",
-        "better",
-        "not yet",
-        "A note.",
-        "shoal reproduce made/table1",
-        "6 published numbers",
-    ):
-        assert word in page
+    rows = outcome.rows()
+    assert page.count("<td title=") == len(rows)
+    assert page.count('class="theirs"') == sum(row.paper is not None for row in rows) == len(EXPERIMENT.published)
+    for row in rows:
+        assert (
+            number(row.ours, row.deviation if row.shuffles > 1 and row.metric.better else None, row.metric.form) in page
+        )
+    for words in ("shoal reproduce made/table1", "A note.", "5 published numbers", "1 more are given", "not yet: this"):
+        assert words in page
+    assert SIGNS["worse"] in page  # a verdict is never a color alone
     with pytest.raises(ValueError, match="at least one"):
         write_page(tmp_path / "page.html", [])
     with pytest.raises(FileNotFoundError, match="make it first"):
         write_page(tmp_path / "no" / "page.html", [outcome])
 
 
-def test_without_published_numbers_there_are_no_columns_for_them(tmp_path: Path) -> None:
-    outcome = reproduce(replace(EXPERIMENT, data=(FEW,), published={}), quick=True)
-    write_page(tmp_path / "page.html", [outcome])
+def test_a_paper_opens_with_its_claims_judged(tmp_path: Path) -> None:
+    """From what is there: these runs are none, so every claim says which command would judge it."""
+    known = experiments()["cavallanti/table3"]
+    write_page(tmp_path / "page.html", [Outcome(known, {}, {}, quick=False)])
     page = (tmp_path / "page.html").read_text()
-    assert "<th>ours</th>" in page
-    assert not any(f"<th>{heading}</th>" in page for heading in ("paper", "difference", "verdict"))
+    assert page.index("6 claims: 6 not run yet.") < page.index("published numbers")
+    for claim in claims():
+        assert (f'id="claim-{claim.id}"' in page) == (claim.paper == "cavallanti")
+    assert "Not run yet: <code>shoal reproduce cavallanti/table3</code>" in page
+    assert "the paper's</th><th>ours" in page
+
+
+def test_a_table_has_the_papers_layout() -> None:
+    """A line a learner and a column a number; with one learner a column a data set; cut where it would be too wide."""
+    (wide,) = tables(reproduce(EXPERIMENT))
+    assert [name for name, _ in wide.lines] == ["alone", "together", "PA", "to come"]
+    assert (wide.groups, wide.columns) == ([("few", 2), ("many", 2)], ["error %", "s", "error %", "s"])
+    many = tuple(Data(f"{n} tasks", related, {"n_tasks": n}) for n in range(2, 12))
+    one = replace(EXPERIMENT, data=many, entrants=EXPERIMENT.entrants[:1], published={}, seeds=1)
+    first, second = tables(reproduce(one))
+    assert (len(first.columns), len(second.columns)) == (8, 2)
+    assert [name for name, _ in first.lines] == ["error %", "s"]
+
+
+def test_without_published_numbers_there_are_no_columns_for_them() -> None:
+    outcome = reproduce(replace(EXPERIMENT, data=(FEW,), published={}), quick=True)
     headings = next(line for line in lines(outcome) if line.startswith("data"))
     assert headings.split() == ["data", "learner", "ours"]
     seconds = sum(outcome.seconds.values())

@@ -59,6 +59,7 @@ def draw(x):
         (("PUBLISHED = {", "PUBLISHED = {'b': 2.0, "), False),
         (("pictures.curves", "pictures.beside"), False),
         (("# twice", "# two times"), False),
+        (('{"a": 1.0}', '{x: 1.0 for x in "a"}'), False),  # its x is not the module's
         (("SCALE = 2.0", "SCALE = 3.0"), True),
         (("SCALE * x", "SCALE + x"), True),
         (("return helper(x)", "return helper(x), CLASSIFICATION"), True),

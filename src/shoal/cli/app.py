@@ -174,6 +174,7 @@ def reproduce(
     *experiments: str,
     all_: Annotated[Switch, Parameter(name="--all")] = False,
     quick: Switch = False,
+    claims: Switch = False,
     jobs: int = 1,
     backend: str = "loky",
     report: str | None = None,
@@ -191,6 +192,9 @@ def reproduce(
         Run everything.
     quick
         Two shuffles and small pieces of the data: whether everything runs.
+    claims
+        Run nothing: print the papers' claims, each judged by the runs that are kept; with --report, write the page
+        of these runs.
     jobs
         Processes; -1 is one a core.
     backend
@@ -205,8 +209,8 @@ def reproduce(
 
     reproduce_papers(
         Options(
-            ids=list(experiments), everything=all_, quick=quick, n_jobs=jobs, backend=backend, report=report,
-            figures=figures,
+            ids=list(experiments), everything=all_, quick=quick, claims=claims, n_jobs=jobs, backend=backend,
+            report=report, figures=figures,
         )
     )  # fmt: skip
 

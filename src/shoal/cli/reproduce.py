@@ -12,11 +12,13 @@ from joblib import parallel_config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from shoal.papers.claims.table import as_text, judged
 from shoal.papers.experiment import Experiment
+from shoal.papers.fairness import edges
 from shoal.papers.library import experiments
 from shoal.papers.outcome import Outcome
 from shoal.papers.page import write_page
-from shoal.papers.running import OnProgress, reproduce, state
+from shoal.papers.running import OnProgress, recall, reproduce, state
 from shoal.papers.text import lines
 from shoal.report.figures import FORMATS
 
@@ -30,6 +32,7 @@ class Options:
     ids: list[str]
     everything: bool
     quick: bool
+    claims: bool
     n_jobs: int
     backend: str
     report: str | None
@@ -39,6 +42,9 @@ class Options:
 def reproduce_papers(options: Options) -> None:
     """The whole command."""
     known = experiments()
+    if options.claims:
+        _judge_claims(known, options.report)
+        return
     wanted = _wanted(options, known)
     if not wanted:
         _list(known, options.quick)
@@ -83,6 +89,15 @@ def _list(known: dict[str, Experiment], quick: bool) -> None:
         if found.missing:
             print(f"{'':<{width}}{'':<25}without {', '.join(found.missing)}")
     print("\nshoal reproduce ID runs one, a paper's name all of its own, --all everything; --quick small pieces of it.")
+
+
+def _judge_claims(known: dict[str, Experiment], report: str | None) -> None:
+    outcomes = [recall(experiment) for experiment in known.values()]
+    if report:
+        write_page(report, outcomes)
+    print("\n".join(as_text(judged(outcomes, known))))
+    found = dict.fromkeys(str(edge) for outcome in outcomes for edge in edges(outcome))
+    print("\n".join([f"{len(found)} chosen settings lie on an edge of their grid.", *(f"- {edge}" for edge in found)]))
 
 
 def _time(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,8 @@ Protocol = Literal["as published", "as it should be done"]
 Measure = Callable[..., Mapping[str, Any]]  # (data, learner, seed, **options) -> numbers and lists of numbers
 Draw = Callable[..., "Figure | None"]  # (outcome) -> a picture of it, or None where there is nothing to see
 
+Key = tuple[str, str, str]  # entrant, data set, metric
+
 HELD_OUT = 1000  # the shuffle on which parameters are chosen; the reported shuffles count from 0
 QUICK_SEEDS, QUICK_POINTS = 2, 2
 
@@ -32,7 +35,8 @@ class Metric:
     better: int  # +1 if more is better, -1 if less, 0 if neither
     form: str = ".4f"
     scale: float = 1.0  # ours times this is in the paper's unit
-    why_not: str = ""  # why it cannot be compared with the paper's, if it cannot
+    factor: float = 1.1  # of a number relative to a reference: how far ours may be from the paper's
+    given: tuple[str, ...] = ()  # entrants that were told this number: nothing is compared; "*" for all
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,8 @@ class Entrant:
         """The settings to try: the whole grid, or as many random points of it as the budget allows."""
         values = [dict(zip(self.grid, point, strict=True)) for point in itertools.product(*self.grid.values())]
         if len(values) > budget:
-            chosen = np.random.default_rng(0).choice(len(values), budget, replace=False)
+            own = zlib.crc32(self.name.encode())  # else learners with grids of one shape all try the same points
+            chosen = np.random.default_rng(own).choice(len(values), budget, replace=False)
             values = [values[i] for i in sorted(chosen.tolist())]
         return [self.spec(data, point) for point in values]
 
@@ -112,6 +117,9 @@ class Experiment:
         Shuffles that are reported, seeds 0, 1, ...
     seconds : float
         How long all of it took on one core, roughly.
+    reference : function of (entrant, data, metric), optional
+        Other such triples: the number is compared relative to their mean, ours to ours and the paper's to the paper's.
+        For other data and other machines. None of them: it is compared as it is.
     published : dict of (entrant, data, metric) -> (value, deviation or None)
     deviation : str
         What the published deviations are.
@@ -136,11 +144,11 @@ class Experiment:
     seconds: float
     options: Mapping[str, Any] = field(default_factory=dict)
     quick: Mapping[str, Any] = field(default_factory=dict)  # options that a quick run has instead
-    published: Mapping[tuple[str, str, str], tuple[float, float | None]] = field(default_factory=dict)
+    published: Mapping[Key, tuple[float, float | None]] = field(default_factory=dict)
+    reference: Callable[[str, str, str], Sequence[Key]] | None = None
     deviation: str = "standard deviation"
     tuning: Tuning | None = None
     variant_seeds: int = 5
-    variants_for: tuple[str, ...] = ("worse",)  # the verdicts for which it is said what variants give
     notes: tuple[str, ...] = ()
     figure: Draw | None = None
     champion: str = ""

@@ -12,6 +12,7 @@ from typing import Any
 from shoal.papers import store
 from shoal.papers.experiment import HELD_OUT, QUICK_POINTS, Data, Entrant, Experiment, Measure
 from shoal.papers.learners import Spec, build, modules
+from shoal.papers.outcome import Tried
 from shoal.papers.store import Prepared
 from shoal.papers.versions import version_of, version_of_function
 
@@ -69,12 +70,19 @@ def chosen(experiment: Experiment, entrant: Entrant, data: Data, tried: list[tup
     """The setting with the best value; the first of equals."""
     if not entrant.grid or experiment.tuning is None:
         return entrant.spec(data)
-    scores = []
+    mine = scores(experiment, [(job, r) for job, r in tried if (job.entrant, job.data) == (entrant.name, data.name)])
+    return max(mine[entrant.name, data.name], key=lambda one: one.score).spec
+
+
+def scores(experiment: Experiment, tried: list[tuple[Job, Any]]) -> dict[tuple[str, str], list[Tried]]:
+    """What each learner's settings were worth; one that failed is worth least."""
+    found: dict[tuple[str, str], list[Tried]] = {}
     for job, result in tried:
-        if (job.entrant, job.data) == (entrant.name, data.name):
-            value = experiment.tuning.better * result.get(experiment.tuning.metric, math.nan)
-            scores.append((-math.inf if math.isnan(value) else value, job.spec))
-    return max(scores, key=lambda pair: pair[0])[1]
+        assert experiment.tuning is not None
+        value = experiment.tuning.better * result.get(experiment.tuning.metric, math.nan)
+        one = Tried(job.spec, -math.inf if math.isnan(value) else value)
+        found.setdefault((job.entrant, job.data), []).append(one)
+    return found
 
 
 def final_jobs(

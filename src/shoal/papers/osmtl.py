@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shoal.papers import batch_protocols, material, pictures, protocols
-from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
+from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric, Tuning
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
 
@@ -44,9 +44,10 @@ VARIANTS = (
 
 # ---- learners: section 3.3; the grids are not printed, these are ours ------------------------------------------------
 
-C = (0.001, 0.01, 0.1, 1.0, 10.0)
+QUARTERS = tuple(float(f"{10 ** (i / 4):.3g}") for i in range(-20, 14))  # of a decade, 1e-5 to 2e3
+C = QUARTERS[::2]
 ALPHA = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-LAMBDA_T, LAMBDA_E = (2.0, 5.0, 10.0, 25.0, 50.0), (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0)
+LAMBDA_T, LAMBDA_E = (0.1, 0.5, 2.0, 5.0, 10.0, 25.0, 100.0, 1000.0), (0.01, 0.1, 0.5, 2.0, 10.0, 50.0, 250.0, 1000.0)
 TASKS = {"landmine": 19, "spam": 15, "sentiment": 16}
 ROWS = {"landmine": 19 * 160, "spam": 15 * 100, "sentiment": 16 * 100}
 
@@ -55,10 +56,10 @@ FIXED = {name: {"alpha": 1 / (K + 1)} for name, K in TASKS.items()}
 HALF = {name: {"warmup": n // 2} for name, n in ROWS.items()}  # "EPOCH = 0.5"
 
 ENTRANTS = (
-    Entrant("PA-ONE", "PassiveAggressive", {"relation": "pooled"}, {"C": C}),
-    Entrant("PA-ITL", "PassiveAggressive", {"relation": "independent"}, {"C": C}),
-    Entrant("OSGL", "SharedLoss", {"norm": "l2", "rule": "finite"}, {"C": C}),
-    Entrant("FOML", "OSMTL", {"lam": math.inf}, {"C": C}, FIXED),
+    Entrant("PA-ONE", "PassiveAggressive", {"relation": "pooled"}, {"C": QUARTERS}),
+    Entrant("PA-ITL", "PassiveAggressive", {"relation": "independent"}, {"C": QUARTERS}),
+    Entrant("OSGL", "SharedLoss", {"norm": "l2", "rule": "finite"}, {"C": QUARTERS}),
+    Entrant("FOML", "OSMTL", {"lam": math.inf}, {"C": QUARTERS}, FIXED),
     Entrant("OMTRL", "OMTRL", {"divergence": "covariance"}, {}, HALF),
     Entrant("OSMTL-t", "OSMTL", {"attention": "threshold"}, {"alpha": ALPHA, "C": C, "lam": LAMBDA_T}),
     Entrant("OSMTL-e", "OSMTL", {"attention": "exponential"}, {"alpha": ALPHA, "C": C, "lam": LAMBDA_E}),
@@ -73,13 +74,14 @@ AGGRESSIVE = (
             {"eta_A": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)}, HALF, variant_of="OMTRL"),
     Entrant("PA-ONE, plain PA", "PassiveAggressive", {"relation": "pooled", "variant": "PA"}, variant_of="PA-ONE"),
     Entrant("PA-ITL, plain PA", "PassiveAggressive", {"relation": "independent", "variant": "PA"}, variant_of="PA-ITL"),
-    Entrant("OSGL, implicit", "SharedLoss", {"norm": "l2", "rule": "implicit"}, {"C": C}, variant_of="OSGL"),
+    Entrant("OSGL, implicit", "SharedLoss", {"norm": "l2", "rule": "implicit"}, {"C": QUARTERS},
+            variant_of="OSGL"),
 )  # fmt: skip
 
 METRICS = (
     Metric("auc", "AUC", +1),
     Metric("nsv", "nSV", -1, ".1f"),
-    Metric("seconds", "time (s)", 0, ".3f", why_not="CPU time of another machine"),
+    Metric("seconds", "time (s)", 0, ".2g", factor=2.0),
 )
 
 # ---- Table 1, page 8: AUC (standard error), nSV (standard error), CPU seconds ----------------------------------------
@@ -124,6 +126,13 @@ def _published() -> dict[tuple[str, str, str], tuple[float, float | None]]:
     return values
 
 
+def _beside(entrant: str, data: str, metric: str) -> tuple[Key, ...]:
+    """Times are relative to FOML's, all of sentiment to the independent learner's: other machine, fewer domains."""
+    if metric == "seconds":
+        return (("FOML", data, metric),)
+    return (("PA-ITL", data, metric),) if data == "sentiment" else ()
+
+
 ONLINE = Experiment(
     id="osmtl/table1",
     title="Online learners on landmine, spam and sentiment",
@@ -134,18 +143,21 @@ ONLINE = Experiment(
     metrics=METRICS,
     measure=protocols.held_out,
     seeds=30,
-    seconds=600,
+    seconds=310,
     quick={"train": 20, "folds": 2},
     published=_published(),
+    reference=_beside,
     deviation="standard error",
     tuning=Tuning(protocols.cross_validated, "auc", +1, {"folds": 5}, budget=30),
     champion="OSMTL-e",
     figure=pictures.beside,
     notes=(
         "The paper says that words are counted and not how rows are scaled. Unit norm is what the later "
-        "code has; what raw counts and log(1 + count) give is listed where ours is worse.",
+        "code has; what raw counts and log(1 + count) give is listed below.",
         "The paper names neither the Passive-Aggressive variant nor the shared-loss norm nor its grids: here PA-I, the "
         "additive L2 rule, and 30 settings a learner at most, chosen by 5-fold cross-validation on a 31st shuffle.",
+        "Compared are times over that of FOML, within a factor of 2 (another machine), and on sentiment (fewer "
+        "domains) each number over that of PA-ITL, within a tenth.",
         "Test rows are all that are not among the 160 or 100 training rows of a task; the training rows keep each "
         "task's share of positives.",
         "The parentheses of Table 1 are called standard errors; they are as large as standard deviations. A row counts "

@@ -9,10 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
-from shoal.papers.experiment import Data, Entrant, Experiment, Metric
+from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric
 from shoal.papers.learners import Spec
 
 Runs = dict[tuple[str, str], list[tuple[Spec, dict[str, Any]]]]  # (entrant, data) -> a result per shuffle
+
+
+class Tried(NamedTuple):
+    """A setting on the held-out shuffle; a higher score is better."""
+
+    spec: Spec
+    score: float
 
 
 class Row(NamedTuple):
@@ -26,9 +33,10 @@ class Row(NamedTuple):
     ours: float
     deviation: float
     shuffles: int
-    verdict: str  # reproduced, better, worse, differs, not comparable, not in the paper, not yet, no data, failed
+    verdict: str  # reproduced, better, worse, differs, given, reference, not comparable, ...
     why: str
     setting: str  # the parameters chosen
+    relative: tuple[float, float] | None = None  # the paper's and ours over those of the reference
 
     @property
     def difference(self) -> float:
@@ -45,6 +53,7 @@ class Outcome:
     missing: Mapping[str, str]  # data set -> why it is not there
     quick: bool
     seconds: Mapping[str, float] = field(default_factory=dict)  # of every job, by its key, on one core
+    tuned: Mapping[tuple[str, str], list[Tried]] = field(default_factory=dict)  # (entrant, data) -> the settings tried
 
     def values(self, entrant: str, data: str, metric: Metric) -> FloatArray:
         """The metric in every shuffle, in the paper's unit."""
@@ -101,6 +110,7 @@ class Outcome:
             data.name, entrant.name, metric, paper, spread, ours, deviation, len(values), "", "",
             str(runs[0][0]) if runs and entrant.grid else "",
         )  # fmt: skip
+        row = row._replace(relative=self._relative(row))
         verdict, why = self._verdict(row, entrant, data)
         return row._replace(verdict=verdict, why=why)
 
@@ -109,6 +119,8 @@ class Outcome:
             return "not yet", f"this version has no {entrant.learner}"
         if data.name in self.missing:
             return "no data", self.missing[data.name]
+        if (entrant.name, data.name) not in self.runs:
+            return "not run", f"shoal reproduce {self.experiment.id}"
         if np.isnan(row.ours):
             reasons = [result["failed"] for _, result in self.runs[entrant.name, data.name] if "failed" in result]
             return "failed", reasons[0] if reasons else "the number is undefined"
@@ -116,11 +128,39 @@ class Outcome:
             return ("not in the paper" if self.experiment.published else ""), ""
         if self.quick:
             return "not comparable", "a quick run, on a piece of the data"
-        if data.differs or row.metric.why_not:
-            return "not comparable", data.differs or row.metric.why_not
+        if "*" in row.metric.given or entrant.name in row.metric.given:
+            return "given", ""
+        if row.relative is not None:
+            return self._relative_verdict(row)
+        if data.differs:
+            return "not comparable", data.differs
         tolerance = 2.0 * row.deviation if row.paper_deviation is None else row.paper_deviation
         if abs(row.difference) <= tolerance:
             return "reproduced", ""
         if row.metric.better == 0:
             return "differs", ""
         return ("better" if row.metric.better * row.difference > 0 else "worse"), ""
+
+    def _reference(self, row: Row) -> list[Key]:
+        of = self.experiment.reference
+        return [] if of is None else list(of(row.entrant, row.data, row.metric.name))
+
+    def _relative(self, row: Row) -> tuple[float, float] | None:
+        """The paper's number and ours, each over its reference."""
+        keys, published = self._reference(row), self.experiment.published
+        if row.paper is None or not keys or any(key not in published or key[:2] not in self.runs for key in keys):
+            return None
+        theirs = float(np.mean([published[key][0] for key in keys]))
+        ours = float(np.mean([self.values(entrant, data, row.metric).mean() for entrant, data, _ in keys]))
+        return (row.paper / theirs, row.ours / ours) if theirs and ours else None
+
+    def _relative_verdict(self, row: Row) -> tuple[str, str]:
+        assert row.relative is not None
+        if self._reference(row) == [(row.entrant, row.data, row.metric.name)]:
+            return "reference", ""
+        paper, ours = row.relative
+        if paper / row.metric.factor <= ours <= paper * row.metric.factor:
+            return "reproduced", ""
+        if row.metric.better == 0:
+            return "differs", ""
+        return ("better" if row.metric.better * (ours - paper) > 0 else "worse"), ""

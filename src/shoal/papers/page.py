@@ -1,8 +1,10 @@
-"""One HTML page for all papers: every table with its verdicts, every figure, every deviation said."""
+"""One HTML page for all papers: their claims judged, every table with its verdicts, every figure and deviation."""
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from html import escape
@@ -10,11 +12,17 @@ from importlib import metadata, resources
 from pathlib import Path
 from string import Template
 
-from shoal.papers.outcome import Outcome, Row
-from shoal.papers.text import HEADINGS, duration, remarks, table
+from shoal.papers.boxes import BOXES
+from shoal.papers.claims.table import judged
+from shoal.papers.library import experiments
+from shoal.papers.outcome import Outcome
+from shoal.papers.ranks import rankings
+from shoal.papers.text import duration, remarks
+from shoal.papers.verdicts import claim_table, opening
+from shoal.papers.wide import LEGEND, as_html, tables
 from shoal.report.figure import Figure
 
-CLASSES = {"reproduced": "good", "better": "good", "worse": "bad", "failed": "bad"}
+TALL, LINE = 640, 33  # pixels: a taller picture is folded and its table shown, unless its lines are taller still
 PAPERS = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
     "romco": "Yang, Zhao, Gao: Robust Online Multi-Task Learning with Correlative and Personalized Structures (2017)",
@@ -46,15 +54,19 @@ def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> Non
         raise ValueError("outcomes is empty; expected at least one experiment")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"the folder {path.parent} for the page does not exist; make it first")
-    papers = dict.fromkeys(outcome.experiment.paper for outcome in outcomes)
+    papers = list(dict.fromkeys(outcome.experiment.paper for outcome in outcomes))
+    lines = [line for line in judged(outcomes, experiments()) if line.claim.paper in papers]
     parts = []
     for paper in papers:
+        mine = [line for line in lines if line.claim.paper == paper]
         parts.append(f'<h2 id="{paper}">{escape(PAPERS.get(paper, paper))}</h2>')
+        start = opening(mine, BOXES.get(paper))
+        parts.append(f"<section>{start}</section>" if start else "")
         parts += [_section(outcome) for outcome in outcomes if outcome.experiment.paper == paper]
     template = Template(resources.files("shoal.papers").joinpath("page.html").read_text(encoding="utf-8"))
     page = template.substitute(
-        summary=_summary(outcomes), contents=_contents(outcomes), parts="\n".join(parts),
-        version=metadata.version("shoal"),
+        claims=claim_table(lines, PAPERS) if lines else "", summary=_summary(outcomes), contents=_contents(outcomes),
+        legend=escape(LEGEND), parts="\n".join(parts), version=metadata.version("shoal"),
     )  # fmt: skip
     path.write_text(page, encoding="utf-8")
 
@@ -62,21 +74,26 @@ def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> Non
 def _summary(outcomes: Sequence[Outcome]) -> str:
     """How many numbers of the papers came out how."""
     counts = Counter(row.verdict for outcome in outcomes for row in outcome.rows() if row.paper is not None)
-    total = sum(counts.values())
+    left_out = sum(counts.pop(verdict, 0) for verdict in ("given", "reference"))
     parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     quick = "<p class=warning>This is a quick run, on pieces of the data: its numbers mean nothing.</p>"
     work = {key: seconds for outcome in outcomes for key, seconds in outcome.seconds.items()}  # some tables share runs
     took = f"{len(work):,} runs, {duration(sum(work.values()))}"
-    return f"<p>{total} published numbers: {parts or 'none'}. {took}.</p>" + quick * any(
+    aside = f" {left_out} more are given to the learner or are the reference of a comparison." if left_out else ""
+    return f"<p>{counts.total()} published numbers: {parts or 'none'}.{aside} {took}.</p>" + quick * any(
         outcome.quick for outcome in outcomes
     )
 
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
-    items = [
-        f'<li><a href="#{_anchor(o)}">{escape(o.experiment.id)}</a> {escape(o.experiment.title)}</li>' for o in outcomes
-    ]
-    return f"<ul>{''.join(items)}</ul>"
+    """A line a paper."""
+    papers: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        name = outcome.experiment.id.partition("/")[2]
+        papers.setdefault(outcome.experiment.paper, []).append(f'<a href="#{_anchor(outcome)}">{escape(name)}</a>')
+    return "".join(
+        f'<p><a href="#{paper}"><b>{paper}</b></a>: {", ".join(links)}</p>' for paper, links in papers.items()
+    )
 
 
 def _anchor(outcome: Outcome) -> str:
@@ -84,30 +101,36 @@ def _anchor(outcome: Outcome) -> str:
 
 
 def _section(outcome: Outcome) -> str:
+    """Open is what the paper prints: its table, or where it prints none, our picture."""
     experiment, rows = outcome.experiment, outcome.rows()
-    figure = None if experiment.figure is None or not outcome.runs else experiment.figure(outcome)
+    figure = _figure(None if experiment.figure is None or not outcome.runs else experiment.figure(outcome))
+    table = "".join(as_html(part) for part in tables(outcome)) if rows else ""
     notes = "".join(f"<li>{escape(sentence)}</li>" for sentence in remarks(outcome, rows))
+    if not outcome.runs:
+        shown, folded = f"<p>Not run yet: <code>shoal reproduce {escape(experiment.id)}</code>.</p>", ""
+    elif figure and not experiment.published and _height(figure) <= max(TALL, LINE * table.count("<tr>")):
+        shown, folded = figure, _fold("Numbers", table)
+    else:
+        shown, folded = table, _fold("Picture", figure)
+    agreement = "; ".join(
+        f"{ranking.data}, {ranking.agreement:.2f}" for ranking in rankings(outcome) if not math.isnan(ranking.agreement)
+    )
+    order = f"<p>Order of the means against the paper's, Kendall's tau: {escape(agreement)}.</p>" if agreement else ""
     return (
         f'<section id="{_anchor(outcome)}"><h3>{escape(experiment.title)}</h3>'
-        f'<p class="source">{escape(experiment.source)} &middot; <b>protocol: {escape(experiment.protocol)}</b> '
-        f"&middot; <code>shoal reproduce {escape(experiment.id)}</code></p>"
-        f"{_figure(figure)}{_table(rows)}<details open><summary>Notes</summary><ul>{notes}</ul></details></section>"
+        f'<p class="source">{escape(experiment.source)} &middot; protocol: {escape(experiment.protocol)} '
+        f'&middot; <code>shoal reproduce {escape(experiment.id)}</code> &middot; <a href="#top">top</a></p>'
+        f"{shown}{order}{folded}{_fold('Settings, tests, notes', f'<ul>{notes}</ul>')}</section>"
     )
 
 
-def _table(rows: list[Row]) -> str:
-    if not rows:
-        return ""
-    headings, *lines = table(rows)
-    head = "".join(f"<th>{escape(heading)}</th>" for heading in headings)
-    body = []
-    for row, line in zip(rows, lines, strict=True):
-        plain = [f"<td>{escape(value)}</td>" for value in line]
-        if headings == HEADINGS:
-            title = f' title="{escape(row.why)}"' if row.why else ""
-            plain[-1] = f'<td class="{CLASSES.get(row.verdict, "plain")}"{title}>{escape(row.verdict)}</td>'
-        body.append(f"<tr>{''.join(plain)}</tr>")
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+def _fold(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>{content}</details>" if content else ""
+
+
+def _height(picture: str) -> float:
+    found = re.search(r'<svg[^>]* height="([0-9.]+)"', picture)
+    return float(found[1]) if found else 0.0
 
 
 def _figure(figure: Figure | None) -> str:

@@ -13,7 +13,7 @@ from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
 from shoal.report.style import COLOURS, INK, QUIET, data, panel_title
 
-WIDTH, HEIGHT = 300, 220
+WIDTH, HEIGHT = 380, 220
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, when the colours have all been used
 
 
@@ -96,7 +96,9 @@ def _lines(
     colours = (*COLOURS, INK)
     scale = alt.Scale(domain=list(names), range=[colours[i % len(colours)] for i in range(len(names))])
     dashes = alt.Scale(domain=list(names), range=[DASHES[i // len(colours)] for i in range(len(names))])
-    legend = alt.Legend(title=None, symbolType="stroke", symbolSize=300, symbolStrokeWidth=2)
+    legend = alt.Legend(
+        title=None, symbolType="stroke", symbolSize=300, symbolStrokeWidth=2, orient="bottom", columns=5
+    )
     return (
         alt.Chart(data(records))
         .mark_line(point=points, strokeWidth=2)
@@ -117,7 +119,7 @@ def matrices(
     if not values:
         return None
     panels = [_matrix(name, matrix, names) for name, matrix in values.items()]
-    return Figure(_name(outcome), title, caption, _grid(panels, columns=2).resolve_scale(color="independent"))
+    return Figure(_name(outcome), title, caption, _grid(panels).resolve_scale(color="independent"))
 
 
 def _matrix(title: str, matrix: FloatArray, names: Sequence[str]) -> Any:
@@ -140,8 +142,8 @@ def _matrix(title: str, matrix: FloatArray, names: Sequence[str]) -> Any:
     )
 
 
-def _grid(panels: Sequence[Any], columns: int | None = None) -> Any:
-    columns = columns or (4 if len(panels) % 4 == 0 else 3)
+def _grid(panels: Sequence[Any], columns: int = 2) -> Any:
+    """Two in a row: more would be shrunk on the page until nobody can read them."""
     rows = [alt.hconcat(*panels[i : i + columns]) for i in range(0, len(panels), columns)]
     return alt.vconcat(*rows)
 

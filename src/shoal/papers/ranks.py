@@ -78,7 +78,8 @@ def _ranked(data: str, names: list[str], table: FloatArray, of: str, outcome: Ou
     ranks = rankdata(-table, axis=0).mean(axis=1)
     p_value = 1.0 if np.ptp(table, axis=0).max() == 0 else float(friedmanchisquare(*table).pvalue)
     champion = outcome.experiment.champion
-    against = _signed_ranks(names, table, champion) if champion in names else {}
+    can_tell = 2.0 ** (1 - n) * (len(names) - 1) <= LEVEL  # the smallest p that so few samples can give, corrected
+    against = _signed_ranks(names, table, champion) if champion in names and can_tell else {}
     return Ranking(data, names, ranks, n, of, p_value, critical_difference(len(names), n), champion, against, agreement)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from shoal.datasets.dataset import Dataset
 from shoal.papers import material, pictures
-from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
+from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric, Tuning
 from shoal.papers.outcome import Outcome
 from shoal.papers.protocols import CURVE_POINTS, progressive
 from shoal.report.figure import Figure
@@ -51,7 +52,7 @@ TABLE_1 = Experiment(
     protocol="as published",
     data=(SPAM, MHC, MOVIES),
     entrants=(Entrant("data", "PassiveAggressive"),),
-    metrics=tuple(Metric(name, name, 0, ".0f") for name in COLUMNS),
+    metrics=tuple(Metric(name, name, 0, ".0f", given=("*",)) for name in COLUMNS),
     measure=shape,
     seeds=1,
     seconds=1,
@@ -65,19 +66,28 @@ TABLE_1 = Experiment(
 
 # ---- learners: C = 1; the others are tuned on a held-out shuffle, the paper's grid is lost ---------------------------
 
-STEPS, STRENGTHS = (0.01, 0.1, 1.0, 10.0), (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+
+def decades(first: float, last: float, per_decade: int) -> tuple[float, ...]:
+    """Powers of ten with so many values a decade, both ends included."""
+    n = round(per_decade * math.log10(last / first))
+    return tuple(float(f"{first * 10 ** (i / per_decade):.3g}") for i in range(n + 1))
+
+
+STEPS, STRENGTHS = decades(3e-4, 30.0, 2), decades(1e-7, 10.0, 1)
 ROMCO_GRID = {"eta": STEPS, "rho": STEPS, "lambda1": STRENGTHS, "lambda2": STRENGTHS}
-RELATION_GRID = {"eta_A": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)}
+RELATION_GRID = {"eta_A": decades(1e-9, 10.0, 4)}
 TENTHS = tuple(round(0.1 * i, 1) for i in range(11))
+CONFIDENCE = (0.5001, 0.501, 0.51, *(round(0.55 + 0.05 * i, 2) for i in range(9)), 0.975, 0.99, 0.999)
+BUDGET = 200  # settings a learner may try; who has fewer tries all
 
 ENTRANTS = (
     Entrant("MTFL", "Periodic MTFL"),
     Entrant("TRML", "Periodic TraceNorm"),
     Entrant("PA-Global", "PassiveAggressive", {"relation": "pooled"}),
     Entrant("PA-Unique", "PassiveAggressive", {"relation": "independent"}),
-    Entrant("CW-COL", "CollaborativeCW", {}, {"pull": TENTHS, "confidence": (0.6, 0.7, 0.8, 0.9, 0.95)}),
+    Entrant("CW-COL", "CollaborativeCW", {}, {"pull": TENTHS, "confidence": CONFIDENCE}),
     Entrant("OMTL", "SharedLoss", {"norm": "l2", "rule": "implicit"}),
-    Entrant("OSMTL-e", "OSMTL", {}, {"alpha": TENTHS, "lam": (0.1, 1.0, 10.0, 100.0)}),
+    Entrant("OSMTL-e", "OSMTL", {}, {"alpha": TENTHS, "lam": decades(1e-2, 1e4, 2)}),
     Entrant("OMTLVON", "OMTRL", {"divergence": "von-neumann"}, RELATION_GRID),
     Entrant("OMTLLOG", "OMTRL", {"divergence": "logdet"}, RELATION_GRID),
     Entrant("ROMCO-NuCl", "ROMCO", {"penalty": "nuclear"}, ROMCO_GRID),
@@ -163,8 +173,15 @@ def _mean_over_users() -> Published:
 ERROR = Metric("error", "error %", -1, ".2f", scale=100)
 F1_POSITIVE = Metric("f1_positive", "F1 % positive", +1, ".2f", scale=100)
 F1_NEGATIVE = Metric("f1_negative", "F1 % negative", +1, ".2f", scale=100)
-SECONDS = Metric("seconds", "time (s)", 0, ".3f", why_not="CPU time of another machine")
+SECONDS = Metric("seconds", "time (s)", 0, ".2g", factor=2.0)
 
+
+def to_independent(entrant: str, data: str, metric: str) -> tuple[Key, ...]:
+    """The data and the machine are others: what is compared is how a learner stands to independent PA."""
+    return (("PA-Unique", data, metric),)
+
+
+RELATIVE = "Compared is each number over that of PA-Unique in the same table, within a tenth: our data are others."
 TABLE_2 = Experiment(
     id="romco/table2",
     title="Table II: personal spam filters",
@@ -175,12 +192,14 @@ TABLE_2 = Experiment(
     metrics=(ERROR, F1_NEGATIVE),
     measure=progressive,
     seeds=10,
-    seconds=840,
+    seconds=400,
     published=_mean_over_users(),
-    tuning=Tuning(progressive, "error", -1, budget=20),
+    reference=to_independent,
+    tuning=Tuning(progressive, "error", -1, budget=BUDGET),
     champion="ROMCO-LogD",
     figure=pictures.beside,
     notes=(
+        RELATIVE,
         "The paper's value is the mean of its four users; F1 is that of legitimate mail.",
         "The paper's own row OMTLVON, user 2, is what always answering \"legitimate\" gives: that baseline had "
         "overflowed. Ours keeps the trace of the relation.",
@@ -195,8 +214,8 @@ TABLE_4 = replace(
                        variant_of="MHC-I", differs="")),
     metrics=(ERROR, F1_POSITIVE, F1_NEGATIVE),
     published=_per_class(TABLE_IV, "MHC-I"),
-    seconds=660,
-    notes=("The paper's deviations are over tasks, ours over shuffles.",),
+    seconds=470,
+    notes=(RELATIVE, "The paper's deviations are over tasks, ours over shuffles."),
 )  # fmt: skip
 TABLE_5 = replace(
     TABLE_4,
@@ -205,7 +224,7 @@ TABLE_5 = replace(
     source=f"{PAPER}, Table V, section 6.4",
     data=(MOVIES,),
     published=_per_class(TABLE_V, "movies"),
-    seconds=900,
+    seconds=540,
 )
 TABLE_3 = replace(
     TABLE_2,
@@ -220,8 +239,11 @@ TABLE_3 = replace(
         for data, seconds in zip(("spam", "MHC-I", "movies"), numbers, strict=True)
     },
     figure=None,
-    seconds=2100,
-    notes=("The runs are those of Tables II, IV and V; the times are our CPU seconds of one pass.",),
+    seconds=1410,
+    notes=(
+        "The runs are those of Tables II, IV and V; the times are our CPU seconds of one pass. Compared is each time "
+        "over that of PA-Unique, within a factor of 2.",
+    ),
 )
 
 # ---- Figures 3 to 5: cumulative error along the stream ---------------------------------------------------------------

@@ -11,7 +11,7 @@ from joblib.parallel import get_active_backend
 
 from shoal.papers import store
 from shoal.papers.experiment import Data, Experiment
-from shoal.papers.jobs import Job, final_jobs, tuning_jobs
+from shoal.papers.jobs import Job, final_jobs, scores, tuning_jobs
 from shoal.papers.outcome import Outcome, Runs
 from shoal.papers.store import Prepared
 
@@ -51,6 +51,33 @@ def state(experiment: Experiment, quick: bool = False) -> State:
     return State(done, total, absent)
 
 
+def recall(experiment: Experiment, quick: bool = False) -> Outcome:
+    """What is kept of it, running nothing; a learner whose shuffles are not all there is left out."""
+    known = {data.name: store.known(data, quick) for data in _used(experiment, quick)}
+    ready = {name: prepared for name, prepared in known.items() if prepared is not None}
+    tuned = [(job, store.read(job.key)) for job in tuning_jobs(experiment, ready, quick)]
+    if any(result is None for _, result in tuned):
+        return Outcome(experiment, {}, {}, quick)
+    found = [(job, store.read(job.key)) for job in final_jobs(experiment, ready, quick, tuned)]
+    partial = {(job.entrant, job.data) for job, result in found if result is None}
+    return _outcome(experiment, quick, {}, tuned, [pair for pair in found if _whose(pair[0]) not in partial])
+
+
+def _whose(job: Job) -> tuple[str, str]:
+    return job.entrant, job.data
+
+
+def _outcome(
+    experiment: Experiment, quick: bool, missing: dict[str, str], tuned: list[tuple[Job, Any]],
+    done: list[tuple[Job, Any]],
+) -> Outcome:  # fmt: skip
+    runs: Runs = {}
+    for job, result in done:
+        runs.setdefault(_whose(job), []).append((job.spec, result))
+    seconds = {job.key: result["wall"] for job, result in [*tuned, *done]}
+    return Outcome(experiment, runs, missing, quick, seconds, scores(experiment, tuned))
+
+
 def reproduce(
     experiment: Experiment, *, quick: bool = False, n_jobs: int = 1, on_progress: OnProgress | None = None
 ) -> Outcome:
@@ -79,10 +106,7 @@ def reproduce(
     first = tuning_jobs(experiment, ready, quick)
     tuned = run_all(first, n_jobs, on_progress)
     done = run_all(final_jobs(experiment, ready, quick, tuned), n_jobs, on_progress)
-    runs: Runs = {}
-    for job, result in done:
-        runs.setdefault((job.entrant, job.data), []).append((job.spec, result))
-    return Outcome(experiment, runs, missing, quick, {job.key: result["wall"] for job, result in [*tuned, *done]})
+    return _outcome(experiment, quick, missing, tuned, done)
 
 
 def _used(experiment: Experiment, quick: bool) -> list[Data]:

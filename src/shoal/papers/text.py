@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from shoal.papers.fairness import edges
 from shoal.papers.outcome import Outcome, Row
 from shoal.papers.ranks import Ranking, rankings
 
@@ -38,8 +39,15 @@ def cells(row: Row) -> tuple[str, ...]:
     return (
         row.data, row.entrant, row.metric.title, number(row.paper, row.paper_deviation, form),
         number(row.ours, row.deviation if row.shuffles > 1 else None, form),
-        "" if math.isnan(row.difference) else f"{row.difference:+{form}}", row.verdict,
+        "" if math.isnan(row.difference) else f"{row.difference:+{form}}", row.verdict + _relative(row),
     )  # fmt: skip
+
+
+def _relative(row: Row) -> str:
+    """What the verdict is about, where it is not the number itself."""
+    if row.relative is None or row.verdict == "reference":
+        return ""
+    return f" relative to the reference: {row.relative[0]:.2f}, ours {row.relative[1]:.2f}"
 
 
 def number(value: float | None, deviation: float | None, form: str) -> str:
@@ -50,7 +58,7 @@ def number(value: float | None, deviation: float | None, form: str) -> str:
 
 
 def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
-    """Reasons, parameters, what was tried where ours is worse, tests, notes."""
+    """Reasons, parameters, what was tried, tests, notes."""
     said = [f"{data}: {reason}" for data, reason in outcome.missing.items()]
     reasons: dict[str, list[str]] = {}
     for row in rows:
@@ -60,6 +68,7 @@ def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
     said += [sentence for row in rows for sentence in _tried(outcome, row)]
     settings = dict.fromkeys((row.data, row.entrant, row.setting) for row in rows if row.setting)
     said += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
+    said += [f"on the edge of its grid: {edge}" for edge in edges(outcome)]
     said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
     return [*said, *outcome.experiment.notes, f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"]
 
@@ -70,8 +79,8 @@ def duration(seconds: float) -> str:
 
 
 def _tried(outcome: Outcome, row: Row) -> Iterable[str]:
-    """For a number that is worse than the paper's, if no other verdict is named: the same under other treatments."""
-    found = outcome.tried(row) if row.verdict in outcome.experiment.variants_for else []
+    """A published number under other treatments."""
+    found = [] if row.paper is None or row.verdict in ("given", "not run") else outcome.tried(row)
     if found:
         n = outcome.experiment.variant_seeds
         ours = float(outcome.values(row.entrant, row.data, row.metric)[:n].mean())

@@ -75,11 +75,9 @@ def _definitions(module: str) -> dict[str, ast.stmt]:
         elif isinstance(node, ast.Import | ast.ImportFrom):
             found |= {alias.asname or alias.name.partition(".")[0]: _only(node, alias) for alias in node.names}
         elif isinstance(node, ast.Assign | ast.AnnAssign):
-            found |= {
-                part.id: node
-                for part in ast.walk(node)
-                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-            }
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            # Of the targets only: the loop variables of a comprehension are not the module's.
+            found |= {part.id: node for target in targets for part in ast.walk(target) if isinstance(part, ast.Name)}
     return found
 
 
