@@ -93,8 +93,8 @@ class Learner(Estimator):
         else:
             model.core.learn(rounds, NO_OUT)
 
-    def learn_round(self, examples: Mapping[Any, tuple[Any, Any]]) -> None:
-        """Learn the examples that arrived together: `{task: (x, y), ...}`."""
+    def learn_round(self, examples: Mapping[Any, Any]) -> None:
+        """Learn the examples that arrived together: `{task: (x, y), ...}`, or `(x, y, weight)` where one has a weight."""
         model = self._begun()
         model.learn_round(examples)
         self._keep(model)
