@@ -1,4 +1,4 @@
-"""HedgedSharing with nothing tuned beside VW, river and scikit-learn on five streams: `python -m benchmarks.hedged`.
+"""HedgedSharing with nothing tuned beside VW, river, scikit-learn and LightGBM: `python -m benchmarks.hedged`.
 
 One pass over each stream, every row answered before it is learned. `--quick` takes the first 5,000 rows of each (too
 few to judge speed by), `--markdown` prints tables for a page, `--all` every run. All but flights need SHOAL_DATA.
@@ -9,28 +9,22 @@ from __future__ import annotations
 import argparse
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from benchmarks import vw
+from benchmarks.boosting import DEFAULT, GRID, TIMES, can_run, run_lightgbm
 from benchmarks.peers import RIVER, SKLEARN, run_river, run_sklearn
 from benchmarks.scores import Scores, Stream, best_of, score, timed
+from benchmarks.streams import STREAMS
 from benchmarks.timing import machine
 from shoal import HedgedSharing
-from shoal.datasets import Dataset, load_ecml_spam, load_enron, load_flights, load_landmine, load_mhc
 
 QUICK = 5_000
 RIVER_ROWS = 20_000
-STREAMS: dict[str, Callable[[], Dataset]] = {
-    "flights": load_flights,
-    "ecml_spam": lambda: load_ecml_spam(transform="log-norm").interleaved(),
-    "enron": lambda: load_enron(transform="log-norm"),
-    "landmine": lambda: load_landmine().shuffled(0),
-    "mhc": lambda: load_mhc().shuffled(0),
-}
+FORMS: tuple[dict[str, Any], ...] = ({"interactions": False}, {"relation": "independent"}, {"relation": "pooled"})
 NOTES = f"""\
 Every row is predicted before it is learned, by scikit-learn before its chunk of 1,000 rows (the first chunk, of which
 it knows nothing, is left out of its scores). macro-AUC: mean over the tasks that have both labels. Rows/s: median of 3
@@ -40,20 +34,20 @@ hindsight.
 VW: logistic loss, the task as one more feature; -q: crossed with the features as well. Settings: these two, learning
 rates 0.1, 0.5, 2, 8 with power_t at its default and 0, --coin, --ftrl.
 river: the features and the same crossed with the task, the first {RIVER_ROWS:,} rows of longer streams.
+LightGBM: retrained on all rows so far at every {TIMES}th part of the stream, the task as a category; not on text. Its
+settings: the default, and five with 7 to 63 leaves, rates 0.05 and 0.1, 100 and 300 trees.
 scikit-learn: one SGDClassifier(loss="log_loss") for all tasks, its default and constant rates 0.1, 0.5, 2."""
 
 
 def read(name: str, n_rows: int | None) -> Stream:
     """The stream of that name, or its first rows."""
-    data = STREAMS[name]()
-    task = np.unique(data.task, return_inverse=True)[1]
-    stream = Stream(name, data.X, data.y, task)
+    stream = STREAMS[name]()
     return stream if n_rows is None else stream.first(n_rows)
 
 
-def run_shoal(stream: Stream) -> Scores:
-    """No argument given."""
-    logits, seconds = timed(lambda: HedgedSharing().test_then_train(stream.X, stream.y, stream.task))
+def run_shoal(stream: Stream, **options: Any) -> Scores:
+    """No argument given, or another form."""
+    logits, seconds = timed(lambda: HedgedSharing(**options).test_then_train(stream.X, stream.y, stream.task))
     return score(stream, logits, seconds)
 
 
@@ -65,6 +59,12 @@ def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str,
     yield "shoal HedgedSharing()", run_shoal(stream)
     if suffix:
         yield f"shoal HedgedSharing(){suffix}", run_shoal(prefix)
+    for form in FORMS:
+        yield f"shoal HedgedSharing({', '.join(f'{k}={v!r}' for k, v in form.items())})", run_shoal(stream, **form)
+    if can_run(stream):
+        boosted = {name: run_lightgbm(stream, setting) for name, setting in {"default": DEFAULT, **GRID}.items()}
+        yield "LightGBM, default", boosted["default"]
+        yield f"LightGBM, best of {len(boosted)}", best_of(boosted.values())
     found = vw.run_all(stream, folder)
     for name, setting in vw.DEFAULTS.items():
         yield name, found[setting]
