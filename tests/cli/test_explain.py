@@ -35,7 +35,7 @@ def rows_of(text: str) -> Any:
     """feature -> its numbers, of the first table"""
     found: dict[str, list[float]] = {}
     for line in text.splitlines():
-        cells = re.fullmatch(r"(\S+)((?: +[-+.\de]+){1,4})", line)
+        cells = re.fullmatch(r"(\S.*?)((?:  +[-+.\de]+){1,4})", line)
         if cells:
             found.setdefault(cells[1], [float(value) for value in cells[2].split()])
     return found
@@ -82,7 +82,7 @@ def test_rows_of_a_file_are_taken_apart(shoal: Program, model: Path, new_rows: A
 def test_rows_of_one_task_and_few_features(shoal: Program, model: Path, new_rows: Any) -> None:
     _, out, _ = shoal("explain", new_rows, "--model", model, "--task", "shop0", "--rows", 5, "--top", 1)
     assert re.findall(r"^row (\d+), task (\w+)", out, re.M) == [("1", "shop0"), ("4", "shop0")]
-    assert re.search(r"^\(3 others\) +[-\d.]+ +[-\d.]+ +[-\d.]+$", out, re.M)
+    assert re.search(r"^\(\d others\) +[-\d.]+ +[-\d.]+ +[-\d.]+$", out, re.M)
 
 
 def test_a_labeled_file_is_explained_alike(shoal: Program, model: Path, csv_file: Path, rows: Any) -> None:

@@ -10,7 +10,8 @@ from shoal.files import ReadOptions
 SWITCHES = {"kind='multiclass'": "--classify", "kind='regression'": "--regression", "classes=[...]": "--labels"}
 _NAMES = "|".join(field.name for field in fields(ReadOptions))
 _OPTION = re.compile(
-    rf"""{"|".join(map(re.escape, SWITCHES))}|(?<![\w.'"-])(?P<name>{_NAMES})=(?P<one>\[(?P<value>'[^']*'|"[^"]*")\])?"""
+    rf"""{"|".join(map(re.escape, SWITCHES))}|"""
+    rf"""(?<![\w.'"-])(?P<name>{_NAMES})=(?P<one>\[(?P<value>'[^']*'|"[^"]*")\])?"""
 )
 
 

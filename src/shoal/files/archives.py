@@ -35,7 +35,7 @@ class OpenMember:
     def __init__(self, member: Member) -> None:
         self._member = member
         self._raw: BinaryIO = open(member.archive, "rb")  # noqa: SIM115 (closed by close)
-        self._file = zipfile.ZipFile(self._raw).open(member.name)
+        self._file = zipfile.ZipFile(self._raw).open(member.name)  # noqa: SIM115 (closed by close)
 
     @property
     def position(self) -> int:
