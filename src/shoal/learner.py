@@ -94,7 +94,7 @@ class Learner(Estimator):
             model.core.learn(rounds, NO_OUT)
 
     def learn_round(self, examples: Mapping[Any, Any]) -> None:
-        """Learn the examples that arrived together: `{task: (x, y), ...}`, or `(x, y, weight)` where one has a weight."""
+        """Learn the examples that arrived together: `{task: (x, y), ...}`, or `(x, y, weight)` where one has one."""
         model = self._begun()
         model.learn_round(examples)
         self._keep(model)

@@ -1,4 +1,4 @@
-"""NDJSON: one JSON object a line; or one array of objects. Values are read as strings, as in CSV: both mean the same."""
+"""NDJSON, one JSON object a line; or an array of them. Values are read as strings, as in CSV, so both mean the same."""
 
 from __future__ import annotations
 
