@@ -21,7 +21,6 @@ from shoal.model.table import Table, read_table, refuse_not_numbers, validated
 from shoal.model.targets import Targets
 from shoal.model.tasks import TaskIndex
 from shoal.model.validation import are_valid, blocks, first_out_of_range
-from shoal.parallel.ahead import one_ahead
 
 FLOAT = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
 ONE_ROUND = np.array([0, 1])
@@ -33,20 +32,6 @@ ZERO = np.zeros(1)  # and what stands in its place
 
 class InvalidRows(ValueError):
     """A block of rows is not valid; `validated` says why."""
-
-
-def _valid_blocks(rounds: Rounds, n_features: int) -> Iterator[tuple[int, int]]:
-    """The first round of each block and the one after its last, as soon as the rows are known to be valid."""
-    found = [*pairwise(blocks(rounds))]
-    starts = rounds.starts
-
-    def is_valid(block: tuple[int, int]) -> bool:
-        return bool(are_valid(rounds, n_features, starts[block[0]], starts[block[1]]))
-
-    for valid, block in zip(one_ahead(is_valid, found), found, strict=True):
-        if not valid:
-            raise InvalidRows
-        yield block
 
 
 class Admitted(NamedTuple):
@@ -161,8 +146,11 @@ class Model:
         if table.validated:
             learn(chunk, decisions)
             return decisions
-        for first, last in _valid_blocks(chunk, table.n_features):
-            learn(chunk._replace(starts=chunk.starts[first : last + 1]), decisions)
+        for first, last in pairwise(blocks(chunk)):
+            starts = chunk.starts[first : last + 1]
+            if not are_valid(chunk, table.n_features, starts[0], starts[-1]):
+                raise InvalidRows
+            learn(chunk._replace(starts=starts), decisions)
         return decisions
 
     def learn_round(self, examples: Mapping[Any, Any], weight: Any = None) -> None:
@@ -219,7 +207,9 @@ class Model:
         if table.validated:
             self.core.decide(rounds, decisions)
             return decisions
-        for first, last in _valid_blocks(rounds, table.n_features):
+        for first, last in pairwise(blocks(rounds)):
+            if not are_valid(rounds, table.n_features, first, last):
+                raise InvalidRows
             self.core.decide(cut(rounds, first, last), decisions[first:last])
         return decisions
 

@@ -1,7 +1,7 @@
 """Are rows finite numbers in columns that exist, each column once and in order?
 
-A large table is validated in blocks of rows just before they are learned, while another core learns the block before:
-to read all of it from memory only to validate it would delay learning by much of the time that learning takes.
+A large table is validated in blocks of rows just before they are learned: to read all of it from memory only to
+validate it takes as long as learning from it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 
 LARGEST = 1e151  # of a number's size: products of two are finite
-BLOCK = 2**18  # numbers that are validated and then learned at once: they stay in the cores' common cache in between
+BLOCK = 2**15  # numbers that are validated and then learned at once: they stay in a core's own cache in between
 
 
 @kernel
