@@ -1,7 +1,8 @@
-"""HedgedSharing with nothing tuned beside VW, river and scikit-learn on five streams: `python -m benchmarks.hedged`.
+"""HedgedSharing with nothing tuned beside VW, river and scikit-learn on nine streams: `python -m benchmarks.hedged`.
 
 One pass over each stream, every row answered before it is learned. `--quick` takes the first 5,000 rows of each (too
-few to judge speed by), `--markdown` prints tables for a page, `--all` every run. All but flights need SHOAL_DATA.
+few to judge speed by), `--markdown` prints tables for a page, `--all` every run. `benchmarks.streams` says what each
+stream needs.
 """
 
 from __future__ import annotations
@@ -9,28 +10,19 @@ from __future__ import annotations
 import argparse
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-
-import numpy as np
 
 from benchmarks import vw
 from benchmarks.peers import RIVER, SKLEARN, run_river, run_sklearn
 from benchmarks.scores import Scores, Stream, best_of, score, timed
+from benchmarks.streams import STREAMS, read
 from benchmarks.timing import machine
 from shoal import HedgedSharing
-from shoal.datasets import Dataset, load_ecml_spam, load_enron, load_flights, load_landmine, load_mhc
 
 QUICK = 5_000
 RIVER_ROWS = 20_000
-STREAMS: dict[str, Callable[[], Dataset]] = {
-    "flights": load_flights,
-    "ecml_spam": lambda: load_ecml_spam(transform="log-norm").interleaved(),
-    "enron": lambda: load_enron(transform="log-norm"),
-    "landmine": lambda: load_landmine().shuffled(0),
-    "mhc": lambda: load_mhc().shuffled(0),
-}
 NOTES = f"""\
 Every row is predicted before it is learned, by scikit-learn before its chunk of 1,000 rows (the first chunk, of which
 it knows nothing, is left out of its scores). macro-AUC: mean over the tasks that have both labels. Rows/s: median of 3
@@ -41,14 +33,6 @@ VW: logistic loss, the task as one more feature; -q: crossed with the features a
 rates 0.1, 0.5, 2, 8 with power_t at its default and 0, --coin, --ftrl.
 river: the features and the same crossed with the task, the first {RIVER_ROWS:,} rows of longer streams.
 scikit-learn: one SGDClassifier(loss="log_loss") for all tasks, its default and constant rates 0.1, 0.5, 2."""
-
-
-def read(name: str, n_rows: int | None) -> Stream:
-    """The stream of that name, or its first rows."""
-    data = STREAMS[name]()
-    task = np.unique(data.task, return_inverse=True)[1]
-    stream = Stream(name, data.X, data.y, task)
-    return stream if n_rows is None else stream.first(n_rows)
 
 
 def run_shoal(stream: Stream) -> Scores:
