@@ -1,4 +1,6 @@
-"""HedgedSharing with nothing tuned beside VW, river and scikit-learn on nine streams: `python -m benchmarks.hedged`.
+"""HedgedSharing with nothing tuned beside its peers on nine streams: `python -m benchmarks.hedged`.
+
+VW, river and scikit-learn learn from the stream as it does; LightGBM is trained anew at every twentieth of it.
 
 One pass over each stream, every row answered before it is learned. `--quick` takes the first 5,000 rows of each (too
 few to judge speed by), `--markdown` prints tables for a page, `--all` every run. `benchmarks.streams` says what each
@@ -11,10 +13,12 @@ import argparse
 import tempfile
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from benchmarks import vw
+from benchmarks import boosting, vw
 from benchmarks.peers import RIVER, SKLEARN, run_river, run_sklearn
 from benchmarks.scores import Scores, Stream, best_of, score, timed
 from benchmarks.streams import STREAMS, read
@@ -23,6 +27,7 @@ from shoal import HedgedSharing
 
 QUICK = 5_000
 RIVER_ROWS = 20_000
+LATER = " (later)"
 NOTES = f"""\
 Every row is predicted before it is learned, by scikit-learn before its chunk of 1,000 rows (the first chunk, of which
 it knows nothing, is left out of its scores). macro-AUC: mean over the tasks that have both labels. Rows/s: median of 3
@@ -32,13 +37,13 @@ hindsight.
 VW: logistic loss, the task as one more feature; -q: crossed with the features as well. Settings: these two, learning
 rates 0.1, 0.5, 2, 8 with power_t at its default and 0, --coin, --ftrl.
 river: the features and the same crossed with the task, the first {RIVER_ROWS:,} rows of longer streams.
-scikit-learn: one SGDClassifier(loss="log_loss") for all tasks, its default and constant rates 0.1, 0.5, 2."""
+scikit-learn: one SGDClassifier(loss="log_loss") for all tasks, its default and constant rates 0.1, 0.5, 2.
+{boosting.NOTES}"""
 
 
-def run_shoal(stream: Stream) -> Scores:
-    """No argument given."""
-    logits, seconds = timed(lambda: HedgedSharing().test_then_train(stream.X, stream.y, stream.task))
-    return score(stream, logits, seconds)
+def run_shoal(stream: Stream) -> tuple[Any, float]:
+    """Logits and seconds, no argument given."""
+    return timed(lambda: HedgedSharing().test_then_train(stream.X, stream.y, stream.task))
 
 
 def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str, Scores]]:
@@ -46,9 +51,12 @@ def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str,
     prefix = stream.first(RIVER_ROWS)
     suffix = f" ({RIVER_ROWS:,} rows)" if len(stream.y) > RIVER_ROWS else ""
     run_shoal(stream.first(100))  # loads the compiled code
-    yield "shoal HedgedSharing()", run_shoal(stream)
+    logits, seconds = run_shoal(stream)
+    yield "shoal HedgedSharing()", score(stream, logits, seconds)
+    yield f"shoal HedgedSharing(){LATER}", score(stream, logits, seconds, boosting.first_training(len(logits)))
+    yield from lightgbm_lines(stream, every=every)
     if suffix:
-        yield f"shoal HedgedSharing(){suffix}", run_shoal(prefix)
+        yield f"shoal HedgedSharing(){suffix}", score(prefix, *run_shoal(prefix))
     found = vw.run_all(stream, folder)
     for name, setting in vw.DEFAULTS.items():
         yield name, found[setting]
@@ -61,6 +69,20 @@ def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str,
     yield f"scikit-learn, best of {len(sklearns)}", best_of(sklearns.values())
     if every:
         yield from ((f"VW {setting}", scores) for setting, scores in found.items())
+
+
+def lightgbm_lines(stream: Stream, *, every: bool) -> Iterator[tuple[str, Scores]]:
+    """Default settings and the best of all; over all rows, and without those before the first training."""
+    wide = stream.X.shape[1] > boosting.WIDE
+    runs = {}
+    for name, settings in boosting.SETTINGS.items():
+        if not wide or name == "default":
+            runs[name] = timed(partial(boosting.logits, stream.X, stream.y, stream.task, settings))
+    for suffix, first in (("", 0), (LATER, boosting.first_training(len(stream.y)))):
+        found = {f"LightGBM retrained, {name}": score(stream, *run, first) for name, run in runs.items()}
+        yield from _chosen(found, suffix, every=every and not suffix)
+        if not wide:
+            yield f"LightGBM retrained, best of {len(found)}{suffix}", best_of(found.values())
 
 
 def _chosen(found: dict[str, Scores], suffix: str, *, every: bool) -> Iterator[tuple[str, Scores]]:
@@ -99,7 +121,8 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.streams) - set(STREAMS):
         parser.error(f"there is no stream {unknown.pop()!r}; choose from {', '.join(STREAMS)}")
-    print(f"{machine()}, vowpalwabbit {metadata.version('vowpalwabbit')}\n\n{NOTES}")
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("vowpalwabbit", "lightgbm"))
+    print(f"{machine()}, {versions}\n\n{NOTES}")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.streams or STREAMS:
             stream = read(name, QUICK if options.quick else None)
