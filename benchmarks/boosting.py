@@ -6,15 +6,16 @@ first training the forecast is the base rate so far, or the mean so far.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack, issparse
 
 PARTS = 20
+LATER = " (later)"  # marks scores without the rows before the first training
 WIDE = 1_000  # columns; a sparse table of fewer is trained on as an array, which is faster
 SETTINGS: dict[str, dict[str, Any]] = {"default": {}} | {
     f"{leaves} leaves, rate {rate}, {trees} trees": {
@@ -28,11 +29,12 @@ SETTINGS: dict[str, dict[str, Any]] = {"default": {}} | {
 NOTES = """\
 LightGBM: trained anew at every twentieth of the stream on all rows so far, to predict the next twentieth, on all cores;
 the task is a categorical column beside the columns that shoal gets. Up to the first training it answers the base rate
-so far; lines with "later" leave this first twentieth out of the scores. Settings: its default; 15 or 63 leaves with
-rate 0.1 and 100 trees, 0.05 and 100, or 0.05 and 300. On text the default alone: all would take an hour."""
+(or mean) so far; lines with "later" leave this first twentieth out of the scores. Settings: its default; 15 or 63
+leaves with rate 0.1 and 100 trees, 0.05 and 100, or 0.05 and 300. Text: the default alone, all would take an hour."""
 
 Predict = Callable[[Any], Any]
 Train = Callable[[Any, Any], Predict]
+Scores = TypeVar("Scores")
 
 
 def first_training(n_rows: int) -> int:
@@ -61,6 +63,27 @@ def logits(X: Any, y: Any, task: Any, settings: dict[str, Any]) -> Any:
 def forecasts(X: Any, y: Any, task: Any, settings: dict[str, Any]) -> Any:
     """(n,) for real targets."""
     return retrained(with_task(X, task), y, _trainer("regression", settings), means(y))
+
+
+def lines(
+    runs: Mapping[str, tuple[Any, float]],
+    score: Callable[[Any, float, int], Scores],
+    best_of: Callable[[Iterable[Scores]], Scores],
+    *,
+    every: bool,
+) -> Iterator[tuple[str, Scores]]:
+    """Lines of a table from the answers and seconds of each setting: its default and the best, or all.
+
+    First over all rows, then without those before the first training.
+    """
+    n_rows = len(runs["default"][0])
+    for suffix, first in (("", 0), (LATER, first_training(n_rows))):
+        found = {name: score(*run, first) for name, run in runs.items()}
+        for name, scores in found.items():
+            if name == "default" or (every and not suffix):
+                yield f"LightGBM retrained, {name}{suffix}", scores
+        if len(found) > 1:
+            yield f"LightGBM retrained, best of {len(found)}{suffix}", best_of(found.values())
 
 
 def base_rates(positive: Any) -> Any:

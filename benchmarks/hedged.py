@@ -20,6 +20,7 @@ from typing import Any
 
 from benchmarks import boosting, vw
 from benchmarks.peers import RIVER, SKLEARN, run_river, run_sklearn
+from benchmarks.printing import print_head, print_row
 from benchmarks.scores import Scores, Stream, best_of, score, timed
 from benchmarks.streams import STREAMS, read
 from benchmarks.timing import machine
@@ -27,7 +28,6 @@ from shoal import HedgedSharing
 
 QUICK = 5_000
 RIVER_ROWS = 20_000
-LATER = " (later)"
 NOTES = f"""\
 Every row is predicted before it is learned, by scikit-learn before its chunk of 1,000 rows (the first chunk, of which
 it knows nothing, is left out of its scores). macro-AUC: mean over the tasks that have both labels. Rows/s: median of 3
@@ -53,8 +53,8 @@ def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str,
     run_shoal(stream.first(100))  # loads the compiled code
     logits, seconds = run_shoal(stream)
     yield "shoal HedgedSharing()", score(stream, logits, seconds)
-    yield f"shoal HedgedSharing(){LATER}", score(stream, logits, seconds, boosting.first_training(len(logits)))
-    yield from lightgbm_lines(stream, every=every)
+    yield f"shoal HedgedSharing(){boosting.LATER}", score(stream, logits, seconds, boosting.first_training(len(logits)))
+    yield from run_lightgbm(stream, every=every)
     if suffix:
         yield f"shoal HedgedSharing(){suffix}", score(prefix, *run_shoal(prefix))
     found = vw.run_all(stream, folder)
@@ -71,18 +71,14 @@ def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str,
         yield from ((f"VW {setting}", scores) for setting, scores in found.items())
 
 
-def lightgbm_lines(stream: Stream, *, every: bool) -> Iterator[tuple[str, Scores]]:
-    """Default settings and the best of all; over all rows, and without those before the first training."""
-    wide = stream.X.shape[1] > boosting.WIDE
-    runs = {}
-    for name, settings in boosting.SETTINGS.items():
-        if not wide or name == "default":
-            runs[name] = timed(partial(boosting.logits, stream.X, stream.y, stream.task, settings))
-    for suffix, first in (("", 0), (LATER, boosting.first_training(len(stream.y)))):
-        found = {f"LightGBM retrained, {name}": score(stream, *run, first) for name, run in runs.items()}
-        yield from _chosen(found, suffix, every=every and not suffix)
-        if not wide:
-            yield f"LightGBM retrained, best of {len(found)}{suffix}", best_of(found.values())
+def run_lightgbm(stream: Stream, *, every: bool) -> Iterator[tuple[str, Scores]]:
+    """Text with default settings alone."""
+    names = ["default"] if stream.X.shape[1] > boosting.WIDE else boosting.SETTINGS
+    runs = {
+        name: timed(partial(boosting.logits, stream.X, stream.y, stream.task, boosting.SETTINGS[name]))
+        for name in names
+    }
+    return boosting.lines(runs, partial(score, stream), best_of, every=every)
 
 
 def _chosen(found: dict[str, Scores], suffix: str, *, every: bool) -> Iterator[tuple[str, Scores]]:
@@ -92,23 +88,9 @@ def _chosen(found: dict[str, Scores], suffix: str, *, every: bool) -> Iterator[t
             yield f"{name}{suffix}", scores
 
 
-def show(name: str, scores: Scores, *, markdown: bool) -> None:
-    """One line of the table."""
-    cells = [
-        f"{scores.macro_auc:.4f}",
-        f"{scores.error:.4f}",
-        f"{scores.log_loss:.4f}",
-        f"{scores.speed:,.0f}",
-    ]
-    print_row(name, cells, markdown=markdown)
-
-
-def print_row(name: str, cells: list[str], *, markdown: bool) -> None:
-    """Text for a page or for a terminal."""
-    if markdown:
-        print("| " + " | ".join([name, *cells]) + " |", flush=True)
-    else:
-        print(f"{name:52}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
+def cells(scores: Scores) -> list[str]:
+    """As the table shows them."""
+    return [*(f"{value:.4f}" for value in scores[:-1]), f"{scores.speed:,.0f}"]
 
 
 def main() -> None:
@@ -127,12 +109,9 @@ def main() -> None:
         for name in options.streams or STREAMS:
             stream = read(name, QUICK if options.quick else None)
             title = f"{name}: {len(stream.y):,} rows, {stream.task.max() + 1} tasks"
-            print(f"\n### {title}\n" if options.markdown else f"\n{title}")
-            print_row("system", ["macro-AUC", "error", "log-loss", "rows/s"], markdown=options.markdown)
-            if options.markdown:
-                print("| --- " + "| ---: " * 4 + "|")
+            print_head(title, ["macro-AUC", "error", "log-loss", "rows/s"], markdown=options.markdown)
             for system, scores in systems(stream, Path(folder), every=options.all):
-                show(system, scores, markdown=options.markdown)
+                print_row(system, cells(scores), markdown=options.markdown)
 
 
 if __name__ == "__main__":

@@ -34,19 +34,19 @@ _HEAD = (
 _FORMS = {"relation": ("independent", "pooled"), "interactions": (False, True)}
 
 
-def forms() -> dict[str, dict[str, Any]]:
+def forms(learner: type[Any]) -> dict[str, dict[str, Any]]:
     """The arguments of each line, the default first; of parameters that this version has."""
-    known = HedgedSharing().get_params()
+    known = learner().get_params()
     one_changed = {
         f"{name}={value!r}": {name: value} for name, values in _FORMS.items() if name in known for value in values
     }
-    return {DEFAULT: {}} | one_changed
+    return {f"{learner.__name__}()": {}} | one_changed
 
 
 def run(stream: Stream) -> dict[str, tuple[Any, float]]:
     """Logits and seconds of each form."""
     found = {}
-    for name, arguments in forms().items():
+    for name, arguments in forms(HedgedSharing).items():
         answers(stream.first(100), arguments)  # loads the compiled code
         found[name] = timed(partial(answers, stream, arguments))
     return found

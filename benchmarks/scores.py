@@ -22,7 +22,7 @@ class Stream(NamedTuple):
 
     name: str
     X: Any  # (n, d) CSR matrix or array
-    y: Any  # (n,) -1 or +1
+    y: Any  # (n,) -1 or +1, or a real target
     task: Any  # (n,) 0 to K - 1
 
     def first(self, n_rows: int) -> Stream:

@@ -33,7 +33,7 @@ def diamonds() -> Stream:
     price = (table["price"] / table["carat"]).to_numpy()
     rows = np.random.default_rng(SEED).permutation(len(table))
     X = np.hstack([numbers, *categories])[rows]
-    return Stream("diamonds", X, _signs(price > np.median(price))[rows], _numbered(table["clarity"])[rows])
+    return Stream("diamonds", X, _signs(price > np.median(price))[rows], numbered(table["clarity"])[rows])
 
 
 def randhie() -> Stream:
@@ -44,7 +44,7 @@ def randhie() -> Stream:
         table = pd.read_csv(path).sort_values("year", kind="stable")
     known = table[[*PERSON]]
     X = _scaled(known.fillna(known.mean()))  # four persons have no schooling noted
-    return Stream("randhie", X, _signs(table["mdvis"] > 1), _numbered(table["plan"]))
+    return Stream("randhie", X, _signs(table["mdvis"] > 1), numbered(table["plan"]))
 
 
 def segment() -> Stream:
@@ -52,7 +52,7 @@ def segment() -> Stream:
     from river.datasets import ImageSegments
 
     patches, kinds = zip(*ImageSegments(), strict=True)
-    number = _numbered(kinds)
+    number = numbered(kinds)
     return _row_a_label("segment", patches, number[:, None] == np.arange(number.max() + 1))
 
 
@@ -77,11 +77,11 @@ def _scaled(X: Any) -> Any:
 
 
 def _one_hot(column: Any) -> Any:
-    number = _numbered(column)
+    number = numbered(column)
     return np.eye(number.max() + 1)[number]
 
 
-def _numbered(values: Any) -> Any:
+def numbered(values: Any) -> Any:
     """0 to K - 1 in the order of the sorted values."""
     return np.unique(np.asarray(values), return_inverse=True)[1]
 
@@ -93,7 +93,7 @@ def _signs(positive: Any) -> Any:
 def _of(load: Callable[[], Dataset]) -> Callable[[], Stream]:
     def stream() -> Stream:
         data = load()
-        return Stream(data.name, data.X, data.y, _numbered(data.task))
+        return Stream(data.name, data.X, data.y, numbered(data.task))
 
     return stream
 
