@@ -1,7 +1,10 @@
-"""HedgedSharing with nothing tuned beside VW, river, scikit-learn and LightGBM: `python -m benchmarks.hedged`.
+"""HedgedSharing with nothing tuned beside its peers on nine streams: `python -m benchmarks.hedged`.
+
+VW, river and scikit-learn learn from the stream as it does; LightGBM is trained anew at every twentieth of it.
 
 One pass over each stream, every row answered before it is learned. `--quick` takes the first 5,000 rows of each (too
-few to judge speed by), `--markdown` prints tables for a page, `--all` every run. All but flights need SHOAL_DATA.
+few to judge speed by), `--markdown` prints tables for a page, `--all` every run. `benchmarks.streams` says what each
+stream needs.
 """
 
 from __future__ import annotations
@@ -10,21 +13,21 @@ import argparse
 import tempfile
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks import vw
-from benchmarks.boosting import DEFAULT, GRID, TIMES, can_run, run_lightgbm
+from benchmarks import boosting, vw
 from benchmarks.peers import RIVER, SKLEARN, run_river, run_sklearn
+from benchmarks.printing import print_head, print_row
 from benchmarks.scores import Scores, Stream, best_of, score, timed
-from benchmarks.streams import STREAMS
+from benchmarks.streams import STREAMS, read
 from benchmarks.timing import machine
 from shoal import HedgedSharing
 
 QUICK = 5_000
 RIVER_ROWS = 20_000
-FORMS: tuple[dict[str, Any], ...] = ({"interactions": False}, {"relation": "independent"}, {"relation": "pooled"})
 NOTES = f"""\
 Every row is predicted before it is learned, by scikit-learn before its chunk of 1,000 rows (the first chunk, of which
 it knows nothing, is left out of its scores). macro-AUC: mean over the tasks that have both labels. Rows/s: median of 3
@@ -34,21 +37,13 @@ hindsight.
 VW: logistic loss, the task as one more feature; -q: crossed with the features as well. Settings: these two, learning
 rates 0.1, 0.5, 2, 8 with power_t at its default and 0, --coin, --ftrl.
 river: the features and the same crossed with the task, the first {RIVER_ROWS:,} rows of longer streams.
-LightGBM: retrained on all rows so far at every {TIMES}th part of the stream, the task as a category; not on text. Its
-settings: the default, and five with 7 to 63 leaves, rates 0.05 and 0.1, 100 and 300 trees.
-scikit-learn: one SGDClassifier(loss="log_loss") for all tasks, its default and constant rates 0.1, 0.5, 2."""
+scikit-learn: one SGDClassifier(loss="log_loss") for all tasks, its default and constant rates 0.1, 0.5, 2.
+{boosting.NOTES}"""
 
 
-def read(name: str, n_rows: int | None) -> Stream:
-    """The stream of that name, or its first rows."""
-    stream = STREAMS[name]()
-    return stream if n_rows is None else stream.first(n_rows)
-
-
-def run_shoal(stream: Stream, **options: Any) -> Scores:
-    """No argument given, or another form."""
-    logits, seconds = timed(lambda: HedgedSharing(**options).test_then_train(stream.X, stream.y, stream.task))
-    return score(stream, logits, seconds)
+def run_shoal(stream: Stream) -> tuple[Any, float]:
+    """Logits and seconds, no argument given."""
+    return timed(lambda: HedgedSharing().test_then_train(stream.X, stream.y, stream.task))
 
 
 def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str, Scores]]:
@@ -56,15 +51,12 @@ def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str,
     prefix = stream.first(RIVER_ROWS)
     suffix = f" ({RIVER_ROWS:,} rows)" if len(stream.y) > RIVER_ROWS else ""
     run_shoal(stream.first(100))  # loads the compiled code
-    yield "shoal HedgedSharing()", run_shoal(stream)
+    logits, seconds = run_shoal(stream)
+    yield "shoal HedgedSharing()", score(stream, logits, seconds)
+    yield f"shoal HedgedSharing(){boosting.LATER}", score(stream, logits, seconds, boosting.first_training(len(logits)))
+    yield from run_lightgbm(stream, every=every)
     if suffix:
-        yield f"shoal HedgedSharing(){suffix}", run_shoal(prefix)
-    for form in FORMS:
-        yield f"shoal HedgedSharing({', '.join(f'{k}={v!r}' for k, v in form.items())})", run_shoal(stream, **form)
-    if can_run(stream):
-        boosted = {name: run_lightgbm(stream, setting) for name, setting in {"default": DEFAULT, **GRID}.items()}
-        yield "LightGBM, default", boosted["default"]
-        yield f"LightGBM, best of {len(boosted)}", best_of(boosted.values())
+        yield f"shoal HedgedSharing(){suffix}", score(prefix, *run_shoal(prefix))
     found = vw.run_all(stream, folder)
     for name, setting in vw.DEFAULTS.items():
         yield name, found[setting]
@@ -79,6 +71,16 @@ def systems(stream: Stream, folder: Path, *, every: bool) -> Iterator[tuple[str,
         yield from ((f"VW {setting}", scores) for setting, scores in found.items())
 
 
+def run_lightgbm(stream: Stream, *, every: bool) -> Iterator[tuple[str, Scores]]:
+    """Text with default settings alone."""
+    names = ["default"] if stream.X.shape[1] > boosting.WIDE else boosting.SETTINGS
+    runs = {
+        name: timed(partial(boosting.logits, stream.X, stream.y, stream.task, boosting.SETTINGS[name]))
+        for name in names
+    }
+    return boosting.lines(runs, partial(score, stream), best_of, every=every)
+
+
 def _chosen(found: dict[str, Scores], suffix: str, *, every: bool) -> Iterator[tuple[str, Scores]]:
     """The defaults, or every run."""
     for name, scores in found.items():
@@ -86,23 +88,9 @@ def _chosen(found: dict[str, Scores], suffix: str, *, every: bool) -> Iterator[t
             yield f"{name}{suffix}", scores
 
 
-def show(name: str, scores: Scores, *, markdown: bool) -> None:
-    """One line of the table."""
-    cells = [
-        f"{scores.macro_auc:.4f}",
-        f"{scores.error:.4f}",
-        f"{scores.log_loss:.4f}",
-        f"{scores.speed:,.0f}",
-    ]
-    print_row(name, cells, markdown=markdown)
-
-
-def print_row(name: str, cells: list[str], *, markdown: bool) -> None:
-    """Text for a page or for a terminal."""
-    if markdown:
-        print("| " + " | ".join([name, *cells]) + " |", flush=True)
-    else:
-        print(f"{name:52}" + "".join(f"{cell:>12}" for cell in cells), flush=True)
+def cells(scores: Scores) -> list[str]:
+    """As the table shows them."""
+    return [*(f"{value:.4f}" for value in scores[:-1]), f"{scores.speed:,.0f}"]
 
 
 def main() -> None:
@@ -115,17 +103,15 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.streams) - set(STREAMS):
         parser.error(f"there is no stream {unknown.pop()!r}; choose from {', '.join(STREAMS)}")
-    print(f"{machine()}, vowpalwabbit {metadata.version('vowpalwabbit')}\n\n{NOTES}")
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("vowpalwabbit", "lightgbm"))
+    print(f"{machine()}, {versions}\n\n{NOTES}")
     with tempfile.TemporaryDirectory() as folder:
         for name in options.streams or STREAMS:
             stream = read(name, QUICK if options.quick else None)
             title = f"{name}: {len(stream.y):,} rows, {stream.task.max() + 1} tasks"
-            print(f"\n### {title}\n" if options.markdown else f"\n{title}")
-            print_row("system", ["macro-AUC", "error", "log-loss", "rows/s"], markdown=options.markdown)
-            if options.markdown:
-                print("| --- " + "| ---: " * 4 + "|")
+            print_head(title, ["macro-AUC", "error", "log-loss", "rows/s"], markdown=options.markdown)
             for system, scores in systems(stream, Path(folder), every=options.all):
-                show(system, scores, markdown=options.markdown)
+                print_row(system, cells(scores), markdown=options.markdown)
 
 
 if __name__ == "__main__":

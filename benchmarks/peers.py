@@ -71,5 +71,4 @@ def run_sklearn(stream: Stream, options: dict[str, Any]) -> Scores:
         return logits
 
     logits, seconds = timed(one_pass)
-    answered = Stream(stream.name, stream.X[CHUNK:], stream.y[CHUNK:], stream.task[CHUNK:])
-    return score(answered, logits[CHUNK:], seconds)._replace(speed=len(logits) / seconds)
+    return score(stream, logits, seconds, first=CHUNK)

@@ -22,7 +22,7 @@ class Stream(NamedTuple):
 
     name: str
     X: Any  # (n, d) CSR matrix or array
-    y: Any  # (n,) -1 or +1
+    y: Any  # (n,) -1 or +1, or a real target
     task: Any  # (n,) 0 to K - 1
 
     def first(self, n_rows: int) -> Stream:
@@ -39,13 +39,27 @@ class Scores(NamedTuple):
     speed: float  # rows a second
 
 
-def score(stream: Stream, logits: Any, seconds: float) -> Scores:
-    """Scores of the answers that were given before each row was learned."""
-    positive = stream.y > 0
-    per_task = aucs(stream.task, positive, logits, int(stream.task.max()) + 1)[1]
-    log_loss = np.logaddexp(0.0, -stream.y * np.clip(logits, -CERTAIN, CERTAIN)).mean()
-    error = ((logits >= 0) != positive).mean()
-    return Scores(float(np.nanmean(per_task)), float(error), float(log_loss), len(logits) / seconds)
+def score(stream: Stream, logits: Any, seconds: float, first: int = 0) -> Scores:
+    """Scores of the answers that were given before each row was learned, from row `first` on."""
+    macro_auc = float(np.nanmean(task_aucs(stream, logits, first)))
+    error, log_loss = (float(by_row[first:].mean()) for by_row in (errors(stream, logits), log_losses(stream, logits)))
+    return Scores(macro_auc, error, log_loss, len(logits) / seconds)
+
+
+def task_aucs(stream: Stream, logits: Any, first: int = 0) -> Any:
+    """(K,) the AUC of each task over the rows from `first` on; NaN where it lacks one of the labels there."""
+    n_tasks = int(stream.task.max()) + 1
+    return aucs(stream.task[first:], stream.y[first:] > 0, logits[first:], n_tasks)[1]
+
+
+def errors(stream: Stream, logits: Any) -> Any:
+    """(n,) whether the answer was wrong."""
+    return (logits >= 0) != (stream.y > 0)
+
+
+def log_losses(stream: Stream, logits: Any) -> Any:
+    """(n,) of forecasts that are never quite certain."""
+    return np.logaddexp(0.0, -stream.y * np.clip(logits, -CERTAIN, CERTAIN))
 
 
 def best_of(scores: Iterable[Scores]) -> Scores:
