@@ -18,7 +18,9 @@ from shoal import HedgedSharing, MultitaskPerceptron, MultitaskRegressor, Passiv
 from shoal.river import TaskClassifier, TaskRegressor
 
 ESTIMATORS: list[TaskClassifier | TaskRegressor] = [
-    TaskClassifier(HedgedSharing()),
+    TaskClassifier(
+        HedgedSharing(interactions=False, dtype="float64")  # records of pairs have places by the order of features
+    ),
     TaskClassifier(MultitaskPerceptron(), task="empty_server_form_handler"),  # a feature of river's Phishing rows
     TaskRegressor(MultitaskRegressor()),
     TaskRegressor(PassiveAggressiveRegressor(), task="gallup"),  # a feature of river's TrumpApproval rows
