@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from shoal.cli.model_file import load_model
 from shoal.cli.options import PredictOptions, RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
 from shoal.cli.predictions import PredictionFile
@@ -18,6 +17,7 @@ from shoal.engine.rounds import Chunk
 from shoal.evaluation import Predictions
 from shoal.files import open_stream
 from shoal.learner import Learner
+from shoal.model_file import load_model
 
 
 def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions) -> None:
