@@ -20,6 +20,7 @@ from shoal.files.tables.batches import Problem
 from shoal.files.tables.columns import Values
 from shoal.files.tables.features import Cells, TextSlots, assemble
 from shoal.files.tables.notation import Notation
+from shoal.files.tables.one_row import OneRow
 from shoal.files.tables.running import Column, scale, standardise
 from shoal.files.tables.word_names import name_buckets
 from shoal.files.tables.words import bags_of
@@ -143,6 +144,11 @@ class StreamEncoder:
                 name_buckets(text, bags.ends[i], bags.buckets, self._texts.index[i], names)
         return assemble(parts, cells, self._texts, bags, order, self.feature_names, learns=learns)
 
+    def one_row(self) -> OneRow:
+        """What reads single rows as the columns are now; later encoding does not change it."""
+        texts = dict(zip(self._texts.names, self._texts.index, strict=True))
+        return OneRow(self._known(), texts, self._texts.bits, len(self.feature_names), self._given)
+
     def notes(self) -> list[str]:
         """What was done with each column, a sentence each."""
         unused = [f"{name}: no value, not used" for name, column in self._columns.items() if column is None]
@@ -185,6 +191,11 @@ class StreamEncoder:
     def column_names(self) -> list[str]:
         """The columns seen so far, in order."""
         return list(self._columns)
+
+    @property
+    def column_kinds(self) -> dict[str, str]:
+        """What each column is that has shown a value."""
+        return {column.name: column.kind for column in self._known()}
 
     def _scale(self, numeric: list[Column], values: dict[str, Values], cells: Cells, *, learns: bool) -> None:
         if not numeric:
