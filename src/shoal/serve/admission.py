@@ -9,9 +9,9 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import InvalidStateError
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -64,7 +64,7 @@ class Admission(threading.Thread):
         self._stops, self._counting = False, threading.Lock()
         self._ended = threading.Event()
         self.is_available = True
-        self.rows_waiting = 0  # of commands that were not looked at yet
+        self.rows_waiting = 0  # of commands that are not done yet
         self.labels = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}
 
     @property
@@ -90,6 +90,8 @@ class Admission(threading.Thread):
             if not commands:
                 return
             held = self._do(commands)
+            with self._counting:
+                self.rows_waiting -= sum(one.n_rows for one in commands) - sum(one.n_rows for one in held)
 
     def _take(self, held: list[Command]) -> list[Command]:
         """What is to be done next; nothing if the end has come."""
@@ -102,8 +104,6 @@ class Admission(threading.Thread):
             if command is None:
                 self._stops = True
             else:
-                with self._counting:
-                    self.rows_waiting -= command.n_rows
                 commands.append(command)
         return commands
 
@@ -114,16 +114,10 @@ class Admission(threading.Thread):
         later: list[Command] = []
         try:
             commands, later = self._without_repeated(commands)
-            with self._fold.columns:
-                mark = self._fold.served.rows_to_learn.mark()
-            counted = self._limits.mark()
-            groups, admitted = self._admit(commands)
-            batch = self._batch(admitted, [one for one in commands if isinstance(one, Wait)])
-            if not self._commit(batch, commands):
-                with self._fold.columns:
-                    self._fold.served.rows_to_learn.rollback(mark)
-                self._limits.rollback(counted)
-                raise Unavailable("the log cannot be written; nothing was accepted")
+            with self._undone_if_unavailable():
+                groups, admitted = self._admit(commands)
+                batch = self._batch(admitted, [one for one in commands if isinstance(one, Wait)])
+                self._commit(batch, commands)
         except Unavailable as error:
             for command in commands:
                 _fail(command, error)
@@ -135,6 +129,20 @@ class Admission(threading.Thread):
             if isinstance(command, Chore):
                 _run(command)
         return later
+
+    @contextmanager
+    def _undone_if_unavailable(self) -> Iterator[None]:
+        """What checking opens (columns, labels, tasks) is as it was if the log cannot be written."""
+        with self._fold.columns:
+            mark = self._fold.served.rows_to_learn.mark()
+        counted = self._limits.mark()
+        try:
+            yield
+        except Unavailable:
+            with self._fold.columns:
+                self._fold.served.rows_to_learn.rollback(mark)
+            self._limits.rollback(counted)
+            raise
 
     def _without_repeated(self, commands: list[Command]) -> tuple[list[Command], list[Command]]:
         """Answer what was accepted before; of two that have one key, or labels for the same prediction, the second
@@ -262,33 +270,35 @@ class Admission(threading.Thread):
                 offsets[command.source[0]] = command.source[1]
         return Batch(records, receipts, [wait.waiting for wait in waits], labeled, offsets)
 
-    def _commit(self, batch: Batch, commands: list[Command]) -> bool:
-        """Write the batch; whether it is written, which after a broken connection takes until the database is back."""
-        if not any(batch):
-            return True
-        try:
-            self._log.commit(batch)
-            self.is_available = True
-        except Unavailable as error:
-            begun, said = time.monotonic(), False
-            while True:
-                try:
-                    if not self._log.settle(batch):
-                        self.is_available = True
-                        return False
-                    break
-                except Unavailable:
-                    self.is_available = False
-                    if not said and time.monotonic() > begun + PATIENCE:
-                        said = True
-                        for command in commands:
-                            _fail(command, Unavailable(f"{error}; it may have been accepted: ask again, with its key"))
-                    if self._ended.wait(RETRY_SECONDS):
-                        raise
-            self.is_available = True
+    def _commit(self, batch: Batch, commands: list[Command]) -> None:
+        """Write the batch. Raises Unavailable if it is not written; to know that after a broken connection takes until
+        the database is back."""
+        if any(batch):
+            try:
+                self._log.commit(batch)
+            except Unavailable as error:
+                if not self._settle(batch, commands, error):
+                    raise
+        self.is_available = True
         if batch.records:
             self._position = batch.records[-1].position
-        return True
+
+    def _settle(self, batch: Batch, commands: list[Command], error: Unavailable) -> bool:
+        """Was a batch written whose commit failed?"""
+        begun, said = time.monotonic(), False
+        while True:
+            try:
+                written = self._log.settle(batch)
+                self.is_available = True
+                return written
+            except Unavailable:
+                self.is_available = False
+            if not said and time.monotonic() > begun + PATIENCE:
+                said = True
+                for command in commands:
+                    _fail(command, Unavailable(f"{error}; it may have been accepted: ask again, with its key"))
+            if self._ended.wait(RETRY_SECONDS):
+                raise error
 
     def _acknowledge(self, admitted: list[Admitted], commands: list[Command]) -> None:
         for one in admitted:

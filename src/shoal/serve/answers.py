@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from shoal.classifier import probabilities
+from shoal.classifier import Classifier, probabilities
 from shoal.files.tables.one_row import Unread
 from shoal.serve.bodies import as_text, from_dicts
 from shoal.serve.contract import Answer, Rows, UnknownTask, Worth
 from shoal.serve.fold import Fold
 from shoal.serve.served import parts
 from shoal.wrappers.label_query import LabelQuery
+from shoal.wrappers.multi_class import MultiClass
 
 ROWS_A_TURN = 512  # answered before learning has its turn again
 BUDGET = 0.1  # of the labels, unless the learner is a LabelQuery, which has its own
@@ -44,7 +45,7 @@ class Answers:
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
-        self._is_plain = fold.served.labels.kind == "binary" and len(fold.served.learner.deciding_cores()) == 1
+        self._is_plain = isinstance(fold.served.learner, Classifier) and not isinstance(fold.served.learner, MultiClass)
         learner = fold.served.learner
         self._query = Query(float(learner.budget) if isinstance(learner, LabelQuery) else BUDGET)
         self._has_probabilities = hasattr(fold.served.learner, "predict_proba")

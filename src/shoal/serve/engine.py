@@ -76,7 +76,7 @@ class Engine:
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings or EngineSettings()
-        self._folder = folder
+        self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._own = _lock(folder)
         self._snapshots = Snapshots(folder / "snapshots", self.settings.keep, keep_first=self.settings.keep_log)
@@ -193,7 +193,7 @@ class Engine:
     def export(self) -> Path:
         """A model file that `shoal.load` and `shoal run --load` read; the caller deletes it."""
         self._refuse_if_closed()
-        handle, name = tempfile.mkstemp(dir=self._folder, prefix="export-", suffix=".shoal")
+        handle, name = tempfile.mkstemp(dir=self.folder, prefix="export-", suffix=".shoal")
         os.close(handle)
         with self._fold.columns, self._fold.turns.learning():
             writing = snapshots.begin(self._fold.position, Path(name), self._fold.served.save, {})
@@ -244,6 +244,14 @@ class Engine:
         """How far another log has been read."""
         return self._log.offset(source)
 
+    def expire(self) -> Future[None]:
+        """Drop predictions that no longer wait for their labels, and idempotency keys older than a week. This happens
+        once a minute by itself."""
+        moment = time.time() - self.settings.label_wait
+        chore = Chore(lambda: self._log.expire(first_request(moment), time.time() - WEEK))
+        self._admission.submit(chore)
+        return chore.future
+
     def close(self, *, snapshot: bool = True) -> None:
         """Learn all that was accepted, take a last snapshot, end the threads."""
         if self._closed:
@@ -269,8 +277,7 @@ class Engine:
     def _submit(self, command: Command) -> Future[Any]:
         if time.monotonic() >= self._next_expiry:
             self._next_expiry = time.monotonic() + EXPIRY_SECONDS
-            moment = time.time() - max(self.settings.label_wait, 0.0)
-            self._admission.submit(Chore(lambda: self._log.expire(first_request(moment), time.time() - WEEK)))
+            self.expire()
         self._admission.submit(command)
         return command.future
 
