@@ -134,8 +134,9 @@ class Service(Protocol):
         logged."""
         ...
 
-    def tasks(self) -> Sequence[str]:
-        """Ids of all tasks."""
+    def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
+        """Some tasks with what was counted of them, and how many contain the text: sorted by "rows", "error" (the
+        worst first), "newest" or "name"."""
         ...
 
     def task(self, task: str) -> Mapping[str, Any]:

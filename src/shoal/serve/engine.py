@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from shoal.serve.admission import Admission
 from shoal.serve.answers import Answers
 from shoal.serve.bodies import pack, pack_one
 from shoal.serve.commands import Chore, Command, Forget, Label, Learn, Wait, first_request, id_of, new_request, with_ids
-from shoal.serve.contract import Answer, Busy, LabelReceipt, Receipt, Rows, Unavailable, Worth
+from shoal.serve.contract import Answer, Busy, LabelReceipt, Receipt, Rows, Unavailable, UnknownTask, Worth
 from shoal.serve.erasing import without_task
 from shoal.serve.fold import Fold
 from shoal.serve.learning import Learning, Rhythm
@@ -31,6 +32,7 @@ from shoal.serve.limits import Caps, Limits
 from shoal.serve.log import Log, Waiting
 from shoal.serve.served import Served
 from shoal.serve.snapshots import Snapshots
+from shoal.serve.statistics import Statistics
 
 logger = logging.getLogger("shoal")
 WEEK = 7 * 24 * 3600.0
@@ -85,16 +87,16 @@ class Engine:
                 raise ValueError(f"{folder} holds no snapshot")
             Served(model).save(self._snapshots.path(0))
         self._log = Log(self.settings.log or f"sqlite:///{folder / 'log.sqlite'}")
-        served, position, _ = newest(self._snapshots, with_shadows=self.settings.shadows)
-        self._fold = Fold(served, position)
+        served, position, counted = newest(self._snapshots, with_shadows=self.settings.shadows)
+        self.statistics = Statistics(served, counted)
+        self._fold = Fold(served, position, self.statistics.learned)
         for reached in self._fold.replay(self._log.read(position)):
             if on_progress is not None:
                 on_progress(reached, self._log.last)
         self._answers = Answers(self._fold)
         knows, tasks = served.learner.knows_task, served.learner
-        self._learning = Learning(
-            self._fold, self._snapshots, self.settings.rhythm, dict, self._drop_records
-        )  # fmt: skip
+        counted_now = self.statistics.to_dict
+        self._learning = Learning(self._fold, self._snapshots, self.settings.rhythm, counted_now, self._drop_records)
         limits = Limits(self.settings.caps, knows, lambda: len(tasks.tasks_))
         self._admission = Admission(self._log, self._fold, limits, self._learning.put, self.settings.label_wait)
         self._next_expiry = time.monotonic()
@@ -152,13 +154,15 @@ class Engine:
         edited = without_task(task, self._fold.served)
         self._submit(Chore(lambda: self._log.rewrite(edited, "waiting")))
         asked: Future[Receipt] = self._submit(Forget(task))
-        if self.settings.keep_log:
-            asked.add_done_callback(
-                lambda done: (
-                    done.exception()
-                    or self._submit(Chore(lambda: self._log.rewrite(edited, "record", done.result().position)))
-                )
-            )
+
+        def forgotten(done: Future[Receipt]) -> None:
+            if done.exception() is None:
+                self.statistics.forget(task)
+                if self.settings.keep_log:
+                    position = done.result().position
+                    self._submit(Chore(lambda: self._log.rewrite(edited, "record", position)))
+
+        asked.add_done_callback(forgotten)
         return asked
 
     # ---- what can be seen ------------------------------------------------------------------------------------
@@ -182,13 +186,21 @@ class Engine:
             "rows": self._fold.rows,
         }
 
+    def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
+        """Some tasks with what was counted of them since the service began, and how many contain the text: sorted by
+        "rows", "error" (the worst first), "newest" or "name"."""
+        return self.statistics.list_tasks(sort, text, first, n)
+
     def tasks(self) -> Sequence[str]:
-        """Ids of all tasks."""
+        """Ids of all tasks of the model."""
         return list(self._fold.served.learner.tasks_)
 
     def task(self, task: str) -> Mapping[str, Any]:
         """What is known of one task. Raises UnknownTask."""
-        return self._answers.about(task)
+        found = dict(self._answers.about(task))
+        with suppress(UnknownTask):  # the model knew it before the service began
+            found |= self.statistics.task(task)
+        return found
 
     def export(self) -> Path:
         """A model file that `shoal.load` and `shoal run --load` read; the caller deletes it."""
@@ -217,6 +229,7 @@ class Engine:
             "snapshot_age_seconds": max(time.time() - newest_snapshot.time, 0.0),
             "snapshot_pause_seconds": self._learning.pause,
             "tasks": len(self._fold.served.learner.tasks_),
+            **self.statistics.gauges(),
             **{f"labels_{name}": count for name, count in self._admission.labels.items()},
         }
 

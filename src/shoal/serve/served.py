@@ -6,6 +6,7 @@ rows, so that the page can say what sharing is worth now.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +28,7 @@ from shoal.learner import Learner
 from shoal.model_file import Reading, load_baselines, load_model, save_model
 from shoal.serve.contract import Fault, Refused, Rows
 
-SHADOWS = ("independent", "pooled")
+HINT = re.compile(r" \([a-z_]+=.*\)$")  # to an option of the readers, which a request does not have
 
 
 class Learned(NamedTuple):
@@ -121,7 +122,7 @@ class Served:
         """The sentences of the readers name the column as `column 'name'`."""
         _, _, rest = sentence.partition("column '")
         name, quote, _ = rest.partition("'")
-        return Fault(row, name if quote else self.roles.label, sentence)
+        return Fault(row, name if quote else self.roles.label, HINT.sub("", sentence))
 
     # ---- learning ------------------------------------------------------------------------------------------
 
