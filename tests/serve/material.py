@@ -9,7 +9,6 @@ import numpy as np
 
 from shoal import HedgedSharing
 from shoal.files import ReadOptions, open_stream
-from shoal.files.tables.rows import RowReader
 from shoal.learner import Learner
 from shoal.model import persistence
 from shoal.model_file import Reading, save_model
@@ -18,8 +17,6 @@ from shoal.serve.contract import Rows
 from shoal.serve.fold import Fold
 from shoal.serve.log import Log
 from shoal.serve.served import Served
-
-assert RowReader  # the service's rows are read as files' are
 
 
 def records(n: int, seed: int = 0, *, late_columns: bool = True) -> list[dict[str, Any]]:

@@ -14,7 +14,6 @@ import pytest
 from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
 
 from shoal import OSMTL, HedgedSharing, MultiClass
-from shoal.serve import engine as engines
 from shoal.serve.contract import Busy, Conflict, LimitExceeded, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.learning import Rhythm
@@ -143,7 +142,7 @@ def test_rows_wait_no_longer_than_they_should(model: Path, tmp_path: Path, monke
     with Engine(model, tmp_path / "engine", EngineSettings(label_wait=100.0)) as engine:
         old = engine.predict_one(mail).result().id
         moment = time.time()
-        monkeypatch.setattr(engines.time, "time", lambda: moment + 101)
+        monkeypatch.setattr(time, "time", lambda: moment + 101)
         assert engine.label([(str(old), "yes")]).result().late == [old]
         engine.expire().result()
         assert engine.gauges()["predictions_waiting"] == 0
@@ -273,3 +272,13 @@ def test_typed_rows_are_learned_as_they_are(engine: Engine) -> None:
     assert "u9" in engine.tasks()
     with pytest.raises(Refused):
         engine.learn(Rows(frame.with_columns(size=pl.Series([["a"], ["b"]])), strings=False)).result()
+
+
+def test_rows_without_a_single_feature(engine: Engine) -> None:
+    """What is missing everywhere is missing, however many rows there are."""
+    bare = [{"user": f"u{i}", "spam": "no"} for i in range(3)]
+    assert engine.learn(rows(bare)).result().rows == 3
+    with pytest.raises(Refused, match="perhaps"):
+        engine.learn(rows([*bare, {"user": "u1", "spam": "perhaps"}])).result()
+    assert len(engine.predict(rows(bare)).result()) == 3
+    assert engine.wait_until_learned(timeout=30)

@@ -114,11 +114,11 @@ class Admission(threading.Thread):
         later: list[Command] = []
         try:
             commands, later = self._without_repeated(commands)
-            with self._undone_if_unavailable():
+            with self._undone_on_failure():
                 groups, admitted = self._admit(commands)
                 batch = self._batch(admitted, [one for one in commands if isinstance(one, Wait)])
                 self._commit(batch, commands)
-        except Unavailable as error:
+        except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
             for command in commands:
                 _fail(command, error)
             return later
@@ -131,14 +131,14 @@ class Admission(threading.Thread):
         return later
 
     @contextmanager
-    def _undone_if_unavailable(self) -> Iterator[None]:
+    def _undone_on_failure(self) -> Iterator[None]:
         """What checking opens (columns, labels, tasks) is as it was if the log cannot be written."""
         with self._fold.columns:
             mark = self._fold.served.rows_to_learn.mark()
         counted = self._limits.mark()
         try:
             yield
-        except Unavailable:
+        except Exception:
             with self._fold.columns:
                 self._fold.served.rows_to_learn.rollback(mark)
             self._limits.rollback(counted)
@@ -216,10 +216,11 @@ class Admission(threading.Thread):
                 if faults:
                     raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
                 self._limits.check(checked.task, len(served.encoder.column_names) - len(mark[0].columns))
-            except (ValueError, pl.exceptions.PolarsError) as error:
+            except Exception as error:  # whatever it is: this request's, not the service's end
                 served.rows_to_learn.rollback(mark)
                 if len(found) == 1:
-                    _fail(found[0].command, error if isinstance(error, ValueError) else Refused(_unreadable(error)))
+                    is_polars = isinstance(error, pl.exceptions.PolarsError)
+                    _fail(found[0].command, Refused(_unreadable(error)) if is_polars else error)
                 return None
         return Group(last, rows.frame.height, checked)
 

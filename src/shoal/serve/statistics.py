@@ -21,6 +21,7 @@ BINS = 10  # of the calibration
 MOST_POINTS = 240  # of the series; two neighbors become one when there are more
 ROWS_A_POINT = 100  # at first
 MINUTES = 24 * 60
+SPEED_MARKS = 10  # seconds of which rows a second are the mean, while somebody looks
 FEWEST = 20  # rows of a task that may be called the worst
 PER_TASK = ("rows", "errors", "loss", "order")
 
@@ -46,8 +47,9 @@ class Statistics:
         self._served, self._lock = served, threading.Lock()
         self._kind = served.labels.kind
         self.who = (MAIN, *served.shadows)
-        self._begun, self._rows_begun = time.monotonic(), 0
+        self._marks = [(time.monotonic(), 0)]  # of the last seconds: when, and how many rows there were
         self._tasks: dict[str | None, int] = {}
+        self._next_place = 0
         self._per_task = np.zeros((len(PER_TASK), 16))
         self._sums = np.zeros((2, len(self.who)))  # errors and losses
         self.rows = 0
@@ -101,7 +103,7 @@ class Statistics:
             elif sort == "newest":
                 found.sort(key=lambda task: -order[at[task]])
             elif sort == "error":
-                found.sort(key=lambda task: -errors[at[task]] / max(rows[at[task]], 1.0))
+                found.sort(key=lambda task: -(errors[at[task]] / max(rows[at[task]], 1.0)) * (rows[at[task]] >= FEWEST))
             else:
                 found.sort(key=lambda task: -rows[at[task]])
             return [self._describe(task) for task in found[first : first + n]], len(found)
@@ -117,7 +119,7 @@ class Statistics:
             counts, errors = self._per_task[:2]
             if self._tasks:
                 found["error_of_worst_task"] = float(
-                    np.max(np.where(counts >= 20, errors / np.maximum(counts, 1), 0.0))
+                    np.max(np.where(counts >= FEWEST, errors / np.maximum(counts, 1), 0.0))
                 )
             self._at_minute(int(time.time() // 60))
             for name, minutes in (("hour", 60), ("day", MINUTES)):
@@ -128,12 +130,11 @@ class Statistics:
     def state(self) -> dict[str, Any]:
         """What the page shows."""
         with self._lock:
-            seconds = max(time.monotonic() - self._begun, 1e-9)
             return {
                 "kind": self._kind,
                 "who": list(self.who),
                 "rows": self.rows,
-                "rows_a_second": (self.rows - self._rows_begun) / seconds,
+                "rows_a_second": self._speed(),
                 "errors": (self._sums[0] / max(self.rows, 1)).tolist(),
                 "losses": (self._sums[1] / max(self.rows, 1)).tolist(),
                 "points": [list(point) for point in self._points],
@@ -152,11 +153,13 @@ class Statistics:
             }  # fmt: skip
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
-        self.rows = self._rows_begun = int(saved["rows"])
+        self.rows = int(saved["rows"])
+        self._marks = [(time.monotonic(), self.rows)]
         self._sums, self._bins = np.array(saved["sums"]), np.array(saved["bins"])
         self._points, self._rows_a_point = [list(point) for point in saved["points"]], saved["rows_a_point"]
         self._minutes, self._minute = np.array(saved["minutes"]), int(saved["minute"])
         self._tasks = {task: place for place, task in enumerate(saved["tasks"])}
+        self._next_place = len(self._tasks)
         self._per_task = np.array(saved["per_task"]).reshape(len(PER_TASK), len(self._tasks))
 
     # ---- one slice -------------------------------------------------------------------------------------------
@@ -166,7 +169,9 @@ class Statistics:
             off = np.asarray(truth, np.float64) - decisions
             return Judged(np.abs(off), np.square(off))
         classes = self._served.learner.classes_
-        if decisions.ndim == 1 and len(classes) == 2:
+        if decisions.ndim == 1:
+            if len(classes) != 2:  # the first rows of a model that had seen one label
+                return Judged(np.zeros(len(truth)), np.zeros(len(truth)))
             positive = np.asarray(truth) == classes[1]
             wrong = (decisions >= 0.0) != positive
             return Judged(wrong.astype(np.float64), np.logaddexp(0.0, np.where(positive, -decisions, decisions)))
@@ -175,9 +180,13 @@ class Statistics:
 
     def _count_tasks(self, tasks: Any, judged: Judged) -> None:
         known = self._tasks
-        places = np.array([known.setdefault(task, len(known)) for task in tasks], np.intp)
-        if len(known) > self._per_task.shape[1]:
-            wider = np.zeros((len(PER_TASK), 2 * len(known)))
+        for task in tasks:
+            if task not in known:
+                known[task] = self._next_place  # places of forgotten tasks stay empty until the next start
+                self._next_place += 1
+        places = np.array([known[task] for task in tasks], np.intp)
+        if self._next_place > self._per_task.shape[1]:
+            wider = np.zeros((len(PER_TASK), 2 * self._next_place))
             wider[:, : self._per_task.shape[1]] = self._per_task
             self._per_task = wider
         rows, errors, losses, order = self._per_task
@@ -205,7 +214,8 @@ class Statistics:
         else:
             self._points.append(values)
         if len(self._points) > MOST_POINTS:
-            self._points = [_added(*self._points[i : i + 2]) for i in range(0, len(self._points) - 1, 2)]
+            last = self._points[len(self._points) // 2 * 2 :]  # has no neighbor
+            self._points = [_added(*self._points[i : i + 2]) for i in range(0, len(self._points) - 1, 2)] + last
             self._rows_a_point *= 2
 
     def _at_minute(self, minute: int) -> int:
@@ -214,6 +224,12 @@ class Statistics:
             self._minutes[:, passed % MINUTES] = 0.0
         self._minute = max(minute, self._minute)
         return minute % MINUTES
+
+    def _speed(self) -> float:
+        """Rows a second, lately; called once a second."""
+        self._marks = [*self._marks, (time.monotonic(), self.rows)][-SPEED_MARKS:]
+        (begun, rows), (ended, rows_now) = self._marks[0], self._marks[-1]
+        return (rows_now - rows) / max(ended - begun, 1e-9)
 
     def _describe(self, task: str | None) -> dict[str, Any]:
         rows, errors, loss, _ = self._per_task[:, self._tasks[task]].tolist()

@@ -98,7 +98,11 @@ class RowReader:
     def check(self, frame: pl.DataFrame, notation: Notation) -> tuple[Checked, list[Problem]]:
         """The good rows, and what is wrong with the others (rows counted from 0)."""
         tasks, weight, times = None, None, None
-        values, problems = self.encoder.read(self.roles.features(frame), notation, learns=self._learns)
+        features = self.roles.features(frame)
+        if features.width == 0:  # a frame without columns has no rows
+            nothing = pl.Series([None] * frame.height, dtype=pl.String)
+            features = pl.DataFrame([nothing.alias(name) for name in self.encoder.column_names])
+        values, problems = self.encoder.read(features, notation, learns=self._learns)
         if self.roles.tasks:
             tasks, found = self._tasks.read(frame)
             problems += found

@@ -30,7 +30,7 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("DELETE", r"/v1/tasks/.+", ADMIN),
     ("GET", r"/v1/export", ADMIN),
 )
-_PATTERNS = [(method, re.compile(path), scope) for method, path, scope in ROUTES]
+_PATTERNS = [(method, re.compile(path, re.DOTALL), scope) for method, path, scope in ROUTES]
 VARIABLE = "SHOAL_TOKEN_"  # and READ, WRITE or ADMIN
 
 
@@ -45,6 +45,15 @@ def scope_of(method: str, path: str) -> int:
     """The scope that a request needs; what no route has is for all who have a token to be told."""
     method = "GET" if method == "HEAD" else method
     return next((scope for m, pattern, scope in _PATTERNS if m == method and pattern.fullmatch(path)), READ)
+
+
+def has_route(method: str, path: str) -> bool:
+    """Whether the table names this request, letter by letter.
+
+    The framework also takes `/v1/learn/` for `/v1/learn`: what the table does not name must not come that far.
+    """
+    method = "GET" if method == "HEAD" else method
+    return any(m == method and pattern.fullmatch(path) for m, pattern, _ in _PATTERNS)
 
 
 def allowed(tokens: list[Token], authorization: bytes) -> int:

@@ -11,6 +11,7 @@ import msgspec
 from litestar import Litestar, MediaType, Request, Response, delete, get, post
 from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
 from shoal.serve.contract import Fault, Refused, Rows, Service
@@ -81,7 +82,7 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
         return Response(msgspec.json.encode(service.describe()), media_type=JSON)
 
     @get("/v1/tasks", summary="The tasks, a page at a time")
-    async def tasks(sort: str = "rows", q: str = "", page: int = 1) -> Response[bytes]:
+    async def tasks(sort: FromQuery[str] = "rows", q: FromQuery[str] = "", page: FromQuery[int] = 1) -> Response[bytes]:
         if sort not in ("rows", "error", "newest", "name"):
             raise Problem(400, f"sort={sort!r}, expected rows, error, newest or name")
         if page < 1:
@@ -90,11 +91,11 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
         return Response(msgspec.json.encode({"tasks": found, "page": page, "total": total}), media_type=JSON)
 
     @get("/v1/tasks/{task:path}", summary="One task")
-    async def task(task: str) -> Response[bytes]:
+    async def task(task: FromPath[str]) -> Response[bytes]:
         return Response(msgspec.json.encode(service.task(task.removeprefix("/"))), media_type=JSON)
 
     @delete("/v1/tasks/{task:path}", status_code=200, summary="Forget a task")
-    async def forget(task: str) -> Response[bytes]:
+    async def forget(task: FromPath[str]) -> Response[bytes]:
         receipt = await asyncio.wrap_future(service.forget(task.removeprefix("/")))
         return Response(msgspec.json.encode(receipt._asdict()), media_type=JSON)
 

@@ -106,7 +106,7 @@ def rows_of(body: bytes, kind: str, caps: Caps) -> Rows:
         rows = from_dicts(found)
     if rows.frame.height == 0:
         raise Refused(NO_ROWS)
-    if rows.frame.height > caps.rows:
+    if kind != NDJSON and rows.frame.height > caps.rows:
         raise Problem(
             413, f"{rows.frame.height:,} rows, at most {caps.rows:,} are taken at once; {NDJSON} has no limit"
         )
@@ -125,7 +125,7 @@ def refuse_nested(row: Mapping[str, Any], number: int) -> None:
 def _arrow(body: bytes) -> pl.DataFrame:
     try:
         frame = pl.read_ipc_stream(io.BytesIO(body))
-    except Exception as error:  # polars has no common class of what damaged bytes lead to
+    except (Exception, pl.exceptions.PanicException) as error:  # no common class
         raise Problem(400, f"the body is no Arrow stream: {str(error).partition(chr(10))[0][:200]}") from None
     for name, kind in frame.schema.items():
         if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration, pl.Null):

@@ -16,7 +16,7 @@ import msgspec
 
 from shoal.serve.contract import Answer, Service
 from shoal.serve.http import bodies, streams
-from shoal.serve.http.access import OPEN, Token, allowed, scope_of
+from shoal.serve.http.access import OPEN, ROUTES, Token, allowed, has_route, scope_of
 from shoal.serve.http.bodies import Caps
 from shoal.serve.http.metrics import Metrics
 from shoal.serve.http.problems import Problem, Reply, reply_of
@@ -93,13 +93,18 @@ class Door:
             raise Problem(401, "Authorization: Bearer TOKEN is missing, or holds no token of this service")
         if scope < needed:
             raise Problem(403, "this token's scope does not reach here")
+        if not has_route(method, path):
+            elsewhere = any(has_route(other, path) for other, _, _ in ROUTES)
+            raise Problem(405, f"{method} is not allowed here") if elsewhere else Problem(404, "there is no such route")
 
     async def _stream(self, path: str, headers: dict[bytes, bytes], receive: Any, send: Any) -> None:
         """NDJSON both ways."""
         key = headers.get(b"idempotency-key")
+        if key is not None and not 1 <= len(key) <= LONGEST_KEY:  # cut short, two keys would be one
+            raise Problem(400, f"Idempotency-Key has 1 to {LONGEST_KEY} characters")
         head = [(b"content-type", bodies.NDJSON.encode()), *SAFE]
         await send({"type": "http.response.start", "status": 200, "headers": head})
-        name = None if key is None else key.decode("latin-1")[:LONGEST_KEY]
+        name = None if key is None else key.decode("latin-1")
         async for part in streams.answers(self._service, path, name, receive, self._caps):
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})

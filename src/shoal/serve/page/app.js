@@ -12,7 +12,7 @@ function element(name, attributes = {}, text = null) {
   return made;
 }
 
-function fraction(value) { return value === undefined ? "–" : value.toFixed(4); }
+function fraction(value) { return Number.isFinite(value) ? value.toFixed(4) : "–"; }
 
 function request(path) {
   const token = sessionStorage.getItem("token");
@@ -26,9 +26,10 @@ function numbers(state) {
   const shown = [
     [whole.format(state.rows), "rows judged"], [whole.format(state.rows_a_second), "rows a second"],
     [fraction(state.errors[0]), isNumber ? "mean absolute error" : "error"],
-    [fraction(g.error_of_last_hour), "error, last hour"], [fraction(g.error_of_last_day), "error, last day"],
+    [fraction(g.error_of_last_hour), "of the last hour"], [fraction(g.error_of_last_day), "of the last day"],
     [whole.format(g.tasks), "tasks"], [whole.format(g.predictions_waiting), "predictions wait for labels"],
-    [whole.format(g.queue_rows), "rows in the queue"], [`${whole.format(g.snapshot_age_seconds)} s`, "age of the snapshot"],
+    [whole.format(g.queue_rows), "rows in the queue"], [`${whole.format(g.snapshot_age_seconds)} s`, "since the last snapshot"],
+    [`${whole.format(g.log_bytes / 1e6)} MB`, "of log"],
   ];
   $("numbers").replaceChildren(...shown.map(([value, name]) => {
     const made = document.createElement("div"), b = document.createElement("b"), span = document.createElement("span");
@@ -40,22 +41,33 @@ function numbers(state) {
 
 // ---- charts -------------------------------------------------------------------------------------------------
 
+// The mean over the last twentieth of all rows, at every point; the first ones have fewer rows.
 function series(state, place) {
-  let rows = 0;
   const x = [], found = state.who.map(() => []);
-  for (const point of state.points) {
-    rows += point[0]; x.push(rows);
-    state.who.forEach((_, i) => found[i].push(point[2 + 2 * i + place] / point[0]));
-  }
+  const total = state.points.reduce((sum, point) => sum + point[0], 0), wide = Math.max(total / 20, 300);
+  const sums = state.who.map(() => 0);
+  let rows = 0, inside = 0, first = 0;
+  state.points.forEach((point, k) => {
+    rows += point[0]; inside += point[0];
+    state.who.forEach((_, i) => { sums[i] += point[2 + 2 * i + place]; });
+    while (first < k && inside - state.points[first][0] >= wide) {
+      inside -= state.points[first][0];
+      state.who.forEach((_, i) => { sums[i] -= state.points[first][2 + 2 * i + place]; });
+      first += 1;
+    }
+    if (inside < Math.min(wide, total / 2)) return;
+    x.push(rows);
+    state.who.forEach((_, i) => found[i].push(sums[i] / inside));
+  });
   return { x, found };
 }
 
 function lines(box, state, place) {
   const { x, found } = series(state, place);
-  const W = 520, H = 210, left = 46, right = 92, bottom = 24, top = 8;
-  const svg = element("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
+  const W = 560, H = 250, left = 48, right = 96, bottom = 26, top = 10;
   if (x.length < 2) { box.textContent = "Nothing to draw yet: a point is a hundred rows that were learned."; return; }
   const all = found.flat().sort((a, b) => a - b);
+  const svg = element("svg", { viewBox: `0 0 ${W} ${H}`, role: "img" });
   let low = Math.min(...all), high = all[Math.floor(0.98 * (all.length - 1))];
   if (high <= low) high = low + 1e-6;
   low = Math.max(0, low - 0.05 * (high - low)); high += 0.05 * (high - low);
@@ -80,7 +92,7 @@ function lines(box, state, place) {
 }
 
 function calibration(box, state) {
-  const [rows, chance, positive] = state.calibration, W = 260, m = 30;
+  const [rows, chance, positive] = state.calibration, W = 260, m = 26;
   const at = (value) => m + (W - 2 * m) * value;
   const svg = element("svg", { viewBox: `0 0 ${W} ${W}`, role: "img" });
   svg.append(element("line", { class: "axis", x1: at(0), y1: W - at(0), x2: at(1), y2: W - at(1) }));
@@ -131,14 +143,15 @@ function show(state) {
   numbers(state);
   lines($("errors"), state, 0); lines($("losses"), state, 1);
   if (state.kind === "binary") calibration($("calibration"), state);
-  tasks();
+  tasks().catch(() => { /* the events say that the service does not answer */ });
 }
 
 async function listen() {
   try {
     const answer = await request("/v1/events");
     if (answer.status === 401 || answer.status === 403) {
-      $("door").hidden = false; $("main").hidden = true; $("status").textContent = "";
+      $("door").hidden = false; $("main").hidden = true;
+      $("status").textContent = sessionStorage.getItem("token") ? "this token does not open the page" : "";
       return;
     }
     if (!answer.ok) throw new Error(answer.status);
@@ -150,7 +163,8 @@ async function listen() {
       held += value;
       const events = held.split("\n\n");
       held = events.pop();
-      if (events.length) show(JSON.parse(events[events.length - 1].slice(6)));
+      if (events.length) latest = JSON.parse(events[events.length - 1].slice(6));
+      if (events.length) setTimeout(() => show(latest)); // what goes wrong in drawing is no failure of the service
     }
   } catch { /* told below */ }
   $("status").textContent = "the service does not answer; trying again …"; $("status").className = "off";
@@ -162,6 +176,6 @@ $("door").addEventListener("submit", (event) => {
   sessionStorage.setItem("token", $("token").value);
   listen();
 });
-$("filter").addEventListener("input", () => latest && tasks());
-$("sort").addEventListener("change", () => latest && tasks());
+$("filter").addEventListener("input", () => latest && tasks().catch(() => {}));
+$("sort").addEventListener("change", () => latest && tasks().catch(() => {}));
 listen();

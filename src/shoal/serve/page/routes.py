@@ -9,10 +9,16 @@ from typing import Any, Protocol
 
 import msgspec
 from litestar import Response, get
+from litestar.params import FromPath
 from litestar.response import Stream
 
 SECONDS = 1.0
-KINDS = {"index.html": "text/html; charset=utf-8", "app.js": "text/javascript", "style.css": "text/css"}
+KINDS = {
+    "index.html": "text/html; charset=utf-8",
+    "app.js": "text/javascript",
+    "style.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
 
 
 class Shown(Protocol):
@@ -36,7 +42,7 @@ def page_routes(shown: Shown) -> list[Any]:
         return file("index.html")
 
     @get("/page/{name:str}", include_in_schema=False)
-    async def part(name: str) -> Response[bytes]:
+    async def part(name: FromPath[str]) -> Response[bytes]:
         return file(name) if name in files else Response(b"", status_code=404)
 
     @get("/v1/events", summary="What the page shows, once a second, as server-sent events")
@@ -55,6 +61,6 @@ async def _events(shown: Shown) -> AsyncIterator[bytes]:
 
 def state_of(shown: Shown) -> dict[str, Any]:
     """One event."""
-    lists = {name: shown.statistics.list_tasks(name, "", 0, 8)[0] for name in ("error", "newest")}
-    model = {name: shown.describe()[name] for name in ("learner", "label", "task", "labels")}
-    return {**shown.statistics.state(), "gauges": shown.gauges(), "lists": lists, "model": model}
+    found = shown.describe()
+    model = {name: found[name] for name in ("learner", "label", "task", "labels")}
+    return {**shown.statistics.state(), "gauges": shown.gauges(), "model": model}
