@@ -34,7 +34,7 @@ NDJSON, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 
 @contextmanager
 def served(engine: Engine, tokens: list[Token], caps: Caps | None = None, port: int = 0) -> Iterator[str]:
-    listener = socket.socket()
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     server = uvicorn.Server(

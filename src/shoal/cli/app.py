@@ -129,7 +129,10 @@ def serve(model: str, /, *, options: ServeOptions = SERVE_BY_DEFAULT) -> int:
     model
         A file that `shoal run --save` wrote. It is read once; the folder next to it then has the model.
     """
-    from shoal.cli.serve import serve_model
+    try:
+        from shoal.cli.serve import serve_model
+    except ModuleNotFoundError as error:
+        raise ValueError(f"shoal serve needs {error.name}: pip install 'shoal[serve]'") from None
 
     return serve_model(model, options)
 

@@ -41,7 +41,9 @@ def serve_model(model: str, options: ServeOptions) -> int:
     )  # fmt: skip
     console = Console(stderr=True)
     sys.setswitchinterval(SWITCH_SECONDS)
-    with socket.socket(socket.AF_INET6 if ":" in options.host else socket.AF_INET) as listener:
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    # Event loops switch off Nagle's algorithm, which holds answers back for 40 ms, only where the protocol is said.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((options.host, options.port))
@@ -64,7 +66,8 @@ def serve_model(model: str, options: ServeOptions) -> int:
             server_header=False, timeout_keep_alive=20, timeout_graceful_shutdown=10, limit_concurrency=2_000,
         )  # fmt: skip
         try:
-            asyncio.run(_until_told(config, listener))
+            with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+                runner.run(_until_told(config, listener))
         finally:
             console.print(f"learning what was accepted, then a snapshot in {folder} …", soft_wrap=True, highlight=False)
             engine.close()

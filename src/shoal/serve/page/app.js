@@ -25,8 +25,8 @@ function numbers(state) {
   const g = state.gauges, isNumber = state.kind === "regression";
   const shown = [
     [whole.format(state.rows), "rows judged"], [whole.format(state.rows_a_second), "rows a second"],
-    [fraction(state.errors[0]), isNumber ? "mean absolute error" : "error"],
-    [fraction(g.error_of_last_hour), "of the last hour"], [fraction(g.error_of_last_day), "of the last day"],
+    [state.rows ? fraction(state.errors[0]) : "–", isNumber ? "mean absolute error" : "error"],
+    [state.rows ? fraction(g.error_of_last_hour) : "–", "of the last hour"], [state.rows ? fraction(g.error_of_last_day) : "–", "of the last day"],
     [whole.format(g.tasks), "tasks"], [whole.format(g.predictions_waiting), "predictions wait for labels"],
     [whole.format(g.queue_rows), "rows in the queue"], [`${whole.format(g.snapshot_age_seconds)} s`, "since the last snapshot"],
     [`${whole.format(g.log_bytes / 1e6)} MB`, "of log"],
@@ -164,7 +164,7 @@ async function listen() {
       const events = held.split("\n\n");
       held = events.pop();
       if (events.length) latest = JSON.parse(events[events.length - 1].slice(6));
-      if (events.length) setTimeout(() => show(latest)); // what goes wrong in drawing is no failure of the service
+      if (events.length) queueMicrotask(() => show(latest)); // what goes wrong in drawing is no failure of the service
     }
   } catch { /* told below */ }
   $("status").textContent = "the service does not answer; trying again …"; $("status").className = "off";
