@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test search lint api package numba bench guard clean
+.PHONY: setup demo test soak search lint api package numba bench guard clean
 
 setup: .venv/.dev
 
@@ -29,6 +29,10 @@ demo: .venv/.demo
 
 test: .venv/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+# The tests of the service in their long forms: fifty kills, ten thousand malformed requests.
+soak: .venv/.dev
+	SOAK=50 $(BIN)/python -m pytest -n 0 tests/serve --timeout 3600
 
 # The properties alone, ten times as long as `make test` looks for a counterexample.
 search: .venv/.dev

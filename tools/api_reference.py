@@ -11,7 +11,7 @@ from typing import Any
 
 PAGE = "docs/api.md"
 MODULES = ("shoal", "shoal.relations", "shoal.evaluation", "shoal.files", "shoal.datasets", "shoal.report",
-           "shoal.papers", "shoal.theory", "shoal.river")  # fmt: skip
+           "shoal.papers", "shoal.theory", "shoal.river", "shoal.serve")  # fmt: skip
 HEADER = """\
 # API reference
 

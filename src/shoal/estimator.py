@@ -6,6 +6,7 @@ A learner gives its `algorithm` (a value, see `shoal.model.algorithm`) or, if it
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -118,6 +119,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if self._model is None:
             raise AttributeError(f"{type(self).__name__} has no tasks_ before it has learned a row")
         return self._model.tasks.ids
+
+    def knows_task(self, task: Hashable) -> bool:
+        """Has a row of this task been learned, or was it declared?"""
+        return self._model is not None and task in self._model.tasks.column
 
     @property
     def n_features_in_(self) -> int:

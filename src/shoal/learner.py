@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Self
 
-from shoal.engine.arrays import FloatArray
+from shoal.engine.arrays import FloatArray, IndexArray
 from shoal.engine.rounds import NO_WEIGHT
 from shoal.estimator import Estimator
 from shoal.model.core import NO_OUT, CoreLike
@@ -103,6 +103,14 @@ class Learner(Estimator):
         model = self._fitted_model()
         decision = model.core.new_out(1)
         model.core.decide(model.row_to_decide(x, task), decision)
+        return decision
+
+    def decide_sparse(self, indices: IndexArray, values: FloatArray, task: Hashable = None) -> FloatArray:
+        """The decision value of one sparse row, for callers that have validated it: columns in increasing order, finite
+        values. Features that the model does not know are left out."""
+        model = self._fitted_model()
+        decision = model.core.new_out(1)
+        model.core.decide(model.sparse_row(indices, values, task), decision)
         return decision
 
     # ---- explaining --------------------------------------------------------------------------------------

@@ -11,12 +11,13 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from shoal.cli.choices import CompareOptions, ExplainOptions
+from shoal.cli.choices import CompareOptions, ExplainOptions, ServeOptions
 from shoal.cli.options import PredictOptions, RowOptions, RunOptions, Switch
 
 STANDARD_INPUT = "standard input"
 WRITES_TO_HYPHEN = ("--out", "--json", "--predictions")  # options that take -, which is standard output
 ROWS_BY_DEFAULT, RUN_BY_DEFAULT, COMPARE_BY_DEFAULT = RowOptions(), RunOptions(), CompareOptions()
+SERVE_BY_DEFAULT = ServeOptions()
 EXAMPLES = """\
 shoal run dataset:flights --report report.html
     104 models from 327,346 real flights: was it late? The last lines say whether sharing pays.
@@ -115,6 +116,25 @@ def compare(
     from shoal.cli.compare import compare_learners
 
     return compare_learners(_inputs(data), rows, options)
+
+
+@app.command
+def serve(model: str, /, *, options: ServeOptions = SERVE_BY_DEFAULT) -> int:
+    """Answer and learn over HTTP; a crash at any moment loses nothing that was acknowledged.
+
+    Example: shoal serve model.shoal
+
+    Parameters
+    ----------
+    model
+        A file that `shoal run --save` wrote. It is read once; the folder next to it then has the model.
+    """
+    try:
+        from shoal.cli.serve import serve_model
+    except ModuleNotFoundError as error:
+        raise ValueError(f"shoal serve needs {error.name}: pip install 'shoal[serve]'") from None
+
+    return serve_model(model, options)
 
 
 @app.command

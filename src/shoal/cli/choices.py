@@ -1,11 +1,11 @@
-"""The options of `shoal compare` and `shoal explain`, declared once, as those of `shoal run` are."""
+"""The options of `shoal compare`, `shoal explain` and `shoal serve`, declared once, as those of `shoal run` are."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter
 
 from shoal.cli.options import LEARNER, OUTPUT, PROTOCOL, ROWS, Names, Switch
 
@@ -60,3 +60,59 @@ class ExplainOptions:
 
     top: Annotated[int, Parameter(group=OUTPUT)] = 10
     """How many features to show."""
+
+
+SERVICE, STORAGE, LIMITS = (
+    Group("Service", sort_key=1),
+    Group("Log and snapshots", sort_key=2),
+    Group("Limits", sort_key=3),
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """What the command line of `shoal serve` says."""
+
+    host: Annotated[str, Parameter(group=SERVICE)] = "127.0.0.1"
+    """The address to listen at; others than this computer's need tokens."""
+
+    port: Annotated[int, Parameter(group=SERVICE)] = 8000
+    """The port."""
+
+    tokens: Annotated[str | None, Parameter(group=SERVICE)] = None
+    """A JSON file with lists of tokens under "read", "write" and "admin"; SHOAL_TOKEN_READ, SHOAL_TOKEN_WRITE and
+    SHOAL_TOKEN_ADMIN of the environment count, too."""
+
+    shadows: Annotated[bool, Parameter(group=SERVICE)] = True
+    """Learn the same without sharing, too, so that the page can say what sharing is worth."""
+
+    folder: Annotated[str | None, Parameter(group=STORAGE)] = None
+    """Where log and snapshots are. [default: the model's name with .live]"""
+
+    log: Annotated[str | None, Parameter(group=STORAGE)] = None
+    """The log's database, such as postgresql+psycopg://user@host/name. [default: SQLite in the folder]"""
+
+    snapshot_rows: Annotated[int, Parameter(group=STORAGE)] = 1_000_000
+    """Take a snapshot after so many rows ..."""
+
+    snapshot_seconds: Annotated[float, Parameter(group=STORAGE)] = 300.0
+    """... or seconds."""
+
+    keep: Annotated[int, Parameter(group=STORAGE)] = 3
+    """How many snapshots are kept."""
+
+    keep_log: Annotated[Switch, Parameter(group=STORAGE)] = False
+    """Keep all records and the first snapshot, so that shoal replay can build the model as it was at any time."""
+
+    label_wait: Annotated[float, Parameter(group=STORAGE)] = 168.0
+    """Hours that predicted rows wait for their labels; 0: predictions have no ids."""
+
+    new_tasks: Annotated[int, Parameter(group=LIMITS)] = 10_000
+    """New tasks a minute."""
+
+    new_columns: Annotated[int, Parameter(group=LIMITS)] = 100
+    """New columns a minute."""
+
+    max_tasks: Annotated[int, Parameter(group=LIMITS)] = 10_000_000
+    """Tasks in all."""

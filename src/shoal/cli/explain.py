@@ -10,13 +10,13 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from shoal.cli.choices import ExplainOptions
-from shoal.cli.model_file import Reading, load_named
 from shoal.cli.options import RowOptions
 from shoal.cli.streams import DATASET, is_dataset, read_options, title
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
 from shoal.learner import Learner
 from shoal.model.explanations import UNSEEN, Explanation, strongest, table, with_rest
+from shoal.model_file import Reading, load_named
 
 WEIGHT_TITLES = ("spread", "shared", "own", "total")
 N_ALIKE = 5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from shoal.cli.model_file import load_model
+from shoal.model_file import load_model
 
 
 def print_model(path: str) -> None:

@@ -6,18 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.base import is_classifier
-
-from shoal.cli.model_file import load_model
 from shoal.cli.options import PredictOptions, RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
 from shoal.cli.predictions import PredictionFile
 from shoal.cli.streams import is_dataset, read_options
-from shoal.engine.rounds import Chunk
-from shoal.evaluation import Predictions
+from shoal.evaluation.predictions import predict_chunk
 from shoal.files import open_stream
-from shoal.learner import Learner
+from shoal.model_file import load_model
 
 
 def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions) -> None:
@@ -32,7 +27,7 @@ def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions
     unseen: dict[Any, int] = {}
     with PredictionFile(options.out, "--out") as file, open_stream(list(data), read, state=reading.state) as stream:
         for chunk in stream:
-            found = _predicted(chunk, learner)
+            found = predict_chunk(learner, chunk)
             for task, is_known in zip(found.task or [], found.is_known or [], strict=True):
                 if not is_known:
                     unseen[task] = unseen.get(task, 0) + 1
@@ -44,18 +39,3 @@ def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions
             f"{', ...' if len(unseen) > 5 else ''}): predicted from what the tasks share",
             file=sys.stderr,
         )
-
-
-def _predicted(chunk: Chunk, learner: Learner) -> Predictions:
-    X = chunk.X[:, : learner.n_features_in_]  # what the model has not learned from has no weight
-    known = set(learner.tasks_)
-    task = None if chunk.task is None else chunk.task.tolist()
-    is_known = None if task is None else [one in known for one in task]
-    predicted = learner.predict(X, chunk.task).tolist()
-    probability = decision = None
-    if hasattr(learner, "predict_proba"):
-        probabilities = np.asarray(learner.predict_proba(X, chunk.task))
-        probability = probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities.max(axis=1)
-    elif is_classifier(learner) and len(learner.classes_) == 2:
-        decision = np.asarray(learner.decision_function(X, chunk.task))
-    return Predictions(task, None, predicted, probability, decision, is_known)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from shoal.cli.asking import ask_kind
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display, grouped
-from shoal.cli.model_file import Reading, load_baselines, load_model, save_model
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.outputs import STDOUT, check_folder, check_outputs
 from shoal.cli.predictions import PredictionFile
@@ -19,6 +19,7 @@ from shoal.cli.streams import Stream, fitting, is_dataset, open_data, remember
 from shoal.cli.warm_up import warmed_up
 from shoal.evaluation import Evaluation, Verdict, compare, progressive_validate
 from shoal.learner import Learner
+from shoal.model_file import Reading, load_baselines, load_model, save_model
 
 DEFAULT, DEFAULT_OF_NUMBERS = "HedgedSharing", "HedgedSharingRegressor"
 
@@ -65,7 +66,7 @@ def _pass(
         nonlocal saved
         display.rows(rows)
         if options.save_every and rows >= saved + options.save_every:
-            save_model(str(options.save), contestants, stream.file, remembered, stream.names)
+            _save(str(options.save), contestants, stream, remembered)
             saved = rows
 
     with ExitStack() as stack:
@@ -120,13 +121,18 @@ def _check(data: Sequence[str], options: RunOptions) -> None:
         raise ValueError("--json and --predictions cannot both be standard output")
 
 
+def _save(path: str, contestants: dict[str, Learner], stream: Stream, remembered: dict[str, Any]) -> Path:
+    reading = None if stream.file is None else Reading(remembered, stream.file.to_dict())
+    return save_model(path, contestants, reading, stream.names)
+
+
 def _write(
     options: RunOptions, stream: Stream, evaluations: dict[str, Evaluation], verdict: Verdict | None, stop: Stop,
     remembered: dict[str, Any], notes: list[str], *, say: Callable[[str], None],
 ) -> None:  # fmt: skip
     contestants = {name: one.learner for name, one in evaluations.items()}
     if options.save:
-        path = save_model(options.save, contestants, stream.file, remembered, stream.names)
+        path = _save(options.save, contestants, stream, remembered)
         say(f"model saved to {options.save} ({path.stat().st_size:,} bytes)")
     if options.predictions and options.predictions != STDOUT:
         say(f"predictions written to {options.predictions}")

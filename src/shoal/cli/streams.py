@@ -11,7 +11,6 @@ from typing import Any
 from sklearn.base import is_classifier
 
 from shoal.cli.messages import in_options
-from shoal.cli.model_file import Reading
 from shoal.cli.options import RowOptions
 from shoal.cli.outputs import STDOUT
 from shoal.engine.rounds import Chunk
@@ -19,6 +18,7 @@ from shoal.files import FileStream, ReadOptions, open_stream
 from shoal.files.targets import Target
 from shoal.learner import Learner
 from shoal.model.labels import InOrder
+from shoal.model_file import Reading
 from shoal.wrappers.multi_class import MultiClass
 
 DATASET = "dataset:"

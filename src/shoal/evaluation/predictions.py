@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import is_classifier
 
+from shoal.classifier import probabilities
 from shoal.engine.arrays import FloatArray
+from shoal.engine.rounds import Chunk
 from shoal.evaluation.classes import ClassIndex
 from shoal.evaluation.stream import Piece
 
@@ -39,3 +42,22 @@ def predictions_of(
         return Predictions(task, label, predicted, None, score)
     with np.errstate(over="ignore"):
         return Predictions(task, label, predicted, 1.0 / (1.0 + np.exp(-score)), None)
+
+
+def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:
+    """What a learner says of rows that it does not learn."""
+    X = chunk.X[:, : learner.n_features_in_]  # what the model has not learned from has no weight
+    task = None if chunk.task is None else chunk.task.tolist()
+    is_known = None if task is None else [learner.knows_task(one) for one in task]
+    if not is_classifier(learner):
+        return Predictions(task, None, learner.predict(X, chunk.task).tolist(), None, None, is_known)
+    has_probabilities = hasattr(learner, "predict_proba")
+    if len(learner.deciding_cores()) > 1:  # several labels
+        predicted = learner.predict(X, chunk.task).tolist()
+        largest = np.asarray(learner.predict_proba(X, chunk.task)).max(axis=1) if has_probabilities else None
+        return Predictions(task, None, predicted, largest, None, is_known)
+    decision = np.asarray(learner.decision_function(X, chunk.task))
+    predicted = learner.classes_[(decision >= 0.0).astype(np.int64)].tolist()
+    if not has_probabilities:
+        return Predictions(task, None, predicted, None, decision, is_known)
+    return Predictions(task, None, predicted, probabilities(decision)[:, 1], None, is_known)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, NO_WEIGHT, Chunk, Rounds, cut, form_rounds
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.features import Features
@@ -256,6 +256,15 @@ class Model:
         self._refuse_no_task(task)
         column = np.array([self.tasks.column.get(task, -1)])
         return table.rounds(column, np.zeros(1), ONE_ROUND)
+
+    def sparse_row(self, indices: IndexArray, values: FloatArray, task: Hashable) -> Rounds:
+        """A valid row to decide, its columns in increasing order; those that the model does not know are left out."""
+        if len(indices) and indices[-1] >= self.features.count:
+            known = indices < self.features.count
+            indices, values = indices[known], values[known]
+        column = self.tasks.one(task)
+        column = np.array([-1]) if column is None else column
+        return Rounds(0, np.array([0, len(indices)]), indices, values, column, ZERO, ONE_ROUND, NO_WEIGHT)
 
     # ---- tasks and features ------------------------------------------------------------------------------
 

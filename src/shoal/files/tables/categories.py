@@ -48,6 +48,15 @@ class Categories(Slots):
             self._grow()
         return local
 
+    def slot_of(self, value: str | None) -> int:
+        """The slot of one value, -1 if it is not known; nothing is learned."""
+        if value is None:
+            return self._missing
+        slot = self._values.get(value)
+        if slot is None:
+            slot = self._hashed.get(bucket_of(value), -1) if len(self._values) >= LIMIT else -1
+        return slot
+
     def note(self) -> str:
         """What became of the values, for people."""
         if self._hashed:
@@ -77,7 +86,7 @@ class Categories(Slots):
             self.names.append(f"{self.name}={value}")
             self._values[value] = len(self.names) - 1
             return self._values[value]
-        bucket = zlib.crc32(value.encode()) % BUCKETS  # the same in every process and version
+        bucket = bucket_of(value)
         if bucket not in self._hashed:
             if not learns:
                 return -1
@@ -91,3 +100,8 @@ class Categories(Slots):
         self.index = np.append(self.index, np.full(more, -1, np.int32))
         if len(self._values) > len(self._known.categories):
             self._known = pl.Enum(list(self._values))
+
+
+def bucket_of(value: str) -> int:
+    """The bucket of a value that is hashed: the same in every process and version."""
+    return zlib.crc32(value.encode()) % BUCKETS

@@ -9,6 +9,7 @@ on how the rows are cut into chunks.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,12 +20,20 @@ from shoal.files.tables.batches import Problem
 from shoal.files.tables.columns import Values
 from shoal.files.tables.features import Cells, TextSlots, assemble
 from shoal.files.tables.notation import Notation
+from shoal.files.tables.one_row import OneRow
 from shoal.files.tables.running import Column, scale, standardise
 from shoal.files.tables.word_names import name_buckets
 from shoal.files.tables.words import bags_of
 from shoal.files.targets import State, check_state, reading_state
 
 CONSTANT = "constant"
+
+
+class Mark(NamedTuple):
+    """The columns that are known."""
+
+    columns: dict[str, Column | None]
+    n_texts: int
 
 
 class StreamEncoder:
@@ -72,26 +81,38 @@ class StreamEncoder:
         if self._restored:
             return
         for column in sample:
-            self._open(column, in_sample=True)
+            self._open(column, self.notation, in_sample=True)
 
-    def read(self, frame: pl.DataFrame, *, learns: bool = True) -> tuple[dict[str, Values], list[Problem]]:
+    def read(
+        self, frame: pl.DataFrame, notation: Notation | None = None, *, learns: bool = True
+    ) -> tuple[dict[str, Values], list[Problem]]:
         """The values of every column, and the rows (counted from 0) with a value that does not fit.
 
         No statistic changes yet, but a column that shows its first value is new. Without `learns`, only the columns
         that are known are read.
         """
+        notation = notation or self.notation
         values: dict[str, Values] = {}
         problems: list[Problem] = []
         absent = [pl.lit(None, pl.String).alias(name) for name in self._columns.keys() - set(frame.columns)]
         if absent:
             frame = frame.with_columns(absent)
         for series in frame:
-            column = self._open(series, in_sample=False) if learns else self._columns.get(series.name)
+            column = self._open(series, notation, in_sample=False) if learns else self._columns.get(series.name)
             if column is not None:
                 given = series.name in self._given
-                values[column.name], found = columns.read(series, column.kind, self.notation, given=given)
+                values[column.name], found = columns.read(series, column.kind, notation, given=given)
                 problems += found
         return values, problems
+
+    def mark(self) -> Mark:
+        """What `rollback` needs to undo what `read` opens from now on."""
+        return Mark(dict(self._columns), len(self._texts.names))
+
+    def rollback(self, mark: Mark) -> None:
+        """Only the columns of then are known; nothing may have been encoded of the others."""
+        self._columns = mark.columns
+        self._texts.keep_first(mark.n_texts)
 
     def encode(self, values: dict[str, Values], n_rows: int, *, learns: bool = True) -> csr_matrix:
         """(n_rows, len(feature_names)) features; what is remembered of the columns moves on, unless not `learns`."""
@@ -122,6 +143,11 @@ class StreamEncoder:
             for i, (text, names) in enumerate(zip(texts, self._texts.words, strict=True)):
                 name_buckets(text, bags.ends[i], bags.buckets, self._texts.index[i], names)
         return assemble(parts, cells, self._texts, bags, order, self.feature_names, learns=learns)
+
+    def one_row(self) -> OneRow:
+        """What reads single rows as the columns are now; later encoding does not change it."""
+        texts = dict(zip(self._texts.names, self._texts.index, strict=True))
+        return OneRow(self._known(), texts, self._texts.bits, len(self.feature_names), self._given)
 
     def notes(self) -> list[str]:
         """What was done with each column, a sentence each."""
@@ -166,6 +192,11 @@ class StreamEncoder:
         """The columns seen so far, in order."""
         return list(self._columns)
 
+    @property
+    def column_kinds(self) -> dict[str, str]:
+        """What each column is that has shown a value."""
+        return {column.name: column.kind for column in self._known()}
+
     def _scale(self, numeric: list[Column], values: dict[str, Values], cells: Cells, *, learns: bool) -> None:
         if not numeric:
             return None
@@ -185,17 +216,17 @@ class StreamEncoder:
     def _texts_of(self, name: str, values: dict[str, Values], n_rows: int) -> pl.Series:
         return values[name].texts[0] if name in values else pl.Series([None] * n_rows, dtype=pl.String)
 
-    def _open(self, series: pl.Series, *, in_sample: bool) -> Column | None:
+    def _open(self, series: pl.Series, notation: Notation, *, in_sample: bool) -> Column | None:
         """The column of that name, created when its kind is known."""
         column = self._columns.get(series.name)
         if column is None:
             if not in_sample and len(series):  # by the first value alone: chunks must not matter
-                present = columns.read(series, "category", self.notation)[0].present
+                present = columns.read(series, "category", notation)[0].present
                 series = series.slice(int(np.argmax(present)), 1)
             given = self._given.get(series.name)
-            kind = columns.decide(series, self.notation, given)
+            kind = columns.decide(series, notation, given)
             if kind is not None:
-                hint = columns.hint(series, self.notation) if kind in ("category", "text") and not given else ""
+                hint = columns.hint(series, notation) if kind in ("category", "text") and not given else ""
                 column = Column(series.name, kind, in_sample=in_sample, hint=hint)
                 if kind == "text":
                     self._texts.add(series.name)

@@ -63,6 +63,13 @@ class TextSlots:
         if self.words is not None:
             self.words.append({})
 
+    def keep_first(self, n: int) -> None:
+        """Drop the columns after the first n, of which no word has been seen."""
+        del self.names[n:]
+        self.index = self.index[:n]
+        if self.words is not None:
+            del self.words[n:]
+
     def name_of(self, slot: int) -> str:
         """The name of a feature: `column=word`, or `column#bucket` if words are not kept."""
         column, bucket = slot >> self.bits, slot & ((1 << self.bits) - 1)

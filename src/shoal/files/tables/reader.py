@@ -4,66 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
-
-from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import BadRows
 from shoal.files.options import ReadOptions
 from shoal.files.stream import Piece
 from shoal.files.suggest import unknown_name
 from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
-from shoal.files.tables.columns import Values
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.parts import Parts
+from shoal.files.tables.rows import Roles, RowReader
 from shoal.files.tables.sorting import sorted_batches
-from shoal.files.tables.targets import Clock, Tasks, decide_labels, read_labels, read_weights
-from shoal.files.targets import Labels, State, check_state, reading_state
+from shoal.files.tables.targets import Clock, decide_labels
+from shoal.files.targets import Labels, State, check_state
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
 KINDS = ("text", "category", "numeric", "date")
-
-
-class Roles(NamedTuple):
-    """Which columns are no features but something else; saved with a stream, so that the next file needs no options."""
-
-    tasks: list[str]
-    label: str | None
-    weight: str | None
-    time: str | None
-    ignore: list[str]
-
-    @classmethod
-    def of(cls, options: ReadOptions, saved: State | None) -> Roles:
-        """Those of the options; what they leave open is as it was saved."""
-        with reading_state():
-            return cls._of(options, saved)
-
-    @classmethod
-    def _of(cls, options: ReadOptions, saved: State | None) -> Roles:
-        given = cls(options.tasks, options.label, options.weight, options.time, list(options.ignore))
-        if saved is None:
-            return given
-        for name in ("tasks", "label"):
-            asked, known = getattr(given, name), saved[name]
-            if asked and asked != known:
-                raise ValueError(f"{name.rstrip('s')}={asked!r}, but {known!r} in the saved state: rename it")
-        ignore = list(dict.fromkeys([*saved["ignore"], *given.ignore]))
-        weight, time = given.weight or saved["weight"], given.time or saved["time"]
-        tasks, label = list(saved["tasks"]), saved["label"]
-        names = [*tasks, *ignore, *(name for name in (label, weight, time) if name is not None)]
-        check_state(all(isinstance(name, str) for name in names), "roles of columns")
-        return cls(tasks, label, weight, time, ignore)
-
-    @property
-    def not_features(self) -> set[str | None]:
-        """All columns that are no features; the time is one too, unless it is ignored."""
-        return {*self.tasks, self.label, self.weight, *self.ignore}
 
 
 class TableReader:
@@ -118,16 +76,16 @@ class TableReader:
         if not head.frame.columns:  # not one line of NDJSON is an object
             self._report(head, [])
         self._check_columns(head.frame.columns, [*given, *options.ignore, *self._keep], options)
-        self._tasks = Tasks(self._roles.tasks)
-        self._clock: Clock | None = None
+        clock = None
         time = self._roles.time if self._learns else options.time  # rows to be predicted may be older
         if time is not None and time in sample.columns:
             last = state.get("last_time") if state else None
             check_state(last is None or isinstance(last, float), "last time")
-            self._clock = Clock(time, sample[time], self._notation, last if self._learns else None)
+            clock = Clock(time, sample[time], self._notation, last if self._learns else None)
         if self._labeled:
             decide_labels(labels, sample[str(self._roles.label)], self._notation)
-        self._encoder.decide(self._features(sample))
+        self._encoder.decide(self._roles.features(sample))
+        self._rows = RowReader(self._encoder, labels, self._roles, clock, labeled=self._labeled, learns=self._learns)
 
     def _check_columns(self, found: list[str], named: list[str], options: ReadOptions) -> None:
         """Every column that is named is there, and none has two roles."""
@@ -170,51 +128,18 @@ class TableReader:
 
     def to_dict(self) -> State:
         """The state of the encoder and the roles of the columns, for JSON."""
-        last = self._clock.last if self._clock else None
+        clock = self._rows.clock
+        last = clock.last if clock else None
         return {"encoder": self._encoder.to_dict(), "roles": self._roles._asdict(), "last_time": last}
-
-    def _features(self, frame: pl.DataFrame) -> pl.DataFrame:
-        no_feature = self._roles.not_features
-        return pl.DataFrame([column for column in frame.get_columns() if column.name not in no_feature])
 
     def _chunk(self, batch: Batch) -> Iterator[Piece]:
         """The chunk of a batch, or nothing if no row is good. Bad rows change nothing."""
-        frame = batch.frame
-        rows, tasks, weight = np.arange(frame.height), None, None
-        values, problems = self._encoder.read(self._features(frame), learns=self._learns)
-        if self._roles.tasks:
-            tasks, found = self._tasks.read(frame)
-            problems += found
-        if self._labeled and self._roles.weight is not None:
-            weight, found = read_weights(frame[self._roles.weight], self._notation)
-            problems += found
-        times = None
-        if self._clock is not None:
-            times, found = self._clock.read(frame[self._clock.name])
-            problems += found
-        good = _without(rows, problems)
-        if self._clock is not None and times is not None:
-            found = self._clock.check(times[good], frame[self._clock.name].gather(good))
-            problems += [(int(good[row]), problem) for row, problem in found]
-            good = _without(rows, problems)
-        y = None
-        if self._labeled:  # last: a row that is bad anyway must not choose one of the classes
-            column = frame[str(self._roles.label)]
-            y, found = read_labels(self._labels, column.gather(good) if problems else column, self._notation)
-            kept = _without(np.arange(len(good)), found)
-            problems += [(int(good[row]), problem) for row, problem in found]
-            good, y = good[kept], y[kept] if found else y
+        checked, problems = self._rows.check(batch.frame, self._notation)
         self._report(batch, problems)
-        if len(good) == 0:
+        if len(checked.good) == 0:
             return
-        carried = frame.select(self._keep) if self._keep else None
-        if problems:
-            values = _keep(values, good, frame.height)
-            tasks = None if tasks is None else tasks[good]
-            weight = None if weight is None else weight[good]
-            carried = None if carried is None else carried[good]
-        X = self._encoder.encode(values, len(good), learns=self._learns)
-        yield Piece(Chunk(X, y, tasks, weight=weight), carried)
+        carried = batch.frame.select(self._keep)[checked.good] if self._keep else None
+        yield Piece(self._rows.encode(checked), carried)
 
     def _report(self, batch: Batch, problems: list[Problem]) -> None:
         """Report each bad line once, in file order."""
@@ -234,19 +159,6 @@ def _take(batches: Iterator[Batch], rows: int) -> Batch:
         if sum(len(other.lines) for other in taken) >= rows:
             break
     return join(taken)
-
-
-def _without(rows: NDArray[np.intp], problems: list[Problem]) -> NDArray[np.intp]:
-    """The rows that no problem names."""
-    good = np.ones(len(rows), np.bool_)
-    good[[row for row, _ in problems]] = False
-    return rows[good]
-
-
-def _keep(values: dict[str, Values], rows: NDArray[np.intp], n: int) -> dict[str, Values]:
-    mask = np.zeros(n, np.bool_)
-    mask[rows] = True
-    return {name: column.keep(mask) for name, column in values.items()}
 
 
 def open_table(

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from shoal.files import FileStream
 from shoal.files.saved import saved_feature_names
 from shoal.learner import Learner
 from shoal.loading import load, load_with_companion
@@ -24,13 +23,13 @@ class Reading(NamedTuple):
     state: dict[str, Any]  # of the stream: features, statistics and labels
 
 
-def load_model(path: str) -> tuple[Learner, Reading | None]:
+def load_model(path: str | Path) -> tuple[Learner, Reading | None]:
     """The learner and how its rows were read; None if it was not saved by the program from a file."""
     learner, reading, _ = load_named(path)
     return learner, reading
 
 
-def load_named(path: str) -> tuple[Learner, Reading | None, list[str]]:
+def load_named(path: str | Path) -> tuple[Learner, Reading | None, list[str]]:
     """The two, and the names of the features as files, data sets or rows had them; none if they have none."""
     learner, companion = load_with_companion(path)
     if companion is None:
@@ -47,23 +46,19 @@ def load_named(path: str) -> tuple[Learner, Reading | None, list[str]]:
 
 
 def save_model(
-    path: str,
-    contestants: Mapping[str, Learner],
-    stream: FileStream | None,
-    options: dict[str, Any],
-    names: Sequence[str] = (),
+    path: str | Path, contestants: Mapping[str, Learner], reading: Reading | None, names: Sequence[str] = ()
 ) -> Path:
     """Write the learner, which comes first, its baselines, and how their rows were read, or of a built-in data set what
     its features are called; a symbolic link stays a link."""
     target = Path(path).resolve()
-    reading = {"names": list(names)} if stream is None else Reading(options, stream.to_dict())._asdict()
+    companion = {"names": list(names)} if reading is None else reading._asdict()
     learner, *baselines = contestants.values()
     if not baselines:
-        learner.save(target, companion=reading)
+        learner.save(target, companion=companion)
         return target
     with TemporaryDirectory() as folder:
         alone = Path(folder, "model")
-        learner.save(alone, companion=reading)
+        learner.save(alone, companion=companion)
         header, arrays = persistence.read(alone)
         header["baselines"] = {}
         for name, baseline in list(contestants.items())[1:]:
@@ -74,7 +69,7 @@ def save_model(
     return target
 
 
-def load_baselines(path: str) -> dict[str, Learner]:
+def load_baselines(path: str | Path) -> dict[str, Learner]:
     """The baselines by their names; none if the model was saved without them."""
     with persistence.opened(path) as (header, arrays), TemporaryDirectory() as folder:
         alone, found = Path(folder, "model"), {}

@@ -1,0 +1,96 @@
+"""`shoal serve`: a model behind HTTP, that learns while it answers."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+from rich.console import Console
+
+from shoal.cli.choices import ServeOptions
+from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.http.access import read_tokens
+from shoal.serve.http.bodies import Caps as RequestCaps
+from shoal.serve.learning import Rhythm
+from shoal.serve.limits import Caps
+from shoal.serve.running import application
+
+LOCAL = ("127.0.0.1", "::1", "localhost")
+SWITCH_SECONDS = 0.0005  # how long a thread may keep the interpreter while an answer waits
+
+
+def serve_model(model: str, options: ServeOptions) -> int:
+    """The whole command."""
+    tokens = read_tokens(None if options.tokens is None else Path(options.tokens))
+    if not tokens and options.host not in LOCAL:
+        raise ValueError(
+            f"--host {options.host} can be reached by others, so tokens are needed: --tokens FILE, or "
+            "SHOAL_TOKEN_READ, SHOAL_TOKEN_WRITE and SHOAL_TOKEN_ADMIN in the environment"
+        )
+    folder = Path(options.folder) if options.folder else Path(f"{model}.live")
+    settings = EngineSettings(
+        log=options.log, rhythm=Rhythm(options.snapshot_rows, options.snapshot_seconds), keep=options.keep,
+        keep_log=options.keep_log, label_wait=options.label_wait * 3600.0, shadows=options.shadows,
+        caps=Caps(options.new_tasks, options.new_columns, options.max_tasks),
+    )  # fmt: skip
+    console = Console(stderr=True)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
+    # Event loops switch off Nagle's algorithm, which holds answers back for 40 ms, only where the protocol is said.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((options.host, options.port))
+        except OSError as error:
+            raise ValueError(f"port {options.port} of {options.host} cannot be used: {error.strerror}") from None
+        with console.status("reading the model …") as status:
+            engine = Engine(
+                Path(model), folder, settings,
+                lambda at, last: status.update(f"learning the log again: record {at:,} of {last:,}"),
+            )  # fmt: skip
+        found = engine.describe()
+        port = listener.getsockname()[1]
+        console.print(
+            f"{found['learner']} of {found['tasks']:,} tasks at http://{options.host}:{port} (log and snapshots in "
+            f"{folder}); Ctrl-C ends it",
+            soft_wrap=True, highlight=False,
+        )  # fmt: skip
+        config = uvicorn.Config(
+            application(engine, tokens, RequestCaps()), log_level="warning", access_log=False, lifespan="off",
+            server_header=False, timeout_keep_alive=20, timeout_graceful_shutdown=10, limit_concurrency=2_000,
+        )  # fmt: skip
+        try:
+            with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+                runner.run(_until_told(config, listener))
+        finally:
+            console.print(f"learning what was accepted, then a snapshot in {folder} …", soft_wrap=True, highlight=False)
+            engine.close()
+    return 0
+
+
+async def _until_told(config: uvicorn.Config, listener: socket.socket) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests on their way are answered, and a second signal ends them."""
+    server = _Server(config)
+
+    def told() -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, told)
+    await server.serve(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's own handlers raise the signal again at the end, before the engine is closed."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

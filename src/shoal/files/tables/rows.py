@@ -1,0 +1,154 @@
+"""From a frame to rows of features, labels and task ids: first checked, then encoded.
+
+Checking changes no statistic, so that rows can be refused; what it does open (columns that show their first value,
+labels that appear) can be undone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.engine.rounds import Chunk
+from shoal.files.options import ReadOptions
+from shoal.files.tables.batches import Problem
+from shoal.files.tables.columns import Values
+from shoal.files.tables.encoder import Mark, StreamEncoder
+from shoal.files.tables.notation import Notation
+from shoal.files.tables.targets import Clock, Tasks, read_labels, read_weights
+from shoal.files.targets import Labels, State, check_state, reading_state
+
+
+class Roles(NamedTuple):
+    """Which columns are no features but something else; saved with a stream, so that the next file needs no options."""
+
+    tasks: list[str]
+    label: str | None
+    weight: str | None
+    time: str | None
+    ignore: list[str]
+
+    @classmethod
+    def of(cls, options: ReadOptions, saved: State | None) -> Roles:
+        """Those of the options; what they leave open is as it was saved."""
+        with reading_state():
+            return cls._of(options, saved)
+
+    @classmethod
+    def _of(cls, options: ReadOptions, saved: State | None) -> Roles:
+        given = cls(options.tasks, options.label, options.weight, options.time, list(options.ignore))
+        if saved is None:
+            return given
+        for name in ("tasks", "label"):
+            asked, known = getattr(given, name), saved[name]
+            if asked and asked != known:
+                raise ValueError(f"{name.rstrip('s')}={asked!r}, but {known!r} in the saved state: rename it")
+        ignore = list(dict.fromkeys([*saved["ignore"], *given.ignore]))
+        weight, time = given.weight or saved["weight"], given.time or saved["time"]
+        tasks, label = list(saved["tasks"]), saved["label"]
+        names = [*tasks, *ignore, *(name for name in (label, weight, time) if name is not None)]
+        check_state(all(isinstance(name, str) for name in names), "roles of columns")
+        return cls(tasks, label, weight, time, ignore)
+
+    @property
+    def not_features(self) -> set[str | None]:
+        """All columns that are no features; the time is one too, unless it is ignored."""
+        return {*self.tasks, self.label, self.weight, *self.ignore}
+
+    def features(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The columns that may be features."""
+        no_feature = self.not_features
+        return pl.DataFrame([column for column in frame.get_columns() if column.name not in no_feature])
+
+
+class Checked(NamedTuple):
+    """The good rows of a frame, not encoded yet."""
+
+    good: NDArray[np.intp]  # which they are
+    values: dict[str, Values]
+    y: Any  # None if rows are not labeled
+    task: Any  # None if there are no tasks
+    weight: NDArray[np.float64] | None
+
+
+class RowReader:
+    """Frames to chunks.
+
+    Parameters
+    ----------
+    clock : Clock, optional
+        Rows must come in order of time.
+    labeled : bool
+        Whether rows have labels, and weights if a column is for them.
+    learns : bool
+        Whether columns and features may be new.
+    """
+
+    def __init__(
+        self, encoder: StreamEncoder, labels: Labels, roles: Roles, clock: Clock | None = None, *,
+        labeled: bool = True, learns: bool = True,
+    ) -> None:  # fmt: skip
+        self.encoder, self.labels, self.roles, self.clock = encoder, labels, roles, clock
+        self._labeled, self._learns = labeled, learns
+        self._tasks = Tasks(roles.tasks)
+
+    def check(self, frame: pl.DataFrame, notation: Notation) -> tuple[Checked, list[Problem]]:
+        """The good rows, and what is wrong with the others (rows counted from 0)."""
+        tasks, weight, times = None, None, None
+        features = self.roles.features(frame)
+        if features.width == 0:  # a frame without columns has no rows
+            nothing = pl.Series([None] * frame.height, dtype=pl.String)
+            features = pl.DataFrame([nothing.alias(name) for name in self.encoder.column_names])
+        values, problems = self.encoder.read(features, notation, learns=self._learns)
+        if self.roles.tasks:
+            tasks, found = self._tasks.read(frame)
+            problems += found
+        if self._labeled and self.roles.weight is not None:
+            weight, found = read_weights(frame[self.roles.weight], notation)
+            problems += found
+        if self.clock is not None:
+            times, found = self.clock.read(frame[self.clock.name])
+            problems += found
+        good = _without(np.arange(frame.height), problems)
+        if self.clock is not None and times is not None:
+            found = self.clock.check(times[good], frame[self.clock.name].gather(good))
+            problems += [(int(good[row]), problem) for row, problem in found]
+            good = _without(np.arange(frame.height), problems)
+        y = None
+        if self._labeled:  # last: a row that is bad anyway must not choose one of the classes
+            column = frame[str(self.roles.label)]
+            y, found = read_labels(self.labels, column.gather(good) if problems else column, notation)
+            kept = _without(np.arange(len(good)), found)
+            problems += [(int(good[row]), problem) for row, problem in found]
+            good, y = good[kept], y[kept] if found else y
+        if problems:
+            mask = np.zeros(frame.height, np.bool_)
+            mask[good] = True
+            values = {name: column.keep(mask) for name, column in values.items()}
+            tasks = None if tasks is None else tasks[good]
+            weight = None if weight is None else weight[good]
+        return Checked(good, values, y, tasks, weight), problems
+
+    def mark(self) -> tuple[Mark, list[Any]]:
+        """What `rollback` needs to undo the checks from now on."""
+        return self.encoder.mark(), list(self.labels.classes)
+
+    def rollback(self, mark: tuple[Mark, list[Any]]) -> None:
+        """As if nothing had been checked since; none of it may have been encoded, and there must be no clock."""
+        self.encoder.rollback(mark[0])
+        self.labels.classes = mark[1]
+
+    def encode(self, checked: Checked) -> Chunk:
+        """The rows as the learner takes them; what is remembered of the columns moves on, if anything is learned."""
+        X = self.encoder.encode(checked.values, len(checked.good), learns=self._learns)
+        return Chunk(X, checked.y, checked.task, weight=checked.weight)
+
+
+def _without(rows: NDArray[np.intp], problems: list[Problem]) -> NDArray[np.intp]:
+    """The rows that no problem names."""
+    good = np.ones(len(rows), np.bool_)
+    good[[row for row, _ in problems]] = False
+    return rows[good]

@@ -1,0 +1,354 @@
+"""The writer of the log: requests are checked, committed many at a time, then acknowledged and handed on to be learned.
+
+One thread does it, so the order of the log is the order in which rows were checked. A request is accepted as a whole
+or refused as a whole, without a trace. If the log cannot be written, nothing of the commit was accepted.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import InvalidStateError
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from shoal.serve.bodies import are_alike, concat, pack
+from shoal.serve.commands import Chore, Command, Forget, Label, Learn, Wait, first_request
+from shoal.serve.contract import Conflict, Fault, LabelReceipt, Receipt, Refused, Rows, Unavailable, UnknownTask
+from shoal.serve.fold import MOST_ROWS, Fold, Group
+from shoal.serve.labels import complete, requests_of
+from shoal.serve.limits import Limits
+from shoal.serve.log import Batch, Log, Record, Used, Waiting
+
+MOST_COMMANDS = 512  # of one commit
+RETRY_SECONDS = 0.25  # between attempts to reach a database that is away
+PATIENCE = 10.0  # seconds after which those who wait for such a database are told
+
+
+class Admitted(NamedTuple):
+    """A command whose rows are good; `rows` may be fewer than were asked, for labels."""
+
+    command: Learn | Label | Forget
+    rows: Rows | None
+    answer: Any  # for the future, but for the position
+    labeled: Sequence[Waiting] = ()  # what labels have come for
+
+
+class Admission(threading.Thread):
+    """The thread.
+
+    Parameters
+    ----------
+    log : Log
+    fold : Fold
+        Whose model says what rows must be like.
+    limits : Limits
+    hand_on : function
+        Takes what was committed, in order.
+    label_wait : float
+        Seconds that rows wait for their labels.
+    """
+
+    def __init__(
+        self, log: Log, fold: Fold, limits: Limits, hand_on: Callable[[Group], None], label_wait: float
+    ) -> None:
+        super().__init__(name="shoal-log", daemon=True)
+        self._log, self._fold, self._limits, self._hand_on = log, fold, limits, hand_on
+        self._label_wait = label_wait
+        self._inbox: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._position = max(log.last, fold.position)
+        self._stops, self._counting = False, threading.Lock()
+        self._ended = threading.Event()
+        self.is_available = True
+        self.rows_waiting = 0  # of commands that are not done yet
+        self.labels = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}
+
+    @property
+    def position(self) -> int:
+        """The last record that is in the log."""
+        return self._position
+
+    def submit(self, command: Command) -> None:
+        """Have a command done; its future says how it ended."""
+        with self._counting:
+            self.rows_waiting += command.n_rows
+        self._inbox.put(command)
+
+    def stop(self) -> None:
+        """Do what was submitted, then end."""
+        self._inbox.put(None)
+        self.join()
+
+    def run(self) -> None:
+        held: list[Command] = []
+        while True:
+            commands = self._take(held)
+            if not commands:
+                return
+            held = self._do(commands)
+            with self._counting:
+                self.rows_waiting -= sum(one.n_rows for one in commands) - sum(one.n_rows for one in held)
+
+    def _take(self, held: list[Command]) -> list[Command]:
+        """What is to be done next; nothing if the end has come."""
+        commands = list(held)
+        while len(commands) < MOST_COMMANDS:
+            try:
+                command = self._inbox.get(block=not commands and not self._stops)
+            except queue.Empty:
+                break
+            if command is None:
+                self._stops = True
+            else:
+                commands.append(command)
+        return commands
+
+    # ---- one commit ------------------------------------------------------------------------------------------
+
+    def _do(self, commands: list[Command]) -> list[Command]:
+        """Do commands in order; those that have to wait for the next commit."""
+        later: list[Command] = []
+        try:
+            commands, later = self._without_repeated(commands)
+            with self._undone_on_failure():
+                groups, admitted = self._admit(commands)
+                batch = self._batch(admitted, [one for one in commands if isinstance(one, Wait)])
+                self._commit(batch, commands)
+        except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
+            for command in commands:
+                _fail(command, error)
+            return later
+        for group in groups:
+            self._hand_on(group)
+        self._acknowledge(admitted, commands)
+        for command in commands:
+            if isinstance(command, Chore):
+                _run(command)
+        return later
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        """What checking opens (columns, labels, tasks) is as it was if the log cannot be written."""
+        with self._fold.columns:
+            mark = self._fold.served.rows_to_learn.mark()
+        counted = self._limits.mark()
+        try:
+            yield
+        except Exception:
+            with self._fold.columns:
+                self._fold.served.rows_to_learn.rollback(mark)
+            self._limits.rollback(counted)
+            raise
+
+    def _without_repeated(self, commands: list[Command]) -> tuple[list[Command], list[Command]]:
+        """Answer what was accepted before; of two that have one key, or labels for the same prediction, the second
+        waits for the next commit, and so do those behind it."""
+        claims = [_claims(command) for command in commands]
+        if not any(claims):
+            return commands, []
+        keys = [command.key for command in commands if isinstance(command, Learn | Label) and command.key]
+        used, seen = self._log.used(keys) if keys else {}, set[str]()
+        rest: list[Command] = []
+        for i, (command, claim) in enumerate(zip(commands, claims, strict=True)):
+            if claim & seen:
+                return rest, commands[i:]
+            seen |= claim
+            if isinstance(command, Learn | Label) and command.key in used:
+                _repeat(command, used[command.key])
+            else:
+                rest.append(command)
+        return rest, []
+
+    def _admit(self, commands: list[Command]) -> tuple[list[Group], list[Admitted]]:
+        """Check rows; what is good gets positions. Consecutive requests are checked as one table, if all are good."""
+        asked = self._with_rows(commands)
+        groups: list[Group] = []
+        admitted: list[Admitted] = []
+        position = self._position
+        while asked:
+            n = self._alike(asked)
+            found, asked = asked[:n], asked[n:]
+            group = self._group(found, position)
+            if group is None and n > 1:
+                asked = found[1:] + asked  # one of them is not good: one after the other
+                found = found[:1]
+                group = self._group(found, position)
+            if group is not None:
+                groups.append(group)
+                admitted += found
+                position = group.last
+        return groups, admitted
+
+    def _alike(self, asked: Sequence[Admitted]) -> int:
+        """How many of the first make one table."""
+        first = asked[0]
+        if first.rows is None or self._fold.served.learner.simultaneous:
+            return 1
+        n, height = 0, 0
+        for other in asked:
+            if other.rows is None or not are_alike(first.rows, other.rows):
+                break
+            height += other.rows.frame.height
+            if n and height > MOST_ROWS:
+                break
+            n += 1
+        return n
+
+    def _group(self, found: Sequence[Admitted], position: int) -> Group | None:
+        """Requests as a group to be learned; None if one is not good, which is said if it is the only one."""
+        last = position + len(found)
+        served = self._fold.served
+        if isinstance(found[0].command, Forget):
+            task = found[0].command.task
+            if not served.learner.knows_task(task) and task not in self._limits.coming:
+                _fail(found[0].command, UnknownTask(f"there is no task {task!r}"))
+                return None
+            return Group(last, 0, None, task)
+        rows = concat([one.rows for one in found if one.rows is not None])
+        with self._fold.columns:
+            mark = served.rows_to_learn.mark()
+            try:
+                checked, faults = served.check(rows)
+                if faults:
+                    raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
+                self._limits.check(checked.task, len(served.encoder.column_names) - len(mark[0].columns))
+            except Exception as error:  # whatever it is: this request's, not the service's end
+                served.rows_to_learn.rollback(mark)
+                if len(found) == 1:
+                    is_polars = isinstance(error, pl.exceptions.PolarsError)
+                    _fail(found[0].command, Refused(_unreadable(error)) if is_polars else error)
+                return None
+        return Group(last, rows.frame.height, checked)
+
+    def _with_rows(self, commands: list[Command]) -> list[Admitted]:
+        """The rows of each command that writes a record; labels find theirs in the log."""
+        wanted = {request for one in commands if isinstance(one, Label) for request in requests_of(one)}
+        waiting = self._log.waiting(sorted(wanted)) if wanted else {}
+        oldest = first_request(time.time() - self._label_wait)
+        found: list[Admitted] = []
+        for command in commands:
+            if isinstance(command, Learn):
+                found.append(Admitted(command, command.rows, Receipt(0, command.n_rows)))
+            elif isinstance(command, Forget):
+                found.append(Admitted(command, None, Receipt(0, 0)))
+            elif isinstance(command, Label):
+                try:
+                    rows, labeled, receipt = complete(command, waiting, str(self._fold.served.roles.label), oldest)
+                except Refused as error:
+                    _fail(command, error)
+                    continue
+                for kind in ("late", "double", "unknown"):
+                    self.labels[kind] += len(getattr(receipt, kind))
+                if rows is None:
+                    _done(command, receipt)
+                else:
+                    found.append(Admitted(command, rows, receipt, labeled))
+        return found
+
+    def _batch(self, admitted: list[Admitted], waits: list[Wait]) -> Batch:
+        moment, position = time.time(), self._position
+        records, receipts = [], []
+        offsets: dict[str, int] = {}
+        labeled: list[Waiting] = []
+        for i, (command, rows, answer, marked) in enumerate(admitted):
+            position += 1
+            answer = answer._replace(position=position)
+            admitted[i] = Admitted(command, rows, answer, marked)
+            labeled += marked
+            if isinstance(command, Forget):
+                records.append(Record(position, moment, "forget", 0, command.task.encode()))
+                continue
+            assert rows is not None
+            body = command.body if isinstance(command, Learn) else pack(rows)
+            records.append(Record(position, moment, "learn", rows.frame.height, body))
+            if command.key is not None:
+                receipts.append(Used(command.key, moment, command.digest, list(answer)))
+            if isinstance(command, Learn) and command.source is not None:
+                offsets[command.source[0]] = command.source[1]
+        return Batch(records, receipts, [wait.waiting for wait in waits], labeled, offsets)
+
+    def _commit(self, batch: Batch, commands: list[Command]) -> None:
+        """Write the batch. Raises Unavailable if it is not written; to know that after a broken connection takes until
+        the database is back."""
+        if any(batch):
+            try:
+                self._log.commit(batch)
+            except Unavailable as error:
+                if not self._settle(batch, commands, error):
+                    raise
+        self.is_available = True
+        if batch.records:
+            self._position = batch.records[-1].position
+
+    def _settle(self, batch: Batch, commands: list[Command], error: Unavailable) -> bool:
+        """Was a batch written whose commit failed?"""
+        begun, said = time.monotonic(), False
+        while True:
+            try:
+                written = self._log.settle(batch)
+                self.is_available = True
+                return written
+            except Unavailable:
+                self.is_available = False
+            if not said and time.monotonic() > begun + PATIENCE:
+                said = True
+                for command in commands:
+                    _fail(command, Unavailable(f"{error}; it may have been accepted: ask again, with its key"))
+            if self._ended.wait(RETRY_SECONDS):
+                raise error
+
+    def _acknowledge(self, admitted: list[Admitted], commands: list[Command]) -> None:
+        for one in admitted:
+            if isinstance(one.command, Label):
+                self.labels["accepted"] += one.answer.accepted
+            _done(one.command, one.answer)
+        for command in commands:
+            if isinstance(command, Wait):
+                _done(command, command.answers)
+
+    def give_up(self) -> None:
+        """Wait no longer for a database that is away."""
+        self._ended.set()
+
+
+def _repeat(command: Learn | Label, used: Used) -> None:
+    """The answer of the first time."""
+    if used.digest != command.digest:
+        _fail(command, Conflict(f"the idempotency key {command.key!r} came with other rows before"))
+    elif isinstance(command, Learn):
+        _done(command, Receipt(*used.answer)._replace(repeated=True))
+    else:
+        _done(command, LabelReceipt(*used.answer)._replace(repeated=True))
+
+
+def _unreadable(error: Exception) -> Fault:
+    return Fault(None, None, f"the rows cannot be read: {str(error).splitlines()[0]}")
+
+
+def _claims(command: Command) -> set[str]:
+    """What no other command of the same commit may have, too."""
+    if not isinstance(command, Learn | Label):
+        return set()
+    requests = requests_of(command) if isinstance(command, Label) else set()
+    return requests | ({f"key {command.key}"} if command.key is not None else set())
+
+
+def _done(command: Command, answer: Any) -> None:
+    with suppress(InvalidStateError):  # who asked does not wait any more
+        command.future.set_result(answer)
+
+
+def _fail(command: Command, error: BaseException) -> None:
+    with suppress(InvalidStateError):
+        command.future.set_exception(error)
+
+
+def _run(chore: Chore) -> None:
+    try:
+        _done(chore, chore.work())
+    except Exception as error:
+        _fail(chore, error)

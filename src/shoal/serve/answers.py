@@ -1,0 +1,112 @@
+"""Answers: what the model says of rows, now. A row that comes alone is read without a frame."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from shoal.classifier import Classifier, probabilities
+from shoal.files.tables.one_row import Unread
+from shoal.serve.bodies import as_text, from_dicts
+from shoal.serve.contract import Answer, Rows, UnknownTask, Worth
+from shoal.serve.fold import Fold
+from shoal.serve.served import parts
+from shoal.wrappers.label_query import LabelQuery
+from shoal.wrappers.multi_class import MultiClass
+
+ROWS_A_TURN = 512  # answered before learning has its turn again
+BUDGET = 0.1  # of the labels, unless the learner is a LabelQuery, which has its own
+GAIN, LARGEST_LOG = 0.05, 50.0  # how fast b follows the budget, and where it ends
+
+
+class Query:
+    """The margin rule: ask with probability b / (b + |f|), where b follows the share of labels that is wanted.
+
+    Source: Cesa-Bianchi, Gentile, Zaniboni (2006), figure 1. It is advice: neither the model nor the log knows of it.
+    """
+
+    def __init__(self, budget: float) -> None:
+        self._budget, self._log_b = budget, 0.0
+        self._random = random.Random(0)
+
+    def wants(self, margin: float) -> bool:
+        """Ask for the label of a row of this margin?"""
+        wanted = self._random.random() < 1.0 / (1.0 + margin / math.exp(self._log_b))
+        self._log_b = min(max(self._log_b + GAIN * (self._budget - wanted), -LARGEST_LOG), LARGEST_LOG)
+        return wanted
+
+
+class Answers:
+    """What is asked of a model that learns meanwhile."""
+
+    def __init__(self, fold: Fold) -> None:
+        self._fold = fold
+        self._is_plain = isinstance(fold.served.learner, Classifier) and not isinstance(fold.served.learner, MultiClass)
+        learner = fold.served.learner
+        self._query = Query(float(learner.budget) if isinstance(learner, LabelQuery) else BUDGET)
+        self._has_probabilities = hasattr(fold.served.learner, "predict_proba")
+
+    def of(self, rows: Rows) -> list[Answer]:
+        """Answers in the order of the rows. Raises Refused."""
+        fold = self._fold
+        with fold.columns:
+            chunk = fold.served.rows_of(rows)
+        found: list[Answer] = []
+        for part in parts(chunk, ROWS_A_TURN):
+            with fold.turns.answering():
+                said = fold.served.predict(part)
+            n = len(said.predicted)
+            tasks = said.task or [None] * n
+            chances = [None] * n if said.probability is None else said.probability.tolist()
+            known = [True] * n if said.is_known is None else said.is_known
+            found += [Answer(None, *one) for one in zip(tasks, said.predicted, chances, known, strict=True)]
+        return found
+
+    def of_one(self, row: Mapping[str, Any]) -> Answer:
+        """The answer to one row. Raises Refused."""
+        served = self._fold.served
+        if not self._is_plain or len(served.roles.tasks) > 1:
+            return self.of(from_dicts([row]))[0]
+        try:
+            task = as_text(row.get(served.roles.tasks[0])) if served.roles.tasks else None
+            if task == "" or (task is None and served.roles.tasks):
+                raise Unread
+            x = self._fold.one_row.read(row)
+        except Unread:  # a frame reads it, or says what is wrong with it
+            return self.of(from_dicts([row]))[0]
+        learner = served.learner
+        with self._fold.turns.answering():
+            decision = learner.decide_sparse(x.indices, x.values, task)
+            known = task is None or learner.knows_task(task)
+        predicted = learner.classes_.tolist()[int(decision[0] >= 0.0)]
+        chance = float(probabilities(decision)[0, 1]) if self._has_probabilities else None
+        return Answer(None, task, predicted, chance, known)
+
+    def worth(self, rows: Rows) -> list[Worth]:
+        """Which labels are worth asking for. Raises Refused."""
+        fold = self._fold
+        learner = fold.served.learner
+        with fold.columns:
+            chunk = fold.served.rows_of(rows)
+        X = chunk.X[:, : learner.n_features_in_]
+        with fold.turns.answering():
+            values = np.asarray(learner.decision_function(X, chunk.task))
+        margins = np.abs(values) if values.ndim == 1 else np.diff(np.sort(-values, axis=1)[:, :2])[:, 0]
+        tasks = [None] * len(margins) if chunk.task is None else chunk.task.tolist()
+        return [Worth(task, self._query.wants(float(m)), float(m)) for task, m in zip(tasks, margins, strict=True)]
+
+    def about(self, task: str) -> Mapping[str, Any]:
+        """What is known of one task. Raises UnknownTask."""
+        learner = self._fold.served.learner
+        with self._fold.turns.answering():
+            if not learner.knows_task(task):
+                raise UnknownTask(f"there is no task {task!r}")
+            try:
+                similar = [{"task": other, "similarity": value} for other, value in learner.similar_tasks(task)]
+            except ValueError:  # whole rows are compared, so there are no weights to compare
+                similar = []
+        return {"task": task, "similar": similar}

@@ -1,0 +1,72 @@
+"""Rows as bytes of a record: an Arrow stream, with a first byte that says how values are written. A row that was
+predicted alone waits for its label as JSON.
+
+JSON values are text, as in the files that `shoal run` reads, so that a row means the same whichever way it comes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from shoal.serve.contract import Rows
+
+TYPED, STRINGS, JSON = b"a", b"s", b"j"
+LONG = 50  # rows that are worth compressing
+
+
+def pack(rows: Rows) -> bytes:
+    """Rows as bytes."""
+    buffer = io.BytesIO(STRINGS if rows.strings else TYPED)
+    buffer.seek(1)
+    rows.frame.write_ipc_stream(buffer, compression="lz4" if rows.frame.height >= LONG else "uncompressed")
+    return buffer.getvalue()
+
+
+def pack_one(row: Mapping[str, Any]) -> bytes:
+    """A row of JSON values as bytes, without a frame."""
+    return JSON + msgspec.json.encode(row)
+
+
+def unpack(body: bytes) -> Rows:
+    """Rows from `pack` and `pack_one`."""
+    if body[:1] == JSON:
+        return from_dicts([msgspec.json.decode(body[1:])])
+    return Rows(pl.read_ipc_stream(io.BytesIO(body[1:])), body[:1] == STRINGS)
+
+
+def as_text(value: Any) -> str | None:
+    """A JSON value as text."""
+    if value is None or isinstance(value, str):
+        return value
+    if value is True or value is False:
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def from_dicts(rows: Sequence[Mapping[str, Any]]) -> Rows:
+    """JSON objects as rows; a key that some lack is missing there."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {name: [as_text(row.get(name)) for row in rows] for name in names}
+    return Rows(pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String)), strings=True)
+
+
+def are_alike(one: Rows, other: Rows) -> bool:
+    """Whether the rows of two requests may be read as one table without meaning something else."""
+    return one.strings == other.strings and (one.strings or one.frame.schema == other.frame.schema)
+
+
+def concat(pieces: Sequence[Rows]) -> Rows:
+    """Rows of several requests that are alike; a column that some lack is missing there."""
+    if len(pieces) == 1:
+        return pieces[0]
+    same = all(piece.frame.schema == pieces[0].frame.schema for piece in pieces[1:])
+    frame = pl.concat([piece.frame for piece in pieces], how="vertical" if same else "diagonal")
+    return Rows(frame, pieces[0].strings)

@@ -1,0 +1,347 @@
+"""The engine: a model that answers while it learns from a log, and loses nothing. No HTTP.
+
+A folder belongs to it: the log (unless that is elsewhere) and the snapshots. Three threads work in it, next to those
+who ask: one checks and commits (`admission`), one learns and takes snapshots (`learning`); answers are given in the
+caller's thread.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from shoal.serve import snapshots
+from shoal.serve.admission import Admission
+from shoal.serve.answers import Answers
+from shoal.serve.bodies import pack, pack_one
+from shoal.serve.commands import Chore, Command, Forget, Label, Learn, Wait, first_request, id_of, new_request, with_ids
+from shoal.serve.contract import Answer, Busy, LabelReceipt, Receipt, Rows, Unavailable, UnknownTask, Worth
+from shoal.serve.erasing import without_task
+from shoal.serve.fold import Fold
+from shoal.serve.learning import Learning, Rhythm
+from shoal.serve.limits import Caps, Limits
+from shoal.serve.log import Log, Waiting
+from shoal.serve.served import Served
+from shoal.serve.snapshots import Snapshots
+from shoal.serve.statistics import Statistics
+
+logger = logging.getLogger("shoal")
+WEEK = 7 * 24 * 3600.0
+EXPIRY_SECONDS = 60.0
+
+
+class EngineSettings(NamedTuple):
+    """What can be said about an engine."""
+
+    log: str | None = None  # of SQLAlchemy; None: a SQLite file in the folder
+    rhythm: Rhythm = Rhythm()
+    keep: int = 3  # snapshots
+    keep_log: bool = False  # keep all records and the first snapshot: the model can be built as it was at any time
+    label_wait: float = WEEK  # seconds that rows wait for their labels; 0: predictions have no ids
+    most_rows: int = 200_000  # that are accepted or asked and not learned yet; beyond, requests are told to wait
+    caps: Caps = Caps()
+    shadows: bool = True
+
+
+class Engine:
+    """A model file, served.
+
+    Parameters
+    ----------
+    model : Path
+        What `shoal run --save` wrote. It is read once, when the folder is new; from then on the folder has the model.
+    folder : Path
+        For log and snapshots.
+    settings : EngineSettings
+    on_progress : function, optional
+        Told the position while the log is replayed.
+
+    Raises
+    ------
+    ValueError
+        If the model file is none, or no snapshot can be read, or another process has the folder.
+    Unavailable
+        If the log cannot be reached.
+    """
+
+    def __init__(
+        self, model: Path | None, folder: Path, settings: EngineSettings | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.settings = settings or EngineSettings()
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._own = _lock(folder)
+        self._snapshots = Snapshots(folder / "snapshots", self.settings.keep, keep_first=self.settings.keep_log)
+        if not self._snapshots.all():
+            if model is None:
+                raise ValueError(f"{folder} holds no snapshot")
+            Served(model).save(self._snapshots.path(0))
+        self._log = Log(self.settings.log or f"sqlite:///{folder / 'log.sqlite'}")
+        served, position, counted = newest(self._snapshots, with_shadows=self.settings.shadows)
+        self.statistics = Statistics(served, counted)
+        self._fold = Fold(served, position, self.statistics.learned)
+        for reached in self._fold.replay(self._log.read(position)):
+            if on_progress is not None:
+                on_progress(reached, self._log.last)
+        self._answers = Answers(self._fold)
+        knows, tasks = served.learner.knows_task, served.learner
+        counted_now = self.statistics.to_dict
+        self._learning = Learning(self._fold, self._snapshots, self.settings.rhythm, counted_now, self._drop_records)
+        limits = Limits(self.settings.caps, knows, lambda: len(tasks.tasks_))
+        self._admission = Admission(self._log, self._fold, limits, self._learning.put, self.settings.label_wait)
+        self._next_expiry = time.monotonic()
+        self._closed = False
+        self._learning.start()
+        self._admission.start()
+
+    # ---- what can be asked -----------------------------------------------------------------------------------
+
+    def predict(self, rows: Rows, *, wait: bool = True) -> Future[list[Answer]]:
+        """Answers in the order of the rows; with `wait`, done when the rows wait for their labels in the log."""
+        self._refuse_if_closed()
+        found = self._answers.of(rows)
+        if not wait or self.settings.label_wait <= 0:
+            return _now(found)
+        request = new_request()
+        waiting = Waiting(request, len(found), pack(rows), bytes(len(found)))
+        return self._submit(Wait(waiting, with_ids(found, request)))
+
+    def predict_one(self, row: Mapping[str, Any], *, wait: bool = True) -> Future[Answer]:
+        """The same of one row of JSON values (numbers, strings, booleans, None), quickly."""
+        self._refuse_if_closed()
+        found = self._answers.of_one(row)
+        if not wait or self.settings.label_wait <= 0:
+            return _now(found)
+        request = new_request()
+        waiting = Waiting(request, 1, pack_one(row), b"\0")
+        return self._submit(Wait(waiting, found._replace(id=id_of(request, 0))))
+
+    def learn(self, rows: Rows, key: str | None = None, source: tuple[str, int] | None = None) -> Future[Receipt]:
+        """Done when the rows are in the log; they are learned soon after, in the order of the log.
+
+        `source` names another log that the rows come from, and how far it has been read with them.
+        """
+        self._refuse_if_full()
+        return self._submit(Learn(rows, pack(rows), key, source))
+
+    def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
+        """Learn rows as they were predicted: (id of the prediction, label) each."""
+        self._refuse_if_full()
+        return self._submit(Label(labels, key))
+
+    def worth(self, rows: Rows) -> list[Worth]:
+        """Which labels are worth asking for; nothing changes."""
+        self._refuse_if_closed()
+        return self._answers.worth(rows)
+
+    def forget(self, task: str) -> Future[Receipt]:
+        """Forget a task.
+
+        It is gone from the model with its place in the log, from the rows that wait at once, and from snapshots and
+        records as soon as the next snapshot stands, which is begun when the model has forgotten it.
+        """
+        self._refuse_if_closed()
+        edited = without_task(task, self._fold.served)
+        self._submit(Chore(lambda: self._log.rewrite(edited, "waiting")))
+        asked: Future[Receipt] = self._submit(Forget(task))
+
+        def forgotten(done: Future[Receipt]) -> None:
+            if done.exception() is None:
+                self.statistics.forget(task)
+                if self.settings.keep_log:
+                    position = done.result().position
+                    self._submit(Chore(lambda: self._log.rewrite(edited, "record", position)))
+
+        asked.add_done_callback(forgotten)
+        return asked
+
+    # ---- what can be seen ------------------------------------------------------------------------------------
+
+    def describe(self) -> Mapping[str, Any]:
+        """The model in plain values."""
+        served = self._fold.served
+        learner, roles = served.learner, served.roles
+        return {
+            "learner": type(learner).__name__,
+            "parameters": {name: repr(value) for name, value in learner.get_params(deep=False).items()},
+            "kind": served.labels.kind,
+            "labels": list(served.labels.classes) if served.labels.kind != "regression" else [],
+            "columns": served.encoder.column_kinds,
+            "task": roles.tasks,
+            "label": roles.label,
+            "tasks": len(learner.tasks_),
+            "features": learner.n_features_in_,
+            "learned": self._fold.position,
+            "logged": self._admission.position,
+            "rows": self._fold.rows,
+        }
+
+    def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
+        """Some tasks with what was counted of them since the service began, and how many contain the text: sorted by
+        "rows", "error" (the worst first), "newest" or "name"."""
+        return self.statistics.list_tasks(sort, text, first, n)
+
+    def tasks(self) -> Sequence[str]:
+        """Ids of all tasks of the model."""
+        return list(self._fold.served.learner.tasks_)
+
+    def task(self, task: str) -> Mapping[str, Any]:
+        """What is known of one task. Raises UnknownTask."""
+        found = dict(self._answers.about(task))
+        with suppress(UnknownTask):  # the model knew it before the service began
+            found |= self.statistics.task(task)
+        return found
+
+    def export(self) -> Path:
+        """A model file that `shoal.load` and `shoal run --load` read; the caller deletes it."""
+        self._refuse_if_closed()
+        handle, name = tempfile.mkstemp(dir=self.folder, prefix="export-", suffix=".shoal")
+        os.close(handle)
+        with self._fold.columns, self._fold.turns.learning():
+            writing = snapshots.begin(self._fold.position, Path(name), self._fold.served.save, {})
+        writing.wait()
+        if writing.error:
+            Path(name).unlink(missing_ok=True)
+            raise Unavailable(f"the model file was not written: {writing.error}")
+        return Path(name)
+
+    def gauges(self) -> Mapping[str, float]:
+        """Numbers for dashboards."""
+        newest_snapshot = self._snapshots.all()[0]
+        return {
+            "queue_rows": self.queue,
+            "position_logged": self._admission.position,
+            "position_learned": self._fold.position,
+            "rows_learned": self._fold.rows,
+            "rows_refused": self._fold.refused,
+            "log_bytes": self._log.size(),
+            "predictions_waiting": self._log.count_waiting(),
+            "snapshot_age_seconds": max(time.time() - newest_snapshot.time, 0.0),
+            "snapshot_pause_seconds": self._learning.pause,
+            "tasks": len(self._fold.served.learner.tasks_),
+            **self.statistics.gauges(),
+            **{f"labels_{name}": count for name, count in self._admission.labels.items()},
+        }
+
+    @property
+    def queue(self) -> int:
+        """Rows that are asked or accepted and not learned yet."""
+        return self._admission.rows_waiting + self._learning.backlog
+
+    @property
+    def is_ready(self) -> bool:
+        """Can it learn?"""
+        return not self._closed and self._admission.is_available and self._learning.failure is None
+
+    def wait_until_learned(self, position: int | None = None, timeout: float = math.inf) -> bool:
+        """Wait until all of the log up to a position (all by default) is in the model; whether it is."""
+        position = self._admission.position if position is None else position
+        ends = time.monotonic() + timeout
+        while self._fold.position < position:
+            if self._learning.failure is not None or time.monotonic() > ends:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def offset(self, source: str) -> int | None:
+        """How far another log has been read."""
+        return self._log.offset(source)
+
+    def expire(self) -> Future[None]:
+        """Drop predictions that no longer wait for their labels, and idempotency keys older than a week. This happens
+        once a minute by itself."""
+        moment = time.time() - self.settings.label_wait
+        chore = Chore(lambda: self._log.expire(first_request(moment), time.time() - WEEK))
+        self._admission.submit(chore)
+        return chore.future
+
+    def close(self, *, snapshot: bool = True) -> None:
+        """Learn all that was accepted, take a last snapshot, end the threads."""
+        if self._closed:
+            return
+        self._closed = True
+        if not self._admission.is_available:
+            self._admission.give_up()
+        self._admission.stop()
+        self._learning.stop()
+        if snapshot and self._learning.failure is None:
+            self._learning.finish()
+        self._log.close()
+        os.close(self._own)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # ---- inside ----------------------------------------------------------------------------------------------
+
+    def _submit(self, command: Command) -> Future[Any]:
+        if time.monotonic() >= self._next_expiry:
+            self._next_expiry = time.monotonic() + EXPIRY_SECONDS
+            self.expire()
+        self._admission.submit(command)
+        return command.future
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed or self._learning.failure is not None:
+            raise Unavailable("the service ends" if self._closed else "learning has stopped; see the server's log")
+
+    def _refuse_if_full(self) -> None:
+        self._refuse_if_closed()
+        if not self._admission.is_available:
+            raise Unavailable("the log cannot be written")
+        if self.queue >= self.settings.most_rows:
+            raise Busy(f"{self.queue:,} rows wait to be learned", 1.0)
+
+    def _drop_records(self, oldest: int) -> None:
+        if not self.settings.keep_log:
+            self._admission.submit(Chore(lambda: self._log.drop_until(oldest)))
+
+
+def newest(
+    folder: Snapshots, *, with_shadows: bool, until: int | None = None
+) -> tuple[Served, int, dict[str, Any] | None]:
+    """The model of the newest sound snapshot (up to a position), that position, and what was counted up to there.
+
+    Raises
+    ------
+    ValueError
+        If there is none.
+    """
+    reasons = []
+    chosen = [one for one in folder.all() if until is None or one.position <= until]
+    for snapshot, found in snapshots.first_sound(chosen, lambda path: Served(path, with_shadows=with_shadows)):
+        if isinstance(found, Served):
+            return found, snapshot.position, snapshots.saved_statistics(snapshot)
+        logger.warning("snapshot %d cannot be read: %s", snapshot.position, found)
+        reasons.append(str(found))
+    raise ValueError(f"no snapshot can be read: {'; '.join(reasons) or 'there is none'}")
+
+
+def _lock(folder: Path) -> int:
+    """The folder is this process's until the file is closed, or the process ends."""
+    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise ValueError(f"{folder} is in use by another process") from None
+    return handle
+
+
+def _now(found: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(found)
+    return future

@@ -1,0 +1,149 @@
+"""The fold: records go into the model in the order of the log. Live, at the start and in `shoal replay` alike."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.engine.rounds import Chunk
+from shoal.files.tables.rows import Checked
+from shoal.serve.bodies import are_alike, concat, unpack
+from shoal.serve.contract import Rows
+from shoal.serve.log import Record
+from shoal.serve.served import Learned, Served
+from shoal.serve.turns import Turns
+
+MOST_ROWS = 20_000  # of several records that are learned as one chunk
+SLICE_SECONDS = 0.001  # learning holds the model no longer, so that an answer waits no longer
+FEWEST_ROWS = 8  # of a slice: below, cutting costs more than learning
+
+
+class Group(NamedTuple):
+    """Consecutive records that are learned together, or one that forgets a task."""
+
+    last: int  # the position of the last
+    rows: int
+    checked: Checked | None
+    forgotten: str | None = None
+
+
+class Fold:
+    """What has been learned of the log.
+
+    Parameters
+    ----------
+    served : Served
+    position : int
+        Up to here the model has learned already.
+    on_learned : function, optional
+        Takes what was learned, slice by slice.
+
+    Attributes
+    ----------
+    columns : Lock
+        Held while the encoder changes, or is read for rows of a table.
+    turns : Turns
+        Held while the learner changes, or answers.
+    refused : int
+        Rows that were in the log and that the learner refused all the same.
+    """
+
+    def __init__(self, served: Served, position: int = 0, on_learned: Callable[[Learned], None] | None = None) -> None:
+        self.served, self.position = served, position
+        self.columns, self.turns = threading.Lock(), Turns()
+        self.rows = self.refused = 0
+        self.one_row = served.encoder.one_row()
+        self._on_learned = on_learned
+        self._rows_a_slice = 64.0
+
+    def apply(self, group: Group) -> None:
+        """Learn or forget what comes next in the log."""
+        if group.forgotten is not None:
+            with self.turns.learning():
+                self.served.forget(group.forgotten)
+        elif group.checked is not None:
+            self._learn(group.checked)
+        self.position, self.rows = group.last, self.rows + group.rows
+
+    def _learn(self, checked: Checked) -> None:
+        with self.columns:
+            chunk = self.served.encode(checked)
+            one_row = self.served.encoder.one_row()
+        rows_a_slice = max(int(self._rows_a_slice), FEWEST_ROWS)
+        for part in self.served.slices(chunk, rows_a_slice):
+            shadows = self._shadows(part)
+            with self.turns.learning():
+                begun = time.perf_counter()
+                decisions = self._learn_slice(part)
+                seconds = time.perf_counter() - begun
+            n = part.X.shape[0]
+            if n == rows_a_slice:  # as many rows the next time as took a slice's time this time
+                self._rows_a_slice *= min(max(0.8 * SLICE_SECONDS / seconds, 0.5), 1.5)
+            if self._on_learned is not None and decisions is not None and shadows is not None:
+                tasks = [None] * n if part.task is None else part.task.tolist()
+                self._on_learned(Learned(tasks, np.asarray(part.y), decisions, shadows))
+        self.one_row = one_row
+
+    def _shadows(self, part: Chunk) -> dict[str, Any] | None:
+        try:
+            return self.served.learn_shadows(part)
+        except ValueError:
+            return None
+
+    def _learn_slice(self, part: Chunk) -> Any:
+        """Learn a slice; rows that the learner refuses are left out one by one, so that slices do not matter."""
+        try:
+            return self.served.learn(part)
+        except ValueError:
+            for row in self.served.slices(part, 1):
+                try:
+                    self.served.learn(row)
+                except ValueError:
+                    self.refused += row.X.shape[0]
+            return None
+
+    def replay(self, records: Iterable[Record]) -> Iterator[int]:
+        """Apply records behind the position; the position after each group.
+
+        Raises
+        ------
+        ValueError
+            If a record does not belong behind the position, or its rows cannot be read.
+        """
+        for last, forgotten, rows in _grouped(records, self.position, together=not self.served.learner.simultaneous):
+            checked = None
+            if rows is not None:
+                checked, faults = self.served.check(rows)
+                if faults:
+                    raise ValueError(f"the log does not fit the model: up to record {last}, {faults[0].sentence}")
+            self.apply(Group(last, 0 if rows is None else rows.frame.height, checked, forgotten))
+            yield self.position
+
+
+def _grouped(
+    records: Iterable[Record], position: int, *, together: bool
+) -> Iterator[tuple[int, str | None, Rows | None]]:
+    """Records that may be learned as one chunk: last position, forgotten task, rows."""
+    held: list[Rows] = []
+    for record in records:
+        if record.position != position + 1:
+            raise ValueError(f"record {position + 1} of the log is missing: the next one is {record.position}")
+        if record.kind == "forget":
+            if held:
+                yield position, None, concat(held)
+                held = []
+            yield record.position, record.body.decode(), None
+        else:
+            rows = unpack(record.body)
+            height = sum(piece.frame.height for piece in held) + rows.frame.height
+            if held and (not together or height > MOST_ROWS or not are_alike(held[0], rows)):
+                yield position, None, concat(held)
+                held = []
+            held.append(rows)
+        position = record.position
+    if held:
+        yield position, None, concat(held)

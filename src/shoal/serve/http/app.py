@@ -1,0 +1,177 @@
+"""The routes. What comes in is checked by `door` first: token, and the one route that must be fast."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+from litestar import Litestar, MediaType, Request, Response, delete, get, post
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.params import FromPath, FromQuery
+from litestar.response import Stream
+
+from shoal.serve.contract import Fault, Refused, Rows, Service
+from shoal.serve.http import bodies
+from shoal.serve.http.bodies import ARROW, JSON, NDJSON, Caps
+from shoal.serve.http.metrics import Metrics
+from shoal.serve.http.problems import Problem, reply_of
+
+SMALL = 64  # rows that are read without a thread of their own
+PAGE = 50  # tasks
+BODY = "A JSON object or an array of objects, NDJSON (streamed), or an Arrow stream: one row each, columns by name."
+
+
+def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[Any] = ()) -> Litestar:
+    """The application behind the door; `routes` are further handlers, such as those of the page."""
+
+    async def in_thread(work: Callable[[], Any]) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(None, work)
+
+    async def rows_of(body: bytes, kind: str) -> Rows:
+        read = partial(bodies.rows_of, body, kind, caps)
+        return read() if len(body) < 4096 else await in_thread(read)
+
+    async def answers(rows: Rows) -> list[dict[str, Any]]:
+        ask = partial(service.predict, rows)
+        future = ask() if rows.frame.height <= SMALL else await in_thread(ask)
+        return [one._asdict() for one in await asyncio.wrap_future(future)]
+
+    @post("/v1/predict", status_code=200, summary="Predict rows", description=BODY)
+    async def predict(request: Request[Any, Any, Any]) -> Response[bytes]:
+        kind = bodies.media_type(request.headers.get("content-type"))
+        rows = await rows_of(await bodies.whole(request.receive, caps), kind)
+        found = await answers(rows)
+        accepted = _accepted(request, kind)
+        return Response(bodies.table(found, accepted), media_type=accepted)
+
+    @post("/v1/learn", status_code=200, summary="Learn labeled rows", description=BODY)
+    async def learn(request: Request[Any, Any, Any]) -> Response[bytes]:
+        kind = bodies.media_type(request.headers.get("content-type"))
+        rows = await rows_of(await bodies.whole(request.receive, caps), kind)
+        receipt = await asyncio.wrap_future(service.learn(rows, _key(request)))
+        return Response(msgspec.json.encode(receipt._asdict()), media_type=JSON)
+
+    @post("/v1/labels", status_code=200, summary="Labels of predicted rows")
+    async def labels(request: Request[Any, Any, Any]) -> Response[bytes]:
+        kind = bodies.media_type(request.headers.get("content-type"))
+        if kind == ARROW:
+            raise Problem(415, f"labels come as {JSON} or {NDJSON}")
+        body = await bodies.whole(request.receive, caps)
+        found = [bodies.value_of(line) for line in body.splitlines() if line.strip()] if kind == NDJSON else None
+        if found is None:
+            value = bodies.value_of(body)
+            found = [value] if isinstance(value, dict) else value
+        pairs = _labels(found, caps)
+        receipt = await asyncio.wrap_future(service.label(pairs, _key(request)))
+        return Response(msgspec.json.encode(receipt._asdict()), media_type=JSON)
+
+    @post("/v1/query", status_code=200, summary="Is this label worth asking for?", description=BODY)
+    async def query(request: Request[Any, Any, Any]) -> Response[bytes]:
+        kind = bodies.media_type(request.headers.get("content-type"))
+        rows = await rows_of(await bodies.whole(request.receive, caps), kind)
+        found = [one._asdict() for one in await in_thread(partial(service.worth, rows))]
+        accepted = _accepted(request, kind)
+        return Response(bodies.table(found, accepted), media_type=accepted)
+
+    @get("/v1/model", summary="The model")
+    async def model() -> Response[bytes]:
+        return Response(msgspec.json.encode(service.describe()), media_type=JSON)
+
+    @get("/v1/tasks", summary="The tasks, a page at a time")
+    async def tasks(sort: FromQuery[str] = "rows", q: FromQuery[str] = "", page: FromQuery[int] = 1) -> Response[bytes]:
+        if sort not in ("rows", "error", "newest", "name"):
+            raise Problem(400, f"sort={sort!r}, expected rows, error, newest or name")
+        if page < 1:
+            raise Problem(400, f"page={page}, expected 1 or more")
+        found, total = await in_thread(partial(service.list_tasks, sort, q, (page - 1) * PAGE, PAGE))
+        return Response(msgspec.json.encode({"tasks": found, "page": page, "total": total}), media_type=JSON)
+
+    @get("/v1/tasks/{task:path}", summary="One task")
+    async def task(task: FromPath[str]) -> Response[bytes]:
+        return Response(msgspec.json.encode(service.task(task.removeprefix("/"))), media_type=JSON)
+
+    @delete("/v1/tasks/{task:path}", status_code=200, summary="Forget a task")
+    async def forget(task: FromPath[str]) -> Response[bytes]:
+        receipt = await asyncio.wrap_future(service.forget(task.removeprefix("/")))
+        return Response(msgspec.json.encode(receipt._asdict()), media_type=JSON)
+
+    @get("/v1/export", summary="The model file")
+    async def export() -> Stream:
+        path = await in_thread(service.export)
+
+        async def content() -> AsyncIterator[bytes]:
+            try:
+                with path.open("rb") as file:
+                    while block := await in_thread(partial(file.read, 1 << 20)):
+                        yield block
+            finally:
+                path.unlink(missing_ok=True)
+
+        return Stream(content(), media_type="application/octet-stream")
+
+    @get("/health", summary="Does the process answer?")
+    async def health() -> Response[bytes]:
+        return Response(b'{"status":"ok"}', media_type=JSON)
+
+    @get("/ready", summary="Can it learn?")
+    async def ready() -> Response[bytes]:
+        state, status = ("ready", 200) if service.is_ready else ("not ready", 503)
+        return Response(msgspec.json.encode({"status": state}), status_code=status, media_type=JSON)
+
+    @get("/metrics", summary="For Prometheus")
+    async def numbers() -> Response[bytes]:
+        return Response(await in_thread(partial(metrics.text, service)), media_type=MediaType.TEXT)
+
+    handlers = [predict, learn, labels, query, model, tasks, task, forget, export, health, ready, numbers]
+    return Litestar(
+        [*handlers, *routes],
+        exception_handlers={Exception: _answer},
+        openapi_config=OpenAPIConfig(
+            title="shoal", version="1", path="/v1", render_plugins=[JsonRenderPlugin(path="/openapi.json")]
+        ),
+        request_max_body_size=None,  # bodies are counted while they are read
+        cors_config=None,
+        debug=False,
+        logging_config=None,
+    )
+
+
+def _answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    reply = reply_of(error)
+    headers = {name.decode(): value.decode() for name, value in reply.headers if name != b"content-type"}
+    return Response(reply.body, status_code=reply.status, headers=headers, media_type="application/problem+json")
+
+
+def _accepted(request: Request[Any, Any, Any], kind: str) -> str:
+    """The format of the answer: what is asked for, else that of the request."""
+    asked = request.headers.get("accept", "*/*")
+    for name in (ARROW, NDJSON, JSON):
+        if name in asked:
+            return name
+    return kind
+
+
+def _key(request: Request[Any, Any, Any]) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not 1 <= len(key) <= 200:
+        raise Problem(400, "Idempotency-Key has 1 to 200 characters")
+    return key
+
+
+def _labels(found: Any, caps: Caps) -> list[tuple[str, Any]]:
+    """Pairs of id and label."""
+    if not isinstance(found, list) or not found:
+        raise Problem(400, 'expected {"id": …, "label": …}, or an array of these')
+    if len(found) > caps.rows:
+        raise Problem(413, f"{len(found):,} labels, at most {caps.rows:,} are taken at once")
+    pairs = []
+    for row, one in enumerate(found):
+        right = isinstance(one, dict) and set(one) == {"id", "label"} and isinstance(one["id"], str)
+        if not right or isinstance(one["label"], dict | list):
+            raise Refused(Fault(row, None, f'label {row}: expected {{"id": "…", "label": …}}'))
+        pairs.append((one["id"], one["label"]))
+    return pairs

@@ -1,0 +1,167 @@
+"""Bodies of requests: read with limits, as JSON, NDJSON or Arrow; and of answers."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import polars as pl
+
+from shoal.serve.bodies import from_dicts
+from shoal.serve.contract import Fault, Refused, Rows
+from shoal.serve.http.problems import Problem
+
+JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
+NAMES = {JSON: JSON, NDJSON: NDJSON, "application/ndjson": NDJSON, "application/jsonl": NDJSON, ARROW: ARROW}
+PIECE = 1 << 20  # bytes of NDJSON that are one record
+NO_ROWS = Fault(None, None, "there are no rows")
+NESTED = "a value is nested; expected numbers, text, true, false or null"
+
+
+class Caps(NamedTuple):
+    """What a request may be."""
+
+    body: int = 64 << 20  # bytes; of a stream: of one line
+    rows: int = 200_000  # of a body that is no stream
+    columns: int = 10_000
+    silence: float = 20.0  # seconds without a byte
+
+
+def media_type(value: str | None) -> str:
+    """The format that a Content-Type names."""
+    name = (value or "").partition(";")[0].strip().lower()
+    if name not in NAMES:
+        raise Problem(415, f"Content-Type is {name or 'missing'}, expected {JSON}, {NDJSON} or {ARROW}")
+    return NAMES[name]
+
+
+async def chunks(receive: Any, caps: Caps) -> AsyncIterator[bytes]:
+    """The bytes of a request as they come; a client that is silent for too long is cut."""
+    more = True
+    while more:
+        try:
+            message = await asyncio.wait_for(receive(), caps.silence)
+        except TimeoutError:
+            raise Problem(408, f"no byte came for {caps.silence:g} seconds") from None
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "the connection was closed before the end of the body")
+        more = message.get("more_body", False)
+        yield message.get("body", b"")
+
+
+async def whole(receive: Any, caps: Caps) -> bytes:
+    """The body in one piece."""
+    parts, size = [], 0
+    async for chunk in chunks(receive, caps):
+        size += len(chunk)
+        if size > caps.body:
+            raise Problem(413, f"the body has more than {caps.body:,} bytes")
+        parts.append(chunk)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def pieces(receive: Any, caps: Caps) -> AsyncIterator[bytes]:
+    """Whole lines of NDJSON, about a megabyte at a time."""
+    held = bytearray()
+    async for chunk in chunks(receive, caps):
+        held += chunk
+        while len(held) >= PIECE:
+            end = held.rfind(b"\n", 0, PIECE) + 1
+            if end == 0:
+                end = held.find(b"\n") + 1
+            if end == 0:
+                if len(held) > caps.body:
+                    raise Problem(413, f"a line has more than {caps.body:,} bytes")
+                break
+            yield bytes(held[:end])
+            del held[:end]
+    if held.strip():
+        yield bytes(held)
+
+
+def value_of(body: bytes) -> Any:
+    """What JSON says."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise Problem(400, f"the body is not JSON: {error}") from None
+
+
+def rows_of(body: bytes, kind: str, caps: Caps) -> Rows:
+    """The rows of a body in one piece, or of a piece of NDJSON."""
+    if kind == ARROW:
+        rows = Rows(_arrow(body), strings=False)
+    elif kind == NDJSON:
+        rows = Rows(_lines(body), strings=True)
+    else:
+        found = value_of(body)
+        found = [found] if isinstance(found, dict) else found
+        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+            raise Problem(400, "expected a JSON object, or an array of objects")
+        for i, row in enumerate(found):
+            refuse_nested(row, i)
+        rows = from_dicts(found)
+    if rows.frame.height == 0:
+        raise Refused(NO_ROWS)
+    if kind != NDJSON and rows.frame.height > caps.rows:
+        raise Problem(
+            413, f"{rows.frame.height:,} rows, at most {caps.rows:,} are taken at once; {NDJSON} has no limit"
+        )
+    if rows.frame.width > caps.columns:
+        raise Problem(413, f"{rows.frame.width:,} columns, at most {caps.columns:,} are taken")
+    return rows
+
+
+def refuse_nested(row: Mapping[str, Any], number: int) -> None:
+    """Raise Refused if a value is an array or an object."""
+    for name, value in row.items():
+        if isinstance(value, dict | list):
+            raise Refused(Fault(number, name, f"column {name!r}: {NESTED}"))
+
+
+def _arrow(body: bytes) -> pl.DataFrame:
+    try:
+        frame = pl.read_ipc_stream(io.BytesIO(body))
+    except (Exception, pl.exceptions.PanicException) as error:  # no common class
+        raise Problem(400, f"the body is no Arrow stream: {str(error).partition(chr(10))[0][:200]}") from None
+    for name, kind in frame.schema.items():
+        if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration, pl.Null):
+            raise Refused(Fault(None, name, f"column {name!r} is of type {kind}, expected numbers, text or dates"))
+    return frame
+
+
+def _lines(body: bytes) -> pl.DataFrame:
+    """Objects, one a line, as columns of strings."""
+    try:
+        schema = pl.scan_ndjson(io.BytesIO(body), infer_schema_length=None).collect_schema()
+        for name, kind in schema.items():
+            if kind.is_nested():
+                raise Refused(Fault(None, name, f"column {name!r}: {NESTED}"))
+        frame = pl.read_ndjson(body, schema=dict.fromkeys(schema, pl.String))
+        if frame.height == sum(1 for line in body.splitlines() if line.strip()):
+            return frame
+    except pl.exceptions.PolarsError:
+        pass
+    number = -1
+    for line in body.splitlines():
+        if line.strip():
+            number += 1
+            row = value_of(line)
+            if not isinstance(row, dict):
+                raise Problem(400, f"row {number} is no JSON object", row=number)
+            refuse_nested(row, number)
+    raise Problem(400, "the body is not NDJSON")
+
+
+def table(found: Sequence[Mapping[str, Any]], kind: str) -> bytes:
+    """Answers in the format that is asked for."""
+    if kind == NDJSON:
+        return b"".join(msgspec.json.encode(one) + b"\n" for one in found)
+    if kind == ARROW:
+        buffer = io.BytesIO()
+        pl.DataFrame(list(found), infer_schema_length=None, strict=False).write_ipc_stream(buffer)
+        return buffer.getvalue()
+    return msgspec.json.encode(found)

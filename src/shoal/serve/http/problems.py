@@ -1,0 +1,81 @@
+"""Errors as RFC 9457 problem details: what is wrong, in which row and column; never an internal."""
+
+from __future__ import annotations
+
+import logging
+import math
+import secrets
+from typing import Any, NamedTuple
+
+import msgspec
+
+from shoal.serve.contract import Busy, Conflict, LimitExceeded, Refused, Unavailable, UnknownTask
+
+logger = logging.getLogger("shoal")
+PROBLEM = "application/problem+json"
+
+
+class Problem(Exception):
+    """What a request is answered that cannot be done."""
+
+    def __init__(self, status: int, detail: str, **more: Any) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.more = status, detail, more
+
+
+class Reply(NamedTuple):
+    """Status, headers and body."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+TITLES = {
+    400: "malformed request", 401: "a token is needed", 403: "the token does not allow this", 404: "not found",
+    405: "method not allowed", 406: "not acceptable", 408: "the request came too slowly", 409: "conflict",
+    413: "too large", 415: "unsupported media type", 422: "rows that cannot be taken", 429: "too many",
+    500: "internal error", 503: "unavailable",
+}  # fmt: skip
+SHOWN = 20  # faults of one request
+
+
+def problem_of(error: Exception) -> Problem:
+    """The problem that an error is."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, Refused):
+        faults = [fault._asdict() for fault in error.faults[:SHOWN]]
+        errors = [{"row": fault["row"], "column": fault["column"], "detail": fault["sentence"]} for fault in faults]
+        return Problem(422, error.faults[0].sentence, errors=errors, faults=len(error.faults))
+    if isinstance(error, Conflict):
+        return Problem(409, str(error))
+    if isinstance(error, UnknownTask):
+        return Problem(404, str(error))
+    if isinstance(error, LimitExceeded | Busy):
+        return Problem(429, str(error), retry_after=error.retry_after)
+    if isinstance(error, Unavailable):
+        return Problem(503, str(error), retry_after=1.0)
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int) and 400 <= status < 500:  # of the framework: no such route, no such method
+        return Problem(status, TITLES.get(status, "malformed request"))
+    name = secrets.token_hex(6)
+    logger.exception("request failed, id %s", name, exc_info=error)
+    return Problem(
+        500, f"something went wrong here, not with the request; the server's log has it under {name}", id=name
+    )
+
+
+def reply_of(error: Exception) -> Reply:
+    """The answer to a request that failed."""
+    problem = problem_of(error)
+    more = dict(problem.more)
+    headers = [(b"content-type", PROBLEM.encode())]
+    retry_after = more.pop("retry_after", None)
+    if retry_after is not None:
+        headers.append((b"retry-after", str(math.ceil(retry_after)).encode()))
+    if problem.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    title = TITLES.get(problem.status, "malformed request")
+    body = {"type": "about:blank", "title": title, "status": problem.status, "detail": problem.detail, **more}
+    return Reply(problem.status, headers, msgspec.json.encode(body))

@@ -1,0 +1,72 @@
+"""Labels that come later: the rows that waited for them, completed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import polars as pl
+
+from shoal.serve.bodies import are_alike, as_text, concat, unpack
+from shoal.serve.commands import Label, parse_id
+from shoal.serve.contract import Fault, LabelReceipt, Refused, Rows
+from shoal.serve.log import Waiting
+
+
+class Completed(NamedTuple):
+    """What became of the labels of one request."""
+
+    rows: Rows | None  # None if no label was accepted
+    labeled: list[Waiting]  # what waits still, with the marks of the labels that have come
+    receipt: LabelReceipt
+
+
+def requests_of(command: Label) -> set[str]:
+    """The predictions that labels are for."""
+    return {parsed[0] for name, _ in command.labels if (parsed := parse_id(name))}
+
+
+def complete(command: Label, waiting: Mapping[str, Waiting], column: str, oldest: str) -> Completed:
+    """Put labels into the rows that they are for.
+
+    Parameters
+    ----------
+    waiting : mapping
+        The rows that wait, by request.
+    column : str
+        Where the label belongs.
+    oldest : str
+        Rows of requests before this one no longer wait.
+
+    Raises
+    ------
+    Refused
+        If the rows cannot be one table.
+    """
+    late: list[str] = []
+    double: list[str] = []
+    unknown: list[str] = []
+    pieces: list[Rows] = []
+    labeled: dict[str, Waiting] = {}
+    for name, truth in command.labels:
+        parsed = parse_id(name)
+        if parsed is None:
+            unknown.append(name)
+            continue
+        request, row = parsed
+        entry = labeled.get(request, waiting.get(request))
+        if request < oldest:
+            late.append(name)
+        elif entry is None or row >= entry.rows:
+            unknown.append(name)
+        elif entry.labeled[row]:
+            double.append(name)
+        else:
+            labeled[request] = entry._replace(labeled=entry.labeled[:row] + b"\1" + entry.labeled[row + 1 :])
+            rows = unpack(entry.body)
+            one = rows.frame.slice(row, 1).drop(column, strict=False)
+            pieces.append(Rows(one.with_columns(pl.Series(column, [as_text(truth)], pl.String)), rows.strings))
+    if any(not are_alike(pieces[0], other) for other in pieces):
+        raise Refused(Fault(None, None, "the labels are of predictions with columns of other types; send them apart"))
+    receipt = LabelReceipt(None, len(pieces), late, double, unknown)
+    return Completed(concat(pieces) if pieces else None, [*labeled.values()], receipt)

@@ -1,0 +1,135 @@
+"""The thread that learns what the log has accepted, and takes the snapshots."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from shoal.serve import snapshots
+from shoal.serve.fold import Fold, Group
+from shoal.serve.snapshots import Snapshots, Writing
+
+logger = logging.getLogger("shoal")
+POLL_SECONDS = 0.2
+PAUSE_SECONDS = 10.0  # after a snapshot that failed
+
+
+class Rhythm(NamedTuple):
+    """When a snapshot is due."""
+
+    rows: int = 1_000_000
+    seconds: float = 300.0
+
+
+class Learning(threading.Thread):
+    """The thread.
+
+    Parameters
+    ----------
+    fold : Fold
+    folder : Snapshots
+    rhythm : Rhythm
+    statistics : function
+        What to save next to a snapshot.
+    on_snapshot : function
+        Called with the position of the oldest snapshot that is kept, when a new one stands.
+    """
+
+    def __init__(
+        self, fold: Fold, folder: Snapshots, rhythm: Rhythm, statistics: Callable[[], Mapping[str, Any]],
+        on_snapshot: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        super().__init__(name="shoal-learn", daemon=True)
+        self._fold, self._folder, self._rhythm = fold, folder, rhythm
+        self._statistics, self._on_snapshot = statistics, on_snapshot
+        self._inbox: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
+        self._saved = fold.position
+        self._rows_saved, self._next_by = fold.rows, time.monotonic() + rhythm.seconds
+        self._writing: Writing | None = None
+        self._forgets, self._not_before = False, 0.0
+        self._counting = threading.Lock()
+        self.backlog = 0  # rows that are accepted and not learned yet
+        self.pause = 0.0  # seconds for which the last snapshot stopped everything
+        self.failure: BaseException | None = None
+
+    def put(self, group: Group) -> None:
+        """Take what comes next."""
+        with self._counting:
+            self.backlog += group.rows
+        self._inbox.put(group)
+
+    def stop(self) -> None:
+        """Learn what was taken, then end."""
+        self._inbox.put(None)
+        self.join()
+
+    def run(self) -> None:
+        try:
+            while True:
+                try:
+                    group = self._inbox.get(timeout=POLL_SECONDS)
+                except queue.Empty:
+                    self._snapshot()
+                    continue
+                if group is None:
+                    break
+                self._fold.apply(group)
+                with self._counting:
+                    self.backlog -= group.rows
+                self._forgets |= group.forgotten is not None
+                self._snapshot()
+        except BaseException as error:  # the model no longer is the log's: nothing may be served from it
+            logger.exception("learning has stopped")
+            self.failure = error
+
+    # ---- snapshots -------------------------------------------------------------------------------------------
+
+    def _snapshot(self) -> None:
+        """Begin a snapshot if one is due; look after the one that is being written."""
+        if self._writing is not None:
+            if not self._writing.is_done:
+                return
+            self._written(self._writing)
+        rows = self._fold.rows - self._rows_saved
+        due = rows >= self._rhythm.rows or time.monotonic() >= self._next_by
+        if self._fold.position > self._saved and (due or self._forgets) and time.monotonic() >= self._not_before:
+            self._writing = self.begin()
+
+    def begin(self) -> Writing:
+        """Begin a snapshot of what has been learned."""
+        position, fold = self._fold.position, self._fold
+        with fold.columns, fold.turns.learning():
+            begun = time.perf_counter()
+            path, statistics = self._folder.path(position), self._statistics()
+            writing = snapshots.begin(position, path, fold.served.save, statistics)
+            self.pause = time.perf_counter() - begun
+        writing.forgets = self._forgets
+        self._rows_saved, self._next_by = fold.rows, time.monotonic() + self._rhythm.seconds
+        self._forgets = False
+        return writing
+
+    def finish(self) -> None:
+        """A last snapshot, after the thread has ended."""
+        if self._writing is not None:
+            self._writing.wait()
+            self._written(self._writing)
+        if self._fold.position > self._saved or self._forgets:
+            writing = self.begin()
+            writing.wait()
+            self._written(writing)
+
+    def _written(self, writing: Writing) -> None:
+        self._writing = None
+        if writing.error:
+            logger.error("snapshot %d was not written: %s", writing.position, writing.error)
+            self._forgets |= writing.forgets
+            self._not_before = time.monotonic() + PAUSE_SECONDS
+            return
+        self._saved = writing.position
+        if writing.forgets:  # older ones know the task
+            self._folder.delete([one for one in self._folder.all() if one.position < writing.position])
+        self._on_snapshot(self._folder.prune())

@@ -1,0 +1,76 @@
+"""How much new a service takes: tasks and columns a minute, and tasks in all. What is new costs memory for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from shoal.serve.contract import LimitExceeded
+
+
+class Caps(NamedTuple):
+    """The limits."""
+
+    new_tasks_a_minute: int = 10_000
+    new_columns_a_minute: int = 100
+    tasks: int = 10_000_000
+
+
+class Limits:
+    """What new there was lately.
+
+    Parameters
+    ----------
+    caps : Caps
+    knows_task : function
+        Is a task in the model?
+    n_tasks : function
+        How many are.
+
+    Attributes
+    ----------
+    coming : set of str
+        Tasks that were accepted and have not been learned yet.
+    """
+
+    def __init__(self, caps: Caps, knows_task: Callable[[str], bool], n_tasks: Callable[[], int]) -> None:
+        self._caps, self._knows_task, self._n_tasks = caps, knows_task, n_tasks
+        self.coming: set[str] = set()
+        self._minute, self._tasks, self._columns = 0, 0, 0
+
+    def check(self, tasks: Any, n_columns: int) -> None:
+        """Count the tasks of rows that are to be accepted, and the columns that are new with them.
+
+        Raises
+        ------
+        LimitExceeded
+            If they are too many; nothing is counted then.
+        """
+        minute = int(time.monotonic() // 60)
+        if minute != self._minute:
+            self._minute, self._tasks, self._columns = minute, 0, 0
+            self.coming = {task for task in self.coming if not self._knows_task(task)}
+        new = (
+            set()
+            if tasks is None
+            else {t for t in set(tasks.tolist()) if t not in self.coming and not self._knows_task(t)}
+        )
+        wait = 60.0 - time.monotonic() % 60
+        if self._columns + n_columns > self._caps.new_columns_a_minute:
+            raise LimitExceeded(f"more than {self._caps.new_columns_a_minute:,} new columns a minute", wait)
+        if self._tasks + len(new) > self._caps.new_tasks_a_minute:
+            raise LimitExceeded(f"more than {self._caps.new_tasks_a_minute:,} new tasks a minute", wait)
+        if new and self._n_tasks() + len(self.coming) + len(new) > self._caps.tasks:
+            raise LimitExceeded(f"this service takes {self._caps.tasks:,} tasks at most")
+        self._columns += n_columns
+        self._tasks += len(new)
+        self.coming = self.coming | new  # a new set: `mark` keeps the one before
+
+    def mark(self) -> tuple[set[str], int, int]:
+        """What `rollback` needs."""
+        return self.coming, self._tasks, self._columns
+
+    def rollback(self, mark: tuple[set[str], int, int]) -> None:
+        """As if nothing had been counted since."""
+        self.coming, self._tasks, self._columns = mark

@@ -1,0 +1,66 @@
+"""The page at `/`: three files, and events that bring it up to date once a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from importlib import resources
+from typing import Any, Protocol
+
+import msgspec
+from litestar import Response, get
+from litestar.params import FromPath
+from litestar.response import Stream
+
+SECONDS = 1.0
+KINDS = {
+    "index.html": "text/html; charset=utf-8",
+    "app.js": "text/javascript",
+    "style.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+
+
+class Shown(Protocol):
+    """What the page shows."""
+
+    @property
+    def statistics(self) -> Any: ...
+    def gauges(self) -> Any: ...
+    def describe(self) -> Any: ...
+
+
+def page_routes(shown: Shown) -> list[Any]:
+    """Handlers for Litestar."""
+    files = {name: resources.files(__package__).joinpath(name).read_bytes() for name in KINDS}
+
+    def file(name: str) -> Response[bytes]:
+        return Response(files[name], media_type=KINDS[name])
+
+    @get("/", include_in_schema=False)
+    async def index() -> Response[bytes]:
+        return file("index.html")
+
+    @get("/page/{name:str}", include_in_schema=False)
+    async def part(name: FromPath[str]) -> Response[bytes]:
+        return file(name) if name in files else Response(b"", status_code=404)
+
+    @get("/v1/events", summary="What the page shows, once a second, as server-sent events")
+    async def events() -> Stream:
+        return Stream(_events(shown), media_type="text/event-stream")
+
+    return [index, part, events]
+
+
+async def _events(shown: Shown) -> AsyncIterator[bytes]:
+    loop = asyncio.get_running_loop()
+    while True:
+        yield b"data: " + msgspec.json.encode(await loop.run_in_executor(None, state_of, shown)) + b"\n\n"
+        await asyncio.sleep(SECONDS)
+
+
+def state_of(shown: Shown) -> dict[str, Any]:
+    """One event."""
+    found = shown.describe()
+    model = {name: found[name] for name in ("learner", "label", "task", "labels")}
+    return {**shown.statistics.state(), "gauges": shown.gauges(), "model": model}

@@ -1,0 +1,176 @@
+"""The model that is served: the learner, its shadows, and how its rows are read. No threads, no log.
+
+Shadows are the same learner without sharing ("independent") and with one model for all ("pooled"). They learn the same
+rows, so that the page can say what sharing is worth now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from shoal.engine.rounds import Chunk
+from shoal.evaluation.predictions import Predictions, predict_chunk
+from shoal.files.suggest import unknown_name
+from shoal.files.tables.encoder import StreamEncoder
+from shoal.files.tables.notation import Notation
+from shoal.files.tables.rows import Checked, Roles, RowReader
+from shoal.files.tables.targets import Tasks
+from shoal.files.targets import Labels, check_state, reading_state
+from shoal.learner import Learner
+from shoal.model_file import Reading, load_baselines, load_model, save_model
+from shoal.serve.contract import Fault, Refused, Rows
+
+HINT = re.compile(r" \([a-z_]+=.*\)$")  # to an option of the readers, which a request does not have
+
+
+class Learned(NamedTuple):
+    """Rows that were learned, with what was said of each before."""
+
+    tasks: Sequence[str | None]
+    truth: NDArray[Any]
+    decisions: NDArray[np.float64]
+    shadows: dict[str, NDArray[np.float64]]
+
+
+class Served:
+    """A model file, in memory.
+
+    Parameters
+    ----------
+    path : Path
+        A file that `shoal run --save` wrote from a table, or a snapshot.
+    with_shadows : bool
+        Whether the shadows that the file holds learn, too.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or does not say how rows of a table are read.
+    """
+
+    def __init__(self, path: Path, *, with_shadows: bool = True) -> None:
+        self.learner, reading = load_model(path)
+        if reading is None or reading.state.get("family") != "table":
+            raise ValueError(
+                f"{path} does not say how the columns of a table are read; `shoal run FILE --task … --label … --save` "
+                "writes models that do"
+            )
+        self.shadows: dict[str, Learner] = load_baselines(path) if with_shadows else {}
+        self._reading = reading
+        with reading_state():
+            state = reading.state["reader"]
+            self.encoder = StreamEncoder.from_dict(state["encoder"])
+            self.roles = Roles(**state["roles"])
+            self.labels = Labels.from_dict(reading.state["labels"])
+            date_format = reading.options.get("date_format")
+            check_state(date_format is None or isinstance(date_format, str), "date_format")
+        self._date_format = date_format
+        self.rows_to_learn = RowReader(self.encoder, self.labels, self.roles)
+        self.rows_to_answer = RowReader(self.encoder, self.labels, self.roles, labeled=False, learns=False)
+
+    def save(self, path: Path) -> Path:
+        """Write a model file that any verb of the program reads."""
+        state = self._reading.state
+        reader = {**state["reader"], "encoder": self.encoder.to_dict()}
+        found = {**state, "reader": reader, "labels": self.labels.to_dict()}
+        contestants = {type(self.learner).__name__: self.learner, **self.shadows}
+        return save_model(path, contestants, Reading(self._reading.options, found))
+
+    # ---- rows in -------------------------------------------------------------------------------------------
+
+    def check(self, rows: Rows) -> tuple[Checked, list[Fault]]:
+        """Rows to learn, and what is wrong with those that cannot be. Nothing of the model changes."""
+        self._refuse_missing(rows.frame, labeled=True)
+        checked, problems = self.rows_to_learn.check(rows.frame, self._notation(rows))
+        return checked, [self._fault(row, sentence) for row, sentence in problems]
+
+    def rows_of(self, rows: Rows) -> Chunk:
+        """Rows to answer. Raises Refused if one cannot be read."""
+        self._refuse_missing(rows.frame, labeled=False)
+        checked, problems = self.rows_to_answer.check(rows.frame, self._notation(rows))
+        if problems:
+            raise Refused(*(self._fault(row, sentence) for row, sentence in sorted(problems)))
+        return self.rows_to_answer.encode(checked)
+
+    def task_ids(self, frame: pl.DataFrame) -> list[str | None]:
+        """The task of each row."""
+        return Tasks(self.roles.tasks).read(frame)[0].tolist() if self.roles.tasks else [None] * frame.height
+
+    def _notation(self, rows: Rows) -> Notation:
+        return Notation(rows.strings, ".", self._date_format)
+
+    def _refuse_missing(self, frame: pl.DataFrame, *, labeled: bool) -> None:
+        """The columns that are no features must be there; of features some may be absent."""
+        needed = [*self.roles.tasks]
+        if labeled:
+            needed += [name for name in (self.roles.label, self.roles.weight) if name is not None]
+        missing = [name for name in needed if name not in frame.columns]
+        if missing:
+            raise Refused(
+                *(Fault(None, name, unknown_name("the rows have no column", name, frame.columns)) for name in missing)
+            )
+
+    def _fault(self, row: int, sentence: str) -> Fault:
+        """The sentences of the readers name the column as `column 'name'`."""
+        _, _, rest = sentence.partition("column '")
+        name, quote, _ = rest.partition("'")
+        return Fault(row, name if quote else self.roles.label, HINT.sub("", sentence))
+
+    # ---- learning ------------------------------------------------------------------------------------------
+
+    def encode(self, checked: Checked) -> Chunk:
+        """The rows as the learner takes them; the statistics of the columns move on."""
+        return self.rows_to_learn.encode(checked)
+
+    def slices(self, chunk: Chunk, rows: int) -> Iterator[Chunk]:
+        """A chunk in parts that are learned one after the other, to the same effect: as a whole where rows of different
+        tasks are learned together."""
+        return iter([chunk]) if self.learner.simultaneous else parts(chunk, rows)
+
+    def learn(self, chunk: Chunk) -> NDArray[np.float64]:
+        """Learn rows; what the model said of each before."""
+        return _learn(self.learner, chunk)
+
+    def learn_shadows(self, chunk: Chunk) -> dict[str, NDArray[np.float64]]:
+        """The same by the shadows, which nobody asks for predictions."""
+        return {name: _learn(shadow, chunk) for name, shadow in self.shadows.items()}
+
+    def forget(self, task: str) -> None:
+        """Forget a task, if it is known."""
+        for learner in (self.learner, *self.shadows.values()):
+            if learner.knows_task(task):
+                learner.forget_task(task)
+
+    # ---- answering -----------------------------------------------------------------------------------------
+
+    def predict(self, chunk: Chunk) -> Predictions:
+        """What the model says of rows."""
+        return predict_chunk(self.learner, chunk)
+
+
+def parts(chunk: Chunk, rows: int) -> Iterator[Chunk]:
+    """A chunk in pieces of so many rows."""
+    n = chunk.X.shape[0]
+    if n <= rows:
+        yield chunk
+        return
+    for first, last in pairwise([*range(0, n, rows), n]):
+        part = slice(first, last)
+        y, task, weight = (None if one is None else one[part] for one in (chunk.y, chunk.task, chunk.weight))
+        yield Chunk(chunk.X[part], y, task, weight=weight)
+
+
+def _learn(learner: Learner, chunk: Chunk) -> NDArray[np.float64]:
+    wider = chunk.X.shape[1] - learner.n_features_in_
+    if wider > 0:
+        learner.add_features(wider)
+    weights = {} if chunk.weight is None else {"sample_weight": chunk.weight}
+    return np.asarray(learner.test_then_train(chunk.X, chunk.y, chunk.task, **weights))

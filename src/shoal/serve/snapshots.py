@@ -1,0 +1,163 @@
+"""Snapshots: the model file with its place in the log, the last few kept.
+
+A snapshot is written by a forked process: the child sees the memory as it was at that moment, and only the pages that
+the parent writes to meanwhile are copied. So predictions wait for the fork alone, which copies page tables (a quarter
+of a millisecond for 10 MB), and not for the writing. Where processes cannot be forked the model is written in place.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+NAME = re.compile(r"(\d{16})\.shoal$")
+STATISTICS = ".json"  # the ending of what stands next to a model
+
+
+class Snapshot(NamedTuple):
+    """One model file."""
+
+    position: int
+    path: Path
+
+    @property
+    def statistics(self) -> Path:
+        """What the service had counted."""
+        return self.path.with_suffix(STATISTICS)
+
+    @property
+    def time(self) -> float:
+        """When it was written."""
+        return self.path.stat().st_mtime
+
+
+class Snapshots:
+    """A folder of snapshots.
+
+    Parameters
+    ----------
+    folder : Path
+    keep : int
+        How many of the newest are kept.
+    keep_first : bool
+        Whether the oldest is kept, too, so that the model can be built as it was at any time.
+    """
+
+    def __init__(self, folder: Path, keep: int = 3, *, keep_first: bool = False) -> None:
+        self._folder, self._keep, self._keep_first = folder, keep, keep_first
+        folder.mkdir(parents=True, exist_ok=True)
+        for part in folder.glob("*.part"):  # of a process that was killed
+            part.unlink()
+
+    def all(self) -> list[Snapshot]:
+        """Those that there are, the newest first."""
+        found = [(NAME.fullmatch(path.name), path) for path in self._folder.iterdir()]
+        return sorted((Snapshot(int(name[1]), path) for name, path in found if name), reverse=True)
+
+    def path(self, position: int) -> Path:
+        """Where the snapshot of a position stands."""
+        return self._folder / f"{position:016}.shoal"
+
+    def prune(self) -> int:
+        """Delete those that are too many; the position of the oldest one left, from which the log is needed."""
+        found = self.all()
+        kept = found[: self._keep]
+        if self._keep_first and found and found[-1] not in kept:
+            kept.append(found[-1])
+        self.delete([snapshot for snapshot in found if snapshot not in kept])
+        return min((snapshot.position for snapshot in kept), default=0)
+
+    def delete(self, snapshots: list[Snapshot]) -> None:
+        """Remove files."""
+        for snapshot in snapshots:
+            snapshot.statistics.unlink(missing_ok=True)
+            snapshot.path.unlink(missing_ok=True)
+
+
+class Writing:
+    """A snapshot that a child process is writing."""
+
+    def __init__(self, position: int, child: int | None, error: str = "") -> None:
+        self.position = position
+        self._child, self.error = child, error
+        self.forgets = False  # whether it is the first one without a task that was forgotten
+
+    @property
+    def is_done(self) -> bool:
+        """Has it ended? `error` then says how."""
+        if self._child is None:
+            return True
+        child, status = os.waitpid(self._child, os.WNOHANG)
+        if child == 0:
+            return False
+        self._ended(status)
+        return True
+
+    def wait(self) -> None:
+        """Wait for the end."""
+        if self._child is not None:
+            self._ended(os.waitpid(self._child, 0)[1])
+
+    def _ended(self, status: int) -> None:
+        self._child = None
+        if status != 0:
+            self.error = self.error or f"its process ended with {os.waitstatus_to_exitcode(status)}"
+
+
+def begin(position: int, path: Path, save: Callable[[Path], object], statistics: Mapping[str, Any]) -> Writing:
+    """Write a snapshot of the memory as it is now; nothing may change the model until this returns."""
+
+    def write() -> None:
+        if statistics:
+            aside = path.with_suffix(".part")
+            aside.write_text(json.dumps(statistics), encoding="utf-8")
+            aside.replace(path.with_suffix(STATISTICS))
+        save(path)  # to a file of another name that is renamed once it is on the disk
+
+    if not hasattr(os, "fork"):
+        try:
+            write()
+        except (OSError, ValueError) as error:
+            return Writing(position, None, str(error))
+        return Writing(position, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # other threads: the child runs none of their code
+        child = os.fork()
+    if child:
+        return Writing(position, child)
+    code = 1
+    try:
+        os.closerange(3, 1 << 16)  # sockets and locks must not outlive the parent
+        write()
+        code = 0
+    except BaseException as error:
+        print(f"shoal: snapshot {position} was not written: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(code)
+
+
+def saved_statistics(snapshot: Snapshot) -> dict[str, Any] | None:
+    """What the service had counted; None if that is not there or damaged: the model does not need it."""
+    try:
+        found = json.loads(snapshot.statistics.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def first_sound(snapshots: list[Snapshot], load: Callable[[Path], Any]) -> Iterator[tuple[Snapshot, Any | ValueError]]:
+    """Each snapshot from the newest on with what was loaded, or why it could not be, up to the first sound one."""
+    for snapshot in snapshots:
+        try:
+            loaded = load(snapshot.path)
+        except (ValueError, OSError) as error:
+            yield snapshot, ValueError(str(error))
+        else:
+            yield snapshot, loaded
+            return

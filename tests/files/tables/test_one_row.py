@@ -1,0 +1,81 @@
+"""A single row of plain values gets the features of a frame of one row, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shoal.files.tables.encoder import StreamEncoder
+from shoal.files.tables.one_row import OneRow, Unread
+
+WORDS = st.lists(st.sampled_from(["gate", "late", "Ünïted", "雨", "hi", "hi"]), max_size=6).map(" ".join)
+ROWS = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": st.one_of(st.none(), st.booleans(), st.integers(-(10**6), 10**6), st.floats(-1e9, 1e9), st.just("NA")),
+        "same": st.just(3),
+        "color": st.one_of(st.none(), st.sampled_from(["red", "blue", "", "?", "new"]), st.integers(0, 3)),
+        "many": st.integers(0, 3_000).map(lambda i: f"v{i}"),
+        "day": st.one_of(st.none(), st.sampled_from(["2013-01-31", "2013-02-01 06:00", "2014-05-05T23:10:00Z"])),
+        "text": st.one_of(st.none(), WORDS),
+        "unknown": st.integers(),
+    },
+)
+
+
+def texts(rows: list[dict[str, object]], names: list[str]) -> pl.DataFrame:
+    def text(value: object) -> str | None:
+        return str(value).lower() if isinstance(value, bool) else None if value is None else str(value)
+
+    return pl.DataFrame(
+        {name: [text(row.get(name)) for row in rows] for name in names},
+        schema_overrides=dict.fromkeys(names, pl.String),
+    )
+
+
+@pytest.fixture(scope="module")
+def encoder() -> StreamEncoder:
+    rng, vocabulary = np.random.default_rng(0), ["gate", "late", "ünïted", "雨", "hi", "you"]
+    rows: list[dict[str, object]] = [
+        {
+            "size": None if i % 7 == 0 else float(rng.normal()), "same": 3,
+            "color": None if i % 11 == 0 else ["red", "blue", "0", "1"][i % 4], "many": f"v{i}",
+            "day": None if i % 13 == 0 else f"2013-{1 + i % 12:02}-0{1 + i % 9} 0{i % 10}:00",
+            "text": None if i % 17 == 0 else " ".join([*rng.choice(vocabulary, 5), str(i)]),
+        }
+        for i in range(2_000)
+    ]  # fmt: skip
+    found = StreamEncoder(hash_bits=10)
+    frame = texts(rows, list(rows[0]))
+    found.decide(frame.head(1_000))
+    found.encode(found.read(frame)[0], frame.height)
+    return found
+
+
+@given(ROWS)
+def test_a_single_row_is_read_as_a_frame_is(encoder: StreamEncoder, row: dict[str, object]) -> None:
+    frame = texts([row], list(row)) if row else pl.DataFrame({"size": [None]}, schema={"size": pl.String})
+    expected = encoder.encode(encoder.read(frame, learns=False)[0], 1, learns=False)
+    found = encoder.one_row().read(row)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+    np.testing.assert_array_equal(found.values, expected.data)
+
+
+@pytest.mark.parametrize("row", [{"size": "3.5"}, {"size": 1e300}, {"size": [1]}, {"day": "soon"}, {"text": {"a": 1}}])
+def test_what_is_unusual_is_left_to_the_frame(encoder: StreamEncoder, row: dict[str, object]) -> None:
+    with pytest.raises(Unread):
+        encoder.one_row().read(row)
+
+
+def test_a_reader_of_single_rows_does_not_change_while_the_encoder_learns_on(encoder: StreamEncoder) -> None:
+    row = {"size": 0.5, "color": "green", "text": "gate late nobody", "many": "v1"}
+    reader: OneRow = encoder.one_row()
+    before = reader.read(row)
+    frame = texts([row] * 3, list(row))
+    encoder.encode(encoder.read(frame)[0], 3)
+    np.testing.assert_array_equal(reader.read(row).indices, before.indices)
+    np.testing.assert_array_equal(reader.read(row).values, before.values)
+    assert len(encoder.one_row().read(row).indices) > len(before.indices)

@@ -1,0 +1,284 @@
+"""The engine in one process: rows in, answers out, labels that come later, forgetting, limits, start from snapshots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
+
+from shoal import OSMTL, HedgedSharing, MultiClass
+from shoal.serve.contract import Busy, Conflict, LimitExceeded, Refused, Rows, Unavailable, UnknownTask
+from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.learning import Rhythm
+from shoal.serve.limits import Caps
+from shoal.serve.log import Log
+from shoal.serve.served import Served
+
+ALL = EngineSettings(keep_log=True)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def engine(model: Path, tmp_path: Path) -> Iterator[Engine]:
+    with Engine(model, tmp_path / "engine", ALL) as found:
+        yield found
+
+
+def url(engine: Engine) -> str:
+    return f"sqlite:///{engine.folder / 'log.sqlite'}"
+
+
+def positions(engine: Engine) -> list[int]:
+    return sorted(int(path.stem) for path in (engine.folder / "snapshots").glob("*.shoal"))
+
+
+@contextmanager
+def full_disk(engine: Engine) -> Iterator[None]:
+    """The database may not grow, which gives the error of a disk without room."""
+    with engine._log._engine.connect() as connection:
+        pages = connection.exec_driver_sql("pragma page_count").scalar()
+        connection.exec_driver_sql(f"pragma max_page_count = {pages}")
+    yield
+    with engine._log._engine.connect() as connection:
+        connection.exec_driver_sql("pragma max_page_count = 1000000000")
+
+
+def test_what_is_learned_is_what_the_log_holds(model: Path, tmp_path: Path) -> None:
+    mails = records(900, seed=1)
+    with Engine(model, tmp_path / "engine", ALL) as engine:
+        receipts = [engine.learn(rows(mails[i : i + 7])) for i in range(0, 700, 7)]
+        receipts += [engine.learn(rows([mail])) for mail in mails[700:]]
+        assert [receipt.result().position for receipt in receipts] == list(range(1, 301))
+        assert engine.wait_until_learned(timeout=30)
+        assert engine.describe()["rows"] == 900
+        exported = engine.export()
+        assert_same(exported, fold_in_one_go(model, url(engine), tmp_path / "again.shoal"))
+    # the same rows by the readers of files, and the learner alone
+    served = Served(model)
+    checked, faults = served.check(rows(mails))
+    assert not faults
+    chunk = served.encode(checked)
+    served.learn(chunk)
+    served.learn_shadows(chunk)
+    assert_same(exported, served.save(tmp_path / "alone.shoal"))
+
+
+def test_a_stopped_engine_goes_on_where_it_was(model: Path, tmp_path: Path) -> None:
+    mails = records(300, seed=2)
+    with Engine(model, tmp_path / "engine", ALL) as engine:
+        engine.learn(rows(mails[:200])).result()
+    newest = engine.folder / "snapshots" / f"{1:016}.shoal"
+    assert newest.exists()
+    newest.write_bytes(newest.read_bytes()[:-100])  # damaged: the one before and the log serve
+    with Engine(None, tmp_path / "engine", ALL) as engine:
+        engine.learn(rows(mails[200:])).result()
+        assert engine.wait_until_learned(timeout=30)
+        assert_same(engine.export(), fold_in_one_go(model, url(engine), tmp_path / "again.shoal"))
+        with pytest.raises(ValueError, match="in use by another process"):
+            Engine(None, tmp_path / "engine", ALL)
+
+
+def test_answers_are_those_of_the_model_file(engine: Engine) -> None:
+    mails = [{name: value for name, value in mail.items() if name != "spam"} for mail in records(40, seed=3)]
+    mails[0]["user"] = "somebody new"
+    found = engine.predict(rows(mails)).result()
+    alone = [engine.predict_one(mail).result() for mail in mails]
+    assert [one._replace(id=None) for one in found] == [one._replace(id=None) for one in alone]
+    assert len({one.id for one in found + alone}) == 80
+    assert not found[0].known_task
+    assert found[1].known_task
+    served = Served(engine.export())
+    chunk = served.rows_of(rows(mails))
+    X = chunk.X[:, : served.learner.n_features_in_]
+    assert [one.predicted for one in found] == served.learner.predict(X, chunk.task).tolist()
+    expected = served.learner.predict_proba(X, chunk.task)[:, 1]
+    np.testing.assert_array_equal([one.probability for one in found], expected)
+    worth = engine.worth(rows(mails * 20))
+    assert 0.02 < np.mean([one.ask for one in worth]) < 0.3
+    assert np.mean([one.margin for one in worth if one.ask]) < np.mean([one.margin for one in worth])
+
+
+def test_labels_complete_the_rows_as_they_were_predicted(model: Path, tmp_path: Path) -> None:
+    mails = records(60, seed=4)
+    asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in mails]
+    with Engine(model, tmp_path / "engine", ALL) as engine:
+        many = engine.predict(rows(asked[:30])).result()
+        single = [engine.predict_one(mail).result() for mail in asked[30:]]
+        labels = [(str(one.id), mail["spam"]) for one, mail in zip([*many, *single], mails, strict=True)]
+        receipt = engine.label(labels[:20], key="first").result()
+        assert (receipt.accepted, receipt.repeated) == (20, False)
+        again = engine.label(labels[:20], key="first").result()
+        assert again == receipt._replace(repeated=True)
+        unknown = "0" * 12 + "ab" * 5 + "-0"
+        receipt = engine.label([*labels[10:], ("nonsense", "yes"), (many[0].id or "", "no"), (unknown, "no")]).result()
+        assert receipt.accepted == 40
+        assert receipt.double == [labels[i][0] for i in range(10, 20)] + [many[0].id]
+        assert (receipt.unknown, receipt.late) == (["nonsense"], [unknown])
+        with pytest.raises(Refused, match="maybe"):
+            engine.label([(str(engine.predict_one(asked[0]).result().id), "maybe")]).result()
+        counts = engine.gauges()
+        assert (counts["labels_accepted"], counts["labels_double"], counts["labels_late"]) == (60, 11, 1)
+        assert engine.wait_until_learned(timeout=30)
+        labeled = engine.export()
+    with Engine(model, tmp_path / "other", ALL) as other:
+        other.learn(rows(mails)).result()
+        assert other.wait_until_learned(timeout=30)
+        assert_same(labeled, other.export())
+
+
+def test_rows_wait_no_longer_than_they_should(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mail = {name: value for name, value in records(1)[0].items() if name != "spam"}
+    with Engine(model, tmp_path / "engine", EngineSettings(label_wait=100.0)) as engine:
+        old = engine.predict_one(mail).result().id
+        moment = time.time()
+        monkeypatch.setattr(time, "time", lambda: moment + 101)
+        assert engine.label([(str(old), "yes")]).result().late == [old]
+        engine.expire().result()
+        assert engine.gauges()["predictions_waiting"] == 0
+    with Engine(model, tmp_path / "other", EngineSettings(label_wait=0.0)) as engine:
+        assert engine.predict_one(mail).result().id is None
+
+
+def test_what_is_refused_leaves_no_trace(model: Path, tmp_path: Path) -> None:
+    good, bad = records(20, seed=5), records(20, seed=6)
+    with Engine(model, tmp_path / "one", ALL) as clean, Engine(model, tmp_path / "two", ALL) as engine:
+        clean.learn(rows(good)).result()
+        for change, column, words in (
+            ({"size": "huge"}, "size", "expected a finite number"),
+            ({"spam": "perhaps"}, "spam", "third"),
+            ({"spam": None}, "spam", "no label"),
+            ({"user": ""}, "user", "no task"),
+            ({"day": "tomorrow", "fresh": 7}, "day", "expected a date"),
+        ):
+            with pytest.raises(Refused, match=words) as raised:
+                engine.learn(rows([*bad[:3], {**bad[3], **change}])).result()
+            assert [(fault.row, fault.column) for fault in raised.value.faults] == [(3, column)]
+        with pytest.raises(Refused, match="no column 'user'"):
+            engine.learn(rows([{"size": 1.0, "spam": "no"}])).result()
+        with pytest.raises(Refused, match="huge"):
+            engine.predict(rows([{**bad[0], "size": "huge"}]))
+        # bad and good requests in one commit
+        futures = [engine.learn(rows([{**bad[0], "size": "huge"}])), engine.learn(rows(good))]
+        with pytest.raises(Refused):
+            futures[0].result()
+        futures[1].result()
+        with pytest.raises(UnknownTask):
+            engine.forget("nobody").result()
+        for one in (clean, engine):
+            assert one.wait_until_learned(timeout=30)
+        assert_same(engine.export(), clean.export())
+
+
+def test_a_key_is_learned_once(engine: Engine) -> None:
+    mails = records(20, seed=7)
+    futures = [engine.learn(rows(mails), key="a") for _ in range(5)]
+    assert sorted(future.result().repeated for future in futures) == [False, True, True, True, True]
+    assert {future.result().position for future in futures} == {1}
+    with pytest.raises(Conflict, match="'a'"):
+        engine.learn(rows(mails[:3]), key="a").result()
+    assert engine.wait_until_learned(timeout=30)
+    assert engine.describe()["rows"] == 20
+
+
+def test_a_forgotten_task_is_gone_from_everything(model: Path, tmp_path: Path) -> None:
+    mails = records(200, seed=8)
+    settings = EngineSettings(rhythm=Rhythm(rows=50))
+    with Engine(model, tmp_path / "engine", settings) as engine:
+        for i in range(0, 200, 20):
+            engine.learn(rows(mails[i : i + 20])).result()
+        asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in mails]
+        answers = engine.predict(rows(asked[:20])).result()
+        assert "u1" in engine.tasks()
+        position = engine.forget("u1").result().position
+        assert engine.wait_until_learned(position, timeout=30)
+        assert "u1" not in engine.tasks()
+        for _ in range(500):
+            if positions(engine) == [position]:
+                break
+            time.sleep(0.02)
+        assert positions(engine) == [position]
+        assert engine.expire().exception() is None  # behind what drops the records
+        assert list(Log(url(engine)).read()) == []
+        receipt = engine.label([(str(one.id), "yes") for one in answers])
+        with pytest.raises(Refused, match="no task"):
+            receipt.result()
+        others = [str(one.id) for one in answers if one.task != "u1"]
+        assert engine.label([(name, "yes") for name in others]).result().accepted == len(others)
+
+
+def test_limits(model: Path, tmp_path: Path) -> None:
+    mails = records(30, seed=9, late_columns=False)
+    caps = Caps(new_tasks_a_minute=3, new_columns_a_minute=2, tasks=8)
+    with Engine(model, tmp_path / "engine", EngineSettings(caps=caps, most_rows=50)) as engine:
+        engine.learn(rows([{**mails[0], "user": "n1"}, {**mails[1], "user": "n2"}])).result()
+        with pytest.raises(LimitExceeded, match="8 tasks"):
+            engine.learn(rows([{**mails[0], "user": "n3"}])).result()
+        with pytest.raises(LimitExceeded, match="new tasks a minute"):
+            engine.learn(rows([{**mails[0], "user": f"m{i}"} for i in range(4)])).result()
+        with pytest.raises(LimitExceeded, match="new columns a minute"):
+            engine.learn(rows([{**mails[0], "a": 1, "b": 2, "c": 3}])).result()
+        with engine._fold.columns:
+            waiting = [engine.learn(rows(mails)) for _ in range(2)]
+            with pytest.raises(Busy, match="wait to be learned"):
+                engine.learn(rows(mails))
+        assert [future.result().rows for future in waiting] == [30, 30]
+        assert engine.wait_until_learned(timeout=30)
+        engine.learn(rows(mails)).result()
+
+
+def test_a_full_disk_refuses_and_harms_nothing(model: Path, tmp_path: Path) -> None:
+    mails = records(400, seed=10)
+    with Engine(model, tmp_path / "engine", ALL) as engine:
+        engine.learn(rows(mails[:50])).result()
+        with full_disk(engine):
+            futures = [engine.learn(rows([{**mail, "fresh": "x" * 2000}])) for mail in mails[50:]]
+            assert {type(future.exception()) for future in futures} <= {Unavailable, type(None)}
+            with pytest.raises(Unavailable, match="full"):
+                futures[-1].result()
+        engine.learn(rows(mails[50:])).result()
+        assert engine.wait_until_learned(timeout=30)
+        assert_same(engine.export(), fold_in_one_go(model, url(engine), tmp_path / "again.shoal"))
+
+
+@pytest.mark.parametrize("learner", [MultiClass(HedgedSharing(memory=8)), OSMTL()], ids=["several labels", "rounds"])
+def test_other_learners(learner: Any, tmp_path: Path) -> None:
+    model = write_model(tmp_path, learner)
+    mails = records(120, seed=11)
+    with Engine(model, tmp_path / "engine", ALL) as engine:
+        for i in range(0, 120, 12):
+            engine.learn(rows(mails[i : i + 12]))
+        answers = engine.predict(rows([{"user": "u1", "size": 1.0}])).result()
+        assert answers[0].predicted in ("yes", "no")
+        assert engine.predict_one({"user": "u1", "size": 1.0}).result().predicted == answers[0].predicted
+        assert engine.wait_until_learned(timeout=30)
+        assert_same(engine.export(), fold_in_one_go(model, url(engine), tmp_path / "again.shoal"))
+
+
+def test_typed_rows_are_learned_as_they_are(engine: Engine) -> None:
+    frame = pl.DataFrame({"user": ["u1", "u9"], "size": [1.0, None], "spam": ["yes", "no"], "sender": ["NA", "s1"]})
+    assert engine.learn(Rows(frame, strings=False)).result().rows == 2
+    assert engine.wait_until_learned(timeout=30)
+    assert "u9" in engine.tasks()
+    with pytest.raises(Refused):
+        engine.learn(Rows(frame.with_columns(size=pl.Series([["a"], ["b"]])), strings=False)).result()
+
+
+def test_rows_without_a_single_feature(engine: Engine) -> None:
+    """What is missing everywhere is missing, however many rows there are."""
+    bare = [{"user": f"u{i}", "spam": "no"} for i in range(3)]
+    assert engine.learn(rows(bare)).result().rows == 3
+    with pytest.raises(Refused, match="perhaps"):
+        engine.learn(rows([*bare, {"user": "u1", "spam": "perhaps"}])).result()
+    assert len(engine.predict(rows(bare)).result()) == 3
+    assert engine.wait_until_learned(timeout=30)
