@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Annotated
 
@@ -129,12 +130,83 @@ def serve(model: str, /, *, options: ServeOptions = SERVE_BY_DEFAULT) -> int:
     model
         A file that `shoal run --save` wrote. It is read once; the folder next to it then has the model.
     """
-    try:
+    with _needing("serve"):
         from shoal.cli.serve import serve_model
-    except ModuleNotFoundError as error:
-        raise ValueError(f"shoal serve needs {error.name}: pip install 'shoal[serve]'") from None
 
     return serve_model(model, options)
+
+
+@app.command
+def send(*data: str, to: str, format: str | None = None, delimiter: str | None = None) -> None:
+    """Send the rows of files into a service; sent again after a failure, they are learned once.
+
+    Example: shoal send mails.csv --to http://127.0.0.1:8000
+
+    Parameters
+    ----------
+    data
+        Files of a table, with the columns that the service's model was learned from.
+    to
+        The service's address; SHOAL_TOKEN_WRITE of the environment is the token.
+    format
+        The format of the files. [default: from their names]
+    delimiter
+        What separates the fields of CSV. [default: found by itself]
+    """
+    with _needing("serve"):
+        from shoal.cli.send import send_files
+
+    send_files(_inputs(data), to, format=format, delimiter=delimiter)
+
+
+@app.command
+def log(
+    folder: str, /, *, database: Annotated[str | None, Parameter(name="--log")] = None, after: int = 0,
+    records: int = 20, rows: Switch = False,
+) -> None:  # fmt: skip
+    """Show what a service accepted.
+
+    Parameters
+    ----------
+    folder
+        The service's folder, such as model.shoal.live.
+    database
+        Where the log is, if it is not in the folder.
+    after
+        Show records behind this position.
+    records
+        How many.
+    rows
+        Print their rows, too, as JSON.
+    """
+    with _needing("serve"):
+        from shoal.cli.records import print_log
+
+    print_log(folder, database, after=after, n=records, with_rows=rows)
+
+
+@app.command
+def replay(
+    folder: str, /, *, save: str, until: str | None = None,
+    database: Annotated[str | None, Parameter(name="--log")] = None,
+) -> None:  # fmt: skip
+    """Build the model of a service as it was; shoal serve --keep-log keeps what that needs.
+
+    Parameters
+    ----------
+    folder
+        The service's folder, such as model.shoal.live.
+    save
+        Write the model here.
+    until
+        A position of the log, or a time such as 2026-11-23T12:00:00. [default: all that was accepted]
+    database
+        Where the log is, if it is not in the folder.
+    """
+    with _needing("serve"):
+        from shoal.cli.records import replay as build
+
+    build(folder, database, until=until, save=save)
 
 
 @app.command
@@ -233,6 +305,15 @@ def reproduce(
             report=report, figures=figures,
         )
     )  # fmt: skip
+
+
+@contextmanager
+def _needing(extra: str) -> Iterator[None]:
+    """Say what to install if an import fails."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ValueError(f"this command needs {error.name}: pip install 'shoal[{extra}]'") from None
 
 
 def start(arguments: list[str] | None = None) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import uvicorn
 from rich.console import Console
 
 from shoal.cli.choices import ServeOptions
+from shoal.serve.contract import Unavailable
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.http.access import read_tokens
 from shoal.serve.http.bodies import Caps as RequestCaps
@@ -50,10 +51,7 @@ def serve_model(model: str, options: ServeOptions) -> int:
         except OSError as error:
             raise ValueError(f"port {options.port} of {options.host} cannot be used: {error.strerror}") from None
         with console.status("reading the model …") as status:
-            engine = Engine(
-                Path(model), folder, settings,
-                lambda at, last: status.update(f"learning the log again: record {at:,} of {last:,}"),
-            )  # fmt: skip
+            engine = _engine(Path(model), folder, settings, status.update)
         found = engine.describe()
         port = listener.getsockname()[1]
         console.print(
@@ -72,6 +70,15 @@ def serve_model(model: str, options: ServeOptions) -> int:
             console.print(f"learning what was accepted, then a snapshot in {folder} …", soft_wrap=True, highlight=False)
             engine.close()
     return 0
+
+
+def _engine(model: Path, folder: Path, settings: EngineSettings, say: Callable[[str], None]) -> Engine:
+    try:
+        return Engine(
+            model, folder, settings, lambda at, last: say(f"learning the log again: record {at:,} of {last:,}")
+        )
+    except Unavailable as error:
+        raise ValueError(str(error)) from None
 
 
 async def _until_told(config: uvicorn.Config, listener: socket.socket) -> None:

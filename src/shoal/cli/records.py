@@ -1,0 +1,75 @@
+"""`shoal log` and `shoal replay`: what a service accepted, and its model as it was."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+from shoal.serve.bodies import unpack
+from shoal.serve.engine import newest
+from shoal.serve.fold import Fold
+from shoal.serve.log import Log, Record
+from shoal.serve.snapshots import Snapshots
+
+
+def open_log(folder: str, url: str | None) -> Log:
+    """The log of a service's folder, or at another place. Raises ValueError if there is none."""
+    path = Path(folder)
+    if url is None and not (path / "log.sqlite").exists():
+        raise ValueError(f"{folder} holds no log; expected the folder of a service, such as model.shoal.live")
+    return Log(url or f"sqlite:///{path / 'log.sqlite'}")
+
+
+def print_log(folder: str, url: str | None, *, after: int, n: int, with_rows: bool) -> None:
+    """The records behind a position, one a line; with their rows, if they are wanted."""
+    log = open_log(folder, url)
+    try:
+        last = None
+        for last in log.read(after, after + n):
+            print(_line(last))
+            if with_rows and last.kind == "learn":
+                print(unpack(last.body).frame.write_ndjson(), end="")
+        if last is None:
+            print(f"no records behind position {after:,}; the last one is {log.last:,}")
+    finally:
+        log.close()
+
+
+def replay(folder: str, url: str | None, *, until: str | None, save: str) -> None:
+    """Build the model as it was at a position, or a time.
+
+    Raises
+    ------
+    ValueError
+        If the position or time is none, or the log no longer has the records: `shoal serve --keep-log` keeps them.
+    """
+    log = open_log(folder, url)
+    try:
+        end = log.last if until is None else _position(log, until)
+        served, position, _ = newest(Snapshots(Path(folder) / "snapshots", keep=1 << 30), with_shadows=True, until=end)
+        fold = Fold(served, position)
+        for _ in fold.replay(log.read(position, end)):
+            pass
+        if fold.position < end:
+            raise ValueError(f"the log ends at record {fold.position:,}, before {end:,}")
+        path = served.save(Path(save))
+    finally:
+        log.close()
+    print(f"the model as it was after record {end:,}: {save} ({path.stat().st_size:,} bytes)")
+
+
+def _position(log: Log, until: str) -> int:
+    """A position, or the last one up to a time."""
+    if until.isdecimal():
+        return int(until)
+    try:
+        moment = datetime.datetime.fromisoformat(until)
+    except ValueError:
+        raise ValueError(f"--until {until}: expected a position, or a time such as 2026-11-23T12:00:00") from None
+    return log.position_at(moment.timestamp())
+
+
+def _line(record: Record) -> str:
+    moment = datetime.datetime.fromtimestamp(record.time).isoformat(sep=" ", timespec="milliseconds")
+    what = f"{record.rows:,} rows" if record.kind == "learn" else f"forget {record.body.decode()!r}"
+    return f"{record.position:>10,}  {moment}  {what}"

@@ -1,0 +1,106 @@
+"""The program: serve, send, log, replay; SIGTERM ends a service with 0 and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.serve.material import assert_same, records, rows, write_model
+
+from shoal.cli.app import start
+from shoal.serve.client import Client, ServiceError
+from shoal.serve.engine import Engine, EngineSettings
+
+READ, WRITE, ADMIN = "r" * 16, "w" * 16, "a" * 16
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def test_a_service_from_start_to_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, port = write_model(tmp_path), free_port()
+    table, url = tmp_path / "more.csv", f"http://127.0.0.1:{port}"
+    mails = rows(records(5_000, seed=40, late_columns=False)).frame
+    mails.write_csv(table)
+    secrets = {"SHOAL_TOKEN_READ": READ, "SHOAL_TOKEN_WRITE": WRITE, "SHOAL_TOKEN_ADMIN": ADMIN}
+    options = ["--port", str(port), "--keep-log", "--snapshot-rows", "2000", "--snapshot-seconds", "5", "--keep", "2"]
+    options += ["--label-wait", "1", "--new-tasks", "50", "--new-columns", "3", "--max-tasks", "100"]
+    command = [sys.executable, "-m", "shoal", "serve", str(model), *options]
+    process = subprocess.Popen(command, env={**os.environ, **secrets}, stderr=subprocess.PIPE, text=True)
+    with Client(url, ADMIN, retries=9) as client:
+        client.model()  # waits until it is there
+        monkeypatch.setenv("SHOAL_TOKEN_WRITE", WRITE)
+        for _ in range(2):
+            start(["send", str(table), "--to", url])
+        told = capsys.readouterr().err
+        assert "5,000 rows are in the log" in told
+        assert "5,000 had been sent before" in told
+        with Client(url, READ) as reader, pytest.raises(ServiceError, match="scope"):
+            reader.learn(mails[:1])
+        answer = client.predict_one({"user": "u1", "size": 1})
+        assert client.label({str(answer.id): "no"}).accepted == 1
+        process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 0
+    assert process.stderr is not None
+    assert f"http://127.0.0.1:{port}" in process.stderr.read()
+    process.stderr.close()
+    folder = Path(f"{model}.live")
+    assert (folder / "snapshots" / f"{4:016}.shoal").exists()
+
+    start(["log", str(folder), "--after", "2", "--records", "9", "--rows"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines if "rows" in line[:60]] == ["3", "4"]
+    assert len(lines) == 2 + 1_000 + 1
+    then = tmp_path / "then.shoal"
+    start(["replay", str(folder), "--until", "2", "--save", str(then)])
+    with Engine(model, tmp_path / "other", EngineSettings()) as other:
+        for i in (0, 2_000):
+            other.learn(rows(mails[i : i + 2_000].to_dicts())).result()
+        assert other.wait_until_learned(timeout=30)
+        assert_same(then, other.export())
+    start(["replay", str(folder), "--save", str(then)])
+    assert_same(then, folder / "snapshots" / f"{4:016}.shoal")
+    for wrong, words in ((["--until", "soon"], "--until soon"), (["--until", "9"], "ends at record 4")):
+        with pytest.raises(SystemExit):
+            start(["replay", str(folder), *wrong, "--save", str(then)])
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["serve", "MODEL", "--host", "0.0.0.0"], "tokens are needed"),
+        (["serve", "nothing.shoal"], "no model at"),
+        (["serve", "MODEL", "--tokens", "nothing.json"], "cannot be read"),
+        (["serve", "MODEL", "--log", "sqlite:////nowhere/log"], "the log cannot be"),
+        (["send", "rows.vw", "--to", "http://127.0.0.1:9"], "no columns"),
+        (["log", "nowhere"], "holds no log"),
+    ],
+)
+def test_what_cannot_be_started_says_why(
+    arguments: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.vw").write_text("1 | a\n")
+    if "MODEL" in arguments:
+        arguments = [str(write_model(tmp_path)) if one == "MODEL" else one for one in arguments]
+    with pytest.raises(SystemExit) as raised:
+        start(arguments)
+    assert raised.value.code == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
