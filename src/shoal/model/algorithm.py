@@ -65,6 +65,8 @@ class Exchange(NamedTuple):
     mean: tuple[str, ...] = ()  # over the copies that moved the entry: of weights, which each copy moves
     sum: tuple[str, ...] = ()  # of what each copy added: of counts, and sums over rows
     local: tuple[str, ...] = ()  # each copy keeps its own
+    sums_within: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of an array of `mean`, the last indices of such sums
+    settle: Callable[[Setup, Any], None] | None = None  # tasks do what they owe to shared arrays, before these change
 
 
 def count_tasks(setup: Setup, state: Counted, n_tasks: int) -> None:

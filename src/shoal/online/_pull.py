@@ -117,8 +117,13 @@ def with_pulls(powers: FloatArray, state: Any) -> FloatArray:
 
 def retune(before: Setup, after: Setup, state: Any) -> None:
     """New hyper-parameters: what is pending was pending under the old ones."""
+    settle(before, state)
+
+
+def settle(setup: Setup, state: Any) -> None:
+    """Apply all pulls that are pending."""
     if state.pulls.any():
-        state.own[...] = with_pulls(before.settings.powers, state)
+        state.own[...] = with_pulls(setup.settings.powers, state)
         state.applied[...] = 0
         state.pulls[...] = 0
 

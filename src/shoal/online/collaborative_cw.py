@@ -39,6 +39,7 @@ from shoal.online._pull import (
     powers_of,
     pull,
     retune,
+    settle,
     with_pulls,
 )
 
@@ -181,7 +182,7 @@ ALGORITHM = Algorithm[State](
     allocate=allocate,
     learn=learn,
     decide=decide,
-    exchange=Exchange(mean=("common",), local=("counters",)),
+    exchange=Exchange(mean=("common",), local=("counters",), settle=settle),
     no_weights="a step makes it as sure of a row as `confidence` says, and its paper weighs no row",
     check=check,
     retune=retune,

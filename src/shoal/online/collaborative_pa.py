@@ -35,6 +35,7 @@ from shoal.online._pull import (
     powers_of,
     pull,
     retune,
+    settle,
     with_pulls,
 )
 from shoal.online.passive_aggressive import VARIANTS, PassiveAggressive, step
@@ -154,7 +155,7 @@ ALGORITHM = Algorithm[State](
     allocate=allocate,
     learn=learn,
     decide=decide,
-    exchange=Exchange(mean=("common",), local=("counters",)),
+    exchange=Exchange(mean=("common",), local=("counters",), settle=settle),
     no_weights="its steps for all tasks and for the row's own one are tied for a row that comes once",
     check=check,
     retune=retune,

@@ -28,6 +28,7 @@ from shoal.online.hedged_sharing.full.experts import (
     SLOTS,
     matrix_bytes,
 )  # fmt: skip
+from shoal.online.hedged_sharing.linear import G, H
 from shoal.online.hedged_sharing.one_row import answer, decide_row, learn_ahead, learn_answer, read_row
 from shoal.online.hedged_sharing.sleeping import (
     ALL_POOLED,
@@ -178,6 +179,7 @@ LABELS = Algorithm[State](
     exchange=Exchange(
         mean=("shared", "weights", "crossed.shared"),
         sum=("scale.features", "scale.sums"),
+        sums_within=tuple((name, (-1 - H, -1 - G)) for name in ("shared", "crossed.shared")),  # HF forgets: a mean
         local=(
             "targets",
             "errors",
