@@ -1,6 +1,6 @@
 """Killed at random moments under load: every acknowledged row is in the model, none twice, and the model is the log's.
 
-`make soak` kills fifty times.
+`make soak` kills fifty times. The log is in SQLite, and in a PostgreSQL server that is stopped and started, too.
 """
 
 from __future__ import annotations
@@ -8,8 +8,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import shutil
 import signal
+import socket
+import subprocess
+import tempfile
 import time
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -17,6 +22,7 @@ import pytest
 from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
 
 from shoal.serve.bodies import unpack
+from shoal.serve.contract import Unavailable
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.learning import Rhythm
 from shoal.serve.log import Log
@@ -80,3 +86,72 @@ def kill_often(model: Path, folder: Path, log: str, kills: int) -> None:
 @pytest.mark.timeout(1200)
 def test_killed_under_load(tmp_path: Path) -> None:
     kill_often(write_model(tmp_path), tmp_path / "engine", f"sqlite:///{tmp_path / 'log.sqlite'}", KILLS)
+
+
+class Postgres:
+    """A server of its own; root is not allowed to run one, so then the system's user for it does."""
+
+    def __init__(self, binaries: Path, folder: Path) -> None:
+        self._run_as = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
+        self._binaries, self._data, self._folder = binaries, folder / "data", folder
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            self._port = one.getsockname()[1]
+        self.url = f"postgresql+psycopg://postgres@127.0.0.1:{self._port}/postgres"
+        self._call("initdb", "-A", "trust", "-U", "postgres", "-D", str(self._data))
+
+    def start(self) -> None:
+        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1"
+        self._call("pg_ctl", "-D", str(self._data), "-w", "-l", str(self._folder / "log"), "-o", options, "start")
+
+    def stop(self) -> None:
+        self._call("pg_ctl", "-D", str(self._data), "-w", "-m", "immediate", "stop")
+
+    def _call(self, program: str, *arguments: str) -> None:
+        command = [*self._run_as, str(self._binaries / program), *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self._folder)
+
+
+@pytest.fixture
+def postgres() -> Iterator[Postgres]:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    binaries = found[-1].parent if found else Path(shutil.which("initdb") or "nowhere/initdb").parent
+    if not (binaries / "initdb").exists():
+        pytest.skip("there is no PostgreSQL server here (Debian: apt-get install postgresql)")
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o777)
+    server = Postgres(binaries, folder)
+    server.start()
+    yield server
+    server.stop()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def until(there: Callable[[], bool]) -> None:
+    ends = time.monotonic() + 30
+    while not there():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(1200)
+def test_killed_and_cut_off_from_postgresql(postgres: Postgres, tmp_path: Path) -> None:
+    model = write_model(tmp_path)
+    kill_often(model, tmp_path / "killed", postgres.url, max(KILLS * 2 // 5, 2))
+    mails = records(60, seed=21)
+    with Engine(None, tmp_path / "killed", SETTINGS._replace(log=postgres.url)) as engine:
+        before = engine.learn(rows(mails[:20]), key="before").result().position
+        postgres.stop()
+        cut_off = engine.learn(rows(mails[20:40]), key="meanwhile")
+        until(lambda: not engine.is_ready)
+        with pytest.raises(Unavailable):
+            engine.learn(rows(mails[40:]), key="meanwhile, too")
+        assert engine.predict(rows(mails[:3]), wait=False).result()
+        postgres.start()
+        until(lambda: engine.is_ready)
+        assert isinstance(cut_off.exception(30), Unavailable)  # asked again with its key, it is learned once
+        assert engine.learn(rows(mails[20:40]), key="meanwhile").result().position == before + 1
+        assert engine.learn(rows(mails[:20]), key="before").result().repeated
+        assert engine.wait_until_learned(timeout=30)
+        first = tmp_path / "killed" / "snapshots" / f"{0:016}.shoal"
+        assert_same(engine.export(), fold_in_one_go(first, postgres.url, tmp_path / "again.shoal"))

@@ -121,6 +121,7 @@ class Admission(threading.Thread):
         except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
             for command in commands:
                 _fail(command, error)
+            self._wait_until_back()
             return later
         for group in groups:
             self._hand_on(group)
@@ -130,19 +131,31 @@ class Admission(threading.Thread):
                 _run(command)
         return later
 
+    def _wait_until_back(self) -> None:
+        """After a failure: as long as the database does not answer, requests are refused at once."""
+        while not self._ended.is_set():
+            try:
+                self._log.first()
+                self.is_available = True
+                return
+            except Unavailable:
+                self.is_available = False
+            self._ended.wait(RETRY_SECONDS)
+
     @contextmanager
     def _undone_on_failure(self) -> Iterator[None]:
         """What checking opens (columns, labels, tasks) is as it was if the log cannot be written."""
-        with self._fold.columns:
-            mark = self._fold.served.rows_to_learn.mark()
-        counted = self._limits.mark()
-        try:
-            yield
-        except Exception:
+        with self._fold.accepting:
             with self._fold.columns:
-                self._fold.served.rows_to_learn.rollback(mark)
-            self._limits.rollback(counted)
-            raise
+                mark = self._fold.served.rows_to_learn.mark()
+            counted = self._limits.mark()
+            try:
+                yield
+            except Exception:
+                with self._fold.columns:
+                    self._fold.served.rows_to_learn.rollback(mark)
+                self._limits.rollback(counted)
+                raise
 
     def _without_repeated(self, commands: list[Command]) -> tuple[list[Command], list[Command]]:
         """Answer what was accepted before; of two that have one key, or labels for the same prediction, the second

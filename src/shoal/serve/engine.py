@@ -207,7 +207,7 @@ class Engine:
         self._refuse_if_closed()
         handle, name = tempfile.mkstemp(dir=self.folder, prefix="export-", suffix=".shoal")
         os.close(handle)
-        with self._fold.columns, self._fold.turns.learning():
+        with self._fold.accepting, self._fold.columns, self._fold.turns.learning():
             writing = snapshots.begin(self._fold.position, Path(name), self._fold.served.save, {})
         writing.wait()
         if writing.error:

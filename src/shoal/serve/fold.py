@@ -44,6 +44,9 @@ class Fold:
 
     Attributes
     ----------
+    accepting : Lock
+        Held from the check of rows to their commit: what is saved meanwhile would know columns and labels that the log
+        may never hold. Taken before `columns`.
     columns : Lock
         Held while the encoder changes, or is read for rows of a table.
     turns : Turns
@@ -54,7 +57,7 @@ class Fold:
 
     def __init__(self, served: Served, position: int = 0, on_learned: Callable[[Learned], None] | None = None) -> None:
         self.served, self.position = served, position
-        self.columns, self.turns = threading.Lock(), Turns()
+        self.accepting, self.columns, self.turns = threading.Lock(), threading.Lock(), Turns()
         self.rows = self.refused = 0
         self.one_row = served.encoder.one_row()
         self._on_learned = on_learned

@@ -102,7 +102,7 @@ class Learning(threading.Thread):
     def begin(self) -> Writing:
         """Begin a snapshot of what has been learned."""
         position, fold = self._fold.position, self._fold
-        with fold.columns, fold.turns.learning():
+        with fold.accepting, fold.columns, fold.turns.learning():
             begun = time.perf_counter()
             path, statistics = self._folder.path(position), self._statistics()
             writing = snapshots.begin(position, path, fold.served.save, statistics)
