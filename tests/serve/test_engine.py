@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from sqlalchemy import event
 from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
 
 from shoal import OSMTL, HedgedSharing, MultiClass
@@ -47,11 +48,13 @@ def positions(engine: Engine) -> list[int]:
 def full_disk(engine: Engine) -> Iterator[None]:
     """The database may not grow, which gives the error of a disk without room."""
     with engine._log._engine.connect() as connection:
-        pages = connection.exec_driver_sql("pragma page_count").scalar()
-        connection.exec_driver_sql(f"pragma max_page_count = {pages}")
+        limit = [connection.exec_driver_sql("pragma page_count").scalar()]
+    # The limit is a connection's, and there may be several.
+    event.listen(
+        engine._log._engine, "begin", lambda one: one.exec_driver_sql(f"pragma max_page_count = {limit[0]}").close()
+    )
     yield
-    with engine._log._engine.connect() as connection:
-        connection.exec_driver_sql("pragma max_page_count = 1000000000")
+    limit[0] = 10**9
 
 
 def test_what_is_learned_is_what_the_log_holds(model: Path, tmp_path: Path) -> None:
