@@ -14,13 +14,15 @@ import pytest
 from sqlalchemy import event
 from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
 
-from shoal import OSMTL, HedgedSharing, MultiClass
+from shoal import OSMTL, HedgedSharing, HedgedSharingRegressor, MultiClass
+from shoal.files import open_stream
+from shoal.model_file import Reading, save_model
 from shoal.serve.contract import Busy, Conflict, LimitExceeded, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.learning import Rhythm
 from shoal.serve.limits import Caps
 from shoal.serve.log import Log
-from shoal.serve.served import Served
+from shoal.serve.served import Served, learn
 
 ALL = EngineSettings(keep_log=True)
 
@@ -72,8 +74,8 @@ def test_what_is_learned_is_what_the_log_holds(model: Path, tmp_path: Path) -> N
     checked, faults = served.check(rows(mails))
     assert not faults
     chunk = served.encode(checked)
-    served.learn(chunk)
-    served.learn_shadows(chunk)
+    for learner in (served.learner, *served.shadows.values()):
+        learn(learner, chunk)
     assert_same(exported, served.save(tmp_path / "alone.shoal"))
 
 
@@ -221,11 +223,42 @@ def test_a_forgotten_task_is_gone_from_everything(model: Path, tmp_path: Path) -
         assert engine.label([(name, "yes") for name in others]).result().accepted == len(others)
 
 
+def test_a_task_is_forgotten_whenever_it_crashes(model: Path, tmp_path: Path) -> None:
+    """Killed between the forgetting and its snapshot, with a kept log and the last snapshot damaged."""
+    mails, folder = records(200, seed=12), tmp_path / "engine"
+    with Engine(model, folder, ALL) as engine:
+        engine.learn(rows(mails[:100])).result()
+    engine = Engine(None, folder, ALL._replace(rhythm=Rhythm(rows=10**9, seconds=1e9)))
+    engine._learning._not_before = float("inf")  # no snapshot before the crash
+    engine.learn(rows(mails[100:])).result()
+    position = engine.forget("u1").result().position
+    assert engine.wait_until_learned(timeout=30)
+    engine.close(snapshot=False)
+    assert positions(engine) == [0, 1]
+    newest = folder / "snapshots" / f"{1:016}.shoal"
+    newest.write_bytes(newest.read_bytes()[:-9])
+    with Engine(None, folder, ALL) as engine:
+        assert "u1" not in engine.tasks()
+        log = Log(url(engine))
+        for _ in range(500):
+            if positions(engine) == [position] and not list(log.read()):
+                break
+            time.sleep(0.02)
+        assert (positions(engine), list(log.read())) == ([position], [])
+        log.close()
+        engine.learn(rows([mail for mail in mails if mail["user"] != "u1"])).result()
+    with Engine(None, folder, ALL) as engine:
+        assert engine.describe()["logged"] == position + 1
+        assert "u1" not in engine.tasks()
+
+
 def test_limits(model: Path, tmp_path: Path) -> None:
     mails = records(30, seed=9, late_columns=False)
     caps = Caps(new_tasks_a_minute=3, new_columns_a_minute=2, tasks=8)
     with Engine(model, tmp_path / "engine", EngineSettings(caps=caps, most_rows=50)) as engine:
-        engine.learn(rows([{**mails[0], "user": "n1"}, {**mails[1], "user": "n2"}])).result()
+        for user in ("n1", "n2"):  # learned in between: no task counts twice
+            engine.learn(rows([{**mails[0], "user": user}])).result()
+            assert engine.wait_until_learned(timeout=30)
         with pytest.raises(LimitExceeded, match="8 tasks"):
             engine.learn(rows([{**mails[0], "user": "n3"}])).result()
         with pytest.raises(LimitExceeded, match="new tasks a minute"):
@@ -270,6 +303,28 @@ def test_other_learners(learner: Any, tmp_path: Path) -> None:
         assert engine.predict_one({"user": "u1", "size": 1.0}).result().predicted == answers[0].predicted
         assert engine.wait_until_learned(timeout=30)
         assert_same(engine.export(), fold_in_one_go(model, url(engine), tmp_path / "again.shoal"))
+
+
+def test_numbers_have_no_margin(tmp_path: Path) -> None:
+    table = tmp_path / "sizes.csv"
+    sizes = [i % 7 + 0.5 for i in range(100)]
+    pl.DataFrame({"user": ["a", "b"] * 50, "hour": range(100), "size": sizes}).write_csv(table)
+    with open_stream(table, task="user", label="size", kind="regression") as stream:
+        [chunk] = stream
+        learner = HedgedSharingRegressor(memory=8).partial_fit(chunk.X, chunk.y, chunk.task)
+        reading = Reading({"task": ["user"], "label": "size"}, stream.to_dict())
+    path = save_model(tmp_path / "sizes.shoal", {"HedgedSharingRegressor": learner}, reading)
+    with Engine(path, tmp_path / "engine") as engine:
+        asked = rows([{"user": "a", "hour": 3}])
+        assert (
+            engine.predict_one({"user": "a", "hour": 3}).result().predicted
+            == engine.predict(asked).result()[0].predicted
+        )
+        with pytest.raises(Refused, match="predicts numbers"):
+            engine.worth(asked)
+        engine.learn(rows([{"user": "a", "hour": 3, "size": 2.5}])).result()
+        assert engine.wait_until_learned(timeout=30)
+        assert engine.statistics.state()["rows"] == 1
 
 
 def test_typed_rows_are_learned_as_they_are(engine: Engine) -> None:

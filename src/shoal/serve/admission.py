@@ -6,6 +6,7 @@ or refused as a whole, without a trace. If the log cannot be written, nothing of
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 import time
@@ -24,6 +25,7 @@ from shoal.serve.labels import complete, requests_of
 from shoal.serve.limits import Limits
 from shoal.serve.log import Batch, Log, Record, Used, Waiting
 
+logger = logging.getLogger("shoal")
 MOST_COMMANDS = 512  # of one commit
 RETRY_SECONDS = 0.25  # between attempts to reach a database that is away
 PATIENCE = 10.0  # seconds after which those who wait for such a database are told
@@ -135,7 +137,7 @@ class Admission(threading.Thread):
         """After a failure: as long as the database does not answer, requests are refused at once."""
         while not self._ended.is_set():
             try:
-                self._log.first()
+                self._log.ping()
                 self.is_available = True
                 return
             except Unavailable:
@@ -265,8 +267,8 @@ class Admission(threading.Thread):
     def _batch(self, admitted: list[Admitted], waits: list[Wait]) -> Batch:
         moment, position = time.time(), self._position
         records, receipts = [], []
-        offsets: dict[str, int] = {}
         labeled: list[Waiting] = []
+        edits: list[Callable[[bytes], bytes | None]] = []
         for i, (command, rows, answer, marked) in enumerate(admitted):
             position += 1
             answer = answer._replace(position=position)
@@ -274,15 +276,14 @@ class Admission(threading.Thread):
             labeled += marked
             if isinstance(command, Forget):
                 records.append(Record(position, moment, "forget", 0, command.task.encode()))
+                edits.append(command.edited)
                 continue
             assert rows is not None
             body = command.body if isinstance(command, Learn) else pack(rows)
             records.append(Record(position, moment, "learn", rows.frame.height, body))
             if command.key is not None:
                 receipts.append(Used(command.key, moment, command.digest, list(answer)))
-            if isinstance(command, Learn) and command.source is not None:
-                offsets[command.source[0]] = command.source[1]
-        return Batch(records, receipts, [wait.waiting for wait in waits], labeled, offsets)
+        return Batch(records, receipts, [wait.waiting for wait in waits], labeled, edits)
 
     def _commit(self, batch: Batch, commands: list[Command]) -> None:
         """Write the batch. Raises Unavailable if it is not written; to know that after a broken connection takes until
@@ -364,4 +365,5 @@ def _run(chore: Chore) -> None:
     try:
         _done(chore, chore.work())
     except Exception as error:
+        logger.warning("the log could not be tidied up; it will be tried again: %s", error)
         _fail(chore, error)

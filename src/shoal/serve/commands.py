@@ -16,12 +16,11 @@ from shoal.serve.log import Waiting
 
 @dataclass
 class Learn:
-    """Rows that have their labels. `source` says how far which source has been read with them."""
+    """Rows that have their labels."""
 
     rows: Rows
     body: bytes
     key: str | None
-    source: tuple[str, int] | None = None
     future: Future[Receipt] = field(default_factory=Future)
 
     @property
@@ -62,9 +61,10 @@ class Wait:
 
 @dataclass
 class Forget:
-    """Forget a task."""
+    """Forget a task; `edited` takes it out of rows that wait."""
 
     task: str
+    edited: Callable[[bytes], bytes | None]
     future: Future[Receipt] = field(default_factory=Future)
     n_rows = 1
 

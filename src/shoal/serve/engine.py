@@ -81,6 +81,15 @@ class Engine:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._own = _lock(folder)
+        try:
+            self._open(model, on_progress)
+        except BaseException:
+            os.close(self._own)  # so that another try finds the folder free
+            raise
+
+    def _open(self, model: Path | None, on_progress: Callable[[int, int], None] | None) -> None:
+        """The newest model and all of the log behind it; then the threads."""
+        folder = self.folder
         self._snapshots = Snapshots(folder / "snapshots", self.settings.keep, keep_first=self.settings.keep_log)
         if not self._snapshots.all():
             if model is None:
@@ -89,14 +98,19 @@ class Engine:
         self._log = Log(self.settings.log or f"sqlite:///{folder / 'log.sqlite'}")
         served, position, counted = newest(self._snapshots, with_shadows=self.settings.shadows)
         self.statistics = Statistics(served, counted)
-        self._fold = Fold(served, position, self.statistics.learned)
+        self._fold = Fold(served, position, self.statistics)
+        self._fold.forgotten = self._log.last_forgotten()
+        # A crash may have come before these; a damaged newer snapshot is no reason to delete this one.
+        knows_no_more = self._fold.forgotten if position >= self._fold.forgotten else 0
+        self._log.drop_until(self._snapshots.prune(knows_no_more))
         for reached in self._fold.replay(self._log.read(position)):
             if on_progress is not None:
                 on_progress(reached, self._log.last)
         self._answers = Answers(self._fold)
         knows, tasks = served.learner.knows_task, served.learner
-        counted_now = self.statistics.to_dict
-        self._learning = Learning(self._fold, self._snapshots, self.settings.rhythm, counted_now, self._drop_records)
+        self._learning = Learning(
+            self._fold, position, self._snapshots, self.settings.rhythm, self.statistics.to_dict, self._drop_records
+        )
         limits = Limits(self.settings.caps, knows, lambda: len(tasks.tasks_))
         self._admission = Admission(self._log, self._fold, limits, self._learning.put, self.settings.label_wait)
         self._next_expiry = time.monotonic()
@@ -126,13 +140,10 @@ class Engine:
         waiting = Waiting(request, 1, pack_one(row), b"\0")
         return self._submit(Wait(waiting, found._replace(id=id_of(request, 0))))
 
-    def learn(self, rows: Rows, key: str | None = None, source: tuple[str, int] | None = None) -> Future[Receipt]:
-        """Done when the rows are in the log; they are learned soon after, in the order of the log.
-
-        `source` names another log that the rows come from, and how far it has been read with them.
-        """
+    def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
+        """Done when the rows are in the log; they are learned soon after, in the order of the log."""
         self._refuse_if_full()
-        return self._submit(Learn(rows, pack(rows), key, source))
+        return self._submit(Learn(rows, pack(rows), key))
 
     def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
         """Learn rows as they were predicted: (id of the prediction, label) each."""
@@ -147,23 +158,12 @@ class Engine:
     def forget(self, task: str) -> Future[Receipt]:
         """Forget a task.
 
-        It is gone from the model with its place in the log, from the rows that wait at once, and from snapshots and
-        records as soon as the next snapshot stands, which is begun when the model has forgotten it.
+        It is gone from the rows that wait with the commit, from the model with its place in the log, and from snapshots
+        and records (of all tasks, before that place) as soon as the next snapshot stands, which is begun when the model
+        has forgotten it.
         """
         self._refuse_if_closed()
-        edited = without_task(task, self._fold.served)
-        self._submit(Chore(lambda: self._log.rewrite(edited, "waiting")))
-        asked: Future[Receipt] = self._submit(Forget(task))
-
-        def forgotten(done: Future[Receipt]) -> None:
-            if done.exception() is None:
-                self.statistics.forget(task)
-                if self.settings.keep_log:
-                    position = done.result().position
-                    self._submit(Chore(lambda: self._log.rewrite(edited, "record", position)))
-
-        asked.add_done_callback(forgotten)
-        return asked
+        return self._submit(Forget(task, without_task(task, self._fold.served)))
 
     # ---- what can be seen ------------------------------------------------------------------------------------
 
@@ -225,7 +225,7 @@ class Engine:
             "rows_learned": self._fold.rows,
             "rows_refused": self._fold.refused,
             "log_bytes": self._log.size(),
-            "predictions_waiting": self._log.count_waiting(),
+            "predictions_waiting": self._log.predictions_waiting,
             "snapshot_age_seconds": max(time.time() - newest_snapshot.time, 0.0),
             "snapshot_pause_seconds": self._learning.pause,
             "tasks": len(self._fold.served.learner.tasks_),
@@ -252,10 +252,6 @@ class Engine:
                 return False
             time.sleep(0.002)
         return True
-
-    def offset(self, source: str) -> int | None:
-        """How far another log has been read."""
-        return self._log.offset(source)
 
     def expire(self) -> Future[None]:
         """Drop predictions that no longer wait for their labels, and idempotency keys older than a week. This happens
@@ -306,8 +302,11 @@ class Engine:
             raise Busy(f"{self.queue:,} rows wait to be learned", 1.0)
 
     def _drop_records(self, oldest: int) -> None:
-        if not self.settings.keep_log:
+        """Those below the oldest snapshot; of a kept log the first snapshot is kept, too, so that there are none."""
+        if self._admission.is_alive():
             self._admission.submit(Chore(lambda: self._log.drop_until(oldest)))
+        else:
+            self._log.drop_until(oldest)
 
 
 def newest(
@@ -322,11 +321,14 @@ def newest(
     """
     reasons = []
     chosen = [one for one in folder.all() if until is None or one.position <= until]
-    for snapshot, found in snapshots.first_sound(chosen, lambda path: Served(path, with_shadows=with_shadows)):
-        if isinstance(found, Served):
-            return found, snapshot.position, snapshots.saved_statistics(snapshot)
-        logger.warning("snapshot %d cannot be read: %s", snapshot.position, found)
-        reasons.append(str(found))
+    for snapshot in chosen:
+        try:
+            served = Served(snapshot.path, with_shadows=with_shadows)
+        except (ValueError, OSError) as error:
+            logger.warning("snapshot %d cannot be read: %s", snapshot.position, error)
+            reasons.append(str(error))
+        else:
+            return served, snapshot.position, snapshots.saved_statistics(snapshot)
     raise ValueError(f"no snapshot can be read: {'; '.join(reasons) or 'there is none'}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
+import polars as pl
 
 from shoal.serve.bodies import pack, unpack
 from shoal.serve.contract import Rows
@@ -19,19 +19,7 @@ def without_task(task: str, served: Served) -> Callable[[bytes], bytes | None]:
 
     def edited(body: bytes) -> bytes | None:
         rows = unpack(body)
-        if any(name not in rows.frame.columns for name in served.roles.tasks):
-            return None
-        ids = served.task_ids(rows.frame)
-        mine = np.array([one == task for one in ids], np.bool_)
-        if not mine.any():
-            return None
-        kept = np.flatnonzero(~mine)
-        positions = [None] * len(mine)
-        for place, row in enumerate(kept.tolist()):
-            positions[row] = place  # type: ignore[call-overload]
-        emptied = rows.frame[kept.tolist()]
-        blank = emptied.clear(n=1)
-        frame = blank.vstack(emptied)[[0 if place is None else place + 1 for place in positions]]
-        return pack(Rows(frame, rows.strings))
+        others = pl.Series([one != task for one in served.task_ids(rows.frame)])
+        return None if others.all() else pack(Rows(rows.frame.select(pl.when(others).then(pl.all())), rows.strings))
 
     return edited

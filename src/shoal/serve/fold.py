@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from shoal.engine.rounds import Chunk
 from shoal.files.tables.rows import Checked
+from shoal.learner import Learner
 from shoal.serve.bodies import are_alike, concat, unpack
 from shoal.serve.contract import Rows
 from shoal.serve.log import Record
-from shoal.serve.served import Learned, Served
+from shoal.serve.served import Learned, Served, learn
 from shoal.serve.turns import Turns
 
 MOST_ROWS = 20_000  # of several records that are learned as one chunk
@@ -31,6 +32,13 @@ class Group(NamedTuple):
     forgotten: str | None = None
 
 
+class Counted(Protocol):
+    """What counts the rows that are learned."""
+
+    def learned(self, found: Learned) -> None: ...
+    def forget(self, task: str) -> None: ...
+
+
 class Fold:
     """What has been learned of the log.
 
@@ -39,8 +47,8 @@ class Fold:
     served : Served
     position : int
         Up to here the model has learned already.
-    on_learned : function, optional
-        Takes what was learned, slice by slice.
+    counted : Counted, optional
+        Told what was learned, slice by slice, and what was forgotten.
 
     Attributes
     ----------
@@ -51,16 +59,18 @@ class Fold:
         Held while the encoder changes, or is read for rows of a table.
     turns : Turns
         Held while the learner changes, or answers.
+    forgotten : int
+        The position of the last record that forgot a task.
     refused : int
         Rows that were in the log and that the learner refused all the same.
     """
 
-    def __init__(self, served: Served, position: int = 0, on_learned: Callable[[Learned], None] | None = None) -> None:
+    def __init__(self, served: Served, position: int = 0, counted: Counted | None = None) -> None:
         self.served, self.position = served, position
         self.accepting, self.columns, self.turns = threading.Lock(), threading.Lock(), Turns()
-        self.rows = self.refused = 0
+        self.rows = self.refused = self.forgotten = 0
         self.one_row = served.encoder.one_row()
-        self._on_learned = on_learned
+        self._counted = counted
         self._rows_a_slice = 64.0
 
     def apply(self, group: Group) -> None:
@@ -68,6 +78,9 @@ class Fold:
         if group.forgotten is not None:
             with self.turns.learning():
                 self.served.forget(group.forgotten)
+            self.forgotten = group.last
+            if self._counted is not None:
+                self._counted.forget(group.forgotten)
         elif group.checked is not None:
             self._learn(group.checked)
         self.position, self.rows = group.last, self.rows + group.rows
@@ -78,36 +91,32 @@ class Fold:
             one_row = self.served.encoder.one_row()
         rows_a_slice = max(int(self._rows_a_slice), FEWEST_ROWS)
         for part in self.served.slices(chunk, rows_a_slice):
-            shadows = self._shadows(part)
+            shadows = {name: self._learn_slice(shadow, part)[0] for name, shadow in self.served.shadows.items()}
             with self.turns.learning():
                 begun = time.perf_counter()
-                decisions = self._learn_slice(part)
+                decisions, refused = self._learn_slice(self.served.learner, part)
                 seconds = time.perf_counter() - begun
-            n = part.X.shape[0]
+            n, self.refused = part.X.shape[0], self.refused + refused
             if n == rows_a_slice:  # as many rows the next time as took a slice's time this time
                 self._rows_a_slice *= min(max(0.8 * SLICE_SECONDS / seconds, 0.5), 1.5)
-            if self._on_learned is not None and decisions is not None and shadows is not None:
+            if self._counted is not None and all(said is not None for said in (decisions, *shadows.values())):
                 tasks = [None] * n if part.task is None else part.task.tolist()
-                self._on_learned(Learned(tasks, np.asarray(part.y), decisions, shadows))
+                self._counted.learned(Learned(tasks, np.asarray(part.y), decisions, shadows))
         self.one_row = one_row
 
-    def _shadows(self, part: Chunk) -> dict[str, Any] | None:
+    def _learn_slice(self, learner: Learner, part: Chunk) -> tuple[Any, int]:
+        """Learn a slice: what was said of its rows before, and how many the learner refused. If it refuses any, rows
+        are learned one by one, so that slices do not matter, and nothing is said of them."""
         try:
-            return self.served.learn_shadows(part)
+            return learn(learner, part), 0
         except ValueError:
-            return None
-
-    def _learn_slice(self, part: Chunk) -> Any:
-        """Learn a slice; rows that the learner refuses are left out one by one, so that slices do not matter."""
-        try:
-            return self.served.learn(part)
-        except ValueError:
+            refused = 0
             for row in self.served.slices(part, 1):
                 try:
-                    self.served.learn(row)
+                    learn(learner, row)
                 except ValueError:
-                    self.refused += row.X.shape[0]
-            return None
+                    refused += row.X.shape[0]
+            return None, refused
 
     def replay(self, records: Iterable[Record]) -> Iterator[int]:
         """Apply records behind the position; the position after each group.

@@ -31,6 +31,8 @@ class Learning(threading.Thread):
     Parameters
     ----------
     fold : Fold
+    saved : int
+        The position of the newest snapshot.
     folder : Snapshots
     rhythm : Rhythm
     statistics : function
@@ -40,17 +42,17 @@ class Learning(threading.Thread):
     """
 
     def __init__(
-        self, fold: Fold, folder: Snapshots, rhythm: Rhythm, statistics: Callable[[], Mapping[str, Any]],
+        self, fold: Fold, saved: int, folder: Snapshots, rhythm: Rhythm, statistics: Callable[[], Mapping[str, Any]],
         on_snapshot: Callable[[int], None],
     ) -> None:  # fmt: skip
         super().__init__(name="shoal-learn", daemon=True)
         self._fold, self._folder, self._rhythm = fold, folder, rhythm
         self._statistics, self._on_snapshot = statistics, on_snapshot
         self._inbox: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
-        self._saved = fold.position
+        self._saved = saved
         self._rows_saved, self._next_by = fold.rows, time.monotonic() + rhythm.seconds
         self._writing: Writing | None = None
-        self._forgets, self._not_before = False, 0.0
+        self._not_before = 0.0
         self._counting = threading.Lock()
         self.backlog = 0  # rows that are accepted and not learned yet
         self.pause = 0.0  # seconds for which the last snapshot stopped everything
@@ -80,7 +82,6 @@ class Learning(threading.Thread):
                 self._fold.apply(group)
                 with self._counting:
                     self.backlog -= group.rows
-                self._forgets |= group.forgotten is not None
                 self._snapshot()
         except BaseException as error:  # the model no longer is the log's: nothing may be served from it
             logger.exception("learning has stopped")
@@ -95,8 +96,8 @@ class Learning(threading.Thread):
                 return
             self._written(self._writing)
         rows = self._fold.rows - self._rows_saved
-        due = rows >= self._rhythm.rows or time.monotonic() >= self._next_by
-        if self._fold.position > self._saved and (due or self._forgets) and time.monotonic() >= self._not_before:
+        due = rows >= self._rhythm.rows or time.monotonic() >= self._next_by or self._fold.forgotten > self._saved
+        if self._fold.position > self._saved and due and time.monotonic() >= self._not_before:
             self._writing = self.begin()
 
     def begin(self) -> Writing:
@@ -107,9 +108,7 @@ class Learning(threading.Thread):
             path, statistics = self._folder.path(position), self._statistics()
             writing = snapshots.begin(position, path, fold.served.save, statistics)
             self.pause = time.perf_counter() - begun
-        writing.forgets = self._forgets
         self._rows_saved, self._next_by = fold.rows, time.monotonic() + self._rhythm.seconds
-        self._forgets = False
         return writing
 
     def finish(self) -> None:
@@ -117,7 +116,7 @@ class Learning(threading.Thread):
         if self._writing is not None:
             self._writing.wait()
             self._written(self._writing)
-        if self._fold.position > self._saved or self._forgets:
+        if self._fold.position > self._saved:
             writing = self.begin()
             writing.wait()
             self._written(writing)
@@ -126,10 +125,7 @@ class Learning(threading.Thread):
         self._writing = None
         if writing.error:
             logger.error("snapshot %d was not written: %s", writing.position, writing.error)
-            self._forgets |= writing.forgets
             self._not_before = time.monotonic() + PAUSE_SECONDS
             return
         self._saved = writing.position
-        if writing.forgets:  # older ones know the task
-            self._folder.delete([one for one in self._folder.all() if one.position < writing.position])
-        self._on_snapshot(self._folder.prune())
+        self._on_snapshot(self._folder.prune(self._fold.forgotten))

@@ -50,22 +50,24 @@ class Limits:
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
             self._minute, self._tasks, self._columns = minute, 0, 0
-            self.coming = {task for task in self.coming if not self._knows_task(task)}
-        new = (
-            set()
-            if tasks is None
-            else {t for t in set(tasks.tolist()) if t not in self.coming and not self._knows_task(t)}
-        )
+            self._leave_out_learned()
+        given = set() if tasks is None else set(tasks.tolist())
+        new = {task for task in given if task not in self.coming and not self._knows_task(task)}
         wait = 60.0 - time.monotonic() % 60
         if self._columns + n_columns > self._caps.new_columns_a_minute:
             raise LimitExceeded(f"more than {self._caps.new_columns_a_minute:,} new columns a minute", wait)
         if self._tasks + len(new) > self._caps.new_tasks_a_minute:
             raise LimitExceeded(f"more than {self._caps.new_tasks_a_minute:,} new tasks a minute", wait)
         if new and self._n_tasks() + len(self.coming) + len(new) > self._caps.tasks:
-            raise LimitExceeded(f"this service takes {self._caps.tasks:,} tasks at most")
+            self._leave_out_learned()
+            if self._n_tasks() + len(self.coming) + len(new) > self._caps.tasks:
+                raise LimitExceeded(f"this service takes {self._caps.tasks:,} tasks at most")
         self._columns += n_columns
         self._tasks += len(new)
         self.coming = self.coming | new  # a new set: `mark` keeps the one before
+
+    def _leave_out_learned(self) -> None:
+        self.coming = {task for task in self.coming if not self._knows_task(task)}
 
     def mark(self) -> tuple[set[str], int, int]:
         """What `rollback` needs."""

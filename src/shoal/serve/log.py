@@ -1,14 +1,14 @@
 """The log: every row that was accepted, in the order in which the model learns it. The model is a fold over it.
 
 One writer owns the log. A record is what one request brought; records of many requests share a commit. Next to the
-records stand, in the same database and so in the same commits, the idempotency keys that have been used, the rows that
-wait for their labels, and how far other sources (a Kafka topic) have been read.
+records stand, in the same database and so in the same commits, the idempotency keys that have been used and the rows
+that wait for their labels.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
@@ -44,12 +44,6 @@ waiting = sa.Table(
     sa.Column("rows", sa.Integer, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("labeled", sa.LargeBinary, nullable=False),
-)
-sources = sa.Table(
-    "source",
-    metadata,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("offset", sa.BigInteger, nullable=False),
 )
 
 
@@ -88,7 +82,7 @@ class Batch(NamedTuple):
     receipts: list[Used]
     waiting: list[Waiting]
     labeled: list[Waiting]  # that wait already, and of which labels have come
-    offsets: dict[str, int]
+    edits: list[Callable[[bytes], bytes | None]]  # of the bodies of rows that wait; None: as it was
 
 
 class Log:
@@ -109,9 +103,11 @@ class Log:
         self._engine = sa.create_engine(url, **_options(url))
         if self._engine.dialect.name == "sqlite":
             sa.event.listen(self._engine, "connect", _durable)
-        with self._failures():
+        with _failures():
             metadata.create_all(self._engine)
             self.last = self._last()  # a snapshot may know a later one, whose record was dropped
+            # Counted once: there may be millions, and dashboards ask every second.
+            self.predictions_waiting: int = self._scalar(sa.select(sa.func.count()).select_from(waiting))
 
     def commit(self, batch: Batch) -> None:
         """Write a batch, all of it or nothing; when this returns, no crash can lose it.
@@ -121,7 +117,7 @@ class Log:
         Unavailable
             If it is not written. If that cannot be known, as the connection broke in the middle, `settle` finds out.
         """
-        with self._failures(), self._engine.begin() as connection:
+        with _failures(), self._engine.begin() as connection:
             for table, rows in ((records, batch.records), (receipts, batch.receipts), (waiting, batch.waiting)):
                 if rows:
                     connection.execute(sa.insert(table), [row._asdict() for row in rows])
@@ -131,28 +127,20 @@ class Log:
                     found.values(labeled=sa.bindparam("now")),
                     [{"which": row.request, "now": row.labeled} for row in batch.labeled],
                 )
-            for name, offset in batch.offsets.items():
-                connection.execute(sa.delete(sources).where(sources.c.name == name))
-                connection.execute(sa.insert(sources).values(name=name, offset=offset))
-        if batch.records:
-            self.last = batch.records[-1].position
+            for edited in batch.edits:
+                _edit_waiting(connection, edited)
+        self._written(batch)
 
     def settle(self, batch: Batch) -> bool:
         """After a failed commit: was the batch written? Raises Unavailable as long as the database is away."""
-        with self._failures(), self._engine.connect() as connection:
-            if batch.records:
-                last = batch.records[-1].position
-                if self._last() < last:
-                    return False
-                self.last = last
-                return True
-            if batch.waiting:
-                asked = sa.select(sa.func.count()).where(waiting.c.request == batch.waiting[-1].request)
-                return bool(connection.execute(asked).scalar_one())
-            if batch.receipts:
-                asked = sa.select(sa.func.count()).where(receipts.c.key == batch.receipts[-1].key)
-                return bool(connection.execute(asked).scalar_one())
-        return False
+        if batch.records:
+            written = self._last() >= batch.records[-1].position
+        else:
+            asked = sa.select(waiting.c.request).where(waiting.c.request == batch.waiting[-1].request)
+            written = self._scalar(asked) is not None
+        if written:
+            self._written(batch)
+        return written
 
     def read(self, after: int = 0, until: int | None = None) -> Iterator[Record]:
         """The records behind a position, in order, up to another (all by default)."""
@@ -160,7 +148,7 @@ class Log:
             asked = sa.select(records).where(records.c.position > after)
             if until is not None:
                 asked = asked.where(records.c.position <= until)
-            with self._failures(), self._engine.connect() as connection:
+            with _failures(), self._engine.connect() as connection:
                 found = connection.execute(asked.order_by(records.c.position).limit(PAGE)).all()
             for row in found:
                 yield Record(*row)
@@ -168,10 +156,13 @@ class Log:
                 return
             after = found[-1].position
 
-    def first(self) -> int | None:
-        """The position of the first record that is kept."""
-        found: int | None = self._scalar(sa.select(sa.func.min(records.c.position)))
-        return found
+    def ping(self) -> None:
+        """Raise Unavailable if the database does not answer."""
+        self._scalar(sa.select(1))
+
+    def last_forgotten(self) -> int:
+        """The position of the last record that forgets a task; 0 if none is kept."""
+        return self._scalar(sa.select(sa.func.max(records.c.position)).where(records.c.kind == "forget")) or 0
 
     def position_at(self, moment: float) -> int:
         """The last record that was accepted up to a time (of `time.time`); 0 if none was."""
@@ -187,45 +178,17 @@ class Log:
         found = self._rows(sa.select(waiting).where(waiting.c.request.in_(requests)))
         return {row.request: Waiting(*row) for row in found}
 
-    def offset(self, source: str) -> int | None:
-        """How far a source has been read, as the last commit says."""
-        found: int | None = self._scalar(sa.select(sources.c.offset).where(sources.c.name == source))
-        return found
-
     def expire(self, request: str, before: float) -> None:
         """Drop predictions with ids before this one, and keys that were used before a time."""
-        with self._failures(), self._engine.begin() as connection:
-            connection.execute(sa.delete(waiting).where(waiting.c.request < request))
+        with _failures(), self._engine.begin() as connection:
+            dropped = connection.execute(sa.delete(waiting).where(waiting.c.request < request)).rowcount
             connection.execute(sa.delete(receipts).where(receipts.c.time < before))
+        self.predictions_waiting -= dropped
 
     def drop_until(self, position: int) -> None:
         """Drop the records up to a position: a snapshot has them."""
-        with self._failures(), self._engine.begin() as connection:
+        with _failures(), self._engine.begin() as connection:
             connection.execute(sa.delete(records).where(records.c.position <= position))
-
-    def rewrite(
-        self, edited: Callable[[bytes], bytes | None], table: Literal["record", "waiting"], until: int | None = None
-    ) -> int:
-        """Write the bodies of rows anew where `edited` gives another one; how many there were."""
-        chosen = records if table == "record" else waiting
-        [key] = chosen.primary_key
-        asked = sa.select(key, chosen.c.body)
-        if table == "record":
-            asked = asked.where(records.c.kind == "learn")
-            if until is not None:
-                asked = asked.where(key <= until)
-        changed = 0
-        with self._failures(), self._engine.begin() as connection:
-            for name, body in connection.execute(asked.order_by(key)).all():
-                other = edited(body)
-                if other is not None:
-                    connection.execute(sa.update(chosen).where(key == name).values(body=other))
-                    changed += 1
-        return changed
-
-    def count_waiting(self) -> int:
-        """Predictions whose rows wait."""
-        return self._scalar(sa.select(sa.func.count()).select_from(waiting)) or 0
 
     def size(self) -> int:
         """Bytes of the database."""
@@ -244,32 +207,33 @@ class Log:
         return self._scalar(sa.select(sa.func.max(records.c.position))) or 0
 
     def _rows(self, asked: Any) -> Sequence[Any]:
-        with self._failures(), self._engine.connect() as connection:
+        with _failures(), self._engine.connect() as connection:
             return connection.execute(asked).all()
 
     def _scalar(self, asked: Any) -> Any:
-        with self._failures(), self._engine.connect() as connection:
+        with _failures(), self._engine.connect() as connection:
             return connection.execute(asked).scalar()
 
-    def _failures(self) -> _Failures:
-        return _Failures()
+    def _written(self, batch: Batch) -> None:
+        if batch.records:
+            self.last = batch.records[-1].position
+        self.predictions_waiting += len(batch.waiting)
 
 
-class _Failures:
-    """Turns what a database raises into one error that says what to do."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, DBAPIError):
-            reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
-            raise Unavailable(f"the log cannot be written: {reason}") from error
+def _edit_waiting(connection: sa.Connection, edited: Callable[[bytes], bytes | None]) -> None:
+    for request, body in connection.execute(sa.select(waiting.c.request, waiting.c.body)).all():
+        if (other := edited(body)) is not None:
+            connection.execute(sa.update(waiting).where(waiting.c.request == request).values(body=other))
 
 
-def now() -> float:
-    """The time of a record."""
-    return time.time()
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Turn what a database raises into one error that says what to do."""
+    try:
+        yield
+    except DBAPIError as error:
+        said = str(error.orig).strip() or type(error.orig).__name__
+        raise Unavailable(f"the log cannot be written: {said.splitlines()[0]}") from error
 
 
 def _options(url: str) -> dict[str, Any]:

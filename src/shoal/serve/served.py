@@ -135,14 +135,6 @@ class Served:
         tasks are learned together."""
         return iter([chunk]) if self.learner.simultaneous else parts(chunk, rows)
 
-    def learn(self, chunk: Chunk) -> NDArray[np.float64]:
-        """Learn rows; what the model said of each before."""
-        return _learn(self.learner, chunk)
-
-    def learn_shadows(self, chunk: Chunk) -> dict[str, NDArray[np.float64]]:
-        """The same by the shadows, which nobody asks for predictions."""
-        return {name: _learn(shadow, chunk) for name, shadow in self.shadows.items()}
-
     def forget(self, task: str) -> None:
         """Forget a task, if it is known."""
         for learner in (self.learner, *self.shadows.values()):
@@ -168,7 +160,8 @@ def parts(chunk: Chunk, rows: int) -> Iterator[Chunk]:
         yield Chunk(chunk.X[part], y, task, weight=weight)
 
 
-def _learn(learner: Learner, chunk: Chunk) -> NDArray[np.float64]:
+def learn(learner: Learner, chunk: Chunk) -> NDArray[np.float64]:
+    """Learn rows, whose features may be new; what the learner said of each before."""
     wider = chunk.X.shape[1] - learner.n_features_in_
     if wider > 0:
         learner.add_features(wider)

@@ -1,8 +1,8 @@
 """Snapshots: the model file with its place in the log, the last few kept.
 
 A snapshot is written by a forked process: the child sees the memory as it was at that moment, and only the pages that
-the parent writes to meanwhile are copied. So predictions wait for the fork alone, which copies page tables (a quarter
-of a millisecond for 10 MB), and not for the writing. Where processes cannot be forked the model is written in place.
+the parent writes to meanwhile are copied. So predictions wait for the fork alone, which copies page tables, and not
+for the writing. Where processes cannot be forked the model is written in place.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,20 +64,20 @@ class Snapshots:
         """Where the snapshot of a position stands."""
         return self._folder / f"{position:016}.shoal"
 
-    def prune(self) -> int:
-        """Delete those that are too many; the position of the oldest one left, from which the log is needed."""
+    def prune(self, forgotten: int = 0) -> int:
+        """Delete those that are too many, and, once there is a newer one, those that know a task that was forgotten at
+        a position; the position of the oldest one left, from which the log is needed."""
         found = self.all()
         kept = found[: self._keep]
         if self._keep_first and found and found[-1] not in kept:
             kept.append(found[-1])
-        self.delete([snapshot for snapshot in found if snapshot not in kept])
-        return min((snapshot.position for snapshot in kept), default=0)
-
-    def delete(self, snapshots: list[Snapshot]) -> None:
-        """Remove files."""
-        for snapshot in snapshots:
-            snapshot.statistics.unlink(missing_ok=True)
-            snapshot.path.unlink(missing_ok=True)
+        if found and found[0].position >= forgotten:
+            kept = [snapshot for snapshot in kept if snapshot.position >= forgotten]
+        for snapshot in found:
+            if snapshot not in kept:
+                snapshot.statistics.unlink(missing_ok=True)
+                snapshot.path.unlink(missing_ok=True)
+        return kept[-1].position if kept else 0
 
 
 class Writing:
@@ -86,7 +86,6 @@ class Writing:
     def __init__(self, position: int, child: int | None, error: str = "") -> None:
         self.position = position
         self._child, self.error = child, error
-        self.forgets = False  # whether it is the first one without a task that was forgotten
 
     @property
     def is_done(self) -> bool:
@@ -149,15 +148,3 @@ def saved_statistics(snapshot: Snapshot) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
-
-
-def first_sound(snapshots: list[Snapshot], load: Callable[[Path], Any]) -> Iterator[tuple[Snapshot, Any | ValueError]]:
-    """Each snapshot from the newest on with what was loaded, or why it could not be, up to the first sound one."""
-    for snapshot in snapshots:
-        try:
-            loaded = load(snapshot.path)
-        except (ValueError, OSError) as error:
-            yield snapshot, ValueError(str(error))
-        else:
-            yield snapshot, loaded
-            return
