@@ -59,7 +59,7 @@ def test_a_service_from_start_to_end(
 
     start(["log", str(folder), "--after", "2", "--records", "9", "--rows"])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines if "rows" in line[:60]] == ["3", "4"]
+    assert [line.split()[0] for line in lines if " row" in line[:60]] == ["3", "4"]
     assert len(lines) == 2 + 1_000 + 1
     then = tmp_path / "then.shoal"
     start(["replay", str(folder), "--until", "2", "--save", str(then)])

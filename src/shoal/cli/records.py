@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
+from shoal.files.suggest import plural
 from shoal.serve.bodies import unpack
 from shoal.serve.engine import newest
 from shoal.serve.fold import Fold
@@ -71,5 +72,5 @@ def _position(log: Log, until: str) -> int:
 
 def _line(record: Record) -> str:
     moment = datetime.datetime.fromtimestamp(record.time).isoformat(sep=" ", timespec="milliseconds")
-    what = f"{record.rows:,} rows" if record.kind == "learn" else f"forget {record.body.decode()!r}"
+    what = plural(record.rows, "row") if record.kind == "learn" else f"forget {record.body.decode()!r}"
     return f"{record.position:>10,}  {moment}  {what}"

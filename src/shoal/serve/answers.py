@@ -12,7 +12,7 @@ import numpy as np
 from shoal.classifier import Classifier, probabilities
 from shoal.files.tables.one_row import Unread
 from shoal.serve.bodies import as_text, from_dicts
-from shoal.serve.contract import Answer, Rows, UnknownTask, Worth
+from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.fold import Fold
 from shoal.serve.served import parts
 from shoal.wrappers.label_query import LabelQuery
@@ -87,9 +87,11 @@ class Answers:
         return Answer(None, task, predicted, chance, known)
 
     def worth(self, rows: Rows) -> list[Worth]:
-        """Which labels are worth asking for. Raises Refused."""
+        """Which labels are worth asking for. Raises Refused, also if there are no labels but numbers."""
         fold = self._fold
         learner = fold.served.learner
+        if not isinstance(learner, Classifier):
+            raise Refused(Fault(None, None, "this model predicts numbers: there is no margin to say how sure it is"))
         with fold.columns:
             chunk = fold.served.rows_of(rows)
         X = chunk.X[:, : learner.n_features_in_]

@@ -59,7 +59,7 @@ class Client:
 
     def predict_one(self, row: Mapping[str, Any]) -> Answer:
         """The same of one row."""
-        return self.predict([row])[0]
+        return self.predict(row)[0]
 
     def learn(self, rows: Table, key: str | None = None) -> Receipt:
         """Learn labeled rows; when this returns they are safe, and in the model soon after."""

@@ -17,7 +17,7 @@ ROUTES: tuple[tuple[str, str, int], ...] = (
     ("GET", r"/ready", OPEN),
     ("GET", r"/", OPEN),  # the page has no numbers in it; what it shows it asks for with a token
     ("GET", r"/page/[a-z.]+", OPEN),
-    ("GET", r"/v1/openapi\.json", OPEN),
+    ("GET", r"/v1/openapi\.json", READ),
     ("POST", r"/v1/predict", READ),
     ("POST", r"/v1/query", READ),
     ("GET", r"/v1/events", READ),

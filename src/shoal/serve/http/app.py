@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,11 +16,12 @@ from litestar.response import Stream
 
 from shoal.serve.contract import Fault, Refused, Rows, Service
 from shoal.serve.http import bodies
+from shoal.serve.http.asking import in_thread, learned, predictions
 from shoal.serve.http.bodies import ARROW, JSON, NDJSON, Caps
 from shoal.serve.http.metrics import Metrics
 from shoal.serve.http.problems import Problem, reply_of
 
-SMALL = 64  # rows that are read without a thread of their own
+SHORT = 4096  # bytes that are read at once
 PAGE = 50  # tasks
 BODY = "A JSON object or an array of objects, NDJSON (streamed), or an Arrow stream: one row each, columns by name."
 
@@ -28,23 +29,15 @@ BODY = "A JSON object or an array of objects, NDJSON (streamed), or an Arrow str
 def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[Any] = ()) -> Litestar:
     """The application behind the door; `routes` are further handlers, such as those of the page."""
 
-    async def in_thread(work: Callable[[], Any]) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(None, work)
-
     async def rows_of(body: bytes, kind: str) -> Rows:
         read = partial(bodies.rows_of, body, kind, caps)
-        return read() if len(body) < 4096 else await in_thread(read)
-
-    async def answers(rows: Rows) -> list[dict[str, Any]]:
-        ask = partial(service.predict, rows)
-        future = ask() if rows.frame.height <= SMALL else await in_thread(ask)
-        return [one._asdict() for one in await asyncio.wrap_future(future)]
+        return read() if len(body) < SHORT else await in_thread(read)
 
     @post("/v1/predict", status_code=200, summary="Predict rows", description=BODY)
     async def predict(request: Request[Any, Any, Any]) -> Response[bytes]:
         kind = bodies.media_type(request.headers.get("content-type"))
         rows = await rows_of(await bodies.whole(request.receive, caps), kind)
-        found = await answers(rows)
+        found = await predictions(service, rows)
         accepted = _accepted(request, kind)
         return Response(bodies.table(found, accepted), media_type=accepted)
 
@@ -52,8 +45,8 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
     async def learn(request: Request[Any, Any, Any]) -> Response[bytes]:
         kind = bodies.media_type(request.headers.get("content-type"))
         rows = await rows_of(await bodies.whole(request.receive, caps), kind)
-        receipt = await asyncio.wrap_future(service.learn(rows, _key(request)))
-        return Response(msgspec.json.encode(receipt._asdict()), media_type=JSON)
+        receipt = await learned(service, rows, _key(request))
+        return Response(msgspec.json.encode(receipt), media_type=JSON)
 
     @post("/v1/labels", status_code=200, summary="Labels of predicted rows")
     async def labels(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -156,10 +149,7 @@ def _accepted(request: Request[Any, Any, Any], kind: str) -> str:
 
 
 def _key(request: Request[Any, Any, Any]) -> str | None:
-    key = request.headers.get("idempotency-key")
-    if key is not None and not 1 <= len(key) <= 200:
-        raise Problem(400, "Idempotency-Key has 1 to 200 characters")
-    return key
+    return bodies.checked_key(request.headers.get("idempotency-key"))
 
 
 def _labels(found: Any, caps: Caps) -> list[tuple[str, Any]]:

@@ -16,6 +16,7 @@ from shoal.serve.http.problems import Problem
 
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 NAMES = {JSON: JSON, NDJSON: NDJSON, "application/ndjson": NDJSON, "application/jsonl": NDJSON, ARROW: ARROW}
+LONGEST_KEY = 180
 PIECE = 1 << 20  # bytes of NDJSON that are one record
 NO_ROWS = Fault(None, None, "there are no rows")
 NESTED = "a value is nested; expected numbers, text, true, false or null"
@@ -36,6 +37,13 @@ def media_type(value: str | None) -> str:
     if name not in NAMES:
         raise Problem(415, f"Content-Type is {name or 'missing'}, expected {JSON}, {NDJSON} or {ARROW}")
     return NAMES[name]
+
+
+def checked_key(key: str | None) -> str | None:
+    """An Idempotency-Key; cut short, two would be one."""
+    if key is not None and not 1 <= len(key) <= LONGEST_KEY:
+        raise Problem(400, f"Idempotency-Key has 1 to {LONGEST_KEY} characters")
+    return key
 
 
 async def chunks(receive: Any, caps: Caps) -> AsyncIterator[bytes]:
@@ -97,16 +105,24 @@ def rows_of(body: bytes, kind: str, caps: Caps) -> Rows:
     elif kind == NDJSON:
         rows = Rows(_lines(body), strings=True)
     else:
-        found = value_of(body)
-        found = [found] if isinstance(found, dict) else found
-        if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
-            raise Problem(400, "expected a JSON object, or an array of objects")
-        for i, row in enumerate(found):
-            refuse_nested(row, i)
-        rows = from_dicts(found)
+        return rows_of_value(value_of(body), caps)
+    return _within(rows, caps, any_number=kind == NDJSON)
+
+
+def rows_of_value(value: Any, caps: Caps) -> Rows:
+    """The rows of what JSON says."""
+    found = [value] if isinstance(value, dict) else value
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise Problem(400, "expected a JSON object, or an array of objects")
+    for i, row in enumerate(found):
+        refuse_nested(row, i)
+    return _within(from_dicts(found), caps)
+
+
+def _within(rows: Rows, caps: Caps, *, any_number: bool = False) -> Rows:
     if rows.frame.height == 0:
         raise Refused(NO_ROWS)
-    if kind != NDJSON and rows.frame.height > caps.rows:
+    if not any_number and rows.frame.height > caps.rows:
         raise Problem(
             413, f"{rows.frame.height:,} rows, at most {caps.rows:,} are taken at once; {NDJSON} has no limit"
         )

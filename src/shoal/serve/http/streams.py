@@ -6,7 +6,6 @@ take the body away from whoever reads it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ import msgspec
 
 from shoal.serve.contract import Refused, Rows, Service
 from shoal.serve.http import bodies
+from shoal.serve.http.asking import in_thread, learned, predictions
 from shoal.serve.http.bodies import NDJSON, Caps
 from shoal.serve.http.problems import reply_of
 
@@ -28,7 +28,7 @@ async def answers(service: Service, path: str, key: str | None, receive: Any, ca
     rows_before = number = 0
     try:
         async for piece in bodies.pieces(receive, caps):
-            rows = await _in_thread(partial(bodies.rows_of, piece, NDJSON, caps))
+            rows = await in_thread(partial(bodies.rows_of, piece, NDJSON, caps))
             found = await _done(service, path, rows, None if key is None else f"{key}/{number}")
             yield b"".join(msgspec.json.encode(one) + b"\n" for one in found)
             number, rows_before = number + 1, rows_before + rows.frame.height
@@ -40,14 +40,7 @@ async def answers(service: Service, path: str, key: str | None, receive: Any, ca
 
 
 async def _done(service: Service, path: str, rows: Rows, key: str | None) -> list[dict[str, Any]]:
-    if path == "/v1/learn":
-        receipt = await asyncio.wrap_future(await _in_thread(partial(service.learn, rows, key)))
-        return [receipt._asdict()]
-    return [one._asdict() for one in await asyncio.wrap_future(await _in_thread(partial(service.predict, rows)))]
-
-
-async def _in_thread(work: Any) -> Any:
-    return await asyncio.get_running_loop().run_in_executor(None, work)
+    return [await learned(service, rows, key)] if path == "/v1/learn" else await predictions(service, rows)
 
 
 def _later(error: Exception, rows: int) -> Exception:
