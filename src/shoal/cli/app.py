@@ -12,13 +12,13 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from shoal.cli.choices import CompareOptions, ExplainOptions, ServeOptions
+from shoal.cli.choices import CompareOptions, ExplainOptions, FollowOptions, ServeOptions
 from shoal.cli.options import PredictOptions, RowOptions, RunOptions, Switch
 
 STANDARD_INPUT = "standard input"
 WRITES_TO_HYPHEN = ("--out", "--json", "--predictions")  # options that take -, which is standard output
 ROWS_BY_DEFAULT, RUN_BY_DEFAULT, COMPARE_BY_DEFAULT = RowOptions(), RunOptions(), CompareOptions()
-SERVE_BY_DEFAULT = ServeOptions()
+SERVE_BY_DEFAULT, FOLLOW_BY_DEFAULT = ServeOptions(), FollowOptions()
 EXAMPLES = """\
 shoal run dataset:flights --report report.html
     104 models from 327,346 real flights: was it late? The last lines say whether sharing pays.
@@ -134,6 +134,30 @@ def serve(model: str, /, *, options: ServeOptions = SERVE_BY_DEFAULT) -> int:
         from shoal.cli.serve import serve_model
 
     return serve_model(model, options)
+
+
+@app.command
+def follow(
+    topic: str,
+    /,
+    *,
+    follow: FollowOptions = FOLLOW_BY_DEFAULT,
+    rows: RowOptions = ROWS_BY_DEFAULT,
+    options: ServeOptions = SERVE_BY_DEFAULT,
+) -> int:
+    """Learn the messages of a Kafka topic, each exactly once, and answer over HTTP as shoal serve does.
+
+    Example: shoal follow kafka://broker:9092/mails --task user --label spam
+
+    Parameters
+    ----------
+    topic
+        kafka://BROKER:9092/TOPIC. Each message is a JSON object, read as a line of NDJSON is.
+    """
+    with _needing("kafka"):
+        from shoal.cli.follow import follow_topic
+
+    return follow_topic(topic, follow, rows, options)
 
 
 @app.command

@@ -69,6 +69,27 @@ SERVICE, STORAGE, LIMITS = (
 )
 
 
+TOPIC = Group("Topic", sort_key=0)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class FollowOptions:
+    """What the command line of `shoal follow` says of topics."""
+
+    model: Annotated[str | None, Parameter(group=TOPIC)] = None
+    """A file that `shoal run --save` wrote, to go on with. [default: a new model, of --task and --label]"""
+
+    labels_from: Annotated[str | None, Parameter(group=TOPIC)] = None
+    """A topic of labels for rows that came without, as {"id": ..., "label": ...}; needs --model."""
+
+    id: Annotated[str | None, Parameter(group=TOPIC)] = None
+    """The column that labels name rows by. [default: the key of the message]"""
+
+    kafka_settings: Annotated[str | None, Parameter(group=TOPIC)] = None
+    """A file of settings for the client, name=value in each line, such as security.protocol=SASL_SSL."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions:

@@ -6,9 +6,10 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import uvicorn
 from rich.console import Console
@@ -20,14 +21,36 @@ from shoal.serve.http.access import read_tokens
 from shoal.serve.http.bodies import Caps as RequestCaps
 from shoal.serve.learning import Rhythm
 from shoal.serve.limits import Caps
+from shoal.serve.rehearsal import rehearse
 from shoal.serve.running import application
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 SWITCH_SECONDS = 0.0005  # how long a thread may keep the interpreter while an answer waits
 
 
-def serve_model(model: str, options: ServeOptions) -> int:
-    """The whole command."""
+class Feeder(Protocol):
+    """What brings rows to an engine next to requests."""
+
+    failure: BaseException | None
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def gauges(self) -> Mapping[str, float]: ...
+
+
+def serve_model(
+    model: str, options: ServeOptions, *, feeder: Callable[[Engine], Feeder] | None = None,
+    offsets: Mapping[str, int] | None = None,
+) -> int:  # fmt: skip
+    """The whole command.
+
+    Parameters
+    ----------
+    feeder : function, optional
+        Makes what brings rows to the engine; if it fails, the service ends.
+    offsets : mapping, optional
+        How far topics have been read into the model.
+    """
     tokens = read_tokens(None if options.tokens is None else Path(options.tokens))
     if not tokens and options.host not in LOCAL:
         raise ValueError(
@@ -51,7 +74,9 @@ def serve_model(model: str, options: ServeOptions) -> int:
         except OSError as error:
             raise ValueError(f"port {options.port} of {options.host} cannot be used: {error.strerror}") from None
         with console.status("reading the model …") as status:
-            engine = _engine(Path(model), folder, settings, status.update)
+            rehearse(_newest(Path(model), folder), with_shadows=options.shadows)
+            engine = _engine(Path(model), folder, settings, status.update, offsets)
+        fed = None if feeder is None else feeder(engine)
         found = engine.describe()
         port = listener.getsockname()[1]
         console.print(
@@ -64,18 +89,30 @@ def serve_model(model: str, options: ServeOptions) -> int:
             server_header=False, timeout_keep_alive=20, timeout_graceful_shutdown=10, limit_concurrency=2_000,
         )  # fmt: skip
         try:
+            if fed is not None:
+                engine.more_gauges = fed.gauges
+                fed.start()
             with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
                 runner.run(_until_told(config, listener))
         finally:
+            if fed is not None:
+                fed.stop()
             console.print(f"learning what was accepted, then a snapshot in {folder} …", soft_wrap=True, highlight=False)
             engine.close()
-    return 0
+    return 1 if fed is not None and fed.failure is not None else 0
 
 
-def _engine(model: Path, folder: Path, settings: EngineSettings, say: Callable[[str], None]) -> Engine:
+def _newest(model: Path, folder: Path) -> Path:
+    """The file that the engine will read, unless it is damaged."""
+    return max((folder / "snapshots").glob("*.shoal"), default=model)
+
+
+def _engine(
+    model: Path, folder: Path, settings: EngineSettings, say: Callable[[str], None], offsets: Mapping[str, int] | None
+) -> Engine:
     try:
         return Engine(
-            model, folder, settings, lambda at, last: say(f"learning the log again: record {at:,} of {last:,}")
+            model, folder, settings, lambda at, last: say(f"learning the log again: record {at:,} of {last:,}"), offsets
         )
     except Unavailable as error:
         raise ValueError(str(error)) from None

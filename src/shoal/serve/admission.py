@@ -13,14 +13,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import InvalidStateError
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import polars as pl
 
 from shoal.serve.bodies import are_alike, concat, pack
-from shoal.serve.commands import Chore, Command, Forget, Label, Learn, Wait, first_request
+from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, first_request
 from shoal.serve.contract import Conflict, Fault, LabelReceipt, Receipt, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.fold import MOST_ROWS, Fold, Group
+from shoal.serve.joining import Joined, ids_of, join, without_faults
 from shoal.serve.labels import complete, requests_of
 from shoal.serve.limits import Limits
 from shoal.serve.log import Batch, Log, Record, Used, Waiting
@@ -34,7 +35,7 @@ PATIENCE = 10.0  # seconds after which those who wait for such a database are to
 class Admitted(NamedTuple):
     """A command whose rows are good; `rows` may be fewer than were asked, for labels."""
 
-    command: Learn | Label | Forget
+    command: Learn | Label | Follow | Forget
     rows: Rows | None
     answer: Any  # for the future, but for the position
     labeled: Sequence[Waiting] = ()  # what labels have come for
@@ -118,7 +119,7 @@ class Admission(threading.Thread):
             commands, later = self._without_repeated(commands)
             with self._undone_on_failure():
                 groups, admitted = self._admit(commands)
-                batch = self._batch(admitted, [one for one in commands if isinstance(one, Wait)])
+                batch = self._batch(admitted, [one for one in commands if _writes_no_record(one)])
                 self._commit(batch, commands)
         except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
             for command in commands:
@@ -262,9 +263,21 @@ class Admission(threading.Thread):
                     _done(command, receipt)
                 else:
                     found.append(Admitted(command, rows, receipt, labeled))
+            elif isinstance(command, Follow):
+                command.joined = self._joined(command)
+                if command.joined.rows is not None:
+                    found.append(Admitted(command, command.joined.rows, command.joined.answer))
         return found
 
-    def _batch(self, admitted: list[Admitted], waits: list[Wait]) -> Batch:
+    def _joined(self, command: Follow) -> Joined:
+        """Rows of a topic, those that have their labels now and can be learned."""
+        ids = ids_of(command.messages)
+        waiting = self._log.halves(ids) if ids else {}
+        joined = join(command.messages, waiting, str(self._fold.served.roles.label), time.time())
+        with self._fold.columns:
+            return without_faults(joined, self._fold.served)
+
+    def _batch(self, admitted: list[Admitted], others: list[Wait | Follow]) -> Batch:
         moment, position = time.time(), self._position
         records, receipts = [], []
         labeled: list[Waiting] = []
@@ -281,9 +294,13 @@ class Admission(threading.Thread):
             assert rows is not None
             body = command.body if isinstance(command, Learn) else pack(rows)
             records.append(Record(position, moment, "learn", rows.frame.height, body))
-            if command.key is not None:
+            if not isinstance(command, Follow) and command.key is not None:
                 receipts.append(Used(command.key, moment, command.digest, list(answer)))
-        return Batch(records, receipts, [wait.waiting for wait in waits], labeled, edits)
+        waits = [one.waiting for one in others if isinstance(one, Wait)]
+        follows = [one for one in (*(a.command for a in admitted), *others) if isinstance(one, Follow)]
+        halves = [half for one in follows if one.joined is not None for half in one.joined.halves]
+        offsets = {source: at for one in follows for source, at in one.messages.offsets.items()}
+        return Batch(records, receipts, waits, labeled, edits, halves, offsets)
 
     def _commit(self, batch: Batch, commands: list[Command]) -> None:
         """Write the batch. Raises Unavailable if it is not written; to know that after a broken connection takes until
@@ -323,6 +340,8 @@ class Admission(threading.Thread):
         for command in commands:
             if isinstance(command, Wait):
                 _done(command, command.answers)
+            elif isinstance(command, Follow) and command.joined is not None and command.joined.rows is None:
+                _done(command, command.joined.answer)
 
     def give_up(self) -> None:
         """Wait no longer for a database that is away."""
@@ -345,10 +364,19 @@ def _unreadable(error: Exception) -> Fault:
 
 def _claims(command: Command) -> set[str]:
     """What no other command of the same commit may have, too."""
+    if isinstance(command, Follow):
+        return {"messages"}
     if not isinstance(command, Learn | Label):
         return set()
     requests = requests_of(command) if isinstance(command, Label) else set()
     return requests | ({f"key {command.key}"} if command.key is not None else set())
+
+
+def _writes_no_record(command: Command) -> TypeGuard[Wait | Follow]:
+    """What it writes is not learned, or not yet."""
+    return isinstance(command, Wait) or (
+        isinstance(command, Follow) and command.joined is not None and command.joined.rows is None
+    )
 
 
 def _done(command: Command, answer: Any) -> None:

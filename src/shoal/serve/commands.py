@@ -10,7 +10,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.serve.contract import Answer, LabelReceipt, Receipt, Rows
+from shoal.serve.contract import Answer, Followed, LabelReceipt, Messages, Receipt, Rows
+from shoal.serve.joining import Joined
 from shoal.serve.log import Waiting
 
 
@@ -70,6 +71,19 @@ class Forget:
 
 
 @dataclass
+class Follow:
+    """Messages of a topic; `joined` is what they came to."""
+
+    messages: Messages
+    future: Future[Followed] = field(default_factory=Future)
+    joined: Joined | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.messages.labeled) + len(self.messages.labels)
+
+
+@dataclass
 class Chore:
     """Something else that writes to the log, such as dropping old records."""
 
@@ -78,7 +92,7 @@ class Chore:
     n_rows = 0
 
 
-Command = Learn | Label | Wait | Forget | Chore
+Command = Learn | Label | Wait | Forget | Follow | Chore
 
 
 def digest(body: bytes) -> bytes:

@@ -83,6 +83,24 @@ class LabelReceipt(NamedTuple):
     repeated: bool = False
 
 
+class Messages(NamedTuple):
+    """What a topic brought, in order, and where to go on: read and learned exactly once, as it is one commit."""
+
+    labeled: Sequence[Mapping[str, Any]]  # rows of JSON values, with their labels
+    unlabeled: Sequence[tuple[str, Mapping[str, Any]]]  # rows by the ids that their labels will name
+    labels: Sequence[tuple[str, Any]]  # by the ids of their rows, which may come later
+    offsets: Mapping[str, int]  # of the next message of each partition
+
+
+class Followed(NamedTuple):
+    """What became of messages: they are in the log."""
+
+    position: int | None  # of the record; None if no row has its label yet
+    rows: int  # that are learned
+    double: int  # rows and labels whose ids had theirs before
+    refused: tuple[Fault, ...]  # rows that cannot be learned; they are left out
+
+
 class Answer(NamedTuple):
     """What is predicted for a row."""
 
@@ -118,6 +136,10 @@ class Service(Protocol):
 
     def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
         """Learn rows as they were predicted: (id of the prediction, label) each."""
+        ...
+
+    def follow(self, messages: Messages) -> Future[Followed]:
+        """Done when the messages are in the log: the rows that have their labels, those that wait, and the offsets."""
         ...
 
     def worth(self, rows: Rows) -> list[Worth]:

@@ -23,8 +23,31 @@ from shoal.serve import snapshots
 from shoal.serve.admission import Admission
 from shoal.serve.answers import Answers
 from shoal.serve.bodies import pack, pack_one
-from shoal.serve.commands import Chore, Command, Forget, Label, Learn, Wait, first_request, id_of, new_request, with_ids
-from shoal.serve.contract import Answer, Busy, LabelReceipt, Receipt, Rows, Unavailable, UnknownTask, Worth
+from shoal.serve.commands import (
+    Chore,
+    Command,
+    Follow,
+    Forget,
+    Label,
+    Learn,
+    Wait,
+    first_request,
+    id_of,
+    new_request,
+    with_ids,
+)
+from shoal.serve.contract import (
+    Answer,
+    Busy,
+    Followed,
+    LabelReceipt,
+    Messages,
+    Receipt,
+    Rows,
+    Unavailable,
+    UnknownTask,
+    Worth,
+)  # fmt: skip
 from shoal.serve.erasing import without_task
 from shoal.serve.fold import Fold
 from shoal.serve.learning import Learning, Rhythm
@@ -64,6 +87,8 @@ class Engine:
     settings : EngineSettings
     on_progress : function, optional
         Told the position while the log is replayed.
+    offsets : mapping, optional
+        Of a new folder: how far topics have been read into the model already.
 
     Raises
     ------
@@ -75,27 +100,31 @@ class Engine:
 
     def __init__(
         self, model: Path | None, folder: Path, settings: EngineSettings | None = None,
-        on_progress: Callable[[int, int], None] | None = None,
+        on_progress: Callable[[int, int], None] | None = None, offsets: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings or EngineSettings()
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self._own = _lock(folder)
         try:
-            self._open(model, on_progress)
+            self._open(model, on_progress, offsets or {})
         except BaseException:
             os.close(self._own)  # so that another try finds the folder free
             raise
 
-    def _open(self, model: Path | None, on_progress: Callable[[int, int], None] | None) -> None:
+    def _open(
+        self, model: Path | None, on_progress: Callable[[int, int], None] | None, offsets: Mapping[str, int]
+    ) -> None:
         """The newest model and all of the log behind it; then the threads."""
         folder = self.folder
         self._snapshots = Snapshots(folder / "snapshots", self.settings.keep, keep_first=self.settings.keep_log)
-        if not self._snapshots.all():
-            if model is None:
-                raise ValueError(f"{folder} holds no snapshot")
-            Served(model).save(self._snapshots.path(0))
+        is_new = not self._snapshots.all()
+        if is_new and model is None:
+            raise ValueError(f"{folder} holds no snapshot")
         self._log = Log(self.settings.log or f"sqlite:///{folder / 'log.sqlite'}")
+        if is_new and model is not None:
+            self._log.begin_at(offsets)  # first: with the snapshot the folder is no longer new
+            Served(model).save(self._snapshots.path(0))
         served, position, counted = newest(self._snapshots, with_shadows=self.settings.shadows)
         self.statistics = Statistics(served, counted)
         self._fold = Fold(served, position, self.statistics)
@@ -114,6 +143,7 @@ class Engine:
         limits = Limits(self.settings.caps, knows, lambda: len(tasks.tasks_))
         self._admission = Admission(self._log, self._fold, limits, self._learning.put, self.settings.label_wait)
         self._next_expiry = time.monotonic()
+        self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of who feeds the engine
         self._closed = False
         self._learning.start()
         self._admission.start()
@@ -149,6 +179,18 @@ class Engine:
         """Learn rows as they were predicted: (id of the prediction, label) each."""
         self._refuse_if_full()
         return self._submit(Label(labels, key))
+
+    def follow(self, messages: Messages) -> Future[Followed]:
+        """Done when the messages are in the log: the rows that have their labels, those that wait, and the offsets.
+
+        Rows that cannot be learned are left out and said so; nothing of it is written twice.
+        """
+        self._refuse_if_full()
+        return self._submit(Follow(messages))
+
+    def offsets(self) -> dict[str, int]:
+        """The next message of each partition that was followed, by "topic/partition"."""
+        return self._log.offsets()
 
     def worth(self, rows: Rows) -> list[Worth]:
         """Which labels are worth asking for; nothing changes."""
@@ -231,6 +273,7 @@ class Engine:
             "tasks": len(self._fold.served.learner.tasks_),
             **self.statistics.gauges(),
             **{f"labels_{name}": count for name, count in self._admission.labels.items()},
+            **self.more_gauges(),
         }
 
     @property
@@ -257,7 +300,7 @@ class Engine:
         """Drop predictions that no longer wait for their labels, and idempotency keys older than a week. This happens
         once a minute by itself."""
         moment = time.time() - self.settings.label_wait
-        chore = Chore(lambda: self._log.expire(first_request(moment), time.time() - WEEK))
+        chore = Chore(lambda: self._log.expire(first_request(moment), moment, time.time() - WEEK))
         self._admission.submit(chore)
         return chore.future
 

@@ -1,13 +1,13 @@
 """The log: every row that was accepted, in the order in which the model learns it. The model is a fold over it.
 
 One writer owns the log. A record is what one request brought; records of many requests share a commit. Next to the
-records stand, in the same database and so in the same commits, the idempotency keys that have been used and the rows
-that wait for their labels.
+records stand, in the same database and so in the same commits, the idempotency keys that have been used, the rows that
+wait for their labels, and of topics that are followed how far they have been read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
@@ -46,6 +46,21 @@ waiting = sa.Table(
     sa.Column("labeled", sa.LargeBinary, nullable=False),
 )
 
+halves = sa.Table(
+    "half",
+    metadata,
+    sa.Column("id", sa.Text, primary_key=True),
+    sa.Column("time", sa.Double, nullable=False, index=True),
+    sa.Column("row", sa.LargeBinary),
+    sa.Column("label", sa.Text),
+)
+offsets = sa.Table(
+    "offset",
+    metadata,
+    sa.Column("source", sa.Text, primary_key=True),
+    sa.Column("next", sa.BigInteger, nullable=False),
+)
+
 
 class Record(NamedTuple):
     """What one request brought."""
@@ -75,6 +90,15 @@ class Waiting(NamedTuple):
     labeled: bytes  # one byte a row: 1 if its label has come
 
 
+class Half(NamedTuple):
+    """A row of a topic that waits for its label, or a label that waits for its row; neither: both have come."""
+
+    id: str
+    time: float
+    row: bytes | None
+    label: str | None  # as JSON
+
+
 class Batch(NamedTuple):
     """What one commit writes."""
 
@@ -83,6 +107,8 @@ class Batch(NamedTuple):
     waiting: list[Waiting]
     labeled: list[Waiting]  # that wait already, and of which labels have come
     edits: list[Callable[[bytes], bytes | None]]  # of the bodies of rows that wait; None: as it was
+    halves: list[Half]  # they replace those of the same ids
+    offsets: dict[str, int]  # of the next message of each partition
 
 
 class Log:
@@ -128,13 +154,18 @@ class Log:
                     [{"which": row.request, "now": row.labeled} for row in batch.labeled],
                 )
             for edited in batch.edits:
-                _edit_waiting(connection, edited)
+                _edit(connection, waiting.c.request, waiting.c.body, edited)
+                _edit(connection, halves.c.id, halves.c.row, edited)
+            _replace(connection, halves.c.id, {half.id: half._asdict() for half in batch.halves})
+            _replace(connection, offsets.c.source, _positions(batch.offsets))
         self._written(batch)
 
     def settle(self, batch: Batch) -> bool:
         """After a failed commit: was the batch written? Raises Unavailable as long as the database is away."""
         if batch.records:
             written = self._last() >= batch.records[-1].position
+        elif batch.offsets:
+            written = batch.offsets.items() <= self.offsets().items()
         else:
             asked = sa.select(waiting.c.request).where(waiting.c.request == batch.waiting[-1].request)
             written = self._scalar(asked) is not None
@@ -178,11 +209,26 @@ class Log:
         found = self._rows(sa.select(waiting).where(waiting.c.request.in_(requests)))
         return {row.request: Waiting(*row) for row in found}
 
-    def expire(self, request: str, before: float) -> None:
-        """Drop predictions with ids before this one, and keys that were used before a time."""
+    def halves(self, ids: Sequence[str]) -> dict[str, Half]:
+        """What waits for its other half, of these ids."""
+        return {row.id: Half(*row) for row in self._rows(sa.select(halves).where(halves.c.id.in_(ids)))}
+
+    def offsets(self) -> dict[str, int]:
+        """The next message of each partition that has been read."""
+        return {row.source: row.next for row in self._rows(sa.select(offsets))}
+
+    def begin_at(self, found: Mapping[str, int]) -> None:
+        """Say how far topics have been read before there was a log."""
+        with _failures(), self._engine.begin() as connection:
+            _replace(connection, offsets.c.source, _positions(found))
+
+    def expire(self, request: str, halves_before: float, keys_before: float) -> None:
+        """Drop predictions with ids before this one, halves that came before a time, and keys that were used before
+        another."""
         with _failures(), self._engine.begin() as connection:
             dropped = connection.execute(sa.delete(waiting).where(waiting.c.request < request)).rowcount
-            connection.execute(sa.delete(receipts).where(receipts.c.time < before))
+            connection.execute(sa.delete(halves).where(halves.c.time < halves_before))
+            connection.execute(sa.delete(receipts).where(receipts.c.time < keys_before))
         self.predictions_waiting -= dropped
 
     def drop_until(self, position: int) -> None:
@@ -220,10 +266,23 @@ class Log:
         self.predictions_waiting += len(batch.waiting)
 
 
-def _edit_waiting(connection: sa.Connection, edited: Callable[[bytes], bytes | None]) -> None:
-    for request, body in connection.execute(sa.select(waiting.c.request, waiting.c.body)).all():
+def _edit(
+    connection: sa.Connection, key: sa.Column[Any], content: sa.Column[Any], edited: Callable[[bytes], bytes | None]
+) -> None:
+    for name, body in connection.execute(sa.select(key, content).where(content.is_not(None))).all():
         if (other := edited(body)) is not None:
-            connection.execute(sa.update(waiting).where(waiting.c.request == request).values(body=other))
+            connection.execute(sa.update(key.table).where(key == name).values({content.name: other}))
+
+
+def _replace(connection: sa.Connection, key: sa.Column[Any], rows: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write rows by their keys, whether they are there or not."""
+    if rows:
+        connection.execute(sa.delete(key.table).where(key == sa.bindparam("which")), [{"which": name} for name in rows])
+        connection.execute(sa.insert(key.table), list(rows.values()))
+
+
+def _positions(found: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+    return {source: {"source": source, "next": position} for source, position in found.items()}
 
 
 @contextmanager

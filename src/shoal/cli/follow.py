@@ -1,0 +1,77 @@
+"""`shoal follow`: a topic of Kafka into a service, with a model that is there or one that its first messages make."""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from shoal.cli.choices import FollowOptions, ServeOptions
+from shoal.cli.options import RowOptions, RunOptions
+from shoal.cli.run import run_stream
+from shoal.cli.serve import serve_model
+from shoal.serve.engine import Engine
+from shoal.serve.kafka.address import Address, read_settings
+from shoal.serve.kafka.follower import Follower
+from shoal.serve.kafka.messages import Columns
+from shoal.serve.kafka.topic import Topics
+
+FIRST = 1_000  # messages that make a model: they say what is text, a number, a category
+QUIET = 3.0  # seconds after which there are no more of them
+
+
+def follow_topic(topic: str, follow: FollowOptions, rows: RowOptions, options: ServeOptions) -> int:
+    """The whole command."""
+    address, settings = Address.of(topic), read_settings(follow.kafka_settings)
+    folder = Path(options.folder or f"{follow.model or address.topic}.live")
+    is_new = not folder.exists() and follow.model is None
+    _check(follow, rows, is_new=is_new)
+
+    def feeder(engine: Engine) -> Follower:
+        found = engine.describe()
+        columns = Columns(found["label"], follow.id, follow.id not in found["columns"], follow.labels_from)
+        names = [address.topic, *([] if follow.labels_from is None else [follow.labels_from])]
+        topics = Topics(address.brokers, names, engine.offsets(), settings)
+        return Follower(engine, topics, columns, lambda: os.kill(os.getpid(), signal.SIGTERM))
+
+    with TemporaryDirectory() as temporary:
+        model, offsets = follow.model or "", dict[str, int]()
+        if is_new:
+            ignored = rows.ignore if follow.id is None else (*rows.ignore, follow.id)
+            model, offsets = _begun(Path(temporary), address, settings, replace(rows, ignore=ignored))
+        return serve_model(model, replace(options, folder=str(folder)), feeder=feeder, offsets=offsets)
+
+
+def _check(follow: FollowOptions, rows: RowOptions, *, is_new: bool) -> None:
+    if is_new and follow.labels_from is not None:
+        raise ValueError(
+            "--labels-from needs --model: the labels of the first messages must be there to make a model; "
+            "`shoal run FILE --save` makes one from a file"
+        )
+    if is_new and rows.label is None:
+        raise ValueError("--label is missing: the column of the labels (or --model, to go on with a saved model)")
+    if not is_new and (typed := rows.given()):
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in typed)
+        raise ValueError(f"the model knows how rows are read: leave out {names}")
+
+
+def _begun(folder: Path, address: Address, settings: dict[str, str], rows: RowOptions) -> tuple[str, dict[str, int]]:
+    """A model of the first messages, and how far that is."""
+    table, model = folder / f"{address.topic}.ndjson", folder / "model.shoal"
+    topics, found, offsets = Topics(address.brokers, [address.topic], {}, settings), 0, dict[str, int]()
+    try:
+        with table.open("wb") as file:
+            while found < FIRST and (taken := topics.take(FIRST - found, QUIET if found else 5 * QUIET)):
+                for message in taken:
+                    offsets[f"{message.topic}/{message.partition}"] = message.offset + 1
+                    if message.value is not None:
+                        file.write(message.value.replace(b"\n", b" ") + b"\n")
+                found += len(taken)
+    finally:
+        topics.close()
+    if found == 0:
+        raise ValueError(f"there are no messages in {address.topic} yet: the first ones decide how columns are read")
+    run_stream([str(table)], replace(rows, skip_bad=True), RunOptions(save=str(model), quiet=True))
+    return str(model), offsets

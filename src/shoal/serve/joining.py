@@ -1,0 +1,87 @@
+"""Rows of a topic and labels of another, joined by their ids, whichever comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from shoal.serve.bodies import JSON, from_dicts, pack_one, unpack
+from shoal.serve.contract import Fault, Followed, Messages, Refused, Rows
+from shoal.serve.log import Half
+from shoal.serve.served import Served
+
+
+class Joined(NamedTuple):
+    """What messages come to."""
+
+    rows: Rows | None  # with their labels; None if there are none
+    halves: list[Half]  # what waits now, and the ids that no longer wait
+    answer: Followed
+
+
+def ids_of(messages: Messages) -> list[str]:
+    """All ids that are named."""
+    return [*{name: None for name, _ in (*messages.unlabeled, *messages.labels)}]
+
+
+def join(messages: Messages, waiting: Mapping[str, Half], column: str, now: float) -> Joined:
+    """Put rows and labels together.
+
+    Parameters
+    ----------
+    waiting : mapping
+        What came before, by id.
+    column : str
+        Where the label belongs.
+    """
+    found: list[Mapping[str, Any]] = list(messages.labeled)
+    halves: dict[str, Half] = {}
+    double = 0
+    for name, row, label in _parts(messages):
+        half = halves.get(name, waiting.get(name))
+        if half is None:
+            halves[name] = Half(name, now, row, label)
+        elif row is not None and half.label is not None:
+            found.append(_whole(row, column, half.label))
+            halves[name] = Half(name, now, None, None)
+        elif label is not None and half.row is not None:
+            found.append(_whole(half.row, column, label))
+            halves[name] = Half(name, now, None, None)
+        else:
+            double += 1
+    return Joined(from_dicts(found) if found else None, [*halves.values()], Followed(None, len(found), double, ()))
+
+
+def without_faults(joined: Joined, served: Served) -> Joined:
+    """The same without the rows that cannot be learned: one bad message must not hold up those behind it."""
+    if joined.rows is None:
+        return joined
+    mark = served.rows_to_learn.mark()
+    try:
+        checked, faults = served.check(joined.rows)
+        frame = joined.rows.frame[checked.good]
+    except Refused as error:  # a column is missing in all of them
+        faults, frame = list(error.faults), joined.rows.frame.clear()
+    finally:
+        served.rows_to_learn.rollback(mark)
+    if not faults:
+        return joined
+    rows = Rows(frame, joined.rows.strings) if frame.height else None
+    return joined._replace(rows=rows, answer=joined.answer._replace(rows=frame.height, refused=_in_order(faults)))
+
+
+def _whole(row: bytes, column: str, label: str) -> dict[str, Any]:
+    if row[:1] == JSON:
+        return {**msgspec.json.decode(row[1:]), column: msgspec.json.decode(label)}
+    return {**unpack(row).frame.row(0, named=True), column: msgspec.json.decode(label)}  # its task was forgotten
+
+
+def _parts(messages: Messages) -> list[tuple[str, bytes | None, str | None]]:
+    rows = [(name, pack_one(row), None) for name, row in messages.unlabeled]
+    return [*rows, *((name, None, msgspec.json.encode(label).decode()) for name, label in messages.labels)]
+
+
+def _in_order(faults: list[Fault]) -> tuple[Fault, ...]:
+    return tuple(sorted(faults, key=lambda fault: fault.row or 0))

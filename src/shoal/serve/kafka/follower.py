@@ -1,0 +1,117 @@
+"""The thread that reads topics into an engine: each message once, as its offset is in the commit of its rows."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from confluent_kafka import KafkaException
+
+from shoal.serve.contract import Busy, LimitExceeded, Messages, Refused, Service, Unavailable
+from shoal.serve.kafka.messages import Columns, read_messages
+from shoal.serve.kafka.topic import Topics
+
+logger = logging.getLogger("shoal")
+MOST = 2_000  # messages of a commit
+SECONDS = 0.1  # that a commit waits for more of them
+PARTITIONS_SECONDS = 60.0  # between looks for new partitions
+PAUSE = 0.5  # seconds before what failed is tried again
+SHOWN = 5  # bad messages that are named, of each poll
+
+
+class Follower(threading.Thread):
+    """The thread.
+
+    Parameters
+    ----------
+    service : Service
+    topics : Topics
+        Closed at the end.
+    columns : Columns
+    on_failure : function, optional
+        Called if following ends by an error.
+
+    Attributes
+    ----------
+    rows, refused, double : int
+        That were learned, or left out.
+    lag : int
+        Messages that are known to be in the topics and not learned yet.
+    failure : BaseException or None
+        What ended it.
+    """
+
+    def __init__(
+        self, service: Service, topics: Topics, columns: Columns,
+        on_failure: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        super().__init__(name="shoal-follow", daemon=True)
+        self._service, self._topics, self._columns, self._on_failure = service, topics, columns, on_failure
+        self._ends = threading.Event()
+        self.rows = self.refused = self.double = 0
+        self.lag = 0
+        self.failure: BaseException | None = None
+
+    def stop(self) -> None:
+        """End after the commit that is on its way."""
+        self._ends.set()
+        if self.is_alive():
+            self.join()
+
+    def gauges(self) -> dict[str, float]:
+        """Numbers for dashboards."""
+        return {
+            "follow_lag_messages": self.lag, "follow_rows": self.rows, "follow_refused": self.refused,
+            "follow_double": self.double,
+        }  # fmt: skip
+
+    def run(self) -> None:
+        try:
+            look = time.monotonic() + PARTITIONS_SECONDS
+            while not self._ends.is_set():
+                self._step()
+                if time.monotonic() >= look:
+                    look = time.monotonic() + PARTITIONS_SECONDS
+                    self._look_for_partitions()
+        except BaseException as error:
+            logger.exception("following has stopped")
+            self.failure = error
+            self._on_failure()
+        finally:
+            self._topics.close()
+
+    def _step(self) -> None:
+        messages, bad = read_messages(self._topics.take(MOST, SECONDS), self._columns)
+        self.lag = self._topics.lag()
+        if not messages.offsets:
+            return
+        for one in bad[:SHOWN]:
+            logger.warning("left out: %s", one)
+        self._commit(messages)
+        self.refused += len(bad)
+
+    def _commit(self, messages: Messages) -> None:
+        """Until it is written: what was taken must not be passed over."""
+        told = False
+        while not self._ends.is_set():
+            try:
+                answer = self._service.follow(messages).result()
+            except (Busy, LimitExceeded, Unavailable, Refused) as error:
+                if not told and not isinstance(error, Busy):
+                    logger.warning("messages wait: %s", error)
+                    told = True
+                self._ends.wait(getattr(error, "retry_after", None) or PAUSE)
+                continue
+            self.rows, self.double = self.rows + answer.rows, self.double + answer.double
+            self.refused += len(answer.refused)
+            for fault in answer.refused[:SHOWN]:
+                logger.warning("a row was left out: %s", fault.sentence)
+            return
+
+    def _look_for_partitions(self) -> None:
+        try:
+            self._topics.find_partitions()
+        except KafkaException as error:
+            logger.warning("Kafka: %s", error.args[0].str())

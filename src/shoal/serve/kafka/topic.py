@@ -1,0 +1,134 @@
+"""Topics of Kafka, all their partitions, from given offsets on.
+
+Offsets are kept with the rows in the log, so no consumer group is joined: one engine has all partitions.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from shoal.serve.kafka.messages import Message
+
+logger = logging.getLogger("shoal")
+PATIENCE = 15.0  # seconds for a broker to answer
+FIXED = {
+    "group.id": "shoal",  # the client wants one; nothing is committed to it
+    "enable.auto.commit": "false",
+    "auto.offset.reset": "earliest",
+    "isolation.level": "read_committed",
+    "log_level": "2",  # what goes wrong is told by `_heard`, once a minute instead of at every attempt
+}
+MINUTE = 60.0
+
+
+class Topics:
+    """What has not been read yet of some topics.
+
+    Parameters
+    ----------
+    brokers : str
+    names : sequence of str
+    offsets : mapping
+        The next message of each partition, by "topic/partition"; others are read from their beginning.
+    settings : mapping, optional
+        Of librdkafka, such as passwords.
+
+    Raises
+    ------
+    ValueError
+        If no broker answers, a topic is not there, or a setting is none.
+    """
+
+    def __init__(
+        self, brokers: str, names: Sequence[str], offsets: Mapping[str, int], settings: Mapping[str, str] | None = None
+    ) -> None:
+        self._names, self._offsets = list(dict.fromkeys(names)), dict(offsets)
+        self._told: dict[str, float] = {}
+        try:
+            self._consumer = Consumer(
+                {"bootstrap.servers": brokers, **(settings or {}), **FIXED, "error_cb": self._heard},
+                logger=logging.getLogger("shoal.kafka"),
+            )
+        except KafkaException as error:
+            raise ValueError(f"Kafka: {error.args[0].str()}") from None
+        self._assigned: set[tuple[str, int]] = set()
+        try:
+            self.find_partitions(is_first=True)
+        except KafkaException as error:
+            self._consumer.close()
+            raise ValueError(f"no broker answers at {brokers}: {error.args[0].str()}") from None
+        except ValueError:
+            self._consumer.close()
+            raise
+
+    def find_partitions(self, *, is_first: bool = False) -> None:
+        """Read the partitions, too, that are new since the last time."""
+        new: list[TopicPartition] = []
+        for name in self._names:
+            known = self._consumer.list_topics(name, timeout=PATIENCE).topics[name]
+            if known.error is not None or not known.partitions:
+                if is_first:
+                    raise ValueError(f"there is no topic {name!r}: {known.error or 'it has no partitions'}")
+                continue
+            for number in sorted(known.partitions):
+                if (name, number) not in self._assigned:
+                    start = self._offsets.get(f"{name}/{number}", OFFSET_BEGINNING)
+                    new.append(TopicPartition(name, number, start))
+        if new:
+            self._say_what_is_gone(new)
+            self._consumer.incremental_assign(new)
+            self._assigned |= {(one.topic, one.partition) for one in new}
+
+    def take(self, n: int, seconds: float) -> list[Message]:
+        """The next messages, at most n; fewer if no more come in that time. What a client cannot do now it tries
+        again by itself, and says so here."""
+        found: list[Message] = []
+        for one in self._consumer.consume(n, seconds):
+            error = one.error()
+            if error is None:
+                place = str(one.topic()), _number(one.partition()), _number(one.offset())
+                found.append(Message(*place, one.key(), one.value()))
+            else:
+                self._heard(error)
+        for message in found:
+            self._offsets[f"{message.topic}/{message.partition}"] = message.offset + 1
+        return found
+
+    def lag(self) -> int:
+        """Messages that are known to be there and not taken yet."""
+        return sum(self._behind(name, number) for name, number in self._assigned)
+
+    def close(self) -> None:
+        """End the connections."""
+        self._consumer.close()
+
+    def _heard(self, error: KafkaError) -> None:
+        """Tell what goes wrong; the client goes on trying by itself."""
+        kind = error.name()
+        if time.monotonic() >= self._told.get(kind, 0.0):
+            self._told[kind] = time.monotonic() + MINUTE
+            logger.warning("Kafka: %s", error.str())
+
+    def _behind(self, name: str, number: int) -> int:
+        marks: tuple[int, int] = self._consumer.get_watermark_offsets(TopicPartition(name, number), cached=True)
+        low, high = marks
+        return max(high - max(self._offsets.get(f"{name}/{number}", low), low), 0)
+
+    def _say_what_is_gone(self, partitions: Sequence[TopicPartition]) -> None:
+        for one in partitions:
+            if one.offset == OFFSET_BEGINNING:
+                continue
+            low, _ = self._consumer.get_watermark_offsets(one, timeout=PATIENCE)
+            if low > one.offset:
+                source = f"{one.topic}/{one.partition}"
+                logger.error("messages %d to %d of %s are gone: nobody learned them", one.offset, low - 1, source)
+                one.offset = low
+
+
+def _number(value: int | None) -> int:
+    assert value is not None  # of a message that was read
+    return value
