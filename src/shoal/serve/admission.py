@@ -28,6 +28,8 @@ from shoal.serve.log import Batch, Log, Record, Used, Waiting
 
 logger = logging.getLogger("shoal")
 MOST_COMMANDS = 512  # of one commit
+SIBLINGS = 4  # commands of a commit from which on the next one waits a moment for more: a commit has its price
+GATHER_SECONDS = 0.001
 RETRY_SECONDS = 0.25  # between attempts to reach a database that is away
 PATIENCE = 10.0  # seconds after which those who wait for such a database are told
 
@@ -66,6 +68,7 @@ class Admission(threading.Thread):
         self._position = max(log.last, fold.position)
         self._stops, self._counting = False, threading.Lock()
         self._ended = threading.Event()
+        self._gathers = False
         self.is_available = True
         self.rows_waiting = 0  # of commands that are not done yet
         self.labels = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}
@@ -93,12 +96,15 @@ class Admission(threading.Thread):
             if not commands:
                 return
             held = self._do(commands)
+            self._gathers = len(commands) >= SIBLINGS
             with self._counting:
                 self.rows_waiting -= sum(one.n_rows for one in commands) - sum(one.n_rows for one in held)
 
     def _take(self, held: list[Command]) -> list[Command]:
         """What is to be done next; nothing if the end has come."""
         commands = list(held)
+        if self._gathers:
+            time.sleep(GATHER_SECONDS)
         while len(commands) < MOST_COMMANDS:
             try:
                 command = self._inbox.get(block=not commands and not self._stops)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.classifier import Classifier, probabilities
+from shoal.classifier import Classifier
 from shoal.files.tables.one_row import Unread
 from shoal.serve.bodies import as_text, from_dicts
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
@@ -83,7 +83,7 @@ class Answers:
             decision = learner.decide_sparse(x.indices, x.values, task)
             known = task is None or learner.knows_task(task)
         predicted = learner.classes_.tolist()[int(decision[0] >= 0.0)]
-        chance = float(probabilities(decision)[0, 1]) if self._has_probabilities else None
+        chance = float(1.0 / (1.0 + np.exp(-min(max(decision[0], -700.0), 700.0)))) if self._has_probabilities else None
         return Answer(None, task, predicted, chance, known)
 
     def worth(self, rows: Rows) -> list[Worth]:

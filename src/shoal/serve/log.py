@@ -44,6 +44,7 @@ waiting = sa.Table(
     sa.Column("rows", sa.Integer, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("labeled", sa.LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 halves = sa.Table(

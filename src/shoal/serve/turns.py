@@ -15,30 +15,43 @@ class Turns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asking = 0  # answers that wait or run; changed by one thread at a time, under `_counting`
-        self._counting = threading.Lock()
-        self._nobody_asks = threading.Event()
-        self._nobody_asks.set()
+        self._answering = _Answering(self._lock)
 
-    @contextmanager
-    def answering(self) -> Iterator[None]:
+    def answering(self) -> _Answering:
         """Nothing is learned meanwhile."""
-        with self._counting:
-            self._asking += 1
-            self._nobody_asks.clear()
-        try:
-            with self._lock:
-                yield
-        finally:
-            with self._counting:
-                self._asking -= 1
-                if self._asking == 0:
-                    self._nobody_asks.set()
+        return self._answering
 
     @contextmanager
     def learning(self, patience: float = 0.05) -> Iterator[None]:
         """Nothing is answered meanwhile. After `patience` seconds it does not stand back any more: rows that are
         accepted are learned however many ask."""
-        self._nobody_asks.wait(patience)
+        self._answering.wait_for_none(patience)
         with self._lock:
             yield
+
+
+class _Answering:
+    """A context of many threads at once, one after the other."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock, self._counting = lock, threading.Lock()
+        self._asking = 0  # answers that wait or run; changed by one thread at a time, under `_counting`
+        self._nobody_asks = threading.Event()
+        self._nobody_asks.set()
+
+    def __enter__(self) -> None:
+        with self._counting:
+            self._asking += 1
+            self._nobody_asks.clear()
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        with self._counting:
+            self._asking -= 1
+            if self._asking == 0:
+                self._nobody_asks.set()
+
+    def wait_for_none(self, seconds: float) -> None:
+        """Until nobody asks, or that long."""
+        self._nobody_asks.wait(seconds)

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,12 +42,14 @@ class Token(NamedTuple):
     scope: int
 
 
+@lru_cache(maxsize=1024)
 def scope_of(method: str, path: str) -> int:
     """The scope that a request needs; what no route has is for all who have a token to be told."""
     method = "GET" if method == "HEAD" else method
     return next((scope for m, pattern, scope in _PATTERNS if m == method and pattern.fullmatch(path)), READ)
 
 
+@lru_cache(maxsize=1024)
 def has_route(method: str, path: str) -> bool:
     """Whether the table names this request, letter by letter.
 

@@ -51,7 +51,8 @@ async def chunks(receive: Any, caps: Caps) -> AsyncIterator[bytes]:
     more = True
     while more:
         try:
-            message = await asyncio.wait_for(receive(), caps.silence)
+            async with asyncio.timeout(caps.silence):
+                message = await receive()
         except TimeoutError:
             raise Problem(408, f"no byte came for {caps.silence:g} seconds") from None
         if message["type"] == "http.disconnect":

@@ -6,7 +6,6 @@ To route a request, find its arguments and make its answer costs the framework m
 
 from __future__ import annotations
 
-import asyncio
 import time
 from functools import partial
 from typing import Any
@@ -16,7 +15,7 @@ import msgspec
 from shoal.serve.contract import Service
 from shoal.serve.http import bodies, streams
 from shoal.serve.http.access import OPEN, ROUTES, Token, allowed, has_route, scope_of
-from shoal.serve.http.asking import in_thread, predictions
+from shoal.serve.http.asking import Answered, in_thread, predictions
 from shoal.serve.http.bodies import Caps
 from shoal.serve.http.metrics import Metrics
 from shoal.serve.http.problems import Problem, Reply, reply_of
@@ -44,6 +43,7 @@ class Door:
 
     def __init__(self, app: Any, service: Service, tokens: list[Token], caps: Caps, metrics: Metrics) -> None:
         self._app, self._service, self._tokens, self._caps, self._metrics = app, service, tokens, caps, metrics
+        self._answered: Answered | None = None  # made in the loop that serves
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -114,7 +114,9 @@ class Door:
         if len(value) > self._caps.columns:
             raise Problem(413, f"{len(value):,} columns, at most {self._caps.columns:,} are taken")
         bodies.refuse_nested(value, 0)
-        answer = await asyncio.wrap_future(self._service.predict_one(value))
+        if self._answered is None:
+            self._answered = Answered()
+        answer = await self._answered(self._service.predict_one(value))
         return Reply(200, [JSON_HEADER], msgspec.json.encode(answer._asdict()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -12,6 +13,13 @@ from shoal.serve.contract import Service
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
 KNOWN = re.compile(r"/(health|ready|metrics|page|v1/(predict|learn|labels|query|model|tasks|export|events))\b")
+METHODS = ("GET", "POST", "DELETE", "HEAD")
+
+
+@lru_cache(maxsize=1024)
+def _route(path: str) -> str:
+    found = KNOWN.match(path)
+    return found[0] if found else "other"
 
 
 class Metrics:
@@ -26,14 +34,16 @@ class Metrics:
             "shoal_request_seconds", "Seconds until the answer began.", ["route"], buckets=BUCKETS,
             registry=self._registry,
         )  # fmt: skip
+        self._found: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # to look labels up takes longest
 
     def count(self, method: str, path: str, status: int, seconds: float) -> None:
         """One request."""
-        found = KNOWN.match(path)
-        route = found[0] if found else "other"
-        method = method if method in ("GET", "POST", "DELETE", "HEAD") else "other"
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        key = (method if method in METHODS else "other", _route(path), status)
+        if key not in self._found:
+            self._found[key] = self._requests.labels(key[0], key[1], str(status)), self._seconds.labels(key[1])
+        requests, histogram = self._found[key]
+        requests.inc()
+        histogram.observe(seconds)
 
     def text(self, service: Service) -> bytes:
         """All numbers of now."""
