@@ -1,28 +1,41 @@
-"""What is counted of rows, against plain loops."""
+"""What is counted of rows, against plain loops; and the same after a crash."""
 
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tests.serve.material import write_model
+from tests.serve.material import records, rows, write_model
 
+from shoal import OSMTL, HedgedSharing, MultiClass, MultitaskPerceptron
+from shoal.files import ReadOptions, open_stream
+from shoal.learner import Learner
+from shoal.model_file import Reading, save_model
 from shoal.serve.contract import UnknownTask
-from shoal.serve.served import Learned, Served
+from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.fold import Fold, Group
+from shoal.serve.learning import Rhythm
+from shoal.serve.log import Log
+from shoal.serve.served import Learned, Served, learn
 from shoal.serve.statistics import MOST_POINTS, Statistics
+
+NOW = time.time()
 
 
 def slices(seed: int, n: int) -> list[Learned]:
     rng = np.random.default_rng(seed)
     found = []
-    for _ in range(n):
+    for i in range(n):
         size = int(rng.integers(1, 60))
         tasks = [f"t{k}" for k in rng.integers(0, 30, size)]
         truth = np.where(rng.random(size) < 0.4, "yes", "no")
         decisions, one, other = rng.normal(size=(3, size)) * 3
-        found.append(Learned(tasks, truth, decisions, {"independent": one, "pooled": other}))
+        times = np.sort(NOW - 600 * (n - i) + rng.uniform(0, 600, size))
+        found.append(Learned(times, tasks, truth, decisions, {"independent": one, "pooled": other}))
     return found
 
 
@@ -31,12 +44,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
     return Served(write_model(tmp_path_factory.mktemp("model")))
 
 
-def test_all_numbers_are_those_of_plain_loops(served: Served) -> None:
+def test_all_numbers_are_those_of_plain_loops(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: NOW)
     found = Statistics(served)
     errors, losses = [0.0] * 3, [0.0] * 3
     by_task: dict[str, list[float]] = {}
     bins = [[0.0, 0.0, 0.0] for _ in range(10)]
     rows = 0
+    hour = [0.0, 0.0]
     for part in slices(0, 600):
         found.learned(part)
         said = [part.decisions, part.shadows["independent"], part.shadows["pooled"]]
@@ -54,13 +69,16 @@ def test_all_numbers_are_those_of_plain_loops(served: Served) -> None:
             place = bins[min(int(p * 10), 9)]
             place[0], place[1], place[2] = place[0] + 1, place[1] + p, place[2] + (sign > 0)
             rows += 1
+            if part.times[i] // 60 > NOW // 60 - 60:
+                hour = [hour[0] + 1, hour[1] + ((f >= 0) != (sign > 0))]
     state = found.state()
     assert state["rows"] == rows
     np.testing.assert_allclose(state["errors"], np.array(errors) / rows)
     np.testing.assert_allclose(state["losses"], np.array(losses) / rows)
     np.testing.assert_allclose(np.array(state["calibration"]).T, bins)
     points = np.array(state["points"])
-    assert 2 < len(points) <= MOST_POINTS + 1
+    assert MOST_POINTS // 2 < len(points) <= MOST_POINTS
+    assert len(set(points[:-1, 0])) == 1
     np.testing.assert_allclose(points[:, 0].sum(), rows)  # no row is lost where neighbors become one
     np.testing.assert_allclose(points[:, 2::2].sum(axis=0), errors)
     listed, total = found.list_tasks("rows", "T1", 0, 100)
@@ -72,7 +90,8 @@ def test_all_numbers_are_those_of_plain_loops(served: Served) -> None:
     assert found.list_tasks("error", "", 0, 1)[0][0]["task"] == worst
     gauges = found.gauges()
     assert gauges["error_of_worst_task"] == pytest.approx(by_task[worst][1] / by_task[worst][0])
-    assert gauges["error_of_last_hour"] == pytest.approx(errors[0] / rows)
+    assert 50 < hour[0] < rows / 50
+    assert gauges["error_of_last_hour"] == pytest.approx(hour[1] / hour[0])
     assert gauges["calibration_error"] == pytest.approx(sum(abs(p - y) for _, p, y in bins) / rows)
 
 
@@ -92,10 +111,106 @@ def test_saved_and_forgotten(served: Served, tmp_path: Path) -> None:
     with pytest.raises(UnknownTask):
         found.task("t3")
     new = Learned(
-        ["t99"], np.array(["yes"]), np.array([-1.0]), {name: np.ones(1) for name in ("independent", "pooled")}
-    )
+        np.array([NOW]), ["t99"], np.array(["yes"]), np.array([-1.0]),
+        {name: np.ones(1) for name in ("independent", "pooled")},
+    )  # fmt: skip
     found.learned(new)
     after = {str(one["task"]): one for one in found.list_tasks("name", "", 0, 100)[0]}
-    assert after.pop("t99") == {"task": "t99", "rows": 1, "error": 1.0, "loss": pytest.approx(math.log1p(math.e))}
+    assert after.pop("t99") == {
+        "task": "t99", "rows": 1, "error": 1.0, "loss": pytest.approx(math.log1p(math.e)),
+        "forecast": pytest.approx(1 / (1 + math.e)), "happened": 1.0,
+    }  # fmt: skip
     before.pop("t3")
     assert after == before
+
+
+def three_folders(n: int, seed: int) -> list[dict[str, Any]]:
+    """Mails, to be sorted into folders, a fourth of which comes late."""
+    mails = records(n, seed, late_columns=False)
+    for i, mail in enumerate(mails):
+        kind = ("spam", "lists") if mail["size"] < 0 else ("work", "home" if i > n // 2 else "work")
+        mail["folder"] = kind[mail.pop("spam") == "yes"]
+    return mails
+
+
+def model_of_several(folder: Path, learner: Learner) -> Path:
+    rows(three_folders(400, 9)[:200]).frame.write_ndjson(folder / "mails.ndjson")
+    contestants = {"learner": learner, **learner.baselines()}
+    options = ReadOptions(task="user", label="folder", kind="multiclass", hash_bits=8)
+    with open_stream(folder / "mails.ndjson", options) as stream:
+        for chunk in stream:
+            for one in contestants.values():
+                one.partial_fit(chunk.X, chunk.y, chunk.task)
+        reading = Reading({"task": ["user"], "label": "folder", "hash_bits": 8}, stream.to_dict())
+    return save_model(folder / "folders.shoal", contestants, reading)
+
+
+def test_several_labels_are_judged_as_they_were_predicted(tmp_path: Path) -> None:
+    """In one go, with a label that comes late, as the learner says it from row to row."""
+    served = Served(model_of_several(tmp_path, MultiClass(HedgedSharing(memory=1))), with_shadows=False)
+    found, mails = Statistics(served), three_folders(300, 11)
+    again: Any = Served(tmp_path / "folders.shoal", with_shadows=False)
+    errors, loss, certain = 0, 0.0, 0.0
+    for mail in mails:
+        chunk = again.encode(again.check(rows([mail]))[0])
+        one, truth = again.learner, chunk.y[0]
+        if new := chunk.X.shape[1] - one.n_features_in_:
+            one.add_features(new)
+        said = dict(zip(one.classes_.tolist(), one.predict_proba(chunk.X, chunk.task)[0], strict=True))
+        errors += one.predict(chunk.X, chunk.task)[0] != truth
+        loss -= math.log(max(said.get(truth, 0.0), 1e-15))
+        certain += max(said.values())
+        learn(one, chunk)
+    fold = Fold(served, 0, found)
+    fold.apply(Group(1, np.full(300, NOW), served.check(rows(mails))[0]))
+    assert set(served.learner.classes_) == {"spam", "lists", "work", "home"}
+    assert found.state()["errors"] == [errors / 300]
+    assert found.state()["losses"] == [pytest.approx(loss / 300)]
+    assert sum(found.state()["calibration"][1]) == pytest.approx(certain)
+
+
+def test_decisions_that_are_no_logits_have_no_losses(tmp_path: Path) -> None:
+    served = Served(write_model(tmp_path, MultitaskPerceptron()), with_shadows=False)
+    found = Statistics(served)
+    Fold(served, 0, found).apply(Group(1, np.full(50, NOW), served.check(rows(records(50, 12)))[0]))
+    assert (found.state()["has_losses"], found.state()["has_probabilities"]) == (False, False)
+    assert not {"loss", "calibration_error"} & found.gauges().keys()
+    assert found.task("u1").keys() == {"task", "rows", "error"}
+
+
+@pytest.mark.parametrize(
+    ("learner", "several"),
+    [(HedgedSharing(memory=8), False), (OSMTL(), False), (MultiClass(HedgedSharing(memory=1)), True)],
+    ids=["two labels", "rounds", "several labels"],
+)
+def test_a_crash_changes_no_number(learner: Learner, several: bool, tmp_path: Path) -> None:
+    """What was counted live, from record to record, is what is counted when the log is read again."""
+    model = model_of_several(tmp_path, learner) if several else write_model(tmp_path, learner)
+    mails = three_folders(900, 7) if several else records(900, 7)
+    never = EngineSettings(keep_log=True, rhythm=Rhythm(10**9, 1e9))
+    with Engine(model, tmp_path / "engine", never) as engine:
+        for i in range(0, 300, 30):
+            engine.learn(rows(mails[i : i + 30]))
+    engine = Engine(None, tmp_path / "engine", never)
+    engine._learning._not_before = math.inf  # no snapshot when a task is forgotten
+    sizes = np.random.default_rng(3).integers(1, 40, 60)
+    for i, size in zip(300 + np.cumsum(sizes), sizes.tolist(), strict=True):
+        engine.learn(rows(mails[i : i + size] or mails[:9])).result()
+    engine.forget("u3").result()
+    engine.learn(rows(mails[:50])).result()
+    assert engine.wait_until_learned(timeout=60)
+    live, gauges = engine.statistics.to_dict(), engine.statistics.gauges()
+    engine.close(snapshot=False)
+    with Engine(None, tmp_path / "engine", never) as engine:
+        assert engine.statistics.to_dict() == live
+        assert engine.statistics.gauges() == gauges
+        engine._learning._not_before = math.inf
+        engine.close(snapshot=False)
+    again = Statistics(Served(model))  # from the first record on, all that is alike in one go
+    fold = Fold(again._served, 0, again)
+    log = Log(f"sqlite:///{tmp_path / 'engine' / 'log.sqlite'}")
+    for _ in fold.replay(log.read()):
+        pass
+    log.close()
+    assert again.to_dict() == live
+    assert live["rows"] > 900

@@ -15,6 +15,7 @@ from concurrent.futures import InvalidStateError
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeGuard
 
+import numpy as np
 import polars as pl
 
 from shoal.serve.bodies import are_alike, concat, pack
@@ -124,8 +125,9 @@ class Admission(threading.Thread):
         try:
             commands, later = self._without_repeated(commands)
             with self._undone_on_failure():
-                groups, admitted = self._admit(commands)
-                batch = self._batch(admitted, [one for one in commands if _writes_no_record(one)])
+                moment = time.time()
+                groups, admitted = self._admit(commands, moment)
+                batch = self._batch(admitted, [one for one in commands if _writes_no_record(one)], moment)
                 self._commit(batch, commands)
         except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
             for command in commands:
@@ -185,7 +187,7 @@ class Admission(threading.Thread):
                 rest.append(command)
         return rest, []
 
-    def _admit(self, commands: list[Command]) -> tuple[list[Group], list[Admitted]]:
+    def _admit(self, commands: list[Command], moment: float) -> tuple[list[Group], list[Admitted]]:
         """Check rows; what is good gets positions. Consecutive requests are checked as one table, if all are good."""
         asked = self._with_rows(commands)
         groups: list[Group] = []
@@ -194,11 +196,11 @@ class Admission(threading.Thread):
         while asked:
             n = self._alike(asked)
             found, asked = asked[:n], asked[n:]
-            group = self._group(found, position)
+            group = self._group(found, position, moment)
             if group is None and n > 1:
                 asked = found[1:] + asked  # one of them is not good: one after the other
                 found = found[:1]
-                group = self._group(found, position)
+                group = self._group(found, position, moment)
             if group is not None:
                 groups.append(group)
                 admitted += found
@@ -220,7 +222,7 @@ class Admission(threading.Thread):
             n += 1
         return n
 
-    def _group(self, found: Sequence[Admitted], position: int) -> Group | None:
+    def _group(self, found: Sequence[Admitted], position: int, moment: float) -> Group | None:
         """Requests as a group to be learned; None if one is not good, which is said if it is the only one."""
         last = position + len(found)
         served = self._fold.served
@@ -229,7 +231,7 @@ class Admission(threading.Thread):
             if not served.learner.knows_task(task) and task not in self._limits.coming:
                 _fail(found[0].command, UnknownTask(f"there is no task {task!r}"))
                 return None
-            return Group(last, 0, None, task)
+            return Group(last, np.empty(0), None, task)
         rows = concat([one.rows for one in found if one.rows is not None])
         with self._fold.columns:
             mark = served.rows_to_learn.mark()
@@ -244,7 +246,7 @@ class Admission(threading.Thread):
                     is_polars = isinstance(error, pl.exceptions.PolarsError)
                     _fail(found[0].command, Refused(_unreadable(error)) if is_polars else error)
                 return None
-        return Group(last, rows.frame.height, checked)
+        return Group(last, np.full(rows.frame.height, moment), checked)
 
     def _with_rows(self, commands: list[Command]) -> list[Admitted]:
         """The rows of each command that writes a record; labels find theirs in the log."""
@@ -283,8 +285,8 @@ class Admission(threading.Thread):
         with self._fold.columns:
             return without_faults(joined, self._fold.served)
 
-    def _batch(self, admitted: list[Admitted], others: list[Wait | Follow]) -> Batch:
-        moment, position = time.time(), self._position
+    def _batch(self, admitted: list[Admitted], others: list[Wait | Follow], moment: float) -> Batch:
+        position = self._position
         records, receipts = [], []
         labeled: list[Waiting] = []
         edits: list[Callable[[bytes], bytes | None]] = []

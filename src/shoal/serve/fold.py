@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
 from shoal.files.tables.rows import Checked
 from shoal.learner import Learner
@@ -27,9 +28,13 @@ class Group(NamedTuple):
     """Consecutive records that are learned together, or one that forgets a task."""
 
     last: int  # the position of the last
-    rows: int
+    times: FloatArray  # when each row was accepted
     checked: Checked | None
     forgotten: str | None = None
+
+    @property
+    def rows(self) -> int:
+        return len(self.times)
 
 
 class Counted(Protocol):
@@ -82,14 +87,14 @@ class Fold:
             if self._counted is not None:
                 self._counted.forget(group.forgotten)
         elif group.checked is not None:
-            self._learn(group.checked)
+            self._learn(group.checked, group.times)
         self.position, self.rows = group.last, self.rows + group.rows
 
-    def _learn(self, checked: Checked) -> None:
+    def _learn(self, checked: Checked, times: FloatArray) -> None:
         with self.columns:
             chunk = self.served.encode(checked)
             one_row = self.served.encoder.one_row()
-        rows_a_slice = max(int(self._rows_a_slice), FEWEST_ROWS)
+        rows_a_slice, learned = max(int(self._rows_a_slice), FEWEST_ROWS), 0
         for part in self.served.slices(chunk, rows_a_slice):
             shadows = {name: self._learn_slice(shadow, part)[0] for name, shadow in self.served.shadows.items()}
             with self.turns.learning():
@@ -99,24 +104,31 @@ class Fold:
             n, self.refused = part.X.shape[0], self.refused + refused
             if n == rows_a_slice:  # as many rows the next time as took a slice's time this time
                 self._rows_a_slice *= min(max(0.8 * SLICE_SECONDS / seconds, 0.5), 1.5)
-            if self._counted is not None and all(said is not None for said in (decisions, *shadows.values())):
+            if self._counted is not None:
                 tasks = [None] * n if part.task is None else part.task.tolist()
-                self._counted.learned(Learned(tasks, np.asarray(part.y), decisions, shadows))
+                now = times[learned : learned + n]
+                self._counted.learned(Learned(now, tasks, np.asarray(part.y), decisions, shadows))
+            learned += n
         self.one_row = one_row
 
-    def _learn_slice(self, learner: Learner, part: Chunk) -> tuple[Any, int]:
+    def _learn_slice(self, learner: Learner, part: Chunk) -> tuple[FloatArray, int]:
         """Learn a slice: what was said of its rows before, and how many the learner refused. If it refuses any, rows
-        are learned one by one, so that slices do not matter, and nothing is said of them."""
+        are learned one by one, so that slices do not matter; of those refused nothing is said, and of all if there are
+        several labels, whose number may grow from row to row."""
         try:
             return learn(learner, part), 0
         except ValueError:
-            refused = 0
+            said, reached, refused = np.full(part.X.shape[0], np.nan), 0, 0
             for row in self.served.slices(part, 1):
+                n = row.X.shape[0]
                 try:
-                    learn(learner, row)
+                    found = learn(learner, row)
                 except ValueError:
-                    refused += row.X.shape[0]
-            return None, refused
+                    refused += n
+                else:
+                    said[reached : reached + n] = found if found.ndim == 1 else np.nan
+                reached += n
+            return said, refused
 
     def replay(self, records: Iterable[Record]) -> Iterator[int]:
         """Apply records behind the position; the position after each group.
@@ -126,36 +138,44 @@ class Fold:
         ValueError
             If a record does not belong behind the position, or its rows cannot be read.
         """
-        for last, forgotten, rows in _grouped(records, self.position, together=not self.served.learner.simultaneous):
-            checked = None
-            if rows is not None:
-                checked, faults = self.served.check(rows)
+        for found in _grouped(records, self.position, together=not self.served.learner.simultaneous):
+            last, pieces = found[-1].record, [read.rows for read in found if read.rows is not None]
+            if not pieces:
+                self.apply(Group(last.position, np.empty(0), None, last.body.decode()))
+            else:
+                checked, faults = self.served.check(concat(pieces))
                 if faults:
-                    raise ValueError(f"the log does not fit the model: up to record {last}, {faults[0].sentence}")
-            self.apply(Group(last, 0 if rows is None else rows.frame.height, checked, forgotten))
+                    sentence = faults[0].sentence
+                    raise ValueError(f"the log does not fit the model: up to record {last.position}, {sentence}")
+                times = np.repeat([read.record.time for read in found], [piece.frame.height for piece in pieces])
+                self.apply(Group(last.position, times, checked))
             yield self.position
 
 
-def _grouped(
-    records: Iterable[Record], position: int, *, together: bool
-) -> Iterator[tuple[int, str | None, Rows | None]]:
-    """Records that may be learned as one chunk: last position, forgotten task, rows."""
-    held: list[Rows] = []
+class _Read(NamedTuple):
+    """A record, and its rows unless it forgets a task."""
+
+    record: Record
+    rows: Rows | None
+
+
+def _grouped(records: Iterable[Record], position: int, *, together: bool) -> Iterator[list[_Read]]:
+    """Records that may be learned as one chunk, or one that forgets a task."""
+    held: list[_Read] = []
+    height = 0
     for record in records:
         if record.position != position + 1:
             raise ValueError(f"record {position + 1} of the log is missing: the next one is {record.position}")
-        if record.kind == "forget":
-            if held:
-                yield position, None, concat(held)
-                held = []
-            yield record.position, record.body.decode(), None
-        else:
-            rows = unpack(record.body)
-            height = sum(piece.frame.height for piece in held) + rows.frame.height
-            if held and (not together or height > MOST_ROWS or not are_alike(held[0], rows)):
-                yield position, None, concat(held)
-                held = []
-            held.append(rows)
+        read = _Read(record, None if record.kind == "forget" else unpack(record.body))
+        height += record.rows
+        if held and not (together and height <= MOST_ROWS and _are_alike(held[0], read)):
+            yield held
+            held, height = [], record.rows
+        held.append(read)
         position = record.position
     if held:
-        yield position, None, concat(held)
+        yield held
+
+
+def _are_alike(one: _Read, other: _Read) -> bool:
+    return one.rows is not None and other.rows is not None and are_alike(one.rows, other.rows)

@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions, predict_chunk
 from shoal.files.suggest import unknown_name
@@ -32,12 +33,13 @@ HINT = re.compile(r" \([a-z_]+=.*\)$")  # to an option of the readers, which a r
 
 
 class Learned(NamedTuple):
-    """Rows that were learned, with what was said of each before."""
+    """Rows that were learned, with what was said of each before. Of a row that was refused: not a number."""
 
+    times: FloatArray  # when each was accepted
     tasks: Sequence[str | None]
     truth: NDArray[Any]
-    decisions: NDArray[np.float64]
-    shadows: dict[str, NDArray[np.float64]]
+    decisions: FloatArray
+    shadows: dict[str, FloatArray]
 
 
 class Served:
@@ -160,7 +162,7 @@ def parts(chunk: Chunk, rows: int) -> Iterator[Chunk]:
         yield Chunk(chunk.X[part], y, task, weight=weight)
 
 
-def learn(learner: Learner, chunk: Chunk) -> NDArray[np.float64]:
+def learn(learner: Learner, chunk: Chunk) -> FloatArray:
     """Learn rows, whose features may be new; what the learner said of each before."""
     wider = chunk.X.shape[1] - learner.n_features_in_
     if wider > 0:

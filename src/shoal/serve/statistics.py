@@ -1,36 +1,37 @@
 """What is counted of the rows that are learned: what was said of each before it was learned, against the truth.
 
-Progressive validation, of the learner and of its shadows, in all, by task and over time, in bounded memory.
+Progressive validation, of the learner and of its shadows, in all, by task and over time, in bounded memory. Rows are
+counted one after the other, at the time at which they were accepted: so the numbers are the same, bit for bit, whether
+rows are learned when they come or again after a crash, and however they are cut into slices.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from shoal.engine.arrays import FloatArray
+from shoal.files.targets import reading_state
 from shoal.serve.contract import UnknownTask
+from shoal.serve.judging import Judged, judge_numbers, judge_several, judge_two, known_since
 from shoal.serve.served import Learned, Served
 
+logger = logging.getLogger("shoal")
 MAIN = "learner"
 BINS = 10  # of the calibration
 MOST_POINTS = 240  # of the series; two neighbors become one when there are more
 ROWS_A_POINT = 100  # at first
 MINUTES = 24 * 60
-SPEED_MARKS = 10  # seconds of which rows a second are the mean, while somebody looks
+SPEED_SECONDS = 10.0  # of which rows a second are the mean, while somebody looks
 FEWEST = 20  # rows of a task that may be called the worst
-PER_TASK = ("rows", "errors", "loss", "order")
-
-
-class Judged(NamedTuple):
-    """Rows judged: 0 or 1, or the absolute error of numbers; and the log-loss, or the squared error."""
-
-    errors: NDArray[np.float64]
-    losses: NDArray[np.float64]
+PER_TASK = ("rows", "errors", "loss", "forecast", "happened", "order")
+SORTS = ("rows", "error", "newest", "name")
+FORM = 2  # of `to_dict`
 
 
 class Statistics:
@@ -40,44 +41,49 @@ class Statistics:
     ----------
     served : Served
     saved : mapping, optional
-        `to_dict` of earlier ones.
+        `to_dict` of earlier ones. If it cannot be used, counting begins anew: the model does not need it.
     """
 
     def __init__(self, served: Served, saved: Mapping[str, Any] | None = None) -> None:
         self._served, self._lock = served, threading.Lock()
         self._kind = served.labels.kind
+        self._has_probabilities = hasattr(served.learner, "predict_proba")
         self.who = (MAIN, *served.shadows)
-        self._marks = [(time.monotonic(), 0)]  # of the last seconds: when, and how many rows there were
-        self._tasks: dict[str | None, int] = {}
-        self._next_place = 0
-        self._per_task = np.zeros((len(PER_TASK), 16))
-        self._sums = np.zeros((2, len(self.who)))  # errors and losses
-        self.rows = 0
-        self._bins = np.zeros((3, BINS))  # rows, probability, positive labels
-        self._points: list[list[float]] = []  # rows, seconds since 1970, errors and losses of each
-        self._rows_a_point = ROWS_A_POINT
-        self._minutes = np.zeros((2, MINUTES))  # rows, errors
-        self._minute = int(time.time() // 60)
-        if saved is not None and saved.get("who") == list(self.who):
-            self._restore(saved)
+        self._known = self._labels()
+        self._marks: list[tuple[float, int]] = []  # of the last seconds: when, and how many rows there were
+        self._sums: FloatArray
+        self.rows: int
+        self._clear()
+        if saved is None:
+            return
+        try:
+            with reading_state():
+                self._restore(saved)
+        except ValueError as error:
+            logger.warning("what was counted before cannot be used: %s", error)
+            self._clear()
 
     def learned(self, found: Learned) -> None:
         """Count rows that were learned."""
         said = [found.decisions, *found.shadows.values()]
-        if len(said) != len(self.who):
-            return
-        judged = [self._judge(one, found.truth) for one in said]
-        n = len(judged[0].errors)
+        taken = ~np.any([np.isnan(one).reshape(len(one), -1).any(axis=1) for one in said], axis=0)
+        truth, labels = np.asarray(found.truth), self._labels()
+        since = known_since(np.array(labels), set(self._known), truth) if self._kind == "multiclass" else None
+        judged = [self._judge(one, truth, since) for one in said]
+        times, tasks = found.times, found.tasks
+        if not taken.all():
+            judged = [Judged(*(column[taken] for column in one)) for one in judged]
+            times, tasks = times[taken], [task for task, one in zip(tasks, taken, strict=True) if one]
+        values = np.array([column for one in judged for column in (one.errors, one.losses)])
         with self._lock:
-            self._sums[0] += [one.errors.sum() for one in judged]
-            self._sums[1] += [one.losses.sum() for one in judged]
-            self.rows += n
-            self._count_tasks(found.tasks, judged[0])
-            if self._kind == "binary":
-                self._calibrate(found)
-            self._point(n, judged)
-            minute = self._at_minute(int(time.time() // 60))
-            self._minutes[:, minute] += n, judged[0].errors.sum()
+            self._known = labels
+            self._count_tasks(tasks, judged[0])
+            if self._has_probabilities:
+                self._calibrate(judged[0])
+            self._points_of(values, times)
+            self._minutes_of(values[0], times)
+            self._sums = _after(self._sums, values)
+            self.rows += len(times)
 
     def forget(self, task: str) -> None:
         """Nothing is known of a task any more."""
@@ -90,53 +96,59 @@ class Statistics:
         with self._lock:
             if task not in self._tasks:
                 raise UnknownTask(f"no row of task {task!r} was learned here")
-            return self._describe(task)
+            return self._describe(task, self._per_task[:, self._tasks[task]])
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
         """Some tasks that contain a text, and how many there are: by "rows", "error", "newest" or "name"."""
-        with self._lock:
-            found = [task for task in self._tasks if text.lower() in str(task).lower()]
-            rows, errors, _, order = self._per_task
-            at = self._tasks
-            if sort == "name":
-                found.sort(key=str)
-            elif sort == "newest":
-                found.sort(key=lambda task: -order[at[task]])
-            elif sort == "error":
-                found.sort(key=lambda task: -(errors[at[task]] / max(rows[at[task]], 1.0)) * (rows[at[task]] >= FEWEST))
-            else:
-                found.sort(key=lambda task: -rows[at[task]])
-            return [self._describe(task) for task in found[first : first + n]], len(found)
+        with self._lock:  # as briefly as can be: learning waits
+            tasks = list(self._tasks)
+            counted = self._per_task[:, [*self._tasks.values()]]
+        if text:
+            wanted = text.lower()
+            chosen = [i for i, task in enumerate(tasks) if wanted in str(task).lower()]
+            tasks, counted = [tasks[i] for i in chosen], counted[:, chosen]
+        rows, errors, *_, order = counted
+        if sort == "name":
+            places = sorted(range(len(tasks)), key=lambda i: str(tasks[i]))
+        else:
+            error = np.where(rows >= FEWEST, errors / np.maximum(rows, 1.0), 0.0)
+            places = np.argsort(-{"rows": rows, "error": error, "newest": order}[sort], kind="stable").tolist()
+        return [self._describe(tasks[i], counted[:, i]) for i in places[first : first + n]], len(tasks)
 
     def gauges(self) -> dict[str, float]:
         """Numbers for dashboards."""
         with self._lock:
             rows = max(self.rows, 1)
-            found = {"rows_judged": float(self.rows), "error": float(self._sums[0, 0] / rows)}
-            found["loss"] = float(self._sums[1, 0] / rows)
-            if self._kind == "binary":
+            found = {"rows_judged": float(self.rows), "error": float(self._sums[0] / rows)}
+            if self._has_losses:
+                found["loss"] = float(self._sums[1] / rows)
+            if self._has_probabilities:
                 found["calibration_error"] = self._calibration_error()
             counts, errors = self._per_task[:2]
             if self._tasks:
                 found["error_of_worst_task"] = float(
                     np.max(np.where(counts >= FEWEST, errors / np.maximum(counts, 1), 0.0))
                 )
-            self._at_minute(int(time.time() // 60))
+            now = time.time() // 60
             for name, minutes in (("hour", 60), ("day", MINUTES)):
-                last = self._minutes[:, (self._minute - np.arange(minutes)) % MINUTES].sum(axis=1)
-                found[f"error_of_last_{name}"] = float(last[1] / max(last[0], 1.0))
+                minute, rows_then, errors_then = self._minutes
+                lately = (minute > now - minutes) & (rows_then > 0)
+                found[f"error_of_last_{name}"] = float(errors_then[lately].sum() / max(rows_then[lately].sum(), 1.0))
             return found
 
     def state(self) -> dict[str, Any]:
         """What the page shows."""
         with self._lock:
+            sums = (self._sums / max(self.rows, 1)).tolist()
             return {
                 "kind": self._kind,
                 "who": list(self.who),
+                "has_losses": self._has_losses,
+                "has_probabilities": self._has_probabilities,
                 "rows": self.rows,
                 "rows_a_second": self._speed(),
-                "errors": (self._sums[0] / max(self.rows, 1)).tolist(),
-                "losses": (self._sums[1] / max(self.rows, 1)).tolist(),
+                "errors": sums[::2],
+                "losses": sums[1::2],
                 "points": [list(point) for point in self._points],
                 "calibration": self._bins.tolist(),
                 "tasks": len(self._tasks),
@@ -146,37 +158,52 @@ class Statistics:
         """For JSON."""
         with self._lock:
             return {
-                "who": list(self.who), "rows": self.rows, "sums": self._sums.tolist(), "bins": self._bins.tolist(),
-                "points": self._points, "rows_a_point": self._rows_a_point, "minute": self._minute,
-                "minutes": self._minutes.tolist(), "tasks": [*self._tasks],
+                "form": FORM, "who": list(self.who), "rows": self.rows, "sums": self._sums.tolist(),
+                "bins": self._bins.tolist(), "points": [list(point) for point in self._points],
+                "rows_a_point": self._rows_a_point, "minutes": self._minutes.tolist(), "tasks": [*self._tasks],
                 "per_task": self._per_task[:, [*self._tasks.values()]].tolist(),
             }  # fmt: skip
 
+    def _clear(self) -> None:
+        self._tasks: dict[str | None, int] = {}
+        self._next_place = 0
+        self._per_task = np.zeros((len(PER_TASK), 16))
+        self._sums = np.zeros(2 * len(self.who))  # errors and losses of each
+        self.rows = 0
+        self._bins = np.zeros((3, BINS))  # rows, forecasts, what happened
+        self._points: list[list[float]] = []  # rows, time of the last, errors and losses of each
+        self._rows_a_point = ROWS_A_POINT
+        self._minutes = np.zeros((3, MINUTES))  # minute since 1970, rows, errors
+
     def _restore(self, saved: Mapping[str, Any]) -> None:
+        if saved["form"] != FORM or saved["who"] != list(self.who):
+            raise ValueError("it is of other learners, or of another version")
         self.rows = int(saved["rows"])
-        self._marks = [(time.monotonic(), self.rows)]
         self._sums, self._bins = np.array(saved["sums"]), np.array(saved["bins"])
-        self._points, self._rows_a_point = [list(point) for point in saved["points"]], saved["rows_a_point"]
-        self._minutes, self._minute = np.array(saved["minutes"]), int(saved["minute"])
+        self._points, self._rows_a_point = [list(point) for point in saved["points"]], int(saved["rows_a_point"])
+        self._minutes = np.array(saved["minutes"]).reshape(3, MINUTES)
         self._tasks = {task: place for place, task in enumerate(saved["tasks"])}
         self._next_place = len(self._tasks)
         self._per_task = np.array(saved["per_task"]).reshape(len(PER_TASK), len(self._tasks))
 
     # ---- one slice -------------------------------------------------------------------------------------------
 
-    def _judge(self, decisions: NDArray[np.float64], truth: NDArray[Any]) -> Judged:
+    @property
+    def _has_losses(self) -> bool:
+        return self._has_probabilities or self._kind == "regression"
+
+    def _labels(self) -> list[Any]:
+        """Those that the learner knows, sorted."""
+        return [] if self._kind == "regression" else self._served.learner.classes_.tolist()
+
+    def _judge(self, decisions: FloatArray, truth: Any, since: Any) -> Judged:
         if self._kind == "regression":
-            off = np.asarray(truth, np.float64) - decisions
-            return Judged(np.abs(off), np.square(off))
-        classes = self._served.learner.classes_
-        if decisions.ndim == 1:
-            if len(classes) != 2:  # the first rows of a model that had seen one label
-                return Judged(np.zeros(len(truth)), np.zeros(len(truth)))
-            positive = np.asarray(truth) == classes[1]
-            wrong = (decisions >= 0.0) != positive
-            return Judged(wrong.astype(np.float64), np.logaddexp(0.0, np.where(positive, -decisions, decisions)))
-        wrong = classes[decisions.argmax(axis=1)] != truth if decisions.shape[1] else np.ones(len(truth), np.bool_)
-        return Judged(wrong.astype(np.float64), np.zeros(len(truth)))
+            return judge_numbers(decisions, truth.astype(np.float64))
+        labels = self._served.learner.classes_
+        if since is not None:
+            places = np.searchsorted(labels, truth)
+            return judge_several(decisions, places, since, has_probabilities=self._has_probabilities)
+        return judge_two(decisions, truth == labels[-1], has_probabilities=self._has_probabilities)
 
     def _count_tasks(self, tasks: Any, judged: Judged) -> None:
         known = self._tasks
@@ -189,51 +216,70 @@ class Statistics:
             wider = np.zeros((len(PER_TASK), 2 * self._next_place))
             wider[:, : self._per_task.shape[1]] = self._per_task
             self._per_task = wider
-        rows, errors, losses, order = self._per_task
-        new = np.unique(places[rows[places] == 0])
-        order[new] = self.rows + np.arange(len(new))
+        rows, *sums, order = self._per_task
+        found, first = np.unique(places, return_index=True)
+        new = rows[found] == 0
+        order[found[new]] = self.rows + first[new]
         np.add.at(rows, places, 1.0)
-        np.add.at(errors, places, judged.errors)
-        np.add.at(losses, places, judged.losses)
+        for total, values in zip(sums, judged, strict=True):
+            np.add.at(total, places, values)
 
-    def _calibrate(self, found: Learned) -> None:
-        chance = 1.0 / (1.0 + np.exp(-np.clip(found.decisions, -700.0, 700.0)))
-        place = np.minimum((chance * BINS).astype(np.intp), BINS - 1)
-        positive = np.asarray(found.truth) == self._served.learner.classes_[1]
-        for row, weights in enumerate((None, chance, positive.astype(np.float64))):
-            self._bins[row] += np.bincount(place, weights, BINS)
+    def _calibrate(self, judged: Judged) -> None:
+        place = np.minimum((judged.forecast * BINS).astype(np.intp), BINS - 1)
+        for total, values in zip(self._bins, (np.ones(len(place)), judged.forecast, judged.happened), strict=True):
+            np.add.at(total, place, values)
 
     def _calibration_error(self) -> float:
-        rows, chance, positive = self._bins
-        return float(np.abs(chance - positive).sum() / max(rows.sum(), 1.0))
+        rows, chance, happened = self._bins
+        return float(np.abs(chance - happened).sum() / max(rows.sum(), 1.0))
 
-    def _point(self, n: int, judged: list[Judged]) -> None:
-        values = [float(n), time.time()] + [float(x.sum()) for one in judged for x in one]
-        if self._points and self._points[-1][0] < self._rows_a_point:
-            self._points[-1] = _added(self._points[-1], values)
-        else:
-            self._points.append(values)
-        if len(self._points) > MOST_POINTS:
-            last = self._points[len(self._points) // 2 * 2 :]  # has no neighbor
-            self._points = [_added(*self._points[i : i + 2]) for i in range(0, len(self._points) - 1, 2)] + last
-            self._rows_a_point *= 2
+    def _points_of(self, values: FloatArray, times: FloatArray) -> None:
+        """A point takes so many rows and no more, wherever a slice ends."""
+        reached, n = 0, len(times)
+        while reached < n:
+            if not self._points or self._points[-1][0] >= self._rows_a_point:
+                if len(self._points) == MOST_POINTS:
+                    self._points = [_added(*self._points[i : i + 2]) for i in range(0, MOST_POINTS, 2)]
+                    self._rows_a_point *= 2
+                self._points.append([0.0] * (2 + len(values)))
+            point = self._points[-1]
+            some = slice(reached, reached + int(self._rows_a_point - point[0]))
+            sums = _after(np.array(point[2:]), values[:, some]).tolist()
+            reached = min(some.stop, n)
+            self._points[-1] = [point[0] + reached - some.start, float(times[reached - 1]), *sums]
 
-    def _at_minute(self, minute: int) -> int:
-        """The place of a minute; those that have passed since the last one are empty."""
-        for passed in range(max(self._minute + 1, minute - MINUTES + 1), minute + 1):
-            self._minutes[:, passed % MINUTES] = 0.0
-        self._minute = max(minute, self._minute)
-        return minute % MINUTES
+    def _minutes_of(self, errors: FloatArray, times: FloatArray) -> None:
+        minutes = times // 60
+        ends = [*(np.flatnonzero(np.diff(minutes)) + 1).tolist(), len(minutes)]
+        for first, end in zip([0, *ends], ends, strict=False):
+            if first == end:
+                continue
+            column = self._minutes[:, int(minutes[first]) % MINUTES]
+            if column[0] < minutes[first]:
+                column[:] = minutes[first], 0.0, 0.0
+            if column[0] == minutes[first]:  # else the clock was set back, and it is another day's
+                column[1] += end - first
+                column[2] = _after(column[2:], errors[None, first:end])[0]
 
     def _speed(self) -> float:
         """Rows a second, lately; called once a second."""
-        self._marks = [*self._marks, (time.monotonic(), self.rows)][-SPEED_MARKS:]
-        (begun, rows), (ended, rows_now) = self._marks[0], self._marks[-1]
-        return (rows_now - rows) / max(ended - begun, 1e-9)
+        now = time.monotonic()
+        self._marks = [mark for mark in self._marks if mark[0] >= now - SPEED_SECONDS] + [(now, self.rows)]
+        begun, rows = self._marks[0]
+        return (self.rows - rows) / max(now - begun, 1e-9)
 
-    def _describe(self, task: str | None) -> dict[str, Any]:
-        rows, errors, loss, _ = self._per_task[:, self._tasks[task]].tolist()
-        return {"task": task, "rows": int(rows), "error": errors / max(rows, 1), "loss": loss / max(rows, 1)}
+    def _describe(self, task: str | None, counted: FloatArray) -> dict[str, Any]:
+        rows, errors, loss, forecast, happened, _ = counted.tolist()
+        n = max(rows, 1.0)
+        found = {"task": task, "rows": int(rows), "error": errors / n}
+        if self._has_losses:
+            found |= {"loss": loss / n, "forecast": forecast / n, "happened": happened / n}
+        return found
+
+
+def _after(sums: FloatArray, values: FloatArray) -> FloatArray:
+    """Sums with columns of values added one after the other, as rounding has it however they are cut."""
+    return np.asarray(np.add.accumulate(np.column_stack([sums, values]), axis=1)[:, -1])
 
 
 def _added(one: list[float], other: list[float]) -> list[float]:
