@@ -250,7 +250,7 @@ class Engine:
         handle, name = tempfile.mkstemp(dir=self.folder, prefix="export-", suffix=".shoal")
         os.close(handle)
         with self._fold.accepting, self._fold.columns, self._fold.turns.learning():
-            writing = snapshots.begin(self._fold.position, Path(name), self._fold.served.save, {})
+            writing = snapshots.begin(self._fold.position, Path(name), self._fold.served.save)
         writing.wait()
         if writing.error:
             Path(name).unlink(missing_ok=True)

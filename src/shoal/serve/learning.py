@@ -105,8 +105,7 @@ class Learning(threading.Thread):
         position, fold = self._fold.position, self._fold
         with fold.accepting, fold.columns, fold.turns.learning():
             begun = time.perf_counter()
-            path, statistics = self._folder.path(position), self._statistics()
-            writing = snapshots.begin(position, path, fold.served.save, statistics)
+            writing = snapshots.begin(position, self._folder.path(position), fold.served.save, self._statistics)
             self.pause = time.perf_counter() - begun
         self._rows_saved, self._next_by = fold.rows, time.monotonic() + self._rhythm.seconds
         return writing

@@ -109,13 +109,16 @@ class Writing:
             self.error = self.error or f"its process ended with {os.waitstatus_to_exitcode(status)}"
 
 
-def begin(position: int, path: Path, save: Callable[[Path], object], statistics: Mapping[str, Any]) -> Writing:
-    """Write a snapshot of the memory as it is now; nothing may change the model until this returns."""
+def begin(
+    position: int, path: Path, save: Callable[[Path], object], statistics: Callable[[], Mapping[str, Any]] | None = None
+) -> Writing:
+    """Write a snapshot of the memory as it is now; nothing may change the model or its statistics until this returns.
+    Both functions may be called in a fork, where other threads hold their locks for ever."""
 
     def write() -> None:
-        if statistics:
+        if statistics is not None:
             aside = path.with_suffix(".part")
-            aside.write_text(json.dumps(statistics), encoding="utf-8")
+            aside.write_text(json.dumps(statistics()), encoding="utf-8")
             aside.replace(path.with_suffix(STATISTICS))
         save(path)  # to a file of another name that is renamed once it is on the disk
 
