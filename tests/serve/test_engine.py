@@ -134,6 +134,7 @@ def test_labels_complete_the_rows_as_they_were_predicted(model: Path, tmp_path: 
             engine.label([(str(engine.predict_one(asked[0]).result().id), "maybe")]).result()
         counts = engine.gauges()
         assert (counts["labels_accepted"], counts["labels_double"], counts["labels_late"]) == (60, 11, 1)
+        assert counts["predictions_waiting"] == 1
         assert engine.wait_until_learned(timeout=30)
         labeled = engine.export()
     with Engine(model, tmp_path / "other", ALL) as other:
@@ -149,6 +150,15 @@ def test_rows_wait_no_longer_than_they_should(model: Path, tmp_path: Path, monke
         moment = time.time()
         monkeypatch.setattr(time, "time", lambda: moment + 101)
         assert engine.label([(str(old), "yes")]).result().late == [old]
+        assert "label_lag_seconds" not in engine.gauges()
+        new = engine.predict_one(mail).result().id
+        monkeypatch.setattr(time, "time", lambda: moment + 131)
+        assert engine.label([(str(new), "yes")]).result().accepted == 1
+        assert engine.gauges()["label_lag_seconds"] == pytest.approx(30, abs=0.01)
+        assert engine.gauges()["predictions_waiting"] == 1
+        engine.close()
+    with Engine(None, tmp_path / "engine", EngineSettings(label_wait=100.0)) as engine:
+        assert engine.gauges()["predictions_waiting"] == 1
         engine.expire().result()
         assert engine.gauges()["predictions_waiting"] == 0
     with Engine(model, tmp_path / "other", EngineSettings(label_wait=0.0)) as engine:

@@ -23,7 +23,7 @@ from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, W
 from shoal.serve.contract import Conflict, Fault, LabelReceipt, Receipt, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.fold import MOST_ROWS, Fold, Group
 from shoal.serve.joining import Joined, ids_of, join, without_faults
-from shoal.serve.labels import complete, requests_of
+from shoal.serve.labels import Lags, complete, requests_of
 from shoal.serve.limits import Limits
 from shoal.serve.log import Batch, Log, Record, Used, Waiting
 
@@ -42,6 +42,7 @@ class Admitted(NamedTuple):
     rows: Rows | None
     answer: Any  # for the future, but for the position
     labeled: Sequence[Waiting] = ()  # what labels have come for
+    predicted: Sequence[float] = ()  # when
 
 
 class Admission(threading.Thread):
@@ -72,7 +73,7 @@ class Admission(threading.Thread):
         self._gathers = False
         self.is_available = True
         self.rows_waiting = 0  # of commands that are not done yet
-        self.labels = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}
+        self.labels, self.lags = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}, Lags()
 
     @property
     def position(self) -> int:
@@ -261,7 +262,7 @@ class Admission(threading.Thread):
                 found.append(Admitted(command, None, Receipt(0, 0)))
             elif isinstance(command, Label):
                 try:
-                    rows, labeled, receipt = complete(command, waiting, str(self._fold.served.roles.label), oldest)
+                    rows, labeled, receipt, predicted = complete(command, waiting, str(self._fold.served.roles.label), oldest)
                 except Refused as error:
                     _fail(command, error)
                     continue
@@ -270,7 +271,7 @@ class Admission(threading.Thread):
                 if rows is None:
                     _done(command, receipt)
                 else:
-                    found.append(Admitted(command, rows, receipt, labeled))
+                    found.append(Admitted(command, rows, receipt, labeled, predicted))
             elif isinstance(command, Follow):
                 command.joined = self._joined(command)
                 if command.joined.rows is not None:
@@ -286,15 +287,16 @@ class Admission(threading.Thread):
             return without_faults(joined, self._fold.served)
 
     def _batch(self, admitted: list[Admitted], others: list[Wait | Follow], moment: float) -> Batch:
-        position = self._position
+        position, n_labels = self._position, 0
         records, receipts = [], []
         labeled: list[Waiting] = []
         edits: list[Callable[[bytes], bytes | None]] = []
-        for i, (command, rows, answer, marked) in enumerate(admitted):
+        for i, (command, rows, answer, marked, predicted) in enumerate(admitted):
             position += 1
             answer = answer._replace(position=position)
-            admitted[i] = Admitted(command, rows, answer, marked)
+            admitted[i] = admitted[i]._replace(answer=answer)
             labeled += marked
+            n_labels += len(predicted)
             if isinstance(command, Forget):
                 records.append(Record(position, moment, "forget", 0, command.task.encode()))
                 edits.append(command.edited)
@@ -308,7 +310,7 @@ class Admission(threading.Thread):
         follows = [one for one in (*(a.command for a in admitted), *others) if isinstance(one, Follow)]
         halves = [half for one in follows if one.joined is not None for half in one.joined.halves]
         offsets = {source: at for one in follows for source, at in one.messages.offsets.items()}
-        return Batch(records, receipts, waits, labeled, edits, halves, offsets)
+        return Batch(records, receipts, waits, labeled, n_labels, edits, halves, offsets)
 
     def _commit(self, batch: Batch, commands: list[Command]) -> None:
         """Write the batch. Raises Unavailable if it is not written; to know that after a broken connection takes until
@@ -344,6 +346,7 @@ class Admission(threading.Thread):
         for one in admitted:
             if isinstance(one.command, Label):
                 self.labels["accepted"] += one.answer.accepted
+                self.lags.add(one.predicted)
             _done(one.command, one.answer)
         for command in commands:
             if isinstance(command, Wait):

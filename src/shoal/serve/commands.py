@@ -128,6 +128,11 @@ def parse_id(text: str) -> tuple[str, int] | None:
     return request, int(row)
 
 
+def time_of(request: str) -> float:
+    """When a prediction was asked for."""
+    return int(request[:12], 16) / 1000
+
+
 def first_request(moment: float) -> str:
     """The least id of requests from a time on."""
     return f"{max(int(moment * 1000), 0):012x}" + "0" * 10

@@ -273,6 +273,7 @@ class Engine:
             "tasks": len(self._fold.served.learner.tasks_),
             **self.statistics.gauges(),
             **{f"labels_{name}": count for name, count in self._admission.labels.items()},
+            **({} if (lag := self._admission.lags.median()) is None else {"label_lag_seconds": lag}),
             **self.more_gauges(),
         }
 

@@ -44,7 +44,7 @@ waiting = sa.Table(
     sa.Column("rows", sa.Integer, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
     sa.Column("labeled", sa.LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
+    sa.Column("open", sa.Integer, nullable=False),
 )
 
 halves = sa.Table(
@@ -90,6 +90,11 @@ class Waiting(NamedTuple):
     body: bytes
     labeled: bytes  # one byte a row: 1 if its label has come
 
+    @property
+    def open(self) -> int:
+        """Rows whose labels have not come."""
+        return self.labeled.count(0)
+
 
 class Half(NamedTuple):
     """A row of a topic that waits for its label, or a label that waits for its row; neither: both have come."""
@@ -107,6 +112,7 @@ class Batch(NamedTuple):
     receipts: list[Used]
     waiting: list[Waiting]
     labeled: list[Waiting]  # that wait already, and of which labels have come
+    n_labels: int  # so many
     edits: list[Callable[[bytes], bytes | None]]  # of the bodies of rows that wait; None: as it was
     halves: list[Half]  # they replace those of the same ids
     offsets: dict[str, int]  # of the next message of each partition
@@ -134,7 +140,7 @@ class Log:
             metadata.create_all(self._engine)
             self.last = self._last()  # a snapshot may know a later one, whose record was dropped
             # Counted once: there may be millions, and dashboards ask every second.
-            self.predictions_waiting: int = self._scalar(sa.select(sa.func.count()).select_from(waiting))
+            self.predictions_waiting = int(self._scalar(sa.select(sa.func.sum(waiting.c.open))) or 0)
 
     def commit(self, batch: Batch) -> None:
         """Write a batch, all of it or nothing; when this returns, no crash can lose it.
@@ -145,14 +151,16 @@ class Log:
             If it is not written. If that cannot be known, as the connection broke in the middle, `settle` finds out.
         """
         with _failures(), self._engine.begin() as connection:
-            for table, rows in ((records, batch.records), (receipts, batch.receipts), (waiting, batch.waiting)):
+            for table, rows in ((records, batch.records), (receipts, batch.receipts)):
                 if rows:
                     connection.execute(sa.insert(table), [row._asdict() for row in rows])
+            if batch.waiting:
+                connection.execute(sa.insert(waiting), [{**one._asdict(), "open": one.open} for one in batch.waiting])
             if batch.labeled:
                 found = sa.update(waiting).where(waiting.c.request == sa.bindparam("which"))
                 connection.execute(
-                    found.values(labeled=sa.bindparam("now")),
-                    [{"which": row.request, "now": row.labeled} for row in batch.labeled],
+                    found.values(labeled=sa.bindparam("now"), open=sa.bindparam("still")),
+                    [{"which": one.request, "now": one.labeled, "still": one.open} for one in batch.labeled],
                 )
             for edited in batch.edits:
                 _edit(connection, waiting.c.request, waiting.c.body, edited)
@@ -208,7 +216,7 @@ class Log:
     def waiting(self, requests: Sequence[str]) -> dict[str, Waiting]:
         """The rows that wait, of these predictions."""
         found = self._rows(sa.select(waiting).where(waiting.c.request.in_(requests)))
-        return {row.request: Waiting(*row) for row in found}
+        return {row.request: Waiting(*row[:-1]) for row in found}
 
     def halves(self, ids: Sequence[str]) -> dict[str, Half]:
         """What waits for its other half, of these ids."""
@@ -227,7 +235,9 @@ class Log:
         """Drop predictions with ids before this one, halves that came before a time, and keys that were used before
         another."""
         with _failures(), self._engine.begin() as connection:
-            dropped = connection.execute(sa.delete(waiting).where(waiting.c.request < request)).rowcount
+            too_old = waiting.c.request < request
+            dropped = connection.execute(sa.select(sa.func.sum(waiting.c.open)).where(too_old)).scalar() or 0
+            connection.execute(sa.delete(waiting).where(too_old))
             connection.execute(sa.delete(halves).where(halves.c.time < halves_before))
             connection.execute(sa.delete(receipts).where(receipts.c.time < keys_before))
         self.predictions_waiting -= dropped
@@ -264,7 +274,7 @@ class Log:
     def _written(self, batch: Batch) -> None:
         if batch.records:
             self.last = batch.records[-1].position
-        self.predictions_waiting += len(batch.waiting)
+        self.predictions_waiting += sum(one.open for one in batch.waiting) - batch.n_labels
 
 
 def _edit(
