@@ -58,6 +58,10 @@ def test_equals_the_twin(kind: type[Any], protocol: str, density: float, interac
         answers = learner.test_then_train(X, stream.y, stream.task, rounds=rounds, sample_weight=weight)
         assert_close(answers, expected, 1e-10)
         assert_close(learner.weights_, theirs.pi_k, 1e-10)
+        mine = learner.expert_weights(2)
+        assert [*mine.values()] == sorted(mine.values(), reverse=True)
+        row = learner.weights_[learner.tasks_.index(2)]
+        assert mine == dict(zip(learner.experts_, row.tolist(), strict=True))
         assert_close(learner.experts_coef(2), coef_of(theirs, 2), 1e-10)
         assert_close(learner.experts_coef_[learner.tasks_.index(2)], coef_of(theirs, 2), 1e-10)
 

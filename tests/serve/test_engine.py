@@ -111,6 +111,7 @@ def test_answers_are_those_of_the_model_file(engine: Engine) -> None:
     np.testing.assert_array_equal([one.probability for one in found], expected)
     worth = engine.worth(rows(mails * 20))
     assert 0.02 < np.mean([one.ask for one in worth]) < 0.3
+    assert engine.gauges()["labels_asked"] == sum(one.ask for one in worth)
     assert np.mean([one.margin for one in worth if one.ask]) < np.mean([one.margin for one in worth])
 
 
@@ -136,6 +137,12 @@ def test_labels_complete_the_rows_as_they_were_predicted(model: Path, tmp_path: 
         assert (counts["labels_accepted"], counts["labels_double"], counts["labels_late"]) == (60, 11, 1)
         assert counts["predictions_waiting"] == 1
         assert engine.wait_until_learned(timeout=30)
+        about = engine.task("u1")
+        assert about["rows"] == sum(mail["user"] == "u1" for mail in mails)
+        spam = sum((mail["user"], mail["spam"]) == ("u1", "yes") for mail in mails)
+        assert about["happened"] == pytest.approx(spam / about["rows"])
+        assert sum(way["weight"] for way in about["ways"]) == pytest.approx(1.0)
+        assert {other["task"] for other in about["similar"]} == {"u0", "u2", "u3", "u4", "u5"}
         labeled = engine.export()
     with Engine(model, tmp_path / "other", ALL) as other:
         other.learn(rows(mails)).result()

@@ -253,7 +253,7 @@ class Admission(threading.Thread):
         """The rows of each command that writes a record; labels find theirs in the log."""
         wanted = {request for one in commands if isinstance(one, Label) for request in requests_of(one)}
         waiting = self._log.waiting(sorted(wanted)) if wanted else {}
-        oldest = first_request(time.time() - self._label_wait)
+        oldest, column = first_request(time.time() - self._label_wait), str(self._fold.served.roles.label)
         found: list[Admitted] = []
         for command in commands:
             if isinstance(command, Learn):
@@ -262,7 +262,7 @@ class Admission(threading.Thread):
                 found.append(Admitted(command, None, Receipt(0, 0)))
             elif isinstance(command, Label):
                 try:
-                    rows, labeled, receipt, predicted = complete(command, waiting, str(self._fold.served.roles.label), oldest)
+                    rows, labeled, receipt, predicted = complete(command, waiting, column, oldest)
                 except Refused as error:
                     _fail(command, error)
                     continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,12 +32,15 @@ class Query:
 
     def __init__(self, budget: float) -> None:
         self._budget, self._log_b = budget, 0.0
-        self._random = random.Random(0)
+        self._random, self._lock = random.Random(0), threading.Lock()
+        self.asked = 0  # labels
 
     def wants(self, margin: float) -> bool:
         """Ask for the label of a row of this margin?"""
-        wanted = self._random.random() < 1.0 / (1.0 + margin / math.exp(self._log_b))
-        self._log_b = min(max(self._log_b + GAIN * (self._budget - wanted), -LARGEST_LOG), LARGEST_LOG)
+        with self._lock:
+            wanted = self._random.random() < 1.0 / (1.0 + margin / math.exp(self._log_b))
+            self._log_b = min(max(self._log_b + GAIN * (self._budget - wanted), -LARGEST_LOG), LARGEST_LOG)
+            self.asked += wanted
         return wanted
 
 
@@ -86,6 +90,11 @@ class Answers:
         chance = float(1.0 / (1.0 + np.exp(-min(max(decision[0], -700.0), 700.0)))) if self._has_probabilities else None
         return Answer(None, task, predicted, chance, known)
 
+    @property
+    def labels_asked(self) -> int:
+        """Rows of which it was said that their labels are worth asking for."""
+        return self._query.asked
+
     def worth(self, rows: Rows) -> list[Worth]:
         """Which labels are worth asking for. Raises Refused, also if there are no labels but numbers."""
         fold = self._fold
@@ -111,4 +120,5 @@ class Answers:
                 similar = [{"task": other, "similarity": value} for other, value in learner.similar_tasks(task)]
             except ValueError:  # whole rows are compared, so there are no weights to compare
                 similar = []
-        return {"task": task, "similar": similar}
+            weights = learner.expert_weights(task) if hasattr(learner, "expert_weights") else {}
+        return {"task": task, "similar": similar, "ways": [{"way": w, "weight": x} for w, x in weights.items()]}

@@ -238,7 +238,11 @@ class Engine:
         return list(self._fold.served.learner.tasks_)
 
     def task(self, task: str) -> Mapping[str, Any]:
-        """What is known of one task. Raises UnknownTask."""
+        """One task in plain values. Raises UnknownTask.
+
+        `similar`: the tasks most like it; `ways`: the ways of sharing by their weight, of a learner that weighs some;
+        and of rows since the service began `rows`, `error`, `loss`, and the mean `forecast` next to what `happened`.
+        """
         found = dict(self._answers.about(task))
         with suppress(UnknownTask):  # the model knew it before the service began
             found |= self.statistics.task(task)
@@ -273,6 +277,7 @@ class Engine:
             "tasks": len(self._fold.served.learner.tasks_),
             **self.statistics.gauges(),
             **{f"labels_{name}": count for name, count in self._admission.labels.items()},
+            "labels_asked": self._answers.labels_asked,
             **({} if (lag := self._admission.lags.median()) is None else {"label_lag_seconds": lag}),
             **self.more_gauges(),
         }

@@ -40,6 +40,17 @@ class _Hedged(Learner):
         seen = state.task_rows[:n, None] > 0
         return np.where(seen, state.task_weights[:n], state.weights)
 
+    def expert_weights(self, task: Any) -> dict[str, float]:
+        """Bayes weight of each expert in a task, the largest first: a row of `weights_`, without the others."""
+        state: State = self._state("expert_weights")
+        column = self._fitted_model().tasks.column
+        if task not in column:
+            raise ValueError(f"no task {task!r} in this model")
+        k = column[task]
+        weights = state.task_weights[k] if state.task_rows[k] > 0 else state.weights
+        found = zip(self.experts_, weights.tolist(), strict=True)
+        return dict(sorted(found, key=lambda one: -one[1]))
+
     @property
     def linear_experts_(self) -> list[str]:
         """The experts on the row itself, whose weights `experts_coef` gives."""
