@@ -42,21 +42,19 @@ class Token(NamedTuple):
     scope: int
 
 
-@lru_cache(maxsize=1024)
-def scope_of(method: str, path: str) -> int:
-    """The scope that a request needs; what no route has is for all who have a token to be told."""
-    method = "GET" if method == "HEAD" else method
-    return next((scope for m, pattern, scope in _PATTERNS if m == method and pattern.fullmatch(path)), READ)
-
-
-@lru_cache(maxsize=1024)
-def has_route(method: str, path: str) -> bool:
-    """Whether the table names this request, letter by letter.
+@lru_cache(256)
+def scopes_of(path: str) -> Mapping[str, int]:
+    """The methods that the table has for a path, letter by letter, and their scopes; none: there is no such route.
 
     The framework also takes `/v1/learn/` for `/v1/learn`: what the table does not name must not come that far.
     """
-    method = "GET" if method == "HEAD" else method
-    return any(m == method and pattern.fullmatch(path) for m, pattern, _ in _PATTERNS)
+    return {method: scope for method, pattern, scope in _PATTERNS if pattern.fullmatch(path)}
+
+
+def scope_of(method: str, path: str) -> int:
+    """The scope that a request needs; what no route has is for all who have a token to be told."""
+    found = scopes_of(path)
+    return found.get(method, min([READ, *found.values()]))
 
 
 def allowed(tokens: list[Token], authorization: bytes) -> int:

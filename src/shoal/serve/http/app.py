@@ -6,11 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from litestar import Litestar, MediaType, Request, Response, delete, get, post
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.params import FromPath, FromQuery
 from litestar.response import Stream
 
@@ -19,11 +18,11 @@ from shoal.serve.http import bodies
 from shoal.serve.http.asking import in_thread, learned, predictions
 from shoal.serve.http.bodies import ARROW, JSON, NDJSON, Caps
 from shoal.serve.http.metrics import Metrics
+from shoal.serve.http.openapi import description
 from shoal.serve.http.problems import Problem, reply_of
 
 SHORT = 4096  # bytes that are read at once
 PAGE = 50  # tasks
-BODY = "A JSON object or an array of objects, NDJSON (streamed), or an Arrow stream: one row each, columns by name."
 
 
 def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[Any] = ()) -> Litestar:
@@ -33,22 +32,22 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
         read = partial(bodies.rows_of, body, kind, caps)
         return read() if len(body) < SHORT else await in_thread(read)
 
-    @post("/v1/predict", status_code=200, summary="Predict rows", description=BODY)
+    @post("/v1/predict", status_code=200)
     async def predict(request: Request[Any, Any, Any]) -> Response[bytes]:
         kind = bodies.media_type(request.headers.get("content-type"))
         rows = await rows_of(await bodies.whole(request.receive, caps), kind)
         found = await predictions(service, rows)
-        accepted = _accepted(request, kind)
+        accepted = bodies.accepted(request.headers.get("accept", ""), kind)
         return Response(bodies.table(found, accepted), media_type=accepted)
 
-    @post("/v1/learn", status_code=200, summary="Learn labeled rows", description=BODY)
+    @post("/v1/learn", status_code=200)
     async def learn(request: Request[Any, Any, Any]) -> Response[bytes]:
         kind = bodies.media_type(request.headers.get("content-type"))
         rows = await rows_of(await bodies.whole(request.receive, caps), kind)
         receipt = await learned(service, rows, _key(request))
         return Response(msgspec.json.encode(receipt), media_type=JSON)
 
-    @post("/v1/labels", status_code=200, summary="Labels of predicted rows")
+    @post("/v1/labels", status_code=200)
     async def labels(request: Request[Any, Any, Any]) -> Response[bytes]:
         kind = bodies.media_type(request.headers.get("content-type"))
         if kind == ARROW:
@@ -62,37 +61,37 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
         receipt = await asyncio.wrap_future(service.label(pairs, _key(request)))
         return Response(msgspec.json.encode(receipt._asdict()), media_type=JSON)
 
-    @post("/v1/query", status_code=200, summary="Is this label worth asking for?", description=BODY)
+    @post("/v1/query", status_code=200)
     async def query(request: Request[Any, Any, Any]) -> Response[bytes]:
         kind = bodies.media_type(request.headers.get("content-type"))
         rows = await rows_of(await bodies.whole(request.receive, caps), kind)
         found = [one._asdict() for one in await in_thread(partial(service.worth, rows))]
-        accepted = _accepted(request, kind)
+        accepted = bodies.accepted(request.headers.get("accept", ""), kind)
         return Response(bodies.table(found, accepted), media_type=accepted)
 
-    @get("/v1/model", summary="The model")
+    @get("/v1/model")
     async def model() -> Response[bytes]:
         return Response(msgspec.json.encode(service.describe()), media_type=JSON)
 
-    @get("/v1/tasks", summary="The tasks, a page at a time")
+    @get("/v1/tasks")
     async def tasks(sort: FromQuery[str] = "rows", q: FromQuery[str] = "", page: FromQuery[int] = 1) -> Response[bytes]:
-        if sort not in ("rows", "error", "newest", "name"):
-            raise Problem(400, f"sort={sort!r}, expected rows, error, newest or name")
+        if sort not in bodies.SORTS:
+            raise Problem(400, f"sort={sort!r}, expected {', '.join(bodies.SORTS)}")
         if page < 1:
             raise Problem(400, f"page={page}, expected 1 or more")
         found, total = await in_thread(partial(service.list_tasks, sort, q, (page - 1) * PAGE, PAGE))
         return Response(msgspec.json.encode({"tasks": found, "page": page, "total": total}), media_type=JSON)
 
-    @get("/v1/tasks/{task:path}", summary="One task")
+    @get("/v1/tasks/{task:str}")
     async def task(task: FromPath[str]) -> Response[bytes]:
-        return Response(msgspec.json.encode(service.task(task.removeprefix("/"))), media_type=JSON)
+        return Response(msgspec.json.encode(service.task(unquote(task))), media_type=JSON)
 
-    @delete("/v1/tasks/{task:path}", status_code=200, summary="Forget a task")
+    @delete("/v1/tasks/{task:str}", status_code=200)
     async def forget(task: FromPath[str]) -> Response[bytes]:
-        receipt = await asyncio.wrap_future(service.forget(task.removeprefix("/")))
+        receipt = await asyncio.wrap_future(service.forget(unquote(task)))
         return Response(msgspec.json.encode(receipt._asdict()), media_type=JSON)
 
-    @get("/v1/export", summary="The model file")
+    @get("/v1/export")
     async def export() -> Stream:
         path = await in_thread(service.export)
 
@@ -106,26 +105,28 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
 
         return Stream(content(), media_type="application/octet-stream")
 
-    @get("/health", summary="Does the process answer?")
+    @get("/health")
     async def health() -> Response[bytes]:
         return Response(b'{"status":"ok"}', media_type=JSON)
 
-    @get("/ready", summary="Can it learn?")
+    @get("/ready")
     async def ready() -> Response[bytes]:
         state, status = ("ready", 200) if service.is_ready else ("not ready", 503)
         return Response(msgspec.json.encode({"status": state}), status_code=status, media_type=JSON)
 
-    @get("/metrics", summary="For Prometheus")
+    @get("/metrics")
     async def numbers() -> Response[bytes]:
         return Response(await in_thread(partial(metrics.text, service)), media_type=MediaType.TEXT)
 
-    handlers = [predict, learn, labels, query, model, tasks, task, forget, export, health, ready, numbers]
+    @get("/v1/openapi.json")
+    async def described() -> Response[bytes]:
+        return Response(msgspec.json.encode(description(service)), media_type=JSON)
+
+    handlers = [predict, learn, labels, query, model, tasks, task, forget, export, health, ready, numbers, described]
     return Litestar(
         [*handlers, *routes],
         exception_handlers={Exception: _answer},
-        openapi_config=OpenAPIConfig(
-            title="shoal", version="1", path="/v1", render_plugins=[JsonRenderPlugin(path="/openapi.json")]
-        ),
+        openapi_config=None,
         request_max_body_size=None,  # bodies are counted while they are read
         cors_config=None,
         debug=False,
@@ -137,15 +138,6 @@ def _answer(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     reply = reply_of(error)
     headers = {name.decode(): value.decode() for name, value in reply.headers if name != b"content-type"}
     return Response(reply.body, status_code=reply.status, headers=headers, media_type="application/problem+json")
-
-
-def _accepted(request: Request[Any, Any, Any], kind: str) -> str:
-    """The format of the answer: what is asked for, else that of the request."""
-    asked = request.headers.get("accept", "*/*")
-    for name in (ARROW, NDJSON, JSON):
-        if name in asked:
-            return name
-    return kind
 
 
 def _key(request: Request[Any, Any, Any]) -> str | None:

@@ -17,6 +17,7 @@ from shoal.serve.http.problems import Problem
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 NAMES = {JSON: JSON, NDJSON: NDJSON, "application/ndjson": NDJSON, "application/jsonl": NDJSON, ARROW: ARROW}
 LONGEST_KEY = 180
+SORTS = ("rows", "error", "newest", "name")  # of the list of tasks
 PIECE = 1 << 20  # bytes of NDJSON that are one record
 NO_ROWS = Fault(None, None, "there are no rows")
 NESTED = "a value is nested; expected numbers, text, true, false or null"
@@ -37,6 +38,11 @@ def media_type(value: str | None) -> str:
     if name not in NAMES:
         raise Problem(415, f"Content-Type is {name or 'missing'}, expected {JSON}, {NDJSON} or {ARROW}")
     return NAMES[name]
+
+
+def accepted(asked: str, kind: str) -> str:
+    """The format of the answer: what `Accept` names, else that of the request."""
+    return next((name for name in (ARROW, NDJSON, JSON) if name in asked), kind)
 
 
 def checked_key(key: str | None) -> str | None:

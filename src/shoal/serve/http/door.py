@@ -9,17 +9,19 @@ from __future__ import annotations
 import time
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from shoal.serve.contract import Service
 from shoal.serve.http import bodies, streams
-from shoal.serve.http.access import OPEN, ROUTES, Token, allowed, has_route, scope_of
+from shoal.serve.http.access import OPEN, Token, allowed, scope_of, scopes_of
 from shoal.serve.http.asking import Answered, in_thread, predictions
 from shoal.serve.http.bodies import Caps
 from shoal.serve.http.metrics import Metrics
 from shoal.serve.http.problems import Problem, Reply, reply_of
 
+TASKS = "/v1/tasks/"
 STREAMED = ("/v1/predict", "/v1/learn")
 JSON_HEADER = (b"content-type", b"application/json")
 SAFE = [
@@ -55,6 +57,8 @@ class Door:
         begun, status, has_begun = time.perf_counter(), 500, False
         headers = dict(scope["headers"])
         method, path = scope["method"], scope["path"]
+        if method == "HEAD":  # the server leaves out the body
+            method, scope = "GET", {**scope, "method": "GET"}
 
         async def send_safely(message: Any) -> None:
             nonlocal status, has_begun
@@ -73,7 +77,7 @@ class Door:
                 status = reply.status
                 await _send(send, reply)
             else:
-                await self._app(scope, receive, send_safely)
+                await self._app(_one_segment(scope), receive, send_safely)
         except Exception as error:
             reply = reply_of(error)
             if has_begun:
@@ -84,16 +88,18 @@ class Door:
 
     def _let_in(self, method: str, path: str, headers: dict[bytes, bytes]) -> None:
         needed = scope_of(method, path)
-        if needed == OPEN:
-            return
-        scope = allowed(self._tokens, headers.get(b"authorization", b""))
-        if scope == OPEN:
-            raise Problem(401, "Authorization: Bearer TOKEN is missing, or holds no token of this service")
+        scope = OPEN if needed == OPEN else allowed(self._tokens, headers.get(b"authorization", b""))
         if scope < needed:
+            if scope == OPEN:
+                raise Problem(401, "Authorization: Bearer TOKEN is missing, or holds no token of this service")
             raise Problem(403, "this token's scope does not reach here")
-        if not has_route(method, path):
-            elsewhere = any(has_route(other, path) for other, _, _ in ROUTES)
-            raise Problem(405, f"{method} is not allowed here") if elsewhere else Problem(404, "there is no such route")
+        if method not in (methods := scopes_of(path)):
+            if not methods:
+                raise Problem(404, "there is no such route")
+            allow = [*methods, *(["HEAD"] if "GET" in methods else [])]
+            raise Problem(405, f"{method} is not allowed here", allow=allow)
+        if headers.get(b"content-encoding", b"identity") != b"identity":
+            raise Problem(415, "the body is compressed (Content-Encoding); send it as it is")
 
     async def _stream(self, path: str, headers: dict[bytes, bytes], receive: Any, send: Any) -> None:
         """NDJSON both ways."""
@@ -121,8 +127,15 @@ class Door:
 
 
 def _takes_json(headers: dict[bytes, bytes]) -> bool:
-    accept = headers.get(b"accept", b"*/*")
-    return b"*/*" in accept or b"application/json" in accept
+    return bodies.accepted(headers.get(b"accept", b"").decode("latin-1"), bodies.JSON) == bodies.JSON
+
+
+def _one_segment(scope: Any) -> Any:
+    """A task's name may hold slashes; the framework would take some of them away."""
+    path = scope["path"]
+    if not path.startswith(TASKS):
+        return scope
+    return {**scope, "path": TASKS + quote(path.removeprefix(TASKS), safe="")}
 
 
 async def _send(send: Any, reply: Reply) -> None:

@@ -34,8 +34,8 @@ class Reply(NamedTuple):
 TITLES = {
     400: "malformed request", 401: "a token is needed", 403: "the token does not allow this", 404: "not found",
     405: "method not allowed", 406: "not acceptable", 408: "the request came too slowly", 409: "conflict",
-    413: "too large", 415: "unsupported media type", 422: "rows that cannot be taken", 429: "too many",
-    500: "internal error", 503: "unavailable",
+    413: "too large", 415: "unsupported media type", 422: "rows that cannot be taken",
+    429: "too many", 500: "internal error", 503: "unavailable",
 }  # fmt: skip
 SHOWN = 20  # faults of one request
 
@@ -74,6 +74,8 @@ def reply_of(error: Exception) -> Reply:
     retry_after = more.pop("retry_after", None)
     if retry_after is not None:
         headers.append((b"retry-after", str(math.ceil(retry_after)).encode()))
+    if allow := more.pop("allow", None):
+        headers.append((b"allow", ", ".join(allow).encode()))
     if problem.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     title = TITLES.get(problem.status, "malformed request")

@@ -37,15 +37,15 @@ def page_routes(shown: Shown) -> list[Any]:
     def file(name: str) -> Response[bytes]:
         return Response(files[name], media_type=KINDS[name])
 
-    @get("/", include_in_schema=False)
+    @get("/")
     async def index() -> Response[bytes]:
         return file("index.html")
 
-    @get("/page/{name:str}", include_in_schema=False)
+    @get("/page/{name:str}")
     async def part(name: FromPath[str]) -> Response[bytes]:
         return file(name) if name in files else Response(b"", status_code=404)
 
-    @get("/v1/events", summary="What the page shows, once a second, as server-sent events")
+    @get("/v1/events")
     async def events() -> Stream:
         return Stream(_events(shown), media_type="text/event-stream")
 
