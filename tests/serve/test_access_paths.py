@@ -1,4 +1,4 @@
-"""Spellings of a path that the framework takes for a route must not reach it with a lesser token."""
+"""What a request says of its path or its host must not lend it more than its token."""
 
 from __future__ import annotations
 
@@ -70,3 +70,26 @@ def test_keys_of_streams_are_never_cut_short() -> None:
     assert service.calls == []
     assert ask(service, "POST", "/v1/learn", WRITER, NDJSON, b'{"u": 1}', "k" * 180) == 200
     assert service.calls[0][1] == "k" * 180 + "/0"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_answered"),
+    [("localhost", True), ("LOCALHOST:8000", True), ("127.0.0.1:8000", True), ("[::1]:8000", True), ("x.org", False),
+     ("localhost.x.org", False), ("127.0.0.1.x.org:8000", False), ("[::1]x.org", False), ("", False)],
+)  # fmt: skip
+def test_without_tokens_only_local_names_are_answered(host: str, is_answered: bool) -> None:
+    """A page may lead its own name to 127.0.0.1; a browser then sends it."""
+    caps, metrics = Caps(), Metrics()
+    service: Any = Recorder()
+
+    async def ask(tokens: list[Token]) -> httpx.Response:
+        app = Door(create_app(service, caps, metrics), service, tokens, caps, metrics)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://any") as client:
+            headers = {"host": host, "authorization": f"Bearer {WRITER}"}
+            return await client.post("/v1/learn", json={"u": 1}, headers=headers)
+
+    answer = asyncio.run(ask([]))
+    assert answer.status_code == (200 if is_answered else 421)
+    assert is_answered or answer.headers["content-type"] == "application/problem+json"
+    assert len(service.calls) == is_answered
+    assert asyncio.run(ask([Token(WRITER.encode(), WRITE)])).status_code == 200

@@ -142,6 +142,7 @@ def test_every_route_needs_its_scope(url: str) -> None:
     assert httpx.get(f"{url}/v1/model", headers={"authorization": f"Basic {TOKENS[ADMIN]}"}).status_code == 401
     assert httpx.get(f"{url}/nowhere", headers={"authorization": f"Bearer {TOKENS[READ]}"}).status_code == 404
     assert scope_of("PUT", "/v1/learn") == READ
+    assert httpx.head(f"{url}/health").headers["content-length"] == str(len(httpx.get(f"{url}/health").content))
     assert "access-control-allow-origin" not in httpx.get(f"{url}/health", headers={"origin": "http://x.org"}).headers
 
 

@@ -42,6 +42,10 @@ class Token(NamedTuple):
     scope: int
 
 
+LOCAL = frozenset({b"localhost", b"127.0.0.1", b"[::1]"})
+_PORT = re.compile(rb":\d*$")
+
+
 @lru_cache(256)
 def scopes_of(path: str) -> Mapping[str, int]:
     """The methods that the table has for a path, letter by letter, and their scopes; none: there is no such route.
@@ -55,6 +59,15 @@ def scope_of(method: str, path: str) -> int:
     """The scope that a request needs; what no route has is for all who have a token to be told."""
     found = scopes_of(path)
     return found.get(method, min([READ, *found.values()]))
+
+
+def is_local(host: bytes) -> bool:
+    """Whether a request's `Host` is a name of this computer alone.
+
+    A page from elsewhere can have its own name lead to 127.0.0.1 and so have a browser ask a service that asks for no
+    token (DNS rebinding); the browser still says that name.
+    """
+    return _PORT.sub(b"", host.strip().lower()) in LOCAL
 
 
 def allowed(tokens: list[Token], authorization: bytes) -> int:

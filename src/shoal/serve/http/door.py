@@ -1,5 +1,5 @@
-"""What every request passes: its token; and the routes that the framework does not serve: streams, and the one that
-must be fast, one row to be predicted.
+"""What every request passes: its host and token; and the routes that the framework does not serve: streams, and the one
+that must be fast, one row to be predicted.
 
 To route a request, find its arguments and make its answer costs the framework more than a row costs the model.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 from shoal.serve.contract import Service
 from shoal.serve.http import bodies, streams
-from shoal.serve.http.access import OPEN, Token, allowed, scope_of, scopes_of
+from shoal.serve.http.access import OPEN, Token, allowed, is_local, scope_of, scopes_of
 from shoal.serve.http.asking import Answered, in_thread, predictions
 from shoal.serve.http.bodies import Caps
 from shoal.serve.http.metrics import Metrics
@@ -40,7 +40,7 @@ class Door:
     app : ASGI application
         The other routes.
     tokens : list of Token
-        Without any, every request is allowed: only for an address that nobody else reaches.
+        Without any, every request to a local name is allowed: only for an address that nobody else reaches.
     """
 
     def __init__(self, app: Any, service: Service, tokens: list[Token], caps: Caps, metrics: Metrics) -> None:
@@ -87,6 +87,8 @@ class Door:
         self._metrics.count(method, path, status, time.perf_counter() - begun)
 
     def _let_in(self, method: str, path: str, headers: dict[bytes, bytes]) -> None:
+        if not self._tokens and not is_local(headers.get(b"host", b"")):
+            raise Problem(421, "without tokens this service answers to localhost, 127.0.0.1 and [::1] only")
         needed = scope_of(method, path)
         scope = OPEN if needed == OPEN else allowed(self._tokens, headers.get(b"authorization", b""))
         if scope < needed:

@@ -73,7 +73,7 @@ class Operation(NamedTuple):
     name: str
     summary: str
     answers: Mapping[str, Json]  # schema of each media type
-    errors: tuple[int, ...] = ()  # besides those of tokens
+    errors: tuple[int, ...] = ()  # besides those of tokens and hosts
     body: Mapping[str, Json] | None = None
     parameters: tuple[Json, ...] = ()
 
@@ -159,7 +159,7 @@ def _described(method: str, path: str, operation: Operation) -> Json:
     needed = scope_of(method.upper(), path)
     content = {kind: {"schema": schema} for kind, schema in operation.answers.items()}
     responses: Json = {"200": {"description": "done", "content": content}}
-    statuses = {*operation.errors, *(() if needed == OPEN else (401, 403))}
+    statuses = {*operation.errors, 421, *(() if needed == OPEN else (401, 403))}
     responses |= {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
     found: Json = {"summary": operation.summary, "operationId": operation.name, "responses": responses}
     if operation.parameters:
