@@ -11,8 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import InvalidStateError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -20,12 +19,13 @@ import polars as pl
 
 from shoal.serve.bodies import are_alike, concat, pack
 from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, first_request
-from shoal.serve.contract import Conflict, Fault, LabelReceipt, Receipt, Refused, Rows, Unavailable, UnknownTask
+from shoal.serve.contract import Fault, Receipt, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.fold import MOST_ROWS, Fold, Group
 from shoal.serve.joining import Joined, ids_of, join, without_faults
 from shoal.serve.labels import Lags, complete, requests_of
 from shoal.serve.limits import Limits
 from shoal.serve.log import Batch, Log, Record, Used, Waiting
+from shoal.serve.outcomes import done, fail, repeat, run
 
 logger = logging.getLogger("shoal")
 MOST_COMMANDS = 512  # of one commit
@@ -132,7 +132,7 @@ class Admission(threading.Thread):
                 self._commit(batch, commands)
         except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
             for command in commands:
-                _fail(command, error)
+                fail(command, error)
             self._wait_until_back()
             return later
         for group in groups:
@@ -140,7 +140,7 @@ class Admission(threading.Thread):
         self._acknowledge(admitted, commands)
         for command in commands:
             if isinstance(command, Chore):
-                _run(command)
+                run(command)
         return later
 
     def _wait_until_back(self) -> None:
@@ -183,7 +183,7 @@ class Admission(threading.Thread):
                 return rest, commands[i:]
             seen |= claim
             if isinstance(command, Learn | Label) and command.key in used:
-                _repeat(command, used[command.key])
+                repeat(command, used[command.key])
             else:
                 rest.append(command)
         return rest, []
@@ -230,7 +230,7 @@ class Admission(threading.Thread):
         if isinstance(found[0].command, Forget):
             task = found[0].command.task
             if not served.learner.knows_task(task) and task not in self._limits.coming:
-                _fail(found[0].command, UnknownTask(f"there is no task {task!r}"))
+                fail(found[0].command, UnknownTask(f"there is no task {task!r}"))
                 return None
             return Group(last, np.empty(0), None, task)
         rows = concat([one.rows for one in found if one.rows is not None])
@@ -245,7 +245,7 @@ class Admission(threading.Thread):
                 served.rows_to_learn.rollback(mark)
                 if len(found) == 1:
                     is_polars = isinstance(error, pl.exceptions.PolarsError)
-                    _fail(found[0].command, Refused(_unreadable(error)) if is_polars else error)
+                    fail(found[0].command, Refused(_unreadable(error)) if is_polars else error)
                 return None
         return Group(last, np.full(rows.frame.height, moment), checked)
 
@@ -264,12 +264,12 @@ class Admission(threading.Thread):
                 try:
                     rows, labeled, receipt, predicted = complete(command, waiting, column, oldest)
                 except Refused as error:
-                    _fail(command, error)
+                    fail(command, error)
                     continue
                 for kind in ("late", "double", "unknown"):
                     self.labels[kind] += len(getattr(receipt, kind))
                 if rows is None:
-                    _done(command, receipt)
+                    done(command, receipt)
                 else:
                     found.append(Admitted(command, rows, receipt, labeled, predicted))
             elif isinstance(command, Follow):
@@ -338,7 +338,7 @@ class Admission(threading.Thread):
             if not said and time.monotonic() > begun + PATIENCE:
                 said = True
                 for command in commands:
-                    _fail(command, Unavailable(f"{error}; it may have been accepted: ask again, with its key"))
+                    fail(command, Unavailable(f"{error}; it may have been accepted: ask again, with its key"))
             if self._ended.wait(RETRY_SECONDS):
                 raise error
 
@@ -347,26 +347,16 @@ class Admission(threading.Thread):
             if isinstance(one.command, Label):
                 self.labels["accepted"] += one.answer.accepted
                 self.lags.add(one.predicted)
-            _done(one.command, one.answer)
+            done(one.command, one.answer)
         for command in commands:
             if isinstance(command, Wait):
-                _done(command, command.answers)
+                done(command, command.answers)
             elif isinstance(command, Follow) and command.joined is not None and command.joined.rows is None:
-                _done(command, command.joined.answer)
+                done(command, command.joined.answer)
 
     def give_up(self) -> None:
         """Wait no longer for a database that is away."""
         self._ended.set()
-
-
-def _repeat(command: Learn | Label, used: Used) -> None:
-    """The answer of the first time."""
-    if used.digest != command.digest:
-        _fail(command, Conflict(f"the idempotency key {command.key!r} came with other rows before"))
-    elif isinstance(command, Learn):
-        _done(command, Receipt(*used.answer)._replace(repeated=True))
-    else:
-        _done(command, LabelReceipt(*used.answer)._replace(repeated=True))
 
 
 def _unreadable(error: Exception) -> Fault:
@@ -388,21 +378,3 @@ def _writes_no_record(command: Command) -> TypeGuard[Wait | Follow]:
     return isinstance(command, Wait) or (
         isinstance(command, Follow) and command.joined is not None and command.joined.rows is None
     )
-
-
-def _done(command: Command, answer: Any) -> None:
-    with suppress(InvalidStateError):  # who asked does not wait any more
-        command.future.set_result(answer)
-
-
-def _fail(command: Command, error: BaseException) -> None:
-    with suppress(InvalidStateError):
-        command.future.set_exception(error)
-
-
-def _run(chore: Chore) -> None:
-    try:
-        _done(chore, chore.work())
-    except Exception as error:
-        logger.warning("the log could not be tidied up; it will be tried again: %s", error)
-        _fail(chore, error)

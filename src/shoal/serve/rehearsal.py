@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from shoal.serve.answers import Answers
 from shoal.serve.bodies import from_dicts
 from shoal.serve.fold import Fold, Group
@@ -28,4 +30,4 @@ def rehearse(path: Path, *, with_shadows: bool = True) -> None:
         answers.of_one(asked)
         checked, faults = served.check(from_dicts([learned]))
         if not faults:
-            fold.apply(Group(1, 1, checked))
+            fold.apply(Group(1, np.zeros(1), checked))
