@@ -217,3 +217,8 @@ def view(estimator: Learner, model: Model) -> Learner:
     learner = type(estimator)(**estimator.get_params(deep=False))
     learner._keep(model)
     return learner
+
+
+def model_of(learner: Learner) -> Model:
+    """What a learner has learned, for what learns on elsewhere. Raises NotFittedError before its first row."""
+    return learner._fitted_model()

@@ -61,10 +61,11 @@ class Model:
 
     # ---- admission: input to valid rounds ----------------------------------------------------------------
 
-    def _admit(
+    def admit(
         self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, weight: Any = None,
         features: Features | None = None,
     ) -> Admitted:  # fmt: skip
+        """Input as valid rounds; nothing changes. Raises ValueError if it does not fit; a row is named."""
         weights = read_weights(weight, table.n_rows, self.refusal_of_weights())
         features = self.features.admit(table, self.name) if features is None else features
         if y is None:
@@ -94,16 +95,20 @@ class Model:
         if new_tasks and self.core.named_tasks:
             raise ValueError(f"task {new_tasks[0]!r} is not one of the tasks that the relation names")
 
-    def _commit(self, admitted: Admitted, *, declare: bool = False) -> None:
+    def commit(self, admitted: Admitted, *, declare: bool = False) -> None:
         """Know the input's tasks, features and labels; `declare`: its tasks exist before its first row."""
         n_before, is_new = len(self.tasks), self.core.state is None
         n_tasks = n_before + len(admitted.new_tasks)
         self.core.reserve(n_tasks, admitted.features.count)
-        self.tasks.add(admitted.new_tasks)
-        self.features, self.labels = admitted.features, admitted.labels
+        self.know(admitted)
         n_declared = n_tasks if declare else n_before if is_new else 0
         if n_declared:
             self.core.enter(n_declared)
+
+    def know(self, admitted: Admitted) -> None:
+        """The same without a state: rows that are learned elsewhere."""
+        self.tasks.add(admitted.new_tasks)
+        self.features, self.labels = admitted.features, admitted.labels
 
     def weight_of_one(self, sample_weight: Any) -> FloatArray:
         """The weight of an example that counts other than once. Raises ValueError as `read_weights` does."""
@@ -137,10 +142,10 @@ class Model:
 
     def _learn(self, table: Table, given: Chunk, classes: Any, declare: bool, out: bool, learn: Any) -> FloatArray:
         learn = self.core.learn if learn is None else learn
-        admitted = self._admit(table, given.y, given.task, given.rounds, classes, given.weight)
+        admitted = self.admit(table, given.y, given.task, given.rounds, classes, given.weight)
         if declare:  # a fit
             refuse_all_zero(admitted.rounds.weight)
-        self._commit(admitted, declare=declare)
+        self.commit(admitted, declare=declare)
         decisions = self.core.new_out(table.n_rows if out else 0)
         chunk = admitted.rounds
         if table.validated:
@@ -163,9 +168,9 @@ class Model:
         y = [y for _, y, *_ in examples.values()]
         if weight is None and any(len(example) > 2 for example in examples.values()):
             weight = [(*example, 1.0)[2] for example in examples.values()]
-        admitted = self._admit(table, y, task, np.zeros(len(y), np.int64), None, weight, features)
+        admitted = self.admit(table, y, task, np.zeros(len(y), np.int64), None, weight, features)
         with self.transaction() if self.core.may_fail else nullcontext():
-            self._commit(admitted)
+            self.commit(admitted)
             self.core.learn(admitted.rounds, self.core.new_out(0))
 
     @contextmanager

@@ -1,0 +1,135 @@
+"""The router's end of one shard: commands in order, and the shard brought back after its process or machine is gone.
+
+Ray starts the actor again, elsewhere if it has to. What it was is the last checkpoint and the commands since, which
+lie in the object store on the router's side: they are done again in order, and as they are what they were, so is the
+shard. A shard that was started again refuses any command before that (`OutOfStep`), so none is lost or done twice.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import ray
+from ray.exceptions import ObjectLostError, RayActorError
+
+from shoal.cluster.shard import NOTHING_DONE, OutOfStep
+
+MOST_WAITING = 4  # commands whose results nobody has asked for: the router runs no further ahead of a shard
+LEAST_LOGGED = 2**26  # bytes of commands that are kept before a checkpoint is made, or as many as the model has
+MOST_TRIES = 30  # in a row without a result, with up to 2 s between them
+GONE = (OutOfStep, RayActorError, ObjectLostError)
+
+
+class Sent(NamedTuple):
+    """A command that may have to be done again."""
+
+    number: int
+    command: str
+    arguments: Any  # a reference
+
+
+class Link:
+    """Commands to one shard and their results."""
+
+    def __init__(self, actor: Any, least_logged: int = LEAST_LOGGED) -> None:
+        self.actor = actor
+        self._least_logged = least_logged
+        self._checkpoint = ray.put(NOTHING_DONE)
+        self._log: list[Sent] = []
+        self._logged = 0  # bytes
+        self._last = 0
+        self._results: dict[int, Any] = {}  # references, until they are asked for
+        self._values: dict[int, Any] = {}
+
+    def send(self, command: str, *arguments: Any, nbytes: int = 0, wanted: bool = False) -> int:
+        """Have a command done after all others; return its number. `wanted`: `result` will be asked for."""
+        if self._logged > self._least_logged:
+            self.checkpoint()
+        while len(self._results) >= MOST_WAITING:
+            number = next(iter(self._results))
+            value = self._collected(number)
+            if number in self._values:
+                self._values[number] = value
+        self._last += 1
+        sent = Sent(self._last, command, ray.put(arguments))
+        self._log.append(sent)
+        self._logged += nbytes
+        self._results[self._last] = self._submitted(sent)
+        if wanted:
+            self._values[self._last] = None
+        return self._last
+
+    def result(self, number: int) -> Any:
+        """What a command gave that was sent as `wanted`."""
+        value = self._collected(number) if number in self._results else self._values[number]
+        del self._values[number]
+        return value
+
+    def wait(self) -> None:
+        """Until all commands are done."""
+        for number in list(self._results):
+            value = self._collected(number)
+            if number in self._values:
+                self._values[number] = value
+
+    def ask(self, question: str, *arguments: Any) -> Any:
+        """What the shard answers after all commands so far."""
+        return self.answer(self.asked(question, *arguments), question, *arguments)
+
+    def asked(self, question: str, *arguments: Any) -> Any:
+        """A reference to the answer, for `answer`."""
+        return getattr(self.actor, question).remote(*arguments)
+
+    def answer(self, reference: Any, question: str, *arguments: Any) -> Any:
+        """What was asked; asked again if the shard was not there."""
+        found = [reference]
+
+        def again() -> None:
+            found[0] = self.asked(question, *arguments)
+
+        return self._until_there(lambda: ray.get(found[0]), again)
+
+    def checkpoint(self) -> None:
+        """Keep the model as it is, and forget the commands before."""
+        self.wait()
+        progress = self.ask("progress", self._last)
+        self._checkpoint = ray.put(progress)
+        self._log.clear()
+        model = progress.model
+        self._least_logged = max(self._least_logged, 0 if model is None else model.core.nbytes())
+        self._logged = 0
+
+    # ---- coming back -------------------------------------------------------------------------------------
+
+    def _submitted(self, sent: Sent) -> Any:
+        return self.actor.run.remote(sent.number, sent.command, sent.arguments)
+
+    def _collected(self, number: int) -> Any:
+        value = self._until_there(lambda: ray.get(self._results[number]), lambda: None)
+        del self._results[number]
+        return value
+
+    def _until_there(self, ask: Callable[[], Any], again: Callable[[], None]) -> Any:
+        for attempt in range(MOST_TRIES):
+            try:
+                return ask()
+            except GONE as error:
+                last = error
+                time.sleep(min(0.1 * attempt, 2.0))
+                self._restore()
+                again()
+        raise RuntimeError(f"a shard does not come back: {last}")
+
+    def _restore(self) -> None:
+        """Have everything since the checkpoint done again."""
+        self.actor.restore.remote(self._checkpoint)
+        for sent in self._log:
+            reference = self._submitted(sent)
+            if sent.number in self._results:
+                self._results[sent.number] = reference
+
+    def close(self) -> None:
+        """Stop the actor."""
+        ray.kill(self.actor)

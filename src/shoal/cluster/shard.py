@@ -1,0 +1,165 @@
+"""A shard: a model of some of the tasks, and what the router has it do. No Ray here.
+
+Commands change the model and have numbers, which a shard does in order, each once. They depend on nothing but the
+model and their arguments, so doing them again from an earlier model ends in the same one, bit for bit.
+"""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.cluster.merging import Shared, shared_part, take_shared
+from shoal.engine.arrays import FloatArray
+from shoal.engine.rounds import Rounds
+from shoal.learner import Learner, model_of, view
+from shoal.loading import load
+from shoal.model.core import NO_OUT
+from shoal.model.features import Features
+from shoal.model.model import Admitted, Model
+
+
+class OutOfStep(RuntimeError):
+    """The shard has not done what came before a command: it was started again, and has to be restored first."""
+
+
+class Progress(NamedTuple):
+    """A model and the command after which it was so."""
+
+    number: int
+    model: Model | None
+
+
+NOTHING_DONE = Progress(0, None)
+
+
+def writable(rounds: Rounds) -> Rounds:
+    """The same rows in memory that compiled code takes: what Ray hands over may only be read."""
+    arrays = {name: part for name, part in rounds._asdict().items() if isinstance(part, np.ndarray)}
+    return rounds._replace(**{name: np.require(array, None, ["C", "W"]) for name, array in arrays.items()})
+
+
+class Shard:
+    """One actor's part of a cluster."""
+
+    def __init__(self, learner: Learner, n_threads: int = 1) -> None:
+        self._learner = learner
+        self._n_threads = n_threads
+        self._done, self._model = NOTHING_DONE
+
+    # ---- commands ----------------------------------------------------------------------------------------
+
+    def run(self, number: int, command: str, arguments: tuple[Any, ...]) -> Any:
+        """Do one command.
+
+        Raises
+        ------
+        OutOfStep
+            If the one before was not the last.
+        """
+        if number != self._done + 1:
+            raise OutOfStep(f"command {number} after {self._done}")
+        found = getattr(self, f"do_{command}")(*arguments)
+        self._done = number
+        return found
+
+    def do_begin(self, features: Features, labels: Any) -> None:
+        """A model without tasks."""
+        learner = self._learner
+        self._model = Model(learner.new_core(), learner.targets, type(learner).__name__)
+        self._model.commit(Admitted(_no_rows(features.count), [], features, labels))
+
+    def do_open(self, content: bytes) -> list[Any]:
+        """The model of a file; return its tasks."""
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "model").write_bytes(content)
+            self._model = model_of(load(Path(folder) / "model"))
+        return self._model.tasks.ids
+
+    def do_learn(self, admitted: Admitted, out: bool) -> FloatArray | None:
+        """Learn rows; return the decisions before each round, if they are wanted."""
+        from joblib import parallel_config
+
+        model = self._known()
+        admitted = admitted._replace(rounds=writable(admitted.rounds))
+        model.commit(admitted)
+        decisions = model.core.new_out(len(admitted.rounds.task)) if out else NO_OUT
+        with parallel_config(n_jobs=self._n_threads):
+            model.core.learn(admitted.rounds, decisions)
+        return decisions if out else None
+
+    def do_merge(self, shared: Shared) -> None:
+        """What all tasks share, as it is from now on."""
+        core: Any = self._known().core
+        take_shared(core.algorithm.exchange, core.setup, core.state, shared)
+
+    def do_forget(self, task: Hashable) -> None:
+        """Remove a task."""
+        self._known().forget_task(task)
+
+    # ---- questions ---------------------------------------------------------------------------------------
+
+    def shared(self) -> Shared:
+        """Copies of the arrays that are exchanged."""
+        core: Any = self._known().core
+        return shared_part(core.algorithm.exchange, core.state)
+
+    def decide(self, rounds: Rounds) -> FloatArray:
+        """Answer rows."""
+        core, rounds = self._known().core, writable(rounds)
+        decisions = core.new_out(len(rounds.task))
+        core.decide(rounds, decisions)
+        return decisions
+
+    def updates(self) -> Any:
+        """Updates of each task."""
+        return self._known().updates()
+
+    def saved(self) -> bytes:
+        """The model as a file."""
+        with tempfile.TemporaryDirectory() as folder:
+            view(self._learner, self._known()).save(Path(folder) / "model")
+            return (Path(folder) / "model").read_bytes()
+
+    def nbytes(self) -> int:
+        """Memory of the state."""
+        return self._known().core.nbytes()
+
+    # ---- checkpoints -------------------------------------------------------------------------------------
+
+    def progress(self, number: int) -> Progress:
+        """The model as it is.
+
+        Raises
+        ------
+        OutOfStep
+            If the shard has not done this command.
+        """
+        if number != self._done:
+            raise OutOfStep(f"a checkpoint after {number}, not {self._done}")
+        return Progress(self._done, self._model)
+
+    def restore(self, progress: Progress) -> None:
+        """Be what one was then."""
+        model = copy.copy(progress.model)
+        if model is not None:
+            model.core.attach(self._learner.new_core())
+            model.core = copy.deepcopy(model.core)  # what Ray hands over may only be read
+            model.tasks = copy.copy(model.tasks)
+            model.tasks.column = dict(model.tasks.column)
+        self._done, self._model = progress.number, model
+
+    def _known(self) -> Model:
+        if self._model is None:
+            raise OutOfStep("nothing has begun")
+        return self._model
+
+
+def _no_rows(n_features: int) -> Rounds:
+    ints, numbers = np.zeros(0, np.int64), np.zeros(0)
+    return Rounds(n_features, ints, np.zeros(0, np.int32), numbers, ints, numbers, np.zeros(1, np.int64))

@@ -1,0 +1,137 @@
+"""A cluster on disk: a folder with a model file for each shard, what they share, and a manifest that names them all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
+
+from shoal.cluster.merging import Shared
+from shoal.engine.arrays import IntArray
+from shoal.learner import Learner, model_of
+from shoal.loading import load as load_model
+from shoal.model import persistence
+from shoal.model.features import Features
+
+MANIFEST, FORMAT = "manifest.json", 1
+PLACES = "places"  # the shard of each task, beside the arrays that are shared
+
+
+class Saved(NamedTuple):
+    """What a folder holds."""
+
+    header: dict[str, Any]
+    assign: Mapping[Any, int] | None
+    shard_of: IntArray  # of each task in order of appearance
+    base: Shared  # what all shards had after the last exchange
+    files: list[bytes]  # models
+
+
+def write(folder: str | os.PathLike[str], saved: Saved) -> None:
+    """Write new files beside those that may be there, then the manifest, which makes them the cluster; drop the old.
+
+    Raises
+    ------
+    ValueError
+        If there is a folder with other things than a cluster, or a task id has no plain form.
+    """
+    path = Path(folder)
+    if path.exists() and not (path.is_dir() and (_is_cluster(path) or not any(path.iterdir()))):
+        raise ValueError(f"cannot save to {path}: it exists and is no saved cluster")
+    assign = None if saved.assign is None else persistence.to_json(dict(saved.assign), {}, "task id")
+    contents = [save({**saved.base, PLACES: saved.shard_of}), *saved.files]
+    names = [_name(i, content) for i, content in enumerate(contents)]
+    path.mkdir(parents=True, exist_ok=True)
+    for name, content in zip(names, contents, strict=True):
+        _write(path / name, content)
+    manifest = saved.header | {"format": FORMAT, "assign": assign, "files": names}
+    _write(path / MANIFEST, json.dumps(manifest, indent=1).encode())
+    for old in path.iterdir():
+        if old.name not in (*names, MANIFEST) and old.suffix in (".model", ".shared"):
+            old.unlink()
+
+
+def _is_cluster(path: Path) -> bool:
+    return (path / MANIFEST).is_file()
+
+
+def _name(i: int, content: bytes) -> str:
+    digest = hashlib.blake2b(content, digest_size=8).hexdigest()
+    return f"all-{digest}.shared" if i == 0 else f"shard-{i - 1:05}-{digest}.model"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    temporary = Path(tempfile.mktemp(dir=path.parent, prefix=path.name, suffix=".part"))
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def read(folder: str | os.PathLike[str]) -> Saved:
+    """What `write` wrote.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no saved cluster.
+    ValueError
+        If files are missing or damaged.
+    """
+    path = Path(folder)
+    if not _is_cluster(path):
+        raise FileNotFoundError(f"no saved cluster at {path}")
+    try:
+        manifest = json.loads((path / MANIFEST).read_text())
+        names, form = manifest.pop("files"), manifest.pop("format")
+        if form != FORMAT:
+            raise ValueError(f"it has format {form!r}, this shoal reads {FORMAT}")
+        contents = [(path / name).read_bytes() for name in names]
+        if [_name(i, content) for i, content in enumerate(contents)] != names or len(names) != 1 + manifest["shards"]:
+            raise ValueError("a file is not what the manifest says")
+        arrays = load(contents[0])
+        assign = persistence.from_json(manifest.pop("assign"), {})
+        return Saved(manifest, assign, arrays.pop(PLACES), arrays, contents[1:])
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, SafetensorError) as error:
+        raise ValueError(f"{path} is a damaged cluster: {error}") from None
+
+
+def learner_of(saved: Saved) -> tuple[Learner, Any, Features]:
+    """A learner with the hyper-parameters of a shard's, the labels that most is known of, and the features."""
+    models = []
+    with tempfile.TemporaryDirectory() as folder:
+        for content in saved.files:
+            (Path(folder) / "model").write_bytes(content)
+            models.append(load_model(Path(folder) / "model"))
+    known = [model_of(model) for model in models]
+    settled = [one.labels for one in known if getattr(one.labels, "settled", False)]
+    learner = type(models[0])(**models[0].get_params(deep=False))
+    return learner, settled[0] if settled else known[0].labels, known[0].features
+
+
+def in_order(ids: list[list[Any]], shard_of: IntArray) -> list[Any]:
+    """Tasks of all shards in order of appearance.
+
+    Raises
+    ------
+    ValueError
+        If shards have other tasks than the manifest says.
+    """
+    if np.bincount(shard_of, minlength=len(ids)).tolist() != [len(each) for each in ids]:
+        raise ValueError("damaged cluster: shards have other tasks than the manifest says")
+    following = [iter(each) for each in ids]
+    return [next(following[shard]) for shard in shard_of.tolist()]
