@@ -153,6 +153,48 @@ def test_a_saved_cluster_goes_on_as_if_it_had_never_stopped(tmp_path: Path) -> N
         Cluster.load(tmp_path / "other")
 
 
+def test_shards_that_are_added_take_tasks_with_all_they_have(tmp_path: Path) -> None:
+    """No row is lost, and the cluster goes on as if nothing else had happened, through death and files."""
+    for make, data in (HedgedSharing, DATA), (MultitaskPerceptron, SPARSE), (CollaborativePA, SPARSE):
+        with Cluster(make(), shards=2, exchange_every=100, options=FREE) as cluster:
+            cluster.partial_fit(data.X[:500], data.y[:500], data.task[:500])
+            updates = cluster.n_updates_
+            cluster.add_shards(2)
+            assert cluster.n_updates_ == updates
+            assert {cluster.shard_of(task) for task in cluster.tasks_} == {0, 1, 2, 3}
+            cluster.save(tmp_path / make.__name__)
+            ray.kill(cluster._links[3].actor, no_restart=False)
+            cluster.partial_fit(data.X[500:], data.y[500:], data.task[500:])
+            end = models(cluster)
+            assert make is not HedgedSharing or cluster.n_updates_ == len(data.y)  # of it every row is an update
+        with Cluster.load(tmp_path / make.__name__, options=FREE) as again:
+            again.partial_fit(data.X[500:], data.y[500:], data.task[500:])
+            assert models(again) == end
+
+
+def test_without_exchange_more_shards_change_no_answer() -> None:
+    learner = HedgedSharing(interactions=False)  # in tables of crossed rows two tasks may share a record
+    with Cluster(learner, shards=2, exchange_every=None, options=FREE) as cluster:
+        cluster.partial_fit(DATA.X, DATA.y, DATA.task)
+        before = cluster.decision_function(DATA.X, DATA.task)
+        cluster.add_shards(2)
+        assert np.array_equal(cluster.decision_function(DATA.X, DATA.task), before)
+        assert len({cluster.shard_of(task) for task in cluster.tasks_}) == 4
+
+
+def test_many_tasks_lose_nothing_on_four_shards() -> None:
+    data = make_related_tasks(n_tasks=5000, n_features=20, n_rows=60_000, relatedness=0.5, seed=1)
+    late = slice(30_000, None)
+
+    def loss(decisions: np.ndarray) -> float:
+        return float(np.logaddexp(0.0, -data.y * decisions)[late].mean())
+
+    one = loss(HedgedSharing(memory=64).test_then_train(data.X, data.y, data.task))
+    with Cluster(HedgedSharing(memory=64), shards=4, exchange_every=10_000, options=FREE) as cluster:
+        four = loss(cluster.test_then_train(data.X, data.y, data.task))
+    assert abs(four - one) < 1e-3, (one, four)
+
+
 def test_bad_input_changes_nothing_and_unseen_tasks_are_answered() -> None:
     with Cluster(MultitaskPerceptron(), shards=2, exchange_every=50, options=FREE) as cluster:
         cluster.partial_fit(DATA.X[:200], DATA.y[:200], DATA.task[:200])

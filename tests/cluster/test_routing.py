@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from shoal.cluster.routing import assigned, key_of, shards_of
+from shoal.cluster.routing import Plan, key_of, shards_of
 
 IDS = ["ann", "", "1", 1, 0, -7, 2**70, 1.5, b"ann", None, ("ann", 3), frozenset({1, 2}), datetime.date(2026, 1, 2)]
 SHARDS = [2, 1, 0, 2, 2, 1, 2, 1, 0, 2, 1, 2, 2]  # of three; a stored cluster relies on them
@@ -33,22 +33,22 @@ def test_ids_that_are_equal_go_to_the_same_shard() -> None:
     assert len({key_of(one) for one in ("1", 1, b"1", ("1",), (1,))}) == 5
 
 
-def test_shards_have_equal_shares_and_more_shards_take_only_theirs() -> None:
+def test_shards_have_equal_shares_and_a_new_one_takes_half_of_another() -> None:
     tasks = [f"task {k}" for k in range(20_000)]
-    before, after = shards_of(tasks, 4), shards_of(tasks, 6)
-    counts = np.bincount(after)
-    assert abs(counts - len(tasks) / 6).max() < 4 * np.sqrt(len(tasks) / 6)
-    moved = before != after
-    assert set(after[moved]) == {4, 5}
-    assert moved.sum() == counts[4:].sum()
+    plan = Plan(4)
+    before = plan.shards_of(tasks)
+    after = plan.with_split(2).with_split(0).shards_of(tasks)
+    assert abs(np.bincount(before) - 5000).max() < 4 * np.sqrt(5000)
+    assert abs(np.bincount(after) - [2500, 5000, 2500, 5000, 2500, 2500]).max() < 4 * np.sqrt(5000)
+    assert set(zip(before[before != after].tolist(), after[before != after].tolist(), strict=True)) == {(2, 4), (0, 5)}
 
 
 def test_assigned_tasks_go_where_they_are_assigned() -> None:
     tasks = ["ann", "bob", "cid"]
-    found = assigned(tasks, {"ann": 1, "bob": 0}, 2)
+    found = Plan(2, (), {"ann": 1, "bob": 0}).shards_of(tasks)
     assert found.tolist() == [1, 0, shards_of(["cid"], 2)[0]]
     for wrong in (2, -1, "x", True):
         with pytest.raises(ValueError, match="task 'ann' is assigned to shard"):
-            assigned(tasks, {"ann": wrong}, 2)  # type: ignore[dict-item]
+            Plan(2, (), {"ann": wrong}).shards_of(tasks)  # type: ignore[dict-item]
     with pytest.raises(ValueError, match="cannot route a task id of type object"):
         shards_of([object()], 2)

@@ -17,7 +17,7 @@ from shoal.cluster.actors import start_shards
 from shoal.cluster.eligible import exchange_of
 from shoal.cluster.merging import Shared, merged
 from shoal.cluster.places import Part, as_simultaneous, no_places, split
-from shoal.cluster.routing import assigned
+from shoal.cluster.routing import Plan
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.learner import Learner
 from shoal.model.model import Admitted, Model
@@ -66,7 +66,7 @@ class Cluster:
             _check_count("exchange_every", exchange_every)
         self.learner = learner
         self.exchange_every = exchange_every
-        self.assign = assign
+        self._plan = Plan(shards, (), assign)
         self._exchange = exchange_of(learner, exchanges=exchange_every is not None, is_assigned=assign is not None)
         self._options = dict(options or {})
         self._front = Model(
@@ -164,7 +164,7 @@ class Cluster:
         return range(len(self._links))
 
     def _shards_for(self, tasks: list[Any]) -> IntArray:
-        return assigned(tasks, self.assign, len(self._links))
+        return self._plan.shards_of(tasks)
 
     def _at(self, columns: IntArray, task: Any) -> tuple[IntArray, IntArray]:
         """Of each row its shard, and its task's column there, -1 where it has none: a new task goes where it would."""
@@ -186,10 +186,42 @@ class Cluster:
         k = self._front.tasks.column.get(task)
         if k is None:
             raise ValueError(f"no task {task!r} in this cluster")
-        self._links[self._places.shard[k]].send("forget", task)
+        self._links[self._places.shard[k]].send("forget", [task])
         self._places = self._places.without(k)
         self._front.tasks = type(self._front.tasks)(other for other in self._front.tasks.ids if other != task)
         return self
+
+    def add_shards(self, n: int = 1) -> Self:
+        """More shards: each takes half of the tasks, by their hash, of the one that has most.
+
+        Everything that tasks have travels with them, so nothing is learned again; only where two tasks share a record
+        by a hash (crossed rows of `HedgedSharing`) one of them loses it, as by `forget_task`. Shards exchange first.
+        """
+        _check_count("n", n)
+        if self._begun:
+            self._merge()
+        for link in start_shards(self.learner, n, self._options):
+            donor = int(self._places.counts.argmax())
+            self._plan = self._plan.with_split(donor)
+            self._links.append(link)
+            if self._begun:
+                self._halve(donor)
+            else:
+                self._places = no_places(len(self._links))
+        return self
+
+    def _halve(self, donor: int) -> None:
+        """The last shard becomes a copy of another, and each forgets what is the other's from now on."""
+        before, ids = self._places.shard, self.tasks_
+        of_donor = np.flatnonzero(before == donor)
+        after, new = before.copy(), self._links[-1]
+        after[of_donor] = self._shards_for([ids[k] for k in of_donor.tolist()])
+        model = self._links[donor].checkpoint().model
+        new.send("adopt", model)
+        new.send("forget", [ids[k] for k in of_donor.tolist() if after[k] == donor])
+        self._links[donor].send("forget", [ids[k] for k in of_donor.tolist() if after[k] != donor])
+        self._places = no_places(len(self._links)).with_tasks(after)
+        new.checkpoint()
 
     # ---- deciding ----------------------------------------------------------------------------------------
 
@@ -269,9 +301,15 @@ class Cluster:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write a folder: a model file for each shard, which `shoal.load` reads too, and a manifest."""
         self._refuse_unfitted()
-        header = {"shards": len(self._links), "exchange_every": self.exchange_every, "rows": self._rows}
+        plan = self._plan
+        header = {
+            "shards": plan.n_shards,
+            "splits": plan.splits,
+            "exchange_every": self.exchange_every,
+            "rows": self._rows,
+        }
         files = [link.ask("saved") for link in self._links]
-        storage.write(folder, storage.Saved(header, self.assign, self._places.shard, self._base, files))
+        storage.write(folder, storage.Saved(header, plan.assign, self._places.shard, self._base, files))
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, options: Mapping[str, Any] | None = None) -> Cluster:
@@ -291,6 +329,8 @@ class Cluster:
         )  # fmt: skip
         numbers = [link.send("open", file, wanted=True) for link, file in zip(cluster._links, saved.files, strict=True)]
         ids = [link.result(number) for link, number in zip(cluster._links, numbers, strict=True)]
+        splits = tuple((int(halved), int(new)) for halved, new in header["splits"])
+        cluster._plan = Plan(header["shards"] - len(splits), splits, saved.assign)
         cluster._front.labels, cluster._front.features = labels, features
         cluster._places = no_places(header["shards"]).with_tasks(saved.shard_of)
         cluster._front.tasks.add(storage.in_order(ids, saved.shard_of))

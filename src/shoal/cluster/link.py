@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import ray
 from ray.exceptions import ObjectLostError, RayActorError
 
-from shoal.cluster.shard import NOTHING_DONE, OutOfStep
+from shoal.cluster.shard import NOTHING_DONE, OutOfStep, Progress
 
 MOST_WAITING = 4  # commands whose results nobody has asked for: the router runs no further ahead of a shard
 LEAST_LOGGED = 2**26  # bytes of commands that are kept before a checkpoint is made, or as many as the model has
@@ -91,15 +91,16 @@ class Link:
 
         return self._until_there(lambda: ray.get(found[0]), again)
 
-    def checkpoint(self) -> None:
+    def checkpoint(self) -> Progress:
         """Keep the model as it is, and forget the commands before."""
         self.wait()
-        progress = self.ask("progress", self._last)
+        progress: Progress = self.ask("progress", self._last)
         self._checkpoint = ray.put(progress)
         self._log.clear()
         model = progress.model
         self._least_logged = max(self._least_logged, 0 if model is None else model.core.nbytes())
         self._logged = 0
+        return progress
 
     # ---- coming back -------------------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 The hash is BLAKE2b of the id as text with its kind, so it is the same in every process, on every machine and in every
 version. With n shards a task goes to the one that scores highest for it (rendezvous hashing: Thaler, Ravishankar, A
-name-based mapping scheme for rendezvous, 1996): when shards are added, tasks move to the new ones only, and of these
-as few as give every shard its share.
+name-based mapping scheme for rendezvous, 1996). A shard that is added later halves one that was there: so what a task
+has travels in one piece, and no task of another shard moves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,21 +65,42 @@ def _mixed(keys: Any) -> Any:
     return keys ^ (keys >> np.uint64(31))
 
 
-def assigned(tasks: Sequence[Hashable], assign: Mapping[Any, int] | None, n_shards: int) -> IntArray:
-    """The shard of each task; those that `assign` does not name go by their hash.
+class Plan(NamedTuple):
+    """How tasks go to shards."""
 
-    Raises
-    ------
-    ValueError
-        If a task is assigned to a shard that there is not.
-    """
-    found = shards_of(tasks, n_shards)
-    if assign:
-        for k, task in enumerate(tasks):
-            shard = assign.get(task)
+    first: int  # shards at first
+    splits: tuple[tuple[int, int], ...] = ()  # of the halved shard the number, and that of the new one
+    assign: Mapping[Any, int] | None = None
+
+    @property
+    def n_shards(self) -> int:
+        """How many there are by now."""
+        return self.first + len(self.splits)
+
+    def with_split(self, shard: int) -> Plan:
+        """A new shard takes half of the tasks of another."""
+        return self._replace(splits=(*self.splits, (shard, self.n_shards)))
+
+    def shards_of(self, tasks: Sequence[Hashable]) -> IntArray:
+        """The shard of each task; those that `assign` does not name go by their hash.
+
+        Raises
+        ------
+        ValueError
+            If a task is assigned to a shard that there is not.
+        """
+        found = shards_of(tasks, self.first)
+        if self.splits:
+            keys = np.fromiter(map(key_of, tasks), np.uint64, len(tasks))
+            for halved, new in self.splits:
+                goes = _mixed(keys ^ _mixed(np.array([new + 1], np.uint64) * GOLDEN)) >> np.uint64(63) > 0
+                found[(found == halved) & goes] = new
+        for k, task in enumerate(tasks if self.assign else ()):
+            shard = (self.assign or {}).get(task)
             if shard is None:
                 continue
-            if isinstance(shard, bool) or not isinstance(shard, int | np.integer) or not 0 <= shard < n_shards:
-                raise ValueError(f"task {task!r} is assigned to shard {shard!r}; there are shards 0 to {n_shards - 1}")
+            if isinstance(shard, bool) or not isinstance(shard, int | np.integer) or not 0 <= shard < self.n_shards:
+                last = self.n_shards - 1
+                raise ValueError(f"task {task!r} is assigned to shard {shard!r}; there are shards 0 to {last}")
             found[k] = shard
-    return found
+        return found

@@ -40,8 +40,8 @@ NOTHING_DONE = Progress(0, None)
 
 def writable(rounds: Rounds) -> Rounds:
     """The same rows in memory that compiled code takes: what Ray hands over may only be read."""
-    arrays = {name: part for name, part in rounds._asdict().items() if isinstance(part, np.ndarray)}
-    return rounds._replace(**{name: np.require(array, None, ["C", "W"]) for name, array in arrays.items()})
+    parts: Any = [np.require(part, None, ["C", "W"]) if isinstance(part, np.ndarray) else part for part in rounds]
+    return Rounds(*parts)
 
 
 class Shard:
@@ -81,6 +81,10 @@ class Shard:
             self._model = model_of(load(Path(folder) / "model"))
         return self._model.tasks.ids
 
+    def do_adopt(self, model: Model) -> None:
+        """Another shard's model."""
+        self._model = self._own(model)
+
     def do_learn(self, admitted: Admitted, out: bool) -> FloatArray | None:
         """Learn rows; return the decisions before each round, if they are wanted."""
         from joblib import parallel_config
@@ -98,9 +102,10 @@ class Shard:
         core: Any = self._known().core
         take_shared(core.algorithm.exchange, core.setup, core.state, shared)
 
-    def do_forget(self, task: Hashable) -> None:
-        """Remove a task."""
-        self._known().forget_task(task)
+    def do_forget(self, tasks: list[Hashable]) -> None:
+        """Remove tasks."""
+        for task in tasks:
+            self._known().forget_task(task)
 
     # ---- questions ---------------------------------------------------------------------------------------
 
@@ -146,13 +151,16 @@ class Shard:
 
     def restore(self, progress: Progress) -> None:
         """Be what one was then."""
-        model = copy.copy(progress.model)
-        if model is not None:
-            model.core.attach(self._learner.new_core())
-            model.core = copy.deepcopy(model.core)  # what Ray hands over may only be read
-            model.tasks = copy.copy(model.tasks)
-            model.tasks.column = dict(model.tasks.column)
-        self._done, self._model = progress.number, model
+        self._done = progress.number
+        self._model = None if progress.model is None else self._own(progress.model)
+
+    def _own(self, model: Model) -> Model:
+        """A model that came through Ray, whose arrays may only be read, as one that can learn."""
+        model = copy.copy(model)
+        model.core.attach(self._learner.new_core())
+        model.core = copy.deepcopy(model.core)
+        model.tasks = copy.deepcopy(model.tasks)
+        return model
 
     def _known(self) -> Model:
         if self._model is None:
