@@ -1,0 +1,1 @@
+"""What a cluster costs and what it brings, on this machine."""

@@ -1,0 +1,109 @@
+"""What sharding costs in loss and in time: `python -m benchmarks.cluster [--rows N] [--tasks N] [--features N]`.
+
+Loss of the second half of made data with many tasks on 1 and 4 shards, and of the flights, which have few, on 2;
+rows a second of one core that routes; milliseconds of an exchange by the number of features; bytes a task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from shoal import HedgedSharing
+from shoal.cluster import Cluster
+from shoal.cluster.merging import merged
+from shoal.cluster.places import split
+from shoal.cluster.routing import Plan
+from shoal.datasets import load_flights, make_related_tasks
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
+from shoal.model.algorithm import Exchange
+
+CHUNK = 50_000
+FREE = {"num_cpus": 0}  # this program needs no place for the shards: the machine has what it has
+
+
+def late_loss(decisions: np.ndarray, y: np.ndarray) -> float:
+    """Log-loss of the second half."""
+    late = slice(len(y) // 2, None)
+    return float(np.logaddexp(0.0, -np.where(y == y.max(), 1.0, -1.0) * decisions)[late].mean())
+
+
+def streamed(learner: Any, data: Any) -> tuple[np.ndarray, float]:
+    """Decisions before learning, and seconds."""
+    start, task = time.perf_counter(), np.asarray(data.task)
+    X = data.X.tocsr() if hasattr(data.X, "tocsr") else data.X
+    found = [
+        learner.test_then_train(X[a : a + CHUNK], data.y[a : a + CHUNK], task[a : a + CHUNK])
+        for a in range(0, len(data.y), CHUNK)
+    ]
+    return np.concatenate(found), time.perf_counter() - start
+
+
+def losses(name: str, data: Any, shards: int) -> None:
+    """One process, and shards with and without exchange."""
+    print(f"{name}: {len(data.y):,} rows, {len(set(np.asarray(data.task).tolist())):,} tasks")
+    HedgedSharing().partial_fit(data.X[:CHUNK], data.y[:CHUNK], data.task[:CHUNK])  # compiles
+    decisions, seconds = streamed(HedgedSharing(), data)
+    print(f"  one process                     log-loss {late_loss(decisions, data.y):.4f}  {seconds:7.1f} s")
+    for every in (20_000, None):
+        with Cluster(HedgedSharing(), shards=shards, exchange_every=every, options=FREE) as cluster:
+            decisions, seconds = streamed(cluster, data)
+            n_bytes = sum(cluster.nbytes()) / len(cluster.tasks_)
+        said = f"exchange every {every:,}" if every else "no exchange"
+        loss = late_loss(decisions, data.y)
+        print(f"  {shards} shards, {said:21} log-loss {loss:.4f}  {seconds:7.1f} s  {n_bytes:,.0f} bytes a task")
+
+
+def routing(n_rows: int, n_tasks: int) -> None:
+    """Rows a second that one core splits, by shards."""
+    rng = np.random.default_rng(0)
+    task, X, y = rng.integers(n_tasks, size=n_rows), rng.standard_normal((n_rows, 20)), np.ones(n_rows)
+    rounds = Rounds(20, NO_INDPTR, NO_INDICES, X.ravel(), task, y, np.arange(n_rows + 1))
+    start = time.perf_counter()
+    Plan(16).shards_of(range(n_tasks))
+    print(f"routing: {(time.perf_counter() - start) / n_tasks * 1e6:.1f} µs a new task, once")
+    for n_shards in (1, 4, 16, 64):
+        shard = Plan(n_shards).shards_of(range(n_tasks))[task]
+        start = time.perf_counter()
+        sent = sum(sum(array.nbytes for array in part.rounds[1:]) for part in split(rounds, 0, n_rows, shard, task))
+        seconds = time.perf_counter() - start
+        print(f"  {n_shards:3} shards  {n_rows / seconds / 1e6:6.2f} M rows/s  {sent / n_rows:.0f} bytes a row")
+
+
+def exchanges(most: int) -> None:
+    """Milliseconds of merging records of 16 numbers, by features."""
+    kinds, rng = Exchange(mean=("shared",), sums_within=(("shared", (-1, -2)),)), np.random.default_rng(0)
+    print("merging 4 copies, all entries moved:")
+    for n_features in (most // 100, most // 10, most):
+        copies = [{"shared": rng.random((n_features, 16), np.float32)} for _ in range(5)]
+        start = time.perf_counter()
+        merged(kinds, copies[0], copies[1:])
+        milliseconds = (time.perf_counter() - start) * 1e3
+        print(f"  {n_features:9,} features  {milliseconds:8.1f} ms  {copies[0]['shared'].nbytes / 1e6:8.1f} MB a copy")
+
+
+def main() -> None:
+    """Print everything."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--tasks", type=int, default=20_000)
+    parser.add_argument("--features", type=int, default=1_000_000, help="of the largest exchange")
+    parser.add_argument("--flights", type=int, default=0, help="their first so many rows; 0: all")
+    given = parser.parse_args()
+    made = make_related_tasks(n_tasks=given.tasks, n_features=20, n_rows=given.rows, relatedness=0.5, seed=1)
+    losses("made data", made, 4)
+    flights = load_flights()
+    if given.flights:
+        n = given.flights
+        flights = replace(flights, X=flights.X[:n], y=flights.y[:n], task=flights.task[:n])
+    losses("flights", flights, 2)
+    routing(min(given.rows, 500_000), given.tasks)
+    exchanges(given.features)
+
+
+if __name__ == "__main__":
+    main()
