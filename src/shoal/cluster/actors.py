@@ -6,6 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+import ray
+
 from shoal.cluster.link import Link
 from shoal.cluster.shard import Shard
 from shoal.learner import Learner
@@ -13,21 +15,30 @@ from shoal.learner import Learner
 
 def start_ray() -> None:
     """A Ray on this machine, unless this process is connected to one. It tells nobody that it is used."""
-    import ray
-
     if not ray.is_initialized():
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray.init(include_dashboard=False, log_to_driver=False)
 
 
 def start_shards(learner: Learner, n: int, options: Mapping[str, Any]) -> list[Link]:
-    """So many shards that know nothing. Each takes a core, or its share of those that are free: none has to wait."""
-    import ray
-
+    """So many shards where nothing has begun."""
     start_ray()
-    n_free = ray.available_resources().get("CPU", 0.0)
-    share = min(1.0, int(n_free / n * 1000) / 1000)
-    chosen = {"num_cpus": share, "scheduling_strategy": "SPREAD", **options, "max_restarts": -1, "max_task_retries": 0}
+    chosen = {"num_cpus": _share_of(n), "scheduling_strategy": "SPREAD", **options}
+    chosen |= {"max_restarts": -1, "max_task_retries": 0}
     n_threads = max(1, int(chosen["num_cpus"]))
-    kind = ray.remote(Shard).options(**chosen)
-    return [Link(kind.remote(learner, n_threads)) for _ in range(n)]
+    return [Link(start_actor(chosen, n_threads), learner) for _ in range(n)]
+
+
+def start_actor(options: Mapping[str, Any], n_threads: int) -> Any:
+    """The process of a shard."""
+    return ray.remote(Shard).options(**options).remote(n_threads)
+
+
+def _share_of(n: int) -> float:
+    """A core for each, or so much of the free ones that none has to wait, though a machine may have less than that
+    left over."""
+    n_free = ray.available_resources().get("CPU", 0.0)
+    if n <= n_free and float(n_free).is_integer():
+        return 1.0
+    n_machines = len([node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU")])
+    return min(1.0, int(n_free / (n + max(n_machines, 1) - 1) * 1000) / 1000)

@@ -2,7 +2,8 @@
 
 Ray starts the actor again, elsewhere if it has to. What it was is the last checkpoint and the commands since, which
 lie in the object store on the router's side: they are done again in order, and as they are what they were, so is the
-shard. A shard that was started again refuses any command before that (`OutOfStep`), so none is lost or done twice.
+shard. A shard that was started again refuses commands and questions before that (`OutOfStep`): none is lost, done
+twice, or answered from an earlier model.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ray
-from ray.exceptions import ObjectLostError, RayActorError
+from ray.exceptions import ActorDiedError, ObjectLostError, RayActorError
 
-from shoal.cluster.shard import NOTHING_DONE, OutOfStep, Progress
+from shoal.cluster.shard import OutOfStep, Progress
+from shoal.learner import Learner
 
 MOST_WAITING = 4  # commands whose results nobody has asked for: the router runs no further ahead of a shard
 LEAST_LOGGED = 2**26  # bytes of commands that are kept before a checkpoint is made, or as many as the model has
-MOST_TRIES = 30  # in a row without a result, with up to 2 s between them
+PATIENCE = 600.0  # seconds in which Ray may start a shard again: where a worker does not register, it waits 60 itself
 GONE = (OutOfStep, RayActorError, ObjectLostError)
 
 
@@ -33,25 +35,23 @@ class Sent(NamedTuple):
 class Link:
     """Commands to one shard and their results."""
 
-    def __init__(self, actor: Any, least_logged: int = LEAST_LOGGED) -> None:
+    def __init__(self, actor: Any, learner: Learner) -> None:
         self.actor = actor
-        self._least_logged = least_logged
-        self._checkpoint = ray.put(NOTHING_DONE)
+        self._least_logged = LEAST_LOGGED
+        self._checkpoint = ray.put(Progress(0, learner, None))
         self._log: list[Sent] = []
         self._logged = 0  # bytes
         self._last = 0
         self._results: dict[int, Any] = {}  # references, until they are asked for
         self._values: dict[int, Any] = {}
+        self.actor.restore.remote(self._checkpoint)
 
     def send(self, command: str, *arguments: Any, nbytes: int = 0, wanted: bool = False) -> int:
         """Have a command done after all others; return its number. `wanted`: `result` will be asked for."""
         if self._logged > self._least_logged:
             self.checkpoint()
         while len(self._results) >= MOST_WAITING:
-            number = next(iter(self._results))
-            value = self._collected(number)
-            if number in self._values:
-                self._values[number] = value
+            self._collect(next(iter(self._results)))
         self._last += 1
         sent = Sent(self._last, command, ray.put(arguments))
         self._log.append(sent)
@@ -63,16 +63,9 @@ class Link:
 
     def result(self, number: int) -> Any:
         """What a command gave that was sent as `wanted`."""
-        value = self._collected(number) if number in self._results else self._values[number]
-        del self._values[number]
-        return value
-
-    def wait(self) -> None:
-        """Until all commands are done."""
-        for number in list(self._results):
-            value = self._collected(number)
-            if number in self._values:
-                self._values[number] = value
+        if number in self._results:
+            self._collect(number)
+        return self._values.pop(number)
 
     def ask(self, question: str, *arguments: Any) -> Any:
         """What the shard answers after all commands so far."""
@@ -80,7 +73,7 @@ class Link:
 
     def asked(self, question: str, *arguments: Any) -> Any:
         """A reference to the answer, for `answer`."""
-        return getattr(self.actor, question).remote(*arguments)
+        return self.actor.answer.remote(self._last, question, arguments)
 
     def answer(self, reference: Any, question: str, *arguments: Any) -> Any:
         """What was asked; asked again if the shard was not there."""
@@ -93,8 +86,9 @@ class Link:
 
     def checkpoint(self) -> Progress:
         """Keep the model as it is, and forget the commands before."""
-        self.wait()
-        progress: Progress = self.ask("progress", self._last)
+        for number in list(self._results):
+            self._collect(number)
+        progress: Progress = self.ask("progress")
         self._checkpoint = ray.put(progress)
         self._log.clear()
         model = progress.model
@@ -107,25 +101,35 @@ class Link:
     def _submitted(self, sent: Sent) -> Any:
         return self.actor.run.remote(sent.number, sent.command, sent.arguments)
 
-    def _collected(self, number: int) -> Any:
+    def _collect(self, number: int) -> None:
         value = self._until_there(lambda: ray.get(self._results[number]), lambda: None)
         del self._results[number]
-        return value
+        if number in self._values:
+            self._values[number] = value
 
-    def _until_there(self, ask: Callable[[], Any], again: Callable[[], None]) -> Any:
-        for attempt in range(MOST_TRIES):
+    def _until_there(self, get: Callable[[], Any], again: Callable[[], None]) -> Any:
+        begun, pause = time.monotonic(), 0.05
+        while True:
             try:
-                return ask()
+                return get()
             except GONE as error:
-                last = error
-                time.sleep(min(0.1 * attempt, 2.0))
+                last: Exception = error
+            try:
                 self._restore()
                 again()
-        raise RuntimeError(f"a shard does not come back: {last}")
+            except GONE as error:
+                last = error
+                if isinstance(error, ActorDiedError):  # Ray does not start it again
+                    break
+            if time.monotonic() - begun > PATIENCE:
+                break
+            time.sleep(pause)
+            pause = min(2 * pause, 1.0)
+        raise RuntimeError(f"a shard does not come back: {last}") from last
 
     def _restore(self) -> None:
         """Have everything since the checkpoint done again."""
-        self.actor.restore.remote(self._checkpoint)
+        ray.get(self.actor.restore.remote(self._checkpoint))
         for sent in self._log:
             reference = self._submitted(sent)
             if sent.number in self._results:

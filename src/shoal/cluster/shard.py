@@ -1,7 +1,8 @@
 """A shard: a model of some of the tasks, and what the router has it do. No Ray here.
 
 Commands change the model and have numbers, which a shard does in order, each once. They depend on nothing but the
-model and their arguments, so doing them again from an earlier model ends in the same one, bit for bit.
+model and their arguments, so doing them again from an earlier model ends in the same one, bit for bit. A question says
+after which command it is meant, so a shard that has not come that far again answers none.
 """
 
 from __future__ import annotations
@@ -25,17 +26,15 @@ from shoal.model.model import Admitted, Model
 
 
 class OutOfStep(RuntimeError):
-    """The shard has not done what came before a command: it was started again, and has to be restored first."""
+    """The shard has not done what came before: it was started again, and has to be restored first."""
 
 
 class Progress(NamedTuple):
-    """A model and the command after which it was so."""
+    """What a shard is after a command."""
 
     number: int
-    model: Model | None
-
-
-NOTHING_DONE = Progress(0, None)
+    learner: Learner  # with the hyper-parameters
+    model: Model | None  # None: nothing has begun
 
 
 def writable(rounds: Rounds) -> Rounds:
@@ -45,14 +44,21 @@ def writable(rounds: Rounds) -> Rounds:
 
 
 class Shard:
-    """One actor's part of a cluster."""
+    """One actor's part of a cluster. It is nothing until it is restored, be it to where nothing has begun."""
 
-    def __init__(self, learner: Learner, n_threads: int = 1) -> None:
-        self._learner = learner
+    def __init__(self, n_threads: int = 1) -> None:
         self._n_threads = n_threads
-        self._done, self._model = NOTHING_DONE
+        self._done = -1
+        self._learner: Any = None
+        self._model: Model | None = None
 
-    # ---- commands ----------------------------------------------------------------------------------------
+    def ready(self) -> None:
+        """Nothing: who gets an answer knows that the shard is there."""
+
+    def restore(self, progress: Progress) -> None:
+        """Be what one was then."""
+        self._done, self._learner = progress.number, progress.learner
+        self._model = None if progress.model is None else self._own(progress.model)
 
     def run(self, number: int, command: str, arguments: tuple[Any, ...]) -> Any:
         """Do one command.
@@ -62,11 +68,27 @@ class Shard:
         OutOfStep
             If the one before was not the last.
         """
-        if number != self._done + 1:
-            raise OutOfStep(f"command {number} after {self._done}")
+        self._expect(number - 1)
         found = getattr(self, f"do_{command}")(*arguments)
         self._done = number
         return found
+
+    def answer(self, number: int, question: str, arguments: tuple[Any, ...]) -> Any:
+        """Answer one question, which is meant after this command.
+
+        Raises
+        ------
+        OutOfStep
+            If that was not the last.
+        """
+        self._expect(number)
+        return getattr(self, f"tell_{question}")(*arguments)
+
+    def _expect(self, number: int) -> None:
+        if number != self._done:
+            raise OutOfStep(f"done is command {self._done}, not {number}")
+
+    # ---- commands ----------------------------------------------------------------------------------------
 
     def do_begin(self, features: Features, labels: Any) -> None:
         """A model without tasks."""
@@ -109,50 +131,35 @@ class Shard:
 
     # ---- questions ---------------------------------------------------------------------------------------
 
-    def shared(self) -> Shared:
+    def tell_shared(self) -> Shared:
         """Copies of the arrays that are exchanged."""
         core: Any = self._known().core
         return shared_part(core.algorithm.exchange, core.state)
 
-    def decide(self, rounds: Rounds) -> FloatArray:
+    def tell_decide(self, rounds: Rounds) -> FloatArray:
         """Answer rows."""
         core, rounds = self._known().core, writable(rounds)
         decisions = core.new_out(len(rounds.task))
         core.decide(rounds, decisions)
         return decisions
 
-    def updates(self) -> Any:
+    def tell_updates(self) -> Any:
         """Updates of each task."""
         return self._known().updates()
 
-    def saved(self) -> bytes:
+    def tell_saved(self) -> bytes:
         """The model as a file."""
         with tempfile.TemporaryDirectory() as folder:
             view(self._learner, self._known()).save(Path(folder) / "model")
             return (Path(folder) / "model").read_bytes()
 
-    def nbytes(self) -> int:
+    def tell_nbytes(self) -> int:
         """Memory of the state."""
         return self._known().core.nbytes()
 
-    # ---- checkpoints -------------------------------------------------------------------------------------
-
-    def progress(self, number: int) -> Progress:
-        """The model as it is.
-
-        Raises
-        ------
-        OutOfStep
-            If the shard has not done this command.
-        """
-        if number != self._done:
-            raise OutOfStep(f"a checkpoint after {number}, not {self._done}")
-        return Progress(self._done, self._model)
-
-    def restore(self, progress: Progress) -> None:
-        """Be what one was then."""
-        self._done = progress.number
-        self._model = None if progress.model is None else self._own(progress.model)
+    def tell_progress(self) -> Progress:
+        """All that it is, for a checkpoint."""
+        return Progress(self._done, self._learner, self._model)
 
     def _own(self, model: Model) -> Model:
         """A model that came through Ray, whose arrays may only be read, as one that can learn."""
@@ -163,8 +170,7 @@ class Shard:
         return model
 
     def _known(self) -> Model:
-        if self._model is None:
-            raise OutOfStep("nothing has begun")
+        assert self._model is not None, "nothing has begun"
         return self._model
 
 
