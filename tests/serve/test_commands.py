@@ -82,6 +82,8 @@ def test_a_service_from_start_to_end(
         (["serve", "MODEL", "--host", "0.0.0.0"], "tokens are needed"),
         (["serve", "nothing.shoal"], "no model at"),
         (["serve", "MODEL", "--tokens", "nothing.json"], "cannot be read"),
+        (["serve", "MODEL", "--fallback"], "for --shards"),
+        (["follow", "kafka://127.0.0.1:9/mails", "--label", "spam", "--shards", "2"], "leave out --shards"),
         (["serve", "MODEL", "--log", "sqlite:////nowhere/log"], "the log cannot be"),
         (["send", "rows.vw", "--to", "http://127.0.0.1:9"], "no columns"),
         (["log", "nowhere"], "holds no log"),

@@ -22,6 +22,7 @@ import uvicorn
 from tests.serve.material import assert_same, records, rows, write_model
 
 from shoal.serve.client import Client, ServiceError
+from shoal.serve.contract import Service
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.http.access import ADMIN, OPEN, READ, ROUTES, WRITE, Token, allowed, read_tokens, scope_of
 from shoal.serve.http.bodies import Caps
@@ -33,7 +34,7 @@ NDJSON, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 
 
 @contextmanager
-def served(engine: Engine, tokens: list[Token], caps: Caps | None = None, port: int = 0) -> Iterator[str]:
+def served(engine: Service, tokens: list[Token], caps: Caps | None = None, port: int = 0) -> Iterator[str]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))

@@ -133,7 +133,8 @@ def serve(model: str, /, *, options: ServeOptions = SERVE_BY_DEFAULT) -> int:
     with _needing("serve"):
         from shoal.cli.serve import serve_model
 
-    return serve_model(model, options)
+    with _needing("cluster"):
+        return serve_model(model, options)
 
 
 @app.command

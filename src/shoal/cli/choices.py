@@ -108,6 +108,15 @@ class ServeOptions:
     shadows: Annotated[bool, Parameter(group=SERVICE)] = True
     """Learn the same without sharing, too, so that the page can say what sharing is worth."""
 
+    shards: Annotated[int, Parameter(group=SERVICE)] = 1
+    """Share the tasks out to so many processes, each with its own log, on a Ray cluster."""
+
+    cluster: Annotated[str | None, Parameter(group=SERVICE)] = None
+    """The address of that cluster. [default: one on this machine]"""
+
+    fallback: Annotated[Switch, Parameter(group=SERVICE)] = False
+    """While a shard is away, answer for its tasks as for unknown ones, instead of 503."""
+
     folder: Annotated[str | None, Parameter(group=STORAGE)] = None
     """Where log and snapshots are. [default: the model's name with .live]"""
 

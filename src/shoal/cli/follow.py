@@ -28,6 +28,8 @@ def follow_topic(topic: str, follow: FollowOptions, rows: RowOptions, options: S
     folder = Path(options.folder or f"{follow.model or address.topic}.live")
     is_new = not folder.exists() and follow.model is None
     _check(follow, rows, is_new=is_new)
+    if options.shards != 1:
+        raise ValueError("a topic is followed by one engine: leave out --shards")
 
     def feeder(engine: Engine) -> Follower:
         found = engine.describe()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from shoal.files.suggest import plural
 from shoal.serve.bodies import unpack
-from shoal.serve.engine import newest
 from shoal.serve.fold import Fold
+from shoal.serve.folder import newest
 from shoal.serve.log import Log, Record
 from shoal.serve.snapshots import Snapshots
 

@@ -13,11 +13,17 @@ from shoal.cluster.shard import Shard
 from shoal.learner import Learner
 
 
-def start_ray() -> None:
-    """A Ray on this machine, unless this process is connected to one. It tells nobody that it is used."""
-    if not ray.is_initialized():
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray.init(include_dashboard=False, log_to_driver=False)
+def start_ray(address: str | None = None) -> None:
+    """The Ray at an address, or one on this machine, unless this process is connected to one. It tells nobody that it
+    is used. Raises ValueError if there is none at the address."""
+    if ray.is_initialized():
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    options = {"include_dashboard": False} if address is None else {"address": address}
+    try:
+        ray.init(**options, log_to_driver=False)
+    except ConnectionError as error:
+        raise ValueError(f"no Ray answers at {address}: {error}") from None
 
 
 def start_shards(learner: Learner, n: int, options: Mapping[str, Any]) -> list[Link]:

@@ -35,6 +35,9 @@ class Refused(ValueError):
         super().__init__("; ".join(fault.sentence for fault in faults))
         self.faults = faults
 
+    def __reduce__(self) -> Any:  # so that it travels between processes
+        return type(self), self.faults
+
 
 class Conflict(ValueError):
     """The same idempotency key came with other rows. HTTP: 409."""
@@ -51,6 +54,9 @@ class LimitExceeded(ValueError):
         super().__init__(sentence)
         self.retry_after = retry_after
 
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.retry_after)
+
 
 class Busy(RuntimeError):
     """The queue is full; try again in `retry_after` seconds. HTTP: 429."""
@@ -58,6 +64,9 @@ class Busy(RuntimeError):
     def __init__(self, sentence: str, retry_after: float) -> None:
         super().__init__(sentence)
         self.retry_after = retry_after
+
+    def __reduce__(self) -> Any:
+        return type(self), (str(self), self.retry_after)
 
 
 class Unavailable(RuntimeError):

@@ -7,7 +7,6 @@ caller's thread.
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import math
 import os
@@ -43,6 +42,7 @@ from shoal.serve.contract import (
     LabelReceipt,
     Messages,
     Receipt,
+    Refused,
     Rows,
     Unavailable,
     UnknownTask,
@@ -50,6 +50,7 @@ from shoal.serve.contract import (
 )  # fmt: skip
 from shoal.serve.erasing import without_task
 from shoal.serve.fold import Fold
+from shoal.serve.folder import lock, newest
 from shoal.serve.learning import Learning, Rhythm
 from shoal.serve.limits import Caps, Limits
 from shoal.serve.log import Log, Waiting
@@ -105,7 +106,7 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._own = _lock(folder)
+        self._own = lock(folder)
         try:
             self._open(model, on_progress, offsets or {})
         except BaseException:
@@ -174,6 +175,18 @@ class Engine:
         """Done when the rows are in the log; they are learned soon after, in the order of the log."""
         self._refuse_if_full()
         return self._submit(Learn(rows, pack(rows), key))
+
+    def check(self, rows: Rows) -> None:
+        """Raise Refused if rows to learn could not be accepted now. Nothing changes."""
+        served = self._fold.served
+        with self._fold.accepting, self._fold.columns:
+            mark = served.rows_to_learn.mark()
+            try:
+                faults = served.check(rows)[1]
+            finally:
+                served.rows_to_learn.rollback(mark)
+        if faults:
+            raise Refused(*faults)
 
     def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
         """Learn rows as they were predicted: (id of the prediction, label) each."""
@@ -356,40 +369,6 @@ class Engine:
             self._admission.submit(Chore(lambda: self._log.drop_until(oldest)))
         else:
             self._log.drop_until(oldest)
-
-
-def newest(
-    folder: Snapshots, *, with_shadows: bool, until: int | None = None
-) -> tuple[Served, int, dict[str, Any] | None]:
-    """The model of the newest sound snapshot (up to a position), that position, and what was counted up to there.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
-    reasons = []
-    chosen = [one for one in folder.all() if until is None or one.position <= until]
-    for snapshot in chosen:
-        try:
-            served = Served(snapshot.path, with_shadows=with_shadows)
-        except (ValueError, OSError) as error:
-            logger.warning("snapshot %d cannot be read: %s", snapshot.position, error)
-            reasons.append(str(error))
-        else:
-            return served, snapshot.position, snapshots.saved_statistics(snapshot)
-    raise ValueError(f"no snapshot can be read: {'; '.join(reasons) or 'there is none'}")
-
-
-def _lock(folder: Path) -> int:
-    """The folder is this process's until the file is closed, or the process ends."""
-    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        raise ValueError(f"{folder} is in use by another process") from None
-    return handle
 
 
 def _now(found: Any) -> Future[Any]:

@@ -1,0 +1,78 @@
+"""A shard of a service: an engine in a process of Ray's, which comes back from its snapshot and log when it dies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from shoal.cluster.routing import shards_of
+from shoal.serve.contract import Rows
+from shoal.serve.engine import Engine, EngineSettings
+
+AT_ONCE = 64  # requests of a shard
+
+
+class ShardEngine:
+    """The actor: an engine's verbs, with answers that travel.
+
+    Every shard begins with the whole model; the tasks of the others stay in it as they were, and do not count.
+    """
+
+    def __init__(self, model: Path, folder: Path, settings: EngineSettings, shard: int, n_shards: int) -> None:
+        self._engine = Engine(model, folder, settings)
+        tasks = list(self._engine.tasks())
+        self._others = int((shards_of(tasks, n_shards) != shard).sum())  # new ones are always its own
+
+    def ask(self, verb: str, *arguments: Any, **options: Any) -> Any:
+        """The answer, when it is there."""
+        if verb in ("describe", "gauges"):
+            found = dict(getattr(self._engine, verb)())
+            return {**found, "tasks": found["tasks"] - self._others}
+        found = getattr(self._engine, verb)(*arguments, **options)
+        if isinstance(found, Future):
+            return found.result()
+        return dict(found) if isinstance(found, Mapping) else found
+
+    def predict_each(self, asked: Sequence[tuple[Mapping[str, Any], bool]]) -> list[Any]:
+        """The answer to each row, or what is wrong with it."""
+        begun = [self._begun(row, wait) for row, wait in asked]
+        return [one if isinstance(one, Exception) else one.exception() or one.result() for one in begun]
+
+    def _begun(self, row: Mapping[str, Any], wait: bool) -> Any:
+        try:
+            return self._engine.predict_one(row, wait=wait)
+        except Exception as error:  # whatever it is: this row's, not that of the others
+            return error
+
+    def check(self, rows: Rows) -> None:
+        """Raise Refused if rows cannot be learned."""
+        self._engine.check(rows)
+
+    def is_ready(self) -> bool:
+        """Can it learn?"""
+        return self._engine.is_ready
+
+    def close(self) -> None:
+        """Learn all that was accepted, and take a last snapshot."""
+        self._engine.close()
+
+    def process(self) -> int:
+        """Its number."""
+        return os.getpid()
+
+
+def start_engines(
+    model: Path, folder: Path, settings: EngineSettings, n: int, options: Mapping[str, Any] | None = None
+) -> list[Any]:
+    """So many shards, each with a folder of its own; the first of them reads the model file."""
+    import ray
+
+    from shoal.cluster.actors import start_ray
+
+    start_ray()
+    chosen = {"num_cpus": 0, **(options or {}), "max_restarts": -1, "max_task_retries": 0, "max_concurrency": AT_ONCE}
+    actor = ray.remote(ShardEngine).options(**chosen)
+    return [actor.remote(model, folder / f"shard-{i}", settings, i, n) for i in range(n)]
