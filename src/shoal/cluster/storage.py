@@ -51,9 +51,9 @@ def write(folder: str | os.PathLike[str], saved: Saved) -> None:
     names = [_name(i, content) for i, content in enumerate(contents)]
     path.mkdir(parents=True, exist_ok=True)
     for name, content in zip(names, contents, strict=True):
-        _write(path / name, content)
+        persistence.write_whole(path / name, content)
     manifest = saved.header | {"format": FORMAT, "assign": assign, "files": names}
-    _write(path / MANIFEST, json.dumps(manifest, indent=1).encode())
+    persistence.write_whole(path / MANIFEST, json.dumps(manifest, indent=1).encode())
     for old in path.iterdir():
         if old.name not in (*names, MANIFEST) and old.suffix in (".model", ".shared"):
             old.unlink()
@@ -66,20 +66,6 @@ def _is_cluster(path: Path) -> bool:
 def _name(i: int, content: bytes) -> str:
     digest = hashlib.blake2b(content, digest_size=8).hexdigest()
     return f"all-{digest}.shared" if i == 0 else f"shard-{i - 1:05}-{digest}.model"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
-    temporary = Path(tempfile.mktemp(dir=path.parent, prefix=path.name, suffix=".part"))
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def read(folder: str | os.PathLike[str]) -> Saved:

@@ -169,6 +169,11 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     text = json.dumps(header | {"format": FORMAT}, allow_nan=False)
     # One entry: safetensors writes several in random order, and equal models shall give equal files.
     content = save(arrays, {_KEY: f"{checksum(text, arrays)} {text}"})
+    write_whole(path, content)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """A file that holds all of it, on the disk, or is as it was."""
     temporary = Path(tempfile.mktemp(dir=path.parent, prefix=path.name, suffix=".part"))
     try:
         # Opened here and not by tempfile, whose files only their owner may read: this one obeys the umask.
