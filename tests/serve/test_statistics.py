@@ -47,6 +47,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
 def test_all_numbers_are_those_of_plain_loops(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: NOW)
     found = Statistics(served)
+    assert found.gauges() == {"rows_judged": 0.0}
     errors, losses = [0.0] * 3, [0.0] * 3
     by_task: dict[str, list[float]] = {}
     bins = [[0.0, 0.0, 0.0] for _ in range(10)]

@@ -116,24 +116,24 @@ class Statistics:
         return [self._describe(tasks[i], counted[:, i]) for i in places[first : first + n]], len(tasks)
 
     def gauges(self) -> dict[str, float]:
-        """Numbers for dashboards."""
+        """Numbers for dashboards; of no rows there is no error."""
         with self._lock:
-            rows = max(self.rows, 1)
-            found = {"rows_judged": float(self.rows), "error": float(self._sums[0] / rows)}
+            found = {"rows_judged": float(self.rows)}
+            if not self.rows:
+                return found
+            found["error"] = float(self._sums[0] / self.rows)
             if self._has_losses:
-                found["loss"] = float(self._sums[1] / rows)
+                found["loss"] = float(self._sums[1] / self.rows)
             if self._has_probabilities:
                 found["calibration_error"] = self._calibration_error()
             counts, errors = self._per_task[:2]
-            if self._tasks:
-                found["error_of_worst_task"] = float(
-                    np.max(np.where(counts >= FEWEST, errors / np.maximum(counts, 1), 0.0))
-                )
-            now = time.time() // 60
+            if (counts >= FEWEST).any():
+                found["error_of_worst_task"] = float(np.max(errors[counts >= FEWEST] / counts[counts >= FEWEST]))
+            minute, rows, wrong = self._minutes
             for name, minutes in (("hour", 60), ("day", MINUTES)):
-                minute, rows_then, errors_then = self._minutes
-                lately = (minute > now - minutes) & (rows_then > 0)
-                found[f"error_of_last_{name}"] = float(errors_then[lately].sum() / max(rows_then[lately].sum(), 1.0))
+                lately = (minute > time.time() // 60 - minutes) & (rows > 0)
+                if lately.any():
+                    found[f"error_of_last_{name}"] = float(wrong[lately].sum() / rows[lately].sum())
             return found
 
     def state(self) -> dict[str, Any]:
@@ -142,6 +142,7 @@ class Statistics:
             sums = (self._sums / max(self.rows, 1)).tolist()
             return {
                 "kind": self._kind,
+                "positive": self._known[-1] if self._kind == "binary" else None,
                 "who": list(self.who),
                 "has_losses": self._has_losses,
                 "has_probabilities": self._has_probabilities,
