@@ -288,6 +288,7 @@ class Engine:
             "snapshot_age_seconds": max(time.time() - newest_snapshot.time, 0.0),
             "snapshot_pause_seconds": self._learning.pause,
             "tasks": len(self._fold.served.learner.tasks_),
+            "features": self._fold.served.learner.n_features_in_,
             **self.statistics.gauges(),
             **{f"labels_{name}": count for name, count in self._admission.labels.items()},
             "labels_asked": self._answers.labels_asked,

@@ -1,4 +1,4 @@
-"""The page at `/`: three files, and events that bring it up to date once a second."""
+"""The page at `/`: a few files, and events that bring it up to date once a second."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ SECONDS = 1.0
 KINDS = {
     "index.html": "text/html; charset=utf-8",
     "app.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "parts.js": "text/javascript",
+    "tasks.js": "text/javascript",
     "style.css": "text/css",
     "icon.svg": "image/svg+xml",
 }
@@ -62,5 +65,5 @@ async def _events(shown: Shown) -> AsyncIterator[bytes]:
 def state_of(shown: Shown) -> dict[str, Any]:
     """One event."""
     found = shown.describe()
-    model = {name: found[name] for name in ("learner", "label", "task", "labels")}
+    model = {name: found[name] for name in ("learner", "label")}
     return {**shown.statistics.state(), "gauges": shown.gauges(), "model": model}
