@@ -1,58 +1,247 @@
-"""The page in a browser: it shows what was learned, and no name is markup."""
+"""The page in a browser: it shows what is learned while it is learned, and no name is markup."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlsplit
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 from tests.serve.material import records, rows, write_model
 from tests.serve.test_http import served
 
 from shoal.serve.engine import Engine
 from shoal.serve.http.access import READ, Token
+from shoal.serve.page.routes import KINDS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-NASTY = "<img src=x onerror=alert(1)>"
+QUIET = ["background-networking", "component-update", "sync", "quic", "gpu"]
+NASTY = "<img src=x onerror=alert(1)>/.. ?#&%41"
+N_TASKS = 120
+
+# The contrast of every text that is shown to what is behind it, the least first (WCAG 2: 4.5 is readable).
+CONTRASTS = """() => {
+  const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+  const light = (color) => parts(color).slice(0, 3).map((v) => v / 255)
+    .map((v) => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (one) => {
+    for (; one; one = one.parentElement) {
+      const color = getComputedStyle(one).backgroundColor;
+      if ((parts(color)[3] ?? 1) === 1) return color;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
+  while (walker.nextNode()) {
+    const one = walker.currentNode.parentElement, text = walker.currentNode.textContent.trim();
+    if (!text || !one.checkVisibility() || one.closest("noscript, title")) continue;
+    const style = getComputedStyle(one), inside = one instanceof SVGElement;
+    const [a, b] = [light(inside ? style.fill : style.color), light(behind(one))].sort((x, y) => y - x);
+    found.push([(a + 0.05) / (b + 0.05), text]);
+  }
+  return found.sort((x, y) => x[0] - y[0]);
+}"""
+NOTHING_CUT = "[...document.querySelectorAll('section, dialog')].every((one) => one.scrollWidth <= one.clientWidth)"
 
 
-def shown(url: str, folder: Path) -> str:
-    """The page as the browser has it after some seconds of its own time."""
-    command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}"]
-    command += ["--virtual-time-budget=3000", "--timeout=20000", "--dump-dom", url]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=90).stdout
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium here (Debian: apt-get install chromium)")
+    with sync_playwright() as playwright:
+        options = ["--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in QUIET)]
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield found
+        found.close()
 
 
-def test_nothing_comes_from_elsewhere(tmp_path: Path) -> None:
-    """No file of the page names another origin, and the policy would not let it."""
-    with Engine(write_model(tmp_path), tmp_path / "engine") as engine, served(engine, []) as url:
-        for path in ("/", "/page/app.js", "/page/style.css", "/page/icon.svg"):
-            answer = httpx.get(url + path)
-            assert answer.status_code == 200
-            assert "default-src 'self'" in answer.headers["content-security-policy"]
-            named = answer.text.replace("http://www.w3.org/2000/svg", "")
-            assert "://" not in named, path
-        assert "<script>" not in httpx.get(url).text
-        assert httpx.get(f"{url}/page/routes.py").status_code == 404
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt-get install chromium)")
-def test_the_page_shows_what_was_learned(tmp_path: Path) -> None:
-    with Engine(write_model(tmp_path), tmp_path / "engine") as engine:
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    folder = tmp_path_factory.mktemp("page")
+    with Engine(write_model(folder), folder / "engine") as found:
         mails = records(3_000, seed=50)
-        for mail in mails[:50]:
-            mail["user"] = NASTY
+        for i, mail in enumerate(mails):
+            mail["user"] = NASTY if i < 50 else f"user {i % N_TASKS}"
         for i in range(0, 3_000, 100):
-            engine.learn(rows(mails[i : i + 100])).result()
-        assert engine.wait_until_learned(timeout=60)
-        with served(engine, []) as url:
-            page = shown(url, tmp_path / "browser")
-            assert '<p id="status" role="status" class="">live</p>' in page
-            assert "<b>3,000</b>" in page
-            assert page.count("<polyline") == 6  # the learner and two shadows, error and log-loss
-            assert "&lt;img src=x onerror=alert(1)&gt;" in page
-            assert NASTY not in page
-        with served(engine, [Token(b"secret", READ)]) as url:
-            assert '<form id="door">' in shown(url, tmp_path / "browser")
+            found.learn(rows(mails[i : i + 100])).result()
+        assert found.wait_until_learned(timeout=60)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def url(engine: Engine) -> Iterator[str]:
+    with served(engine, []) as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """With a record of what went wrong, and of requests that leave the service."""
+    context = browser.new_context()
+    found, wrong = context.new_page(), list[str]()
+    found.set_default_timeout(10_000)
+
+    def alerted(dialog: Dialog) -> None:
+        wrong.append(dialog.message)
+        dialog.dismiss()
+
+    found.on("pageerror", lambda error: wrong.append(str(error)))
+    found.on("dialog", alerted)
+    hosts = set[str]()
+    found.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    yield found
+    context.close()
+    assert not wrong
+    assert len(hosts) == 1
+
+
+def learn(engine: Engine, n: int, **changes: Any) -> None:
+    engine.learn(rows([{**mail, **changes} for mail in records(n, seed=51)])).result()
+    assert engine.wait_until_learned(timeout=60)
+
+
+def fact(page: Page, name: str) -> str:
+    return page.locator(".facts div", has_text=name).locator("dd").inner_text()
+
+
+def test_no_file_names_another_origin(url: str) -> None:
+    for path in ("/", *(f"/page/{name}" for name in KINDS)):
+        answer = httpx.get(url + path)
+        assert answer.status_code == 200
+        assert "default-src 'self'" in answer.headers["content-security-policy"]
+        assert "://" not in answer.text.replace("http://www.w3.org/2000/svg", ""), path
+    assert httpx.get(f"{url}/page/routes.py").status_code == 404
+
+
+def test_it_shows_what_is_learned_while_it_is_learned(engine: Engine, url: str, page: Page) -> None:
+    before = engine.statistics.rows
+    page.goto(url)
+    expect(page.locator("#status")).to_have_text("live")
+    expect(page.locator(".number", has_text="rows judged")).to_contain_text(f"{before:,}")
+    expect(page.locator("#errors polyline")).to_have_count(3)  # the learner and two shadows
+    expect(page.locator("#losses polyline")).to_have_count(3)
+    assert page.locator("#calibration circle").count() > 5
+    mails = [{"user": "user 7", "size": 1.0}] * 4
+    labels = [(str(answer.id), "yes") for answer in engine.predict(rows(mails)).result()]
+    engine.label([*labels[:3], labels[0], ("nonsense", "no")]).result()
+    learn(engine, 200, user="somebody new")
+    expect(page.locator(".number", has_text="rows judged")).to_contain_text(f"{before + 203:,}")
+    assert [fact(page, name) for name in ("wait for a label", "accepted", "twice", "unknown")] == ["1", "3", "1", "1"]
+    assert "s" in fact(page, "median wait")
+    page.locator("#sort").select_option("newest")
+    expect(page.locator("#tasks tr").first).to_contain_text("somebody new")
+
+
+def test_tasks_are_found_paged_and_shown(engine: Engine, url: str, page: Page) -> None:
+    page.goto(url)
+    page.locator("#sort").select_option("name")
+    note, first = page.locator("#tasks-note"), page.locator("#tasks tr").first
+    expect(note).to_contain_text("1 to 50 of 12")
+    expect(first).to_contain_text(NASTY)  # as text
+    page.get_by_role("button", name="Previous").click(force=True)
+    expect(note).to_contain_text("1 to 50")
+    for shown in ("51 to 100", "101 to 12"):
+        page.get_by_role("button", name="Next").click()
+        expect(note).to_contain_text(shown)
+    expect(page.get_by_role("button", name="Next")).to_have_attribute("aria-disabled", "true")
+    learn(engine, 1, user="user 7")
+    page.wait_for_timeout(1_500)
+    expect(note).to_contain_text("101 to 12")  # events do not turn pages
+    page.get_by_label("Find").fill("USER 77")
+    expect(page.locator("#tasks tr")).to_have_count(1)
+    page.get_by_role("link", name="user 77").click()
+    shown_task = page.get_by_role("dialog", name="user 77")
+    expect(shown_task).to_contain_text("mean forecast")
+    about = engine.task("user 77")
+    assert fact(page, "error") == f"{about['error']:.4f}"
+    assert fact(page, "share of yes") == f"{about['happened']:.4f}"
+    expect(shown_task.locator("#ways li").first).to_contain_text(about["ways"][0]["way"])
+    similar = about["similar"][0]["task"]
+    shown_task.get_by_role("link", name=similar, exact=True).click()
+    expect(page.locator("#task-name")).to_have_text(similar)
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_be_hidden()
+    expect(page).to_have_url(f"{url}/")
+    page.goto(f"{url}/#task={quote(NASTY, safe='')}")
+    expect(page.locator("#task-name")).to_have_text(NASTY)
+    assert fact(page, "rows") == "50"
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator("dialog")).to_be_hidden()
+    page.get_by_label("Find").fill("nobody")
+    expect(note).to_have_text("no task has this in its name")
+
+
+def test_it_is_used_by_keyboard(engine: Engine, url: str, page: Page) -> None:
+    page.goto(url)
+    page.locator("#tasks a").first.wait_for()
+    reached: list[str] = []
+    while "previous" not in reached and len(reached) < 80:
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.id || document.activeElement.localName"))
+    assert reached == ["filter", "sort", *["a"] * 50, "previous"]
+    page.keyboard.press("Tab")
+    for shown in ("51 to 100", "101 to 12"):
+        page.keyboard.press("Enter")
+        expect(page.locator("#tasks-note")).to_contain_text(shown)
+        assert page.evaluate("document.activeElement.id") == "next"  # also when there is no next one
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Shift+Tab")
+    name = page.evaluate("document.activeElement.textContent")
+    learn(engine, 1, user=name)
+    row = page.locator("#tasks tr", has=page.get_by_role("link", name=name, exact=True))
+    expect(row.locator("td").first).to_have_text(str(engine.task(name)["rows"]))
+    assert page.evaluate("document.activeElement.textContent") == name
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name=name)).to_be_visible()
+    page.keyboard.press("Enter")  # on the button that has the focus
+    expect(page.locator("dialog")).to_be_hidden()
+
+
+def test_it_asks_for_a_token(engine: Engine, page: Page) -> None:
+    with served(engine, [Token(b"secret" * 3, READ)]) as url:
+        page.goto(url)
+        page.get_by_label("This service asks for a token.").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(page.locator("#status")).to_have_text("this token does not open the page")
+        assert not page.locator("main").is_visible()
+        page.locator("#token").fill("secret" * 3)
+        page.get_by_role("button", name="Open").click()
+        expect(page.locator("#status")).to_have_text("live")
+        expect(page.locator("#tasks tr").first).to_be_visible()
+        assert not page.locator("form").is_visible()
+
+
+def test_it_survives_a_restart(engine: Engine, page: Page) -> None:
+    with served(engine, []) as first:
+        page.goto(first)
+        expect(page.locator("#status")).to_have_text("live")
+    expect(page.locator("#status")).to_contain_text("does not answer")
+    expect(page.locator("#numbers")).to_be_visible()  # what was known last
+    learn(engine, 10, user="meanwhile")
+    with served(engine, [], port=int(first.rpartition(":")[2])):
+        expect(page.locator("#status")).to_have_text("live")
+        expect(page.locator(".number", has_text="rows judged")).to_contain_text(f"{engine.statistics.rows:,}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_readable_on_a_phone(scheme: Any, url: str, page: Page) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(url)
+    page.locator("#tasks a").first.wait_for()
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    assert (max(background) < 64) == (scheme == "dark")
+    for link in (None, page.locator("#tasks a").first):
+        if link is not None:
+            link.click()
+            expect(page.locator("dialog")).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate(NOTHING_CUT)
+        contrasts = page.evaluate(CONTRASTS)
+        assert len(contrasts) > 50
+        assert contrasts[0][0] >= 4.5, contrasts[0]
