@@ -123,6 +123,29 @@ def test_saved_and_forgotten(served: Served, tmp_path: Path) -> None:
     }  # fmt: skip
     before.pop("t3")
     assert after == before
+    for damaged in ({**again.to_dict(), "per_task": [[1.0]]}, {**again.to_dict(), "form": 1}, {}):
+        assert Statistics(served, damaged).to_dict() == Statistics(served).to_dict()
+
+
+def test_rows_that_the_learner_refuses_are_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def strict(learner: Learner, chunk: Any) -> Any:
+        if "u3" in chunk.task:
+            raise ValueError("not this one")
+        return learn(learner, chunk)
+
+    monkeypatch.setattr("shoal.serve.fold.learn", strict)
+    mails = records(80, 13)
+    found = []
+    for kept in (mails, [mail for mail in mails if mail["user"] != "u3"]):
+        served = Served(write_model(tmp_path))
+        statistics = Statistics(served)
+        fold = Fold(served, 0, statistics)
+        fold.apply(Group(1, np.full(len(kept), NOW), served.check(rows(kept))[0]))
+        assert fold.refused == sum(mail["user"] == "u3" for mail in kept)
+        found.append(statistics.to_dict())
+    assert found[0]["tasks"] == found[1]["tasks"]
+    assert found[0]["rows"] == found[1]["rows"] == len(kept)
+    assert sum(map(sum, found[0]["bins"])) > len(kept)
 
 
 def three_folders(n: int, seed: int) -> list[dict[str, Any]]:

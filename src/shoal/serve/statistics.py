@@ -66,14 +66,16 @@ class Statistics:
     def learned(self, found: Learned) -> None:
         """Count rows that were learned."""
         said = [found.decisions, *found.shadows.values()]
-        taken = ~np.any([np.isnan(one).reshape(len(one), -1).any(axis=1) for one in said], axis=0)
-        truth, labels = np.asarray(found.truth), self._labels()
+        truth, times, tasks = found.truth, found.times, found.tasks
+        taken = ~np.any([np.isnan(one) if one.ndim == 1 else np.isnan(one).any(axis=1) for one in said], axis=0)
+        if not taken.all():  # the others were refused
+            truth, times, said = truth[taken], times[taken], [one[taken] for one in said]
+            tasks = [task for task, is_taken in zip(tasks, taken, strict=True) if is_taken]
+        if not len(times):
+            return
+        labels = self._labels()
         since = known_since(np.array(labels), set(self._known), truth) if self._kind == "multiclass" else None
         judged = [self._judge(one, truth, since) for one in said]
-        times, tasks = found.times, found.tasks
-        if not taken.all():
-            judged = [Judged(*(column[taken] for column in one)) for one in judged]
-            times, tasks = times[taken], [task for task, one in zip(tasks, taken, strict=True) if one]
         values = np.array([column for one in judged for column in (one.errors, one.losses)])
         with self._lock:
             self._known = labels
