@@ -228,6 +228,16 @@ def test_it_survives_a_restart(engine: Engine, page: Page) -> None:
         expect(page.locator(".number", has_text="rows judged")).to_contain_text(f"{engine.statistics.rows:,}")
 
 
+def test_it_does_not_wait_for_a_server_that_is_silent(url: str, page: Page) -> None:
+    page.clock.install()
+    page.route("**/v1/events", lambda route: None)  # neither answered nor refused
+    page.goto(url)
+    with page.expect_request("**/v1/events"):
+        page.clock.fast_forward(6_000)
+        expect(page.locator("#status")).to_contain_text("does not answer")
+        page.clock.fast_forward(1_500)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_readable_on_a_phone(scheme: Any, url: str, page: Page) -> None:
     page.emulate_media(color_scheme=scheme)
