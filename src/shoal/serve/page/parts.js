@@ -16,7 +16,9 @@ export function duration(seconds) {
 }
 
 export function bytes(n) {
-  return n < 1e9 ? `${Number((n / 1e6).toPrecision(3))} MB` : `${(n / 1e9).toFixed(1)} GB`;
+  if (!isNumber(n)) return "–";
+  const [unit, size] = [["GB", 1e9], ["MB", 1e6]].find(([, large]) => n >= large) ?? ["kB", 1e3];
+  return `${Number((n / size).toPrecision(3))} ${unit}`;
 }
 
 export function html(name, attributes = {}, ...children) {
