@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def url(engine: Engine) -> Iterator[str]:
-    caps = Caps(body=300_000, rows=2_000, columns=50, silence=0.5)
+    caps = Caps(body=300_000, rows=2_000, columns=50, silence=0.5, patience=1.0)
     with served(engine, [Token(secret.encode(), scope) for scope, secret in TOKENS.items()], caps) as found:
         yield found
 
@@ -223,6 +223,17 @@ def test_slow_and_cut_connections_stop_nothing(engine: Engine, url: str) -> None
         ).status_code
         == 200
     )
+    dripping = socket.create_connection((host, int(port)))
+    dripping.sendall(head)
+    dripping.settimeout(0.05)
+    answer = b""
+    while not answer:  # a byte every 50 ms: never silent for long
+        dripping.sendall(b" ")
+        with suppress(TimeoutError):
+            answer = dripping.recv(2_000)
+    assert b"408" in answer
+    assert b"10,000 bytes a second" in answer
+    slow.append(dripping)
     silent = slow[2]
     silent.settimeout(10)
     assert b"408" in silent.recv(200)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,12 +13,14 @@ import polars as pl
 
 from shoal.serve.bodies import from_dicts
 from shoal.serve.contract import Fault, Refused, Rows
+from shoal.serve.http import arrow
 from shoal.serve.http.problems import Problem
 
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 NAMES = {JSON: JSON, NDJSON: NDJSON, "application/ndjson": NDJSON, "application/jsonl": NDJSON, ARROW: ARROW}
 LONGEST_KEY = 180
 SORTS = ("rows", "error", "newest", "name")  # of the list of tasks
+SLOWEST = 10_000  # bytes a second
 PIECE = 1 << 20  # bytes of NDJSON that are one record
 NO_ROWS = Fault(None, None, "there are no rows")
 NESTED = "a value is nested; expected numbers, text, true, false or null"
@@ -30,6 +33,7 @@ class Caps(NamedTuple):
     rows: int = 200_000  # of a body that is no stream
     columns: int = 10_000
     silence: float = 20.0  # seconds without a byte
+    patience: float = 60.0  # seconds that a body may take to come, and one more for every SLOWEST bytes
 
 
 def media_type(value: str | None) -> str:
@@ -53,18 +57,25 @@ def checked_key(key: str | None) -> str | None:
 
 
 async def chunks(receive: Any, caps: Caps) -> AsyncIterator[bytes]:
-    """The bytes of a request as they come; a client that is silent for too long is cut."""
-    more = True
+    """The bytes of a request as they come; a client that is silent or slow for too long is cut.
+
+    What is done with the bytes between two of them is not the client's time.
+    """
+    more, left = True, caps.patience
     while more:
+        asked = time.monotonic()
         try:
-            async with asyncio.timeout(caps.silence):
+            async with asyncio.timeout(min(caps.silence, left)):
                 message = await receive()
         except TimeoutError:
-            raise Problem(408, f"no byte came for {caps.silence:g} seconds") from None
+            slow = f"the body came at less than {SLOWEST:,} bytes a second"
+            raise Problem(408, slow if left < caps.silence else f"no byte came for {caps.silence:g} seconds") from None
         if message["type"] == "http.disconnect":
             raise Problem(400, "the connection was closed before the end of the body")
+        chunk = message.get("body", b"")
+        left += len(chunk) / SLOWEST - (time.monotonic() - asked)
         more = message.get("more_body", False)
-        yield message.get("body", b"")
+        yield chunk
 
 
 async def whole(receive: Any, caps: Caps) -> bytes:
@@ -108,7 +119,7 @@ def value_of(body: bytes) -> Any:
 def rows_of(body: bytes, kind: str, caps: Caps) -> Rows:
     """The rows of a body in one piece, or of a piece of NDJSON."""
     if kind == ARROW:
-        rows = Rows(_arrow(body), strings=False)
+        rows = Rows(arrow.read(body, caps.body), strings=False)
     elif kind == NDJSON:
         rows = Rows(_lines(body), strings=True)
     else:
@@ -143,17 +154,6 @@ def refuse_nested(row: Mapping[str, Any], number: int) -> None:
     for name, value in row.items():
         if isinstance(value, dict | list):
             raise Refused(Fault(number, name, f"column {name!r}: {NESTED}"))
-
-
-def _arrow(body: bytes) -> pl.DataFrame:
-    try:
-        frame = pl.read_ipc_stream(io.BytesIO(body))
-    except (Exception, pl.exceptions.PanicException) as error:  # no common class
-        raise Problem(400, f"the body is no Arrow stream: {str(error).partition(chr(10))[0][:200]}") from None
-    for name, kind in frame.schema.items():
-        if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration, pl.Null):
-            raise Refused(Fault(None, name, f"column {name!r} is of type {kind}, expected numbers, text or dates"))
-    return frame
 
 
 def _lines(body: bytes) -> pl.DataFrame:
