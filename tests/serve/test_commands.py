@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.serve.material import assert_same, records, rows, write_model
+from tests.serve.test_http import served
 
 from shoal.cli.app import start
 from shoal.serve.client import Client, ServiceError
@@ -74,6 +76,22 @@ def test_a_service_from_start_to_end(
         with pytest.raises(SystemExit):
             start(["replay", str(folder), *wrong, "--save", str(then)])
         assert words in capsys.readouterr().err
+
+
+def test_sent_decimal_commas_are_learned_as_points(tmp_path: Path) -> None:
+    """Also in columns that the model does not know; what is no number stays as it is."""
+    mails = rows(records(100, seed=41)).frame.with_columns(pl.lit("s,1.5").alias("sender"))
+    numbers = pl.col("size", "urgency")
+    mails.with_columns(numbers.str.replace(".", ",", literal=True)).write_csv(tmp_path / "more.csv", separator=";")
+    model = write_model(tmp_path)
+    with Engine(model, tmp_path / "sent") as sent, Engine(model, tmp_path / "learned") as learned:
+        with served(sent, []) as url:
+            start(["send", str(tmp_path / "more.csv"), "--to", url, "--decimal", ","])
+        learned.learn(rows(mails.to_dicts())).result()
+        assert sent.wait_until_learned(timeout=60)
+        assert learned.wait_until_learned(timeout=60)
+        assert sent.describe()["columns"]["urgency"] == "numeric"
+        assert_same(sent.export(), learned.export())
 
 
 @pytest.mark.parametrize(

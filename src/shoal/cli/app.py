@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -162,7 +162,9 @@ def follow(
 
 
 @app.command
-def send(*data: str, to: str, format: str | None = None, delimiter: str | None = None) -> None:
+def send(
+    *data: str, to: str, format: str | None = None, delimiter: str | None = None, decimal: Literal[".", ","] = "."
+) -> None:
     """Send the rows of files into a service; sent again after a failure, they are learned once.
 
     Example: shoal send mails.csv --to http://127.0.0.1:8000
@@ -177,11 +179,13 @@ def send(*data: str, to: str, format: str | None = None, delimiter: str | None =
         The format of the files. [default: from their names]
     delimiter
         What separates the fields of CSV. [default: found by itself]
+    decimal
+        The decimal mark of numbers in text.
     """
     with _needing("serve"):
         from shoal.cli.send import send_files
 
-    send_files(_inputs(data), to, format=format, delimiter=delimiter)
+    send_files(_inputs(data), to, format=format, delimiter=delimiter, decimal=decimal)
 
 
 @app.command

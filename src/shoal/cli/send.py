@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 from rich.console import Console
 from rich.progress import Progress
 
 from shoal.files.formats import SPARSE, choose_format
 from shoal.files.paths import find_files
+from shoal.files.tables import columns
 from shoal.files.tables.batches import Batch, regroup
+from shoal.files.tables.notation import Notation
 from shoal.files.tables.parts import Parts
 from shoal.serve.client import Client
 
@@ -20,7 +24,7 @@ ROWS = 2_000  # of a request
 TOKEN = "SHOAL_TOKEN_WRITE"
 
 
-def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: str | None) -> None:
+def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: str | None, decimal: str) -> None:
     """The whole command.
 
     A request's key is the name and size of the files and the number of its first row, so rows that were sent before are
@@ -36,13 +40,15 @@ def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: 
     console = Console(stderr=True)
     try:
         with Client(url, os.environ.get(TOKEN)) as client, Progress(console=console, transient=True) as progress:
+            commas = DecimalCommas(client.model()) if decimal == "," and parts.strings else None
             bar = progress.add_task("sending", total=parts.rows_total)
             for batch in regroup(parts.batches(), ROWS):
                 _refuse_problems(batch, paths)
                 if len(batch.lines) == 0:
                     continue
                 key = f"{identity.hexdigest()}/{rows}"
-                receipt = client.learn(batch.frame.to_dicts() if parts.strings else batch.frame, key)
+                frame = batch.frame if commas is None else commas.replaced(batch.frame)
+                receipt = client.learn(frame.to_dicts() if parts.strings else frame, key)
                 rows += receipt.rows
                 repeated += receipt.rows if receipt.repeated else 0
                 progress.update(bar, completed=rows, description=f"{rows:,} rows")
@@ -50,6 +56,32 @@ def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: 
         parts.close()
     again = f", of which {repeated:,} had been sent before" if repeated else ""
     console.print(f"{rows:,} rows are in the log of {url}{again}", highlight=False, soft_wrap=True)
+
+
+class DecimalCommas:
+    """Numbers with a decimal comma as the service reads them: dots and commas change places.
+
+    Parameters
+    ----------
+    model : mapping
+        What the service says of its model. It knows the kinds of most columns; that of another is decided as the
+        service will decide it, from the first rows that have a value.
+    """
+
+    def __init__(self, model: Mapping[str, Any]) -> None:
+        self._is_numeric = {name: kind == "numeric" for name, kind in model["columns"].items()}
+        names = [*model["task"], *([] if model["kind"] == "regression" else [model["label"]])]
+        self._is_numeric |= dict.fromkeys(names, False)
+
+    def replaced(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Strings of a file as the service takes them."""
+        for column in frame:
+            if column.name not in self._is_numeric:
+                kind = columns.decide(column, Notation(decimal=","))
+                if kind is not None:
+                    self._is_numeric[column.name] = kind == "numeric"
+        numeric = [name for name in frame.columns if self._is_numeric.get(name)]
+        return frame.with_columns(pl.col(numeric).str.replace_many([",", "."], [".", ","]))
 
 
 def _refuse_problems(batch: Batch, paths: list[str]) -> None:
