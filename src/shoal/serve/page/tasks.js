@@ -62,10 +62,10 @@ async function one() {
   const task = chosen(), box = $("task");
   if (task === null) { if (box.open) box.close(); return; }
   const found = await request(`/v1/tasks/${encodeURIComponent(task)}`);
-  if (chosen() !== task) return;
-  $("task-name").textContent = task;
-  $("task-note").textContent = found.ok ? "" : found.status === 404 ? "The model does not know this task." : "The service does not say.";
   const about = found.ok ? await found.json() : {};
+  if (chosen() !== task) return;
+  $("task-name").textContent = task; // from here on nothing waits, so that no name stands above another's numbers
+  $("task-note").textContent = found.ok ? "" : found.status === 404 ? "The model does not know this task." : "The service does not say.";
   const said = "forecast" in about ? [["mean forecast", fraction(about.forecast)], [model.happened, fraction(about.happened)]] : [];
   facts($("task-facts"), !found.ok ? [] : "rows" in about
     ? [["rows", whole(about.rows)], [model.error, fraction(about.error)], ...("loss" in about ? [[model.loss, fraction(about.loss)]] : []), ...said]
