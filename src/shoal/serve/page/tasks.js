@@ -111,5 +111,6 @@ $("previous").addEventListener("click", () => turn(-1));
 $("next").addEventListener("click", () => turn(1));
 $("close").addEventListener("click", leave);
 $("task").addEventListener("click", (event) => { if (event.target === $("task")) leave(); }); // beside it
-$("task").addEventListener("cancel", leave); // Escape
+$("task").addEventListener("cancel", leave); // Escape, mostly: browsers may close it without asking
+$("task").addEventListener("close", leave);
 addEventListener("hashchange", () => one().catch(() => {}));
