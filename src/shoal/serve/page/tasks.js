@@ -3,7 +3,7 @@ import { $, facts, fraction, html, request, svg, whole } from "./parts.js";
 
 const MARK = "#task=";
 const SHOWN = 6; // ways of sharing
-let page = 1, size = Infinity, shownRows = null, asked = 0, model = {};
+let page = 1, size = Infinity, shownRows = null, asked = 0, opened = null, model = {};
 
 export const linkTo = (task) => MARK + encodeURIComponent(task);
 
@@ -60,11 +60,10 @@ const chosen = () => {
 
 async function one() {
   const task = chosen(), box = $("task");
-  if (task === null) { if (box.open) box.close(); return; }
-  const found = await request(`/v1/tasks/${encodeURIComponent(task)}`);
-  const about = found.ok ? await found.json() : {};
-  if (chosen() !== task) return;
-  $("task-name").textContent = task; // from here on nothing waits, so that no name stands above another's numbers
+  if (task === null) { leave(); return; }
+  const found = await request(`/v1/tasks/${encodeURIComponent(task)}`), about = found.ok ? await found.json() : {};
+  if (chosen() !== task) return; // it was left meanwhile
+  $("task-name").textContent = task;
   $("task-note").textContent = found.ok ? "" : found.status === 404 ? "The model does not know this task." : "The service does not say.";
   const said = "forecast" in about ? [["mean forecast", fraction(about.forecast)], [model.happened, fraction(about.happened)]] : [];
   facts($("task-facts"), !found.ok ? [] : "rows" in about
@@ -73,13 +72,14 @@ async function one() {
   bars($("ways"), (about.ways ?? []).slice(0, SHOWN).map(({ way, weight }) => [way, weight]));
   bars($("similar"), (about.similar ?? []).map((other) => [html("a", { href: linkTo(other.task) }, other.task), other.similarity]));
   $("ways-part").hidden = !about.ways?.length; $("similar-part").hidden = !about.similar?.length;
+  opened = task;
   if (!box.open) box.showModal();
 }
 
-// The address first: an answer that is on its way must not open the task again.
 function leave() {
-  history.replaceState(null, "", location.pathname);
-  $("task").close();
+  if (opened !== null && chosen() === opened) history.replaceState(null, "", location.pathname);
+  opened = null;
+  if ($("task").open) $("task").close();
 }
 
 function bars(box, pairs) {
@@ -112,5 +112,5 @@ $("next").addEventListener("click", () => turn(1));
 $("close").addEventListener("click", leave);
 $("task").addEventListener("click", (event) => { if (event.target === $("task")) leave(); }); // beside it
 $("task").addEventListener("cancel", leave); // Escape, mostly: browsers may close it without asking
-$("task").addEventListener("close", leave);
+$("task").addEventListener("close", () => { if (!$("task").open) leave(); }); // else another one has been opened
 addEventListener("hashchange", () => one().catch(() => {}));
