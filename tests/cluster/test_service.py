@@ -79,7 +79,7 @@ def test_what_one_shard_refuses_no_shard_takes(service: ShardedService) -> None:
     before = service.describe()["logged"]
     bad = [*mails[:9], {**mails[9], "size": "huge"}, *mails[10:20], {**mails[20], "size": "vast"}]
     with pytest.raises(Refused) as raised:
-        service.learn(rows(bad))
+        service.learn(rows(bad)).result()
     assert [fault.row for fault in raised.value.faults] == [9, 20]
     with pytest.raises(UnknownTask):
         service.forget("nobody").result()

@@ -127,9 +127,11 @@ class ShardedService:
         """Done when the rows are in the logs of their shards. If one of these cannot take its part, none does, unless
         it goes away in between: asked again with its key, the request is then completed."""
         parts = self._parts(rows)
-        if len(parts) > 1:
-            self._check(parts)
-        return _joined([self._ask(part.shard, "learn", part.rows, key) for part in parts], _receipt)
+
+        def learn(_: object = None) -> Future[Receipt]:
+            return _joined([self._ask(part.shard, "learn", part.rows, key) for part in parts], _receipt)
+
+        return learn() if len(parts) == 1 else _chained(self._checked(parts), learn)
 
     def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
         """Learn rows as they were predicted: (id of the prediction, label) each."""
@@ -257,17 +259,22 @@ class ShardedService:
         found = [(int(shard), np.flatnonzero(shards == shard)) for shard in np.unique(shards)]
         return [Part(shard, places, Rows(rows.frame[places], rows.strings)) for shard, places in found]
 
-    def _check(self, parts: Sequence[Part]) -> None:
-        faults: list[Fault] = []
+    def _checked(self, parts: Sequence[Part]) -> Future[None]:
+        """Done when all shards could take their parts; it raises Refused for all that could not."""
         asked = [_future(self._actors[part.shard].check.remote(part.rows)) for part in parts]
-        for part, future in zip(parts, asked, strict=True):
-            try:
-                _result(future)
-            except Refused as error:
-                at = part.places.tolist()
-                faults += [fault._replace(row=None if fault.row is None else at[fault.row]) for fault in error.faults]
-        if faults:
-            raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
+
+        def join(done: list[Future[Any]]) -> None:
+            faults: list[Fault] = []
+            for part, one in zip(parts, done, strict=True):
+                try:
+                    _result(one)
+                except Refused as error:
+                    rows = [None if fault.row is None else int(part.places[fault.row]) for fault in error.faults]
+                    faults += [fault._replace(row=row) for fault, row in zip(error.faults, rows, strict=True)]
+            if faults:
+                raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
+
+        return _when_done(asked, join)
 
     def _ask(self, shard: int, verb: str, *arguments: Any, **options: Any) -> Future[Any]:
         return _future(self._actors[shard].ask.remote(verb, *arguments, **options))
@@ -325,12 +332,16 @@ def _copy(done: Future[Any], to: Future[Any], edited: Callable[[Any], Any] = lam
 
 def _joined(asked: Sequence[Future[Any]], join: Callable[[list[Any]], Any]) -> Future[Any]:
     """What comes of several answers, when all are there."""
+    return _when_done(asked, lambda done: join([_result(one) for one in done]))
+
+
+def _when_done(asked: Sequence[Future[Any]], join: Callable[[list[Future[Any]]], Any]) -> Future[Any]:
     joined: Future[Any] = Future()
     missing, counting = len(asked), threading.Lock()
 
-    def finish(_: object = None) -> None:
+    def finish() -> None:
         try:
-            joined.set_result(join([_result(one) for one in asked]))
+            joined.set_result(join(list(asked)))
         except Exception as error:
             joined.set_exception(error)
 
@@ -347,6 +358,20 @@ def _joined(asked: Sequence[Future[Any]], join: Callable[[list[Any]], Any]) -> F
     for one in asked:
         one.add_done_callback(one_more)
     return joined
+
+
+def _chained(first: Future[Any], then: Callable[[Any], Future[Any]]) -> Future[Any]:
+    """What comes of the first, or what it raises."""
+    chained: Future[Any] = Future()
+
+    def go_on(done: Future[Any]) -> None:
+        try:
+            then(done.result()).add_done_callback(lambda found: _copy(found, chained))
+        except Exception as error:
+            chained.set_exception(error)
+
+    first.add_done_callback(go_on)
+    return chained
 
 
 def _result(future: Future[Any]) -> Any:

@@ -71,7 +71,7 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
 
     @get("/v1/model")
     async def model() -> Response[bytes]:
-        return Response(msgspec.json.encode(service.describe()), media_type=JSON)
+        return Response(msgspec.json.encode(await in_thread(service.describe)), media_type=JSON)
 
     @get("/v1/tasks")
     async def tasks(sort: FromQuery[str] = "rows", q: FromQuery[str] = "", page: FromQuery[int] = 1) -> Response[bytes]:
@@ -84,7 +84,7 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
 
     @get("/v1/tasks/{task:str}")
     async def task(task: FromPath[str]) -> Response[bytes]:
-        return Response(msgspec.json.encode(service.task(unquote(task))), media_type=JSON)
+        return Response(msgspec.json.encode(await in_thread(partial(service.task, unquote(task)))), media_type=JSON)
 
     @delete("/v1/tasks/{task:str}", status_code=200)
     async def forget(task: FromPath[str]) -> Response[bytes]:
@@ -111,7 +111,7 @@ def create_app(service: Service, caps: Caps, metrics: Metrics, routes: Sequence[
 
     @get("/ready")
     async def ready() -> Response[bytes]:
-        state, status = ("ready", 200) if service.is_ready else ("not ready", 503)
+        state, status = ("ready", 200) if await in_thread(lambda: service.is_ready) else ("not ready", 503)
         return Response(msgspec.json.encode({"status": state}), status_code=status, media_type=JSON)
 
     @get("/metrics")
