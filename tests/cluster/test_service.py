@@ -16,7 +16,8 @@ from tests.serve.test_http import served, unlabeled
 from shoal.cluster.routing import shards_of
 from shoal.cluster.service import ShardedService
 from shoal.serve.bodies import unpack
-from shoal.serve.client import Client, ServiceError
+from shoal.serve.calls import ServiceError
+from shoal.serve.client import Client
 from shoal.serve.contract import Refused, Unavailable, UnknownTask
 from shoal.serve.engine import EngineSettings
 from shoal.serve.log import Log

@@ -15,7 +15,8 @@ from tests.serve.material import assert_same, records, rows, write_model
 from tests.serve.test_http import served
 
 from shoal.cli.app import start
-from shoal.serve.client import Client, ServiceError
+from shoal.serve.calls import ServiceError
+from shoal.serve.client import Client
 from shoal.serve.engine import Engine, EngineSettings
 
 READ, WRITE, ADMIN = "r" * 16, "w" * 16, "a" * 16

@@ -1,32 +1,22 @@
-"""Clients of a service. What is learned carries an idempotency key, so that asking again after a failure is safe."""
+"""Clients of a service, with and without `await`. What they ask is in `calls`."""
 
 from __future__ import annotations
 
-import io
+import asyncio
 import time
-import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
-from urllib.parse import quote
+from typing import IO, Any, Self, TypeVar
 
 import httpx
-import msgspec
-import polars as pl
 
+from shoal.serve import calls
+from shoal.serve.calls import Attempts, Call, Table
 from shoal.serve.contract import Answer, LabelReceipt, Receipt, Worth
+from shoal.serve.http.shapes import Model, Task, Tasks
 
-ARROW, JSON = "application/vnd.apache.arrow.stream", "application/json"
-AGAIN = (408, 429, 500, 502, 503, 504)  # statuses after which the same request may succeed
-Table = pl.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
-
-
-class ServiceError(RuntimeError):
-    """What the service answered instead: `status`, and `problem` as RFC 9457 has it."""
-
-    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
-        super().__init__(f"{status}: {problem.get('detail', problem.get('title', 'no detail'))}")
-        self.status, self.problem = status, problem
+T = TypeVar("T")
 
 
 class Client:
@@ -49,13 +39,12 @@ class Client:
     """
 
     def __init__(self, url: str, token: str | None = None, *, retries: int = 5, timeout: float = 60.0) -> None:
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
+        self._http = httpx.Client(base_url=url, headers=calls.headers_of(token), timeout=timeout)
         self._retries = retries
 
     def predict(self, rows: Table) -> list[Answer]:
         """What the model says of rows."""
-        return [Answer(**one) for one in _rows(self._post("/v1/predict", *_body(rows)))]
+        return self._do(calls.predict(rows))
 
     def predict_one(self, row: Mapping[str, Any]) -> Answer:
         """The same of one row."""
@@ -63,45 +52,37 @@ class Client:
 
     def learn(self, rows: Table, key: str | None = None) -> Receipt:
         """Learn labeled rows; when this returns they are safe, and in the model soon after."""
-        return Receipt(**self._post("/v1/learn", *_body(rows), key=key or uuid.uuid4().hex))
+        return self._do(calls.learn(rows, key))
 
     def label(self, labels: Mapping[str, Any] | Iterable[tuple[str, Any]], key: str | None = None) -> LabelReceipt:
         """The labels of predictions, by their ids."""
-        pairs = labels.items() if isinstance(labels, Mapping) else labels
-        body = msgspec.json.encode([{"id": name, "label": label} for name, label in pairs])
-        return LabelReceipt(**self._post("/v1/labels", body, JSON, key=key or uuid.uuid4().hex))
+        return self._do(calls.label(labels, key))
 
     def query(self, rows: Table) -> list[Worth]:
         """Which labels are worth asking for?"""
-        return [Worth(**one) for one in _rows(self._post("/v1/query", *_body(rows)))]
+        return self._do(calls.query(rows))
 
-    def model(self) -> dict[str, Any]:
+    def model(self) -> Model:
         """The model in plain values."""
-        return dict(self._ask("GET", "/v1/model").json())
+        return self._do(calls.model())
 
-    def tasks(self, sort: str = "rows", text: str = "", page: int = 1) -> dict[str, Any]:
+    def tasks(self, sort: str = "rows", text: str = "", page: int = 1) -> Tasks:
         """A page of tasks: by "rows", "error", "newest" or "name"; those that contain the text."""
-        return dict(self._ask("GET", "/v1/tasks", params={"sort": sort, "q": text, "page": page}).json())
+        return self._do(calls.tasks(sort, text, page))
 
-    def task(self, task: str) -> dict[str, Any]:
+    def task(self, task: str) -> Task:
         """One task."""
-        return dict(self._ask("GET", f"/v1/tasks/{_quoted(task)}").json())
+        return self._do(calls.task(task))
 
     def forget(self, task: str) -> Receipt:
-        """Forget a task."""
-        return Receipt(**self._ask("DELETE", f"/v1/tasks/{_quoted(task)}").json())
+        """Forget a task; an error of status 404 after a lost connection may mean that it is done."""
+        return self._do(calls.forget(task))
 
     def export(self, path: str | Path) -> Path:
         """Write the model file of now."""
-        target = Path(path)
-        with self._http.stream("GET", "/v1/export") as answer:
-            if answer.status_code != 200:
-                answer.read()
-                raise _error(answer)
-            with target.open("wb") as file:
-                for block in answer.iter_bytes():
-                    file.write(block)
-        return target
+        with calls.written_aside(Path(path)) as file:
+            self._do(calls.export(), partial(self._download, file))
+        return Path(path)
 
     def close(self) -> None:
         """Close the connections."""
@@ -113,50 +94,130 @@ class Client:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _post(self, path: str, body: bytes, kind: str, key: str | None = None) -> Any:
-        headers = {"content-type": kind, "accept": JSON}
-        if key is not None:
-            headers["idempotency-key"] = key
-        return self._ask("POST", path, content=body, headers=headers).json()
-
-    def _ask(self, method: str, path: str, **request: Any) -> httpx.Response:
-        for attempt in range(self._retries + 1):
-            wait = 0.1 * 2**attempt
+    def _do(self, call: Call[T], send: Callable[[Call[Any]], httpx.Response] | None = None) -> T:
+        attempts = Attempts(self._retries)
+        while True:
+            found: httpx.Response | httpx.TransportError
             try:
-                answer = self._http.request(method, path, **request)
-            except httpx.TransportError:
-                if attempt == self._retries:
-                    raise
-            else:
-                if answer.status_code < 400:
-                    return answer
-                if answer.status_code not in AGAIN or attempt == self._retries:
-                    raise _error(answer)
-                wait = float(answer.headers.get("retry-after", wait))
-            time.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
+                found = (send or self._send)(call)
+                if found.is_success:
+                    return call.read(found)
+            except httpx.TransportError as error:
+                found = error
+            time.sleep(attempts.wait_after(found))
+
+    def _send(self, call: Call[Any]) -> httpx.Response:
+        return self._http.request(**call.request())
+
+    def _download(self, file: IO[bytes], call: Call[Any]) -> httpx.Response:
+        """The body goes to the file; a further attempt writes it anew."""
+        file.seek(0)
+        file.truncate()
+        with self._http.stream(**call.request()) as answer:
+            if not answer.is_success:
+                answer.read()
+                return answer
+            for block in answer.iter_bytes():
+                file.write(block)
+        return answer
 
 
-def _body(rows: Table) -> tuple[bytes, str]:
-    """Rows as bytes, and their media type: tables as Arrow, dicts as JSON."""
-    if isinstance(rows, pl.DataFrame):
-        buffer = io.BytesIO()
-        rows.write_ipc_stream(buffer)
-        return buffer.getvalue(), ARROW
-    return msgspec.json.encode(rows), JSON
+class AsyncClient:
+    """A service, from Python with asyncio: the methods of `Client`, each to be awaited.
 
+    Parameters
+    ----------
+    url : str
+        Such as "http://127.0.0.1:8000".
+    token : str, optional
+    retries : int
+        How often a request is repeated that failed for the moment, after 0.1, 0.2, 0.4 ... seconds or as the service
+        says.
+    timeout : float
+        Seconds.
+    """
 
-def _rows(answer: Any) -> list[dict[str, Any]]:
-    return [answer] if isinstance(answer, dict) else answer
+    def __init__(self, url: str, token: str | None = None, *, retries: int = 5, timeout: float = 60.0) -> None:
+        self._http = httpx.AsyncClient(base_url=url, headers=calls.headers_of(token), timeout=timeout)
+        self._retries = retries
 
+    async def predict(self, rows: Table) -> list[Answer]:
+        """What the model says of rows."""
+        return await self._do(calls.predict(rows))
 
-def _quoted(task: str) -> str:
-    return quote(task, safe="")
+    async def predict_one(self, row: Mapping[str, Any]) -> Answer:
+        """The same of one row."""
+        return (await self.predict(row))[0]
 
+    async def learn(self, rows: Table, key: str | None = None) -> Receipt:
+        """Learn labeled rows; when this returns they are safe, and in the model soon after."""
+        return await self._do(calls.learn(rows, key))
 
-def _error(answer: httpx.Response) -> ServiceError:
-    try:
-        problem = answer.json()
-    except ValueError:
-        problem = {}
-    return ServiceError(answer.status_code, problem if isinstance(problem, dict) else {})
+    async def label(
+        self, labels: Mapping[str, Any] | Iterable[tuple[str, Any]], key: str | None = None
+    ) -> LabelReceipt:
+        """The labels of predictions, by their ids."""
+        return await self._do(calls.label(labels, key))
+
+    async def query(self, rows: Table) -> list[Worth]:
+        """Which labels are worth asking for?"""
+        return await self._do(calls.query(rows))
+
+    async def model(self) -> Model:
+        """The model in plain values."""
+        return await self._do(calls.model())
+
+    async def tasks(self, sort: str = "rows", text: str = "", page: int = 1) -> Tasks:
+        """A page of tasks: by "rows", "error", "newest" or "name"; those that contain the text."""
+        return await self._do(calls.tasks(sort, text, page))
+
+    async def task(self, task: str) -> Task:
+        """One task."""
+        return await self._do(calls.task(task))
+
+    async def forget(self, task: str) -> Receipt:
+        """Forget a task; an error of status 404 after a lost connection may mean that it is done."""
+        return await self._do(calls.forget(task))
+
+    async def export(self, path: str | Path) -> Path:
+        """Write the model file of now."""
+        with calls.written_aside(Path(path)) as file:
+            await self._do(calls.export(), partial(self._download, file))
+        return Path(path)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+    async def _do(self, call: Call[T], send: Callable[[Call[Any]], Awaitable[httpx.Response]] | None = None) -> T:
+        attempts = Attempts(self._retries)
+        while True:
+            found: httpx.Response | httpx.TransportError
+            try:
+                found = await (send or self._send)(call)
+                if found.is_success:
+                    return call.read(found)
+            except httpx.TransportError as error:
+                found = error
+            await asyncio.sleep(attempts.wait_after(found))
+
+    async def _send(self, call: Call[Any]) -> httpx.Response:
+        return await self._http.request(**call.request())
+
+    async def _download(self, file: IO[bytes], call: Call[Any]) -> httpx.Response:
+        """The body goes to the file; a further attempt writes it anew."""
+        file.seek(0)
+        file.truncate()
+        async with self._http.stream(**call.request()) as answer:
+            if not answer.is_success:
+                await answer.aread()
+                return answer
+            async for block in answer.aiter_bytes():
+                await asyncio.to_thread(file.write, block)
+        return answer
