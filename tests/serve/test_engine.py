@@ -19,6 +19,7 @@ from shoal.files import open_stream
 from shoal.model_file import Reading, save_model
 from shoal.serve.contract import Busy, Conflict, LimitExceeded, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.fold import Fold, Group
 from shoal.serve.learning import Rhythm
 from shoal.serve.limits import Caps
 from shoal.serve.log import Log
@@ -342,6 +343,25 @@ def test_numbers_have_no_margin(tmp_path: Path) -> None:
         engine.learn(rows([{"user": "a", "hour": 3, "size": 2.5}])).result()
         assert engine.wait_until_learned(timeout=30)
         assert engine.statistics.state()["rows"] == 1
+
+
+def test_slices_stay_short_however_fast_rows_are_learned(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a slice may be grows by what the last one took, not by every slice of a large request."""
+    monkeypatch.setattr("shoal.serve.fold.SLICE_SECONDS", 60.0)
+    served = Served(model, with_shadows=False)
+    fold = Fold(served)
+    sizes: list[int] = []
+    slices = served.slices
+
+    def noted(chunk: Any, n: int) -> Iterator[Any]:
+        sizes.append(n)
+        return slices(chunk, n)
+
+    monkeypatch.setattr(served, "slices", noted)
+    for last in (1, 2, 3):
+        checked, _ = served.check(rows(records(2_000, late_columns=False)))
+        fold.apply(Group(last, np.zeros(2_000), checked))
+    assert sizes == [64, 96, 144]
 
 
 def test_typed_rows_are_learned_as_they_are(engine: Engine) -> None:

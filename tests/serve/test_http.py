@@ -30,7 +30,7 @@ from shoal.serve.http.bodies import Caps
 from shoal.serve.running import application
 
 TOKENS = {READ: "read" * 5, WRITE: "write" * 5, ADMIN: "admin" * 5}
-N_MALFORMED = 10_000 if "SOAK" in os.environ else 200
+N_MALFORMED, N_SLOW = (10_000, 1_000) if "SOAK" in os.environ else (200, 30)
 NDJSON, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 
 
@@ -206,6 +206,20 @@ def test_nothing_malformed_changes_or_stops_anything(engine: Engine, url: str) -
     assert engine.describe() == before
 
 
+def test_rows_that_have_each_other_columns_take_no_more_memory_than_others(engine: Engine, url: str) -> None:
+    """A megabyte of them would be a table of ten thousand million cells."""
+    before = engine.describe()
+    lines = b"".join(b'{"c%d":1}\n' % i for i in range(60_000))
+    headers = {"authorization": f"Bearer {TOKENS[WRITE]}", "content-type": NDJSON}
+    last = json.loads(httpx.post(f"{url}/v1/learn", content=lines, headers=headers, timeout=60).text.splitlines()[-1])
+    assert "60,000 columns" in last["problem"]["detail"]
+    many = [{f"c{i}": 1} for i in range(6_000)]
+    answer = httpx.post(f"{url}/v1/predict", json=many, headers={"authorization": headers["authorization"]})
+    assert answer.status_code == 422
+    assert "6,000 rows of 6,000 columns are too many" in answer.json()["detail"]
+    assert engine.describe() == before
+
+
 def test_slow_and_cut_connections_stop_nothing(engine: Engine, url: str) -> None:
     before = engine.describe()
     host, port = url.removeprefix("http://").split(":")
@@ -213,7 +227,7 @@ def test_slow_and_cut_connections_stop_nothing(engine: Engine, url: str) -> None
         f"POST /v1/learn HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS[WRITE]}\r\n"
         "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
     ).encode()
-    slow = [socket.create_connection((host, int(port))) for _ in range(30)]
+    slow = [socket.create_connection((host, int(port))) for _ in range(N_SLOW)]
     for i, one in enumerate(slow):
         one.sendall(head[: 40 + 3 * i] if i % 2 else head + b"[{")
         if i % 3 == 0:

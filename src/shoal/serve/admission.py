@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 import polars as pl
 
-from shoal.serve.bodies import are_alike, concat, pack
+from shoal.serve.bodies import MOST_CELLS, are_alike, concat, pack
 from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, first_request
 from shoal.serve.contract import Fault, Receipt, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.fold import MOST_ROWS, Fold, Group
@@ -213,12 +213,13 @@ class Admission(threading.Thread):
         first = asked[0]
         if first.rows is None or self._fold.served.learner.simultaneous:
             return 1
-        n, height = 0, 0
+        n, height, columns = 0, 0, set[str]()
         for other in asked:
             if other.rows is None or not are_alike(first.rows, other.rows):
                 break
             height += other.rows.frame.height
-            if n and height > MOST_ROWS:
+            columns.update(other.rows.frame.columns)
+            if n and (height > MOST_ROWS or height * len(columns) > MOST_CELLS):
                 break
             n += 1
         return n

@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from shoal.serve.contract import Rows
+from shoal.serve.contract import Fault, Refused, Rows
 
 TYPED, STRINGS, JSON = b"a", b"s", b"j"
 LONG = 50  # rows that are worth compressing
+MOST_CELLS = 20_000_000  # of a table: rows that have each other columns would take more memory than they have bytes
 
 
 def pack(rows: Rows) -> bytes:
@@ -51,9 +52,16 @@ def as_text(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
+def refuse_too_many(rows: int, columns: int) -> None:
+    """Raise Refused if a table of this size would have too many cells."""
+    if rows * columns > MOST_CELLS:
+        raise Refused(Fault(None, None, f"{rows:,} rows of {columns:,} columns are too many: send fewer at once"))
+
+
 def from_dicts(rows: Sequence[Mapping[str, Any]]) -> Rows:
-    """JSON objects as rows; a key that some lack is missing there."""
+    """JSON objects as rows; a key that some lack is missing there. Raises Refused if they are too many."""
     names = dict.fromkeys(name for row in rows for name in row)
+    refuse_too_many(len(rows), len(names))
     columns = {name: [as_text(row.get(name)) for row in rows] for name in names}
     return Rows(pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String)), strings=True)
 
@@ -64,9 +72,13 @@ def are_alike(one: Rows, other: Rows) -> bool:
 
 
 def concat(pieces: Sequence[Rows]) -> Rows:
-    """Rows of several requests that are alike; a column that some lack is missing there."""
+    """Rows of several requests that are alike; a column that some lack is missing there. Raises Refused if they are
+    too many."""
     if len(pieces) == 1:
         return pieces[0]
+    refuse_too_many(
+        sum(piece.frame.height for piece in pieces), len({name for one in pieces for name in one.frame.columns})
+    )
     same = all(piece.frame.schema == pieces[0].frame.schema for piece in pieces[1:])
     frame = pl.concat([piece.frame for piece in pieces], how="vertical" if same else "diagonal")
     return Rows(frame, pieces[0].strings)

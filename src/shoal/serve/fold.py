@@ -103,7 +103,7 @@ class Fold:
                 seconds = time.perf_counter() - begun
             n, self.refused = part.X.shape[0], self.refused + refused
             if n == rows_a_slice:  # as many rows the next time as took a slice's time this time
-                self._rows_a_slice *= min(max(0.8 * SLICE_SECONDS / seconds, 0.5), 1.5)
+                self._rows_a_slice = rows_a_slice * min(max(0.8 * SLICE_SECONDS / seconds, 0.5), 1.5)
             if self._counted is not None:
                 tasks = [None] * n if part.task is None else part.task.tolist()
                 now = times[learned : learned + n]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from shoal.serve.bodies import from_dicts
+from shoal.serve.bodies import from_dicts, refuse_too_many
 from shoal.serve.contract import Fault, Refused, Rows
 from shoal.serve.http import arrow
 from shoal.serve.http.problems import Problem
@@ -163,8 +163,10 @@ def _lines(body: bytes) -> pl.DataFrame:
         for name, kind in schema.items():
             if kind.is_nested():
                 raise Refused(Fault(None, name, f"column {name!r}: {NESTED}"))
+        n_lines = sum(1 for line in body.splitlines() if line.strip())
+        refuse_too_many(n_lines, len(schema))
         frame = pl.read_ndjson(body, schema=dict.fromkeys(schema, pl.String))
-        if frame.height == sum(1 for line in body.splitlines() if line.strip()):
+        if frame.height == n_lines:
             return frame
     except pl.exceptions.PolarsError:
         pass

@@ -46,6 +46,7 @@ class Model(TypedDict):
     learned: Annotated[int, Meta(description="the last record of the log that is in the model")]
     logged: Annotated[int, Meta(description="the last record of the log")]
     rows: Annotated[int, Meta(description="that the service has learned")]
+    shards: NotRequired[Annotated[int, Meta(description="that tasks are shared out to; positions are sums of theirs")]]
 
 
 class CountedTask(TypedDict):
@@ -54,7 +55,9 @@ class CountedTask(TypedDict):
     task: str | None
     rows: int
     error: Annotated[float, Meta(description="share of mistakes; of a regression the mean absolute error")]
-    loss: Annotated[float, Meta(description="mean log-loss; of a regression the mean squared error")]
+    loss: NotRequired[Annotated[float, Meta(description="mean log-loss; of a regression the mean squared error")]]
+    forecast: NotRequired[Annotated[float, Meta(description="mean probability, or number, that was forecast")]]
+    happened: NotRequired[Annotated[float, Meta(description="what it was in the mean")]]
 
 
 class Tasks(TypedDict):
@@ -72,14 +75,24 @@ class Similar(TypedDict):
     similarity: float
 
 
+class Way(TypedDict):
+    """A way of sharing, and how much of the forecast is its."""
+
+    way: str
+    weight: float
+
+
 class Task(TypedDict):
     """A task; without counts if no row of it was learned here."""
 
     task: str
     similar: Annotated[list[Similar], Meta(description="the most similar first")]
+    ways: Annotated[list[Way], Meta(description="of sharing, the heaviest first, of a learner that weighs some")]
     rows: NotRequired[int]
     error: NotRequired[float]
     loss: NotRequired[float]
+    forecast: NotRequired[float]
+    happened: NotRequired[float]
 
 
 class Status(TypedDict):
