@@ -121,7 +121,7 @@ def rows_of(body: bytes, kind: str, caps: Caps) -> Rows:
     if kind == ARROW:
         rows = Rows(arrow.read(body, caps.body), strings=False)
     elif kind == NDJSON:
-        rows = Rows(_lines(body), strings=True)
+        rows = Rows(_lines(body, caps), strings=True)
     else:
         return rows_of_value(value_of(body), caps)
     return _within(rows, caps, any_number=kind == NDJSON)
@@ -144,9 +144,14 @@ def _within(rows: Rows, caps: Caps, *, any_number: bool = False) -> Rows:
         raise Problem(
             413, f"{rows.frame.height:,} rows, at most {caps.rows:,} are taken at once; {NDJSON} has no limit"
         )
-    if rows.frame.width > caps.columns:
-        raise Problem(413, f"{rows.frame.width:,} columns, at most {caps.columns:,} are taken")
+    refuse_too_wide(rows.frame.width, caps)
     return rows
+
+
+def refuse_too_wide(columns: int, caps: Caps) -> None:
+    """Raise Problem if a request has too many columns."""
+    if columns > caps.columns:
+        raise Problem(413, f"{columns:,} columns, at most {caps.columns:,} are taken")
 
 
 def refuse_nested(row: Mapping[str, Any], number: int) -> None:
@@ -156,29 +161,33 @@ def refuse_nested(row: Mapping[str, Any], number: int) -> None:
             raise Refused(Fault(number, name, f"column {name!r}: {NESTED}"))
 
 
-def _lines(body: bytes) -> pl.DataFrame:
-    """Objects, one a line, as columns of strings."""
-    try:
-        schema = pl.scan_ndjson(io.BytesIO(body), infer_schema_length=None).collect_schema()
-        for name, kind in schema.items():
-            if kind.is_nested():
-                raise Refused(Fault(None, name, f"column {name!r}: {NESTED}"))
-        n_lines = sum(1 for line in body.splitlines() if line.strip())
-        refuse_too_many(n_lines, len(schema))
-        frame = pl.read_ndjson(body, schema=dict.fromkeys(schema, pl.String))
-        if frame.height == n_lines:
-            return frame
-    except pl.exceptions.PolarsError:
-        pass
-    number = -1
-    for line in body.splitlines():
-        if line.strip():
-            number += 1
+_FLAT = msgspec.json.Decoder(dict[str, str | int | float | bool | None])
+
+
+def _lines(body: bytes, caps: Caps) -> pl.DataFrame:
+    """Objects, one a line, as columns of strings.
+
+    Their names are looked for here: polars takes a minute for a megabyte in which every row has another one.
+    """
+    lines = [line for line in body.splitlines() if line.strip()]
+    names: dict[str, None] = {}
+    for number, line in enumerate(lines):
+        try:
+            names.update(dict.fromkeys(_FLAT.decode(line)))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
             row = value_of(line)
             if not isinstance(row, dict):
-                raise Problem(400, f"row {number} is no JSON object", row=number)
+                raise Problem(400, f"row {number} is no JSON object", row=number) from None
             refuse_nested(row, number)
-    raise Problem(400, "the body is not NDJSON")
+    refuse_too_many(len(lines), len(names))
+    refuse_too_wide(len(names), caps)
+    try:
+        frame = pl.read_ndjson(body, schema=dict.fromkeys(names, pl.String))
+    except pl.exceptions.PolarsError:
+        raise Problem(400, "the body is not NDJSON") from None
+    if frame.height != len(lines):
+        raise Problem(400, "the body is not NDJSON")
+    return frame
 
 
 def table(found: Sequence[Mapping[str, Any]], kind: str) -> bytes:

@@ -119,8 +119,7 @@ class Door:
         if not isinstance(value, dict):
             rows = await in_thread(partial(bodies.rows_of_value, value, self._caps))
             return Reply(200, [JSON_HEADER], msgspec.json.encode(await predictions(self._service, rows)))
-        if len(value) > self._caps.columns:
-            raise Problem(413, f"{len(value):,} columns, at most {self._caps.columns:,} are taken")
+        bodies.refuse_too_wide(len(value), self._caps)
         bodies.refuse_nested(value, 0)
         if self._answered is None:
             self._answered = Answered()
