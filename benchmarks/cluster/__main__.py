@@ -1,17 +1,21 @@
 """What sharding costs in loss and in time: `python -m benchmarks.cluster [--rows N] [--tasks N] [--features N]`.
 
 Loss of the second half of made data with many tasks on 1 and 4 shards, and of the flights, which have few, on 2;
-rows a second of one core that routes; milliseconds of an exchange by the number of features; bytes a task.
+rows a second of 1 and 2 shards, and of one core that routes; milliseconds of an exchange by the number of features; bytes a task.
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
+import tempfile
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from shoal import HedgedSharing
 from shoal.cluster import Cluster
@@ -22,7 +26,7 @@ from shoal.datasets import load_flights, make_related_tasks
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
 from shoal.model.algorithm import Exchange
 
-CHUNK = 50_000
+CHUNK, ROUNDS = 50_000, 3
 FREE = {"num_cpus": 0}  # this program needs no place for the shards: the machine has what it has
 
 
@@ -56,6 +60,36 @@ def losses(name: str, data: Any, shards: int) -> None:
         said = f"exchange every {every:,}" if every else "no exchange"
         loss = late_loss(decisions, data.y)
         print(f"  {shards} shards, {said:21} log-loss {loss:.4f}  {seconds:7.1f} s  {n_bytes:,.0f} bytes a task")
+
+
+def speed(data: Any) -> None:
+    """Rows a second of shards that have a core each, rows read from Parquet."""
+    n_features = data.X.shape[1]
+    names = [f"x{j}" for j in range(n_features)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        frame = pl.DataFrame(np.asarray(data.X), schema=names)
+        frame.with_columns(task=pl.Series(data.task), y=pl.Series(data.y)).write_parquet(path, row_group_size=CHUNK)
+
+        def read(cluster: Cluster) -> float:
+            begun = time.perf_counter()
+            for first in range(0, len(data.y), CHUNK):
+                part = pl.scan_parquet(path).slice(first, CHUNK).collect()
+                cluster.partial_fit(part.select(names).to_numpy(), part["y"].to_numpy(), part["task"].to_numpy())
+            cluster.nbytes()  # asked after all that was sent
+            return len(data.y) / (time.perf_counter() - begun)
+
+        found: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(ROUNDS):
+            for shards, rates in found.items():
+                with Cluster(HedgedSharing(), shards=shards, exchange_every=None, options=FREE) as cluster:
+                    few = slice(0, CHUNK)
+                    cluster.partial_fit(data.X[few], data.y[few], np.asarray(data.task)[few])  # loads what is compiled
+                    cluster.nbytes()
+                    rates.append(read(cluster))
+    one, two = (statistics.median(rates) for rates in found.values())
+    ratio = statistics.median(b / a for a, b in zip(*found.values(), strict=True))
+    print(f"rows from Parquet: 1 shard {one:,.0f} rows/s, 2 shards {two:,.0f}; ratio {ratio:.2f}")
 
 
 def routing(n_rows: int, n_tasks: int) -> None:
@@ -95,6 +129,7 @@ def main() -> None:
     parser.add_argument("--flights", type=int, default=0, help="their first so many rows; 0: all")
     given = parser.parse_args()
     made = make_related_tasks(n_tasks=given.tasks, n_features=20, n_rows=given.rows, relatedness=0.5, seed=1)
+    speed(made)
     losses("made data", made, 4)
     flights = load_flights()
     if given.flights:
