@@ -1,7 +1,8 @@
 """What sharding costs in loss and in time: `python -m benchmarks.cluster [--rows N] [--tasks N] [--features N]`.
 
 Loss of the second half of made data with many tasks on 1 and 4 shards, and of the flights, which have few, on 2;
-rows a second of 1 and 2 shards, and of one core that routes; milliseconds of an exchange by the number of features; bytes a task.
+rows a second of 1 and 2 shards, and of one core that routes; milliseconds of an exchange by the number of features;
+bytes a task; and on paper what ten million tasks would take.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def streamed(learner: Any, data: Any) -> tuple[np.ndarray, float]:
     return np.concatenate(found), time.perf_counter() - start
 
 
-def losses(name: str, data: Any, shards: int) -> None:
-    """One process, and shards with and without exchange."""
+def losses(name: str, data: Any, shards: int) -> float:
+    """One process, and shards with and without exchange; bytes a task."""
     print(f"{name}: {len(data.y):,} rows, {len(set(np.asarray(data.task).tolist())):,} tasks")
     HedgedSharing().partial_fit(data.X[:CHUNK], data.y[:CHUNK], data.task[:CHUNK])  # compiles
     decisions, seconds = streamed(HedgedSharing(), data)
@@ -56,14 +57,15 @@ def losses(name: str, data: Any, shards: int) -> None:
     for every in (20_000, None):
         with Cluster(HedgedSharing(), shards=shards, exchange_every=every, options=FREE) as cluster:
             decisions, seconds = streamed(cluster, data)
-            n_bytes = sum(cluster.nbytes()) / len(cluster.tasks_)
+            n_bytes = float(sum(cluster.nbytes()) / len(cluster.tasks_))
         said = f"exchange every {every:,}" if every else "no exchange"
         loss = late_loss(decisions, data.y)
         print(f"  {shards} shards, {said:21} log-loss {loss:.4f}  {seconds:7.1f} s  {n_bytes:,.0f} bytes a task")
+    return n_bytes
 
 
-def speed(data: Any) -> None:
-    """Rows a second of shards that have a core each, rows read from Parquet."""
+def speed(data: Any) -> float:
+    """Rows a second of shards that have a core each, rows read from Parquet; those of one."""
     n_features = data.X.shape[1]
     names = [f"x{j}" for j in range(n_features)]
     with tempfile.TemporaryDirectory() as folder:
@@ -90,10 +92,11 @@ def speed(data: Any) -> None:
     one, two = (statistics.median(rates) for rates in found.values())
     ratio = statistics.median(b / a for a, b in zip(*found.values(), strict=True))
     print(f"rows from Parquet: 1 shard {one:,.0f} rows/s, 2 shards {two:,.0f}; ratio {ratio:.2f}")
+    return one
 
 
-def routing(n_rows: int, n_tasks: int) -> None:
-    """Rows a second that one core splits, by shards."""
+def routing(n_rows: int, n_tasks: int) -> float:
+    """Rows a second that one core splits, by shards; bytes a row."""
     rng = np.random.default_rng(0)
     task, X, y = rng.integers(n_tasks, size=n_rows), rng.standard_normal((n_rows, 20)), np.ones(n_rows)
     rounds = Rounds(20, NO_INDPTR, NO_INDICES, X.ravel(), task, y, np.arange(n_rows + 1))
@@ -106,10 +109,11 @@ def routing(n_rows: int, n_tasks: int) -> None:
         sent = sum(sum(array.nbytes for array in part.rounds[1:]) for part in split(rounds, 0, n_rows, shard, task))
         seconds = time.perf_counter() - start
         print(f"  {n_shards:3} shards  {n_rows / seconds / 1e6:6.2f} M rows/s  {sent / n_rows:.0f} bytes a row")
+    return sent / n_rows
 
 
-def exchanges(most: int) -> None:
-    """Milliseconds of merging records of 16 numbers, by features."""
+def exchanges(most: int) -> tuple[float, float]:
+    """Milliseconds of merging records of 16 numbers, by features; of the most the seconds and bytes a copy."""
     kinds, rng = Exchange(mean=("shared",), sums_within=(("shared", (-1, -2)),)), np.random.default_rng(0)
     print("merging 4 copies, all entries moved:")
     for n_features in (most // 100, most // 10, most):
@@ -118,6 +122,20 @@ def exchanges(most: int) -> None:
         merged(kinds, copies[0], copies[1:])
         milliseconds = (time.perf_counter() - start) * 1e3
         print(f"  {n_features:9,} features  {milliseconds:8.1f} ms  {copies[0]['shared'].nbytes / 1e6:8.1f} MB a copy")
+    return milliseconds / 4e3, float(copies[0]["shared"].nbytes)
+
+
+def on_paper(rate: float, bytes_a_task: float, bytes_a_row: float, merging: tuple[float, float], every: int) -> None:
+    """Ten million tasks and a billion rows a day, by what was measured above."""
+    rows = 1e9 / 86_400
+    seconds, size = merging
+    print(f"on paper: 10,000,000 tasks, {rows:,.0f} rows/s, exchange every {every:,} rows = {every / rows:.0f} s")
+    print("  shards  GB of tasks a shard  cores busy of a shard  MB/s of rows  MB/s of exchanges  s to merge")
+    for n in (1, 4, 16, 64):
+        exchanged, merge = (2 * n * size / (every / rows) / 1e6, n * seconds) if n > 1 else (0.0, 0.0)
+        busy = rows / n / rate
+        print(f"  {n:6}{bytes_a_task * 1e7 / n / 1e9:21.1f}{busy:23.4f}{rows * bytes_a_row / 1e6:14.1f}", end="")
+        print(f"{exchanged:19.1f}{merge:12.1f}")
 
 
 def main() -> None:
@@ -129,15 +147,15 @@ def main() -> None:
     parser.add_argument("--flights", type=int, default=0, help="their first so many rows; 0: all")
     given = parser.parse_args()
     made = make_related_tasks(n_tasks=given.tasks, n_features=20, n_rows=given.rows, relatedness=0.5, seed=1)
-    speed(made)
-    losses("made data", made, 4)
+    rate = speed(made)
+    bytes_a_task = losses("made data", made, 4)
     flights = load_flights()
     if given.flights:
         n = given.flights
         flights = replace(flights, X=flights.X[:n], y=flights.y[:n], task=flights.task[:n])
     losses("flights", flights, 2)
-    routing(min(given.rows, 500_000), given.tasks)
-    exchanges(given.features)
+    bytes_a_row = routing(min(given.rows, 500_000), given.tasks)
+    on_paper(rate, bytes_a_task, bytes_a_row, exchanges(given.features), 200_000)
 
 
 if __name__ == "__main__":
