@@ -22,7 +22,7 @@ from shoal.serve.contract import Refused, Unavailable, UnknownTask
 from shoal.serve.engine import EngineSettings
 from shoal.serve.log import Log
 
-pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(300)]
 SETTINGS = EngineSettings(keep_log=True)
 
 
