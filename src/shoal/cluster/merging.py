@@ -37,6 +37,8 @@ def take_shared(exchange: Exchange, setup: Setup, state: State, shared: Shared) 
     leaves = named_leaves(state)
     for name, array in shared.items():
         leaves[name][...] = array
+    if exchange.recount is not None:
+        exchange.recount(setup, state)
 
 
 def merged(exchange: Exchange, base: Shared, copies: Sequence[Shared]) -> Shared:

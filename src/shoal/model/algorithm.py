@@ -67,6 +67,7 @@ class Exchange(NamedTuple):
     local: tuple[str, ...] = ()  # each copy keeps its own
     sums_within: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of an array of `mean`, the last indices of such sums
     settle: Callable[[Setup, Any], None] | None = None  # tasks do what they owe to shared arrays, before these change
+    recount: Callable[[Setup, Any], None] | None = None  # what a copy counts of shared arrays, after they have changed
 
 
 def count_tasks(setup: Setup, state: Counted, n_tasks: int) -> None:

@@ -18,7 +18,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import open_weighted, padded, weight_of
 from shoal.engine.task_weights.hash_table import has_capacity
-from shoal.model.algorithm import Algorithm, Exchange
+from shoal.model.algorithm import Algorithm, Exchange, Setup
 from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positive, truth
 from shoal.online.hedged_sharing import state as states
 from shoal.online.hedged_sharing.full.experts import (
@@ -34,6 +34,7 @@ from shoal.online.hedged_sharing.sleeping import (
     ALL_POOLED,
     ALWAYS,
     FEATURES,
+    FEW_FEATURES,
     INDEPENDENT,
     LEARNED,
     NARROW,
@@ -170,6 +171,11 @@ def settings_of(p: Params, *, regression: bool) -> Settings:
     return Settings(regression, p.relation, interactions, p.memory * MEGABYTE, full)
 
 
+def count_features(_: Setup, state: State) -> None:
+    """A feature that another copy has seen has come: who counts places for features must not find more than came."""
+    state.seen[FEATURES] = min(int(np.count_nonzero(state.scale.features[:, 1])), FEW_FEATURES + 1)
+
+
 LABELS = Algorithm[State](
     parameters=PARAMETERS,
     settings=partial(settings_of, regression=False),
@@ -202,6 +208,7 @@ LABELS = Algorithm[State](
             "full.own",
             "full.counters",
         ),
+        recount=count_features,
     ),
     grow=states.grow,
     extend=states.extend,
