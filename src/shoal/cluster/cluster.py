@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ from shoal.cluster.merging import Shared, merged
 from shoal.cluster.places import Part, as_simultaneous, no_places, split
 from shoal.cluster.routing import Plan
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.rounds import Chunk
 from shoal.learner import Learner
 from shoal.model.model import Admitted, Model
 from shoal.model.table import read_table, validated
@@ -92,6 +93,34 @@ class Cluster:
     ) -> FloatArray:
         """Learn like `partial_fit`; return the (n,) decision values given *before* learning each round."""
         return self._learn(X, y, task, rounds, classes, sample_weight, out=True)
+
+    def learn_stream(self, chunks: Iterable[Chunk], *, classes: Any = None) -> Self:
+        """Learn the chunks of a stream, such as `shoal.files.open_stream` reads from a folder. They are read and
+        encoded while shards learn, and their features may become more."""
+        for X, y, task, rounds, weight in chunks:
+            more = X.shape[1] - self._front.features.count
+            if self._begun and more > 0:
+                self.add_features(more)
+            self.partial_fit(X, y, task, rounds=rounds, classes=classes, sample_weight=weight)
+        return self
+
+    def add_features(self, more: Iterable[Hashable] | int) -> Self:
+        """Let rows have more features from now on: names, as dict rows have them, or how many more columns."""
+        self._front.add_features(more)
+        if self._begun:
+            self._widen()
+        return self
+
+    def _widen(self) -> None:
+        """All shards have room for the same features, so that they can exchange."""
+        for link in self._links:
+            link.send("widen", self._front.features)
+        if self._exchanges:
+            found = self._links[0].ask("shared")  # where it is new, nothing has moved yet
+            wide = {name: array.copy() for name, array in found.items()}  # what Ray hands over may only be read
+            for name, known in self._base.items():
+                wide[name][tuple(map(slice, known.shape))] = known
+            self._base = wide
 
     def _learn(self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, weight: Any, *, out: bool) -> FloatArray:
         table = validated(read_table(X))

@@ -119,6 +119,12 @@ class Shard:
             model.core.learn(admitted.rounds, decisions)
         return decisions if out else None
 
+    def do_widen(self, features: Features) -> None:
+        """Rows have more features from now on."""
+        model = self._known()
+        model.core.reserve(len(model.tasks), features.count)
+        model.features = features
+
     def do_merge(self, shared: Shared) -> None:
         """What all tasks share, as it is from now on."""
         core: Any = self._known().core
