@@ -132,10 +132,13 @@ def test_alpha_one_is_independent_learning() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["some", "all"])
-def test_infinite_lam_freezes_attention(protocol: str) -> None:
+@pytest.mark.parametrize("attention", ["exponential", "threshold"])
+def test_infinite_lam_freezes_attention(protocol: str, attention: str) -> None:
     stream = draw(7, K=4, protocol=protocol)
-    learner = OSMTL(lam=np.inf).add_tasks(range(4)).partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    learner = OSMTL(lam=np.inf, attention=attention).add_tasks(range(4))
+    decisions = learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
     np.testing.assert_allclose(learner.attention_, 1 / 4, rtol=1e-14)
+    assert np.isfinite(decisions).all()
 
 
 def test_frozen_attention_is_foml() -> None:

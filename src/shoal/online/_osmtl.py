@@ -96,8 +96,8 @@ def shift_attention(log_p: FloatArray, tasks: IntArray, rate: float, settings: S
     losses, moved = work.losses, work.moved
     mass = log_sum_exp(log_p, tasks)
     for i in range(len(tasks)):
-        if settings.threshold:  # OSMTL-t: P_kj proportional to (lambda - l_kj)_+
-            slack = settings.lam - losses[i]
+        if settings.threshold:  # OSMTL-t: P_kj proportional to (lambda - l_kj)_+, here over lambda, which may be inf
+            slack = 1.0 - losses[i] / settings.lam
             moved[i] = math.log(slack) if slack > 0.0 else -np.inf
             if settings.memory:
                 moved[i] += log_p[tasks[i]]

@@ -95,7 +95,7 @@ class OSMTL(Classifier):
         2^(m+1) - 1; what was learned is kept.
     lam : float > 0 (inf allowed)
         Inertia of the attention; inf freezes it: with ``alpha=1/(K+1)`` this is the papers' FOML. With
-        ``attention="threshold"`` the loss at which attention ends, to be above 1.
+        ``attention="threshold"`` the loss at which attention ends, to be above 1; inf: all tasks of a round alike.
     attention : {"exponential", "threshold"}
         OSMTL-e (eq. 11), or OSMTL-t: P_kj ∝ (lam - l_kj)_+; a row with no positive entry stays as it was.
     trigger : {"mistake", "margin"}
