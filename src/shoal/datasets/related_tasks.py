@@ -121,9 +121,9 @@ def _sparse_rows(n_rows: int, n_features: int, nnz: int, rng: np.random.Generato
 
 def _margins(X: Any, task: NDArray[np.int64], rules: FloatArray) -> FloatArray:
     """Each row times the rule of its task."""
-    margin = np.empty(len(task))
-    for k, rule in enumerate(rules):
-        rows = np.flatnonzero(task == k)
+    margin, by_task = np.empty(len(task)), np.argsort(task, kind="stable")
+    ends = np.cumsum(np.bincount(task, minlength=len(rules)))
+    for rule, rows in zip(rules, np.split(by_task, ends[:-1]), strict=True):
         margin[rows] = X[rows] @ rule
     return margin
 
