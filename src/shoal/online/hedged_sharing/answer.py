@@ -36,7 +36,7 @@ from shoal.online.hedged_sharing.work import (
     Work,
 )  # fmt: skip
 
-MINE, EVERYBODY, STACK = range(3)  # positions in `Work.forecast`
+EVERYBODY, STACK = range(2)  # positions in `Work.forecast`
 FLAT = 1e-5  # the least curvature of the second mixing
 
 
@@ -83,7 +83,7 @@ def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
     mine = mixture(state.task_weights[task], p, awake) if rows > 0 and settings.sharing != ALL_POOLED else everybody
     if settings.sharing == INDEPENDENT:
         everybody = mine
-    work.forecast[MINE], work.forecast[EVERYBODY] = mine, everybody
+    work.forecast[EVERYBODY] = everybody
     if settings.sharing == ALL_POOLED:
         rows = state.rows[0]
     trust = rows / (rows + settings.fresh)
