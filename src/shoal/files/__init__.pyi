@@ -1,8 +1,9 @@
 from .bad_rows import BadRow as BadRow
 from .formats import FORMATS as FORMATS
 from .opening import open_stream as open_stream
+from .opening import open_tables as open_tables
 from .options import ReadOptions as ReadOptions
 from .stream import FileStream as FileStream
 from .tables import TableEncoder as TableEncoder
 
-__all__ = ["FORMATS", "BadRow", "FileStream", "ReadOptions", "TableEncoder", "open_stream"]
+__all__ = ["FORMATS", "BadRow", "FileStream", "ReadOptions", "TableEncoder", "open_stream", "open_tables"]

@@ -30,6 +30,7 @@ with a model and given back as `state`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from shoal.files.bad_rows import BadRows
@@ -111,15 +112,7 @@ def open_stream(
     format = choose_format(paths, options.format)
     family = format if format in SPARSE else "table"
     names = ["standard input" if path == STDIN else path for path in paths]
-    if state is not None:
-        check_state(
-            isinstance(state, dict) and {"family", "labels", "reader"} <= state.keys(), "parts of it are missing"
-        )
-    if state is not None and state["family"] != family:
-        raise ValueError(f"{names[0]} is read as {family}, but the saved state is of {state['family']}: formats differ")
-    labels = Labels.from_dict(state["labels"]) if state else Labels(options.kind, options.labels)
-    if state and options.labels is not None:
-        labels.check_given(options.labels)
+    labels = _labels(options, state, family, names[0])
     if paths == [STDIN] and options.chunk_rows is None:
         options = options.changed(chunk_rows=ROWS)
     bad = BadRows(names, "row" if format in TYPED else "line", skip=options.skip_bad)
@@ -138,3 +131,63 @@ def open_stream(
 
     table, bytes_of = open_table(paths, format, bad, labels, options, saved, read_ahead=read_ahead)
     return FileStream(table, labels, bad, family="table", sources=bytes_of, rows_total=table.rows_total)
+
+
+def open_tables(
+    tables: Iterable[Any],
+    options: ReadOptions | None = None,
+    /,
+    *,
+    state: State | None = None,
+    read_ahead: bool = False,
+    **changes: Any,
+) -> FileStream:
+    """Open tables that somebody else reads, as a stream of chunks: batches of a database, of Arrow, of Ray Data.
+
+    Parameters
+    ----------
+    tables : iterable of polars, pandas or Arrow tables, or of lists of dicts
+        They are asked for one after the other, and may be more than memory holds. All have the columns of the first.
+    options, state, read_ahead, changes
+        As for `open_stream`.
+
+    Raises
+    ------
+    ValueError
+        A column that is not there, or that a later table has of another type.
+    BadRow
+        (While iterating.) A row that cannot be read, with its number over all tables.
+
+    Examples
+    --------
+    >>> tables = [{"dest": "IAH", "hour": 5, "late": 0}], [{"dest": "MIA", "hour": 6, "late": 1}]
+    >>> stream = open_tables(tables, task="dest", label="late")
+    >>> [(chunk.X.shape, chunk.y.tolist()) for chunk in stream]
+    [((2, 2), [0.0, 1.0])]
+    >>> stream.feature_names
+    ['constant', 'hour']
+    """
+    from shoal.files.tables import open_given
+
+    options = (options or ReadOptions()).changed(**changes)
+    if options.format is not None:
+        raise ValueError(f"format={options.format!r} is for files; tables have their columns already")
+    labels = _labels(options, state, "table", "tables")
+    bad = BadRows(["tables"], "row", skip=options.skip_bad)
+    saved = state["reader"] if state else None
+    return FileStream(
+        open_given(tables, bad, labels, options, saved, read_ahead=read_ahead), labels, bad, family="table"
+    )
+
+
+def _labels(options: ReadOptions, state: State | None, family: str, name: str) -> Labels:
+    """What the labels are, by the options and an earlier stream. Raises ValueError."""
+    if state is None:
+        return Labels(options.kind, options.labels)
+    check_state(isinstance(state, dict) and {"family", "labels", "reader"} <= state.keys(), "parts of it are missing")
+    if state["family"] != family:
+        raise ValueError(f"{name} is read as {family}, but the saved state is of {state['family']}: formats differ")
+    labels = Labels.from_dict(state["labels"])
+    if options.labels is not None:
+        labels.check_given(options.labels)
+    return labels

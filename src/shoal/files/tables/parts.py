@@ -25,6 +25,21 @@ class TableFormat(Protocol):
         """All rows in order; strings or typed columns."""
 
 
+class TableSource(Protocol):
+    """What `Parts` and `Given` have in common."""
+
+    @property
+    def strings(self) -> bool: ...
+    @property
+    def rows_total(self) -> int | None: ...
+    @property
+    def live(self) -> bool: ...
+    @property
+    def every_row_has_every_column(self) -> bool: ...
+    def batches(self) -> Iterator[Batch]: ...
+    def notes(self) -> list[str]: ...
+
+
 class Parts:
     """The files of a table.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
 from shoal.files.bad_rows import BadRows
@@ -13,7 +13,7 @@ from shoal.files.suggest import unknown_name
 from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.notation import Notation
-from shoal.files.tables.parts import Parts
+from shoal.files.tables.parts import Parts, TableSource
 from shoal.files.tables.rows import Roles, RowReader
 from shoal.files.tables.sorting import sorted_batches
 from shoal.files.tables.targets import Clock, decide_labels
@@ -31,8 +31,8 @@ class TableReader:
 
     Parameters
     ----------
-    parts : Parts
-        The files.
+    parts : TableSource
+        The files, or tables that somebody else has read.
     state : dict, optional
         What `to_dict` of an earlier reader said.
     read_ahead : bool
@@ -46,7 +46,7 @@ class TableReader:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: TableSource,
         bad: BadRows,
         labels: Labels,
         options: ReadOptions,
@@ -178,3 +178,12 @@ def open_table(
     except BaseException:
         parts.close()
         raise
+
+
+def open_given(
+    tables: Iterable[Any], bad: BadRows, labels: Labels, options: ReadOptions, state: State | None, *, read_ahead: bool
+) -> TableReader:
+    """The reader of tables that somebody else has read."""
+    from shoal.files.tables.given import Given  # and with it narwhals, which files do without
+
+    return TableReader(Given(tables), bad, labels, options, state, read_ahead=read_ahead)
