@@ -2,27 +2,52 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import socket
 from collections.abc import Mapping
 from typing import Any
 
 import ray
 
 from shoal.cluster.link import Link
-from shoal.cluster.shard import Shard
+from shoal.cluster.shard import Progress, Shard
 from shoal.learner import Learner
+
+LOCAL = "local"  # in place of an address: on this machine
+PATIENCE = 10.0  # seconds
+
+
+class ShardActor(Shard):
+    """A shard that knows its machine."""
+
+    def tell_progress(self) -> Progress:
+        """With the machine where it lies."""
+        return super().tell_progress()._replace(machine=ray.get_runtime_context().get_node_id())
 
 
 def start_ray(address: str | None = None) -> None:
     """The Ray at an address, or one on this machine, unless this process is connected to one. It tells nobody that it
     is used. Raises ValueError if there is none at the address."""
+    _check_that_it_answers(address)
     if ray.is_initialized():
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    options = {"include_dashboard": False} if address is None else {"address": address}
+    options = {"include_dashboard": False} if address in (None, LOCAL) else {"address": address}
     try:
-        ray.init(**options, log_to_driver=False)
+        ray.init(**options, log_to_driver=False, logging_level=logging.ERROR)
     except ConnectionError as error:
+        raise ValueError(f"no Ray answers at {address}: {error}") from None
+
+
+def _check_that_it_answers(address: str | None) -> None:
+    """Ray itself would try for minutes. Raises ValueError."""
+    host, colon, port = (address or "").rpartition(":")
+    if not colon or not port.isdecimal() or "://" in host:
+        return
+    try:
+        socket.create_connection((host, int(port)), PATIENCE).close()
+    except OSError as error:
         raise ValueError(f"no Ray answers at {address}: {error}") from None
 
 
@@ -37,7 +62,7 @@ def start_shards(learner: Learner, n: int, options: Mapping[str, Any]) -> list[L
 
 def start_actor(options: Mapping[str, Any], n_threads: int) -> Any:
     """The process of a shard."""
-    return ray.remote(Shard).options(**options).remote(n_threads)
+    return ray.remote(ShardActor).options(**options).remote(n_threads)
 
 
 def _share_of(n: int) -> float:

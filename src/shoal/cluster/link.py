@@ -77,19 +77,25 @@ class Link:
 
     def answer(self, reference: Any, question: str, *arguments: Any) -> Any:
         """What was asked; asked again if the shard was not there."""
+        return self._answer(reference, question, *arguments)[0]
+
+    def _answer(self, reference: Any, question: str, *arguments: Any) -> tuple[Any, Any]:
+        """The same, and the reference that has it."""
         found = [reference]
 
         def again() -> None:
             found[0] = self.asked(question, *arguments)
 
-        return self._until_there(lambda: ray.get(found[0]), again)
+        return self._until_there(lambda: ray.get(found[0]), again), found[0]
 
     def checkpoint(self) -> Progress:
         """Keep the model as it is, and forget the commands before."""
         for number in list(self._results):
             self._collect(number)
-        progress: Progress = self.ask("progress")
-        self._checkpoint = ray.put(progress)
+        progress: Progress
+        progress, reference = self._answer(self.asked("progress"), "progress")
+        is_here = progress.machine == ray.get_runtime_context().get_node_id()  # else it may go with the shard's machine
+        self._checkpoint = reference if is_here else ray.put(progress)
         self._log.clear()
         model = progress.model
         self._least_logged = max(self._least_logged, 0 if model is None else model.core.nbytes())

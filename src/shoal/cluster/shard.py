@@ -35,6 +35,7 @@ class Progress(NamedTuple):
     number: int
     learner: Learner  # with the hyper-parameters
     model: Model | None  # None: nothing has begun
+    machine: str = ""  # that says it
 
 
 def writable(rounds: Rounds) -> Rounds:
@@ -153,10 +154,10 @@ class Shard:
         """Updates of each task."""
         return self._known().updates()
 
-    def tell_saved(self) -> bytes:
+    def tell_saved(self, companion: Any = None) -> bytes:
         """The model as a file."""
         with tempfile.TemporaryDirectory() as folder:
-            view(self._learner, self._known()).save(Path(folder) / "model")
+            view(self._learner, self._known()).save(Path(folder) / "model", companion=companion)
             return (Path(folder) / "model").read_bytes()
 
     def tell_nbytes(self) -> int:
