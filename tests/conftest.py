@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import pytest
 from benchmarks.guard.processor import SOURCE, compile_for_haswell, remove_stale_code
@@ -20,6 +21,23 @@ settings.register_profile(
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True, database=None)
 settings.register_profile("search", settings.get_profile("local"), max_examples=300)
 settings.load_profile("search" if "SEARCH" in os.environ else "ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture
+def shoal(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[str | int | None, str, str]]:
+    """The program as a function: arguments in; exit code, stdout and stderr out."""
+    from shoal.cli.app import start
+
+    def run(*arguments: object) -> tuple[str | int | None, str, str]:
+        try:
+            start([str(argument) for argument in arguments])
+            code: str | int | None = 0
+        except SystemExit as end:
+            code = end.code
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
 
 
 def pytest_configure(config: pytest.Config) -> None:

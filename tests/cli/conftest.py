@@ -1,4 +1,4 @@
-"""The program as a function: arguments in; exit code, stdout and stderr out."""
+"""What tests of the program share: a table, and what the program is to them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from shoal.cli.app import start
-
-Program = Callable[..., tuple[str | int | None, str, str]]
+Program = Callable[..., tuple[str | int | None, str, str]]  # arguments in; exit code, stdout and stderr out
 Row = tuple[str, float, str, str]  # shop, size, colour, sold
-
-
-@pytest.fixture
-def shoal(capsys: pytest.CaptureFixture[str]) -> Program:
-    def run(*arguments: object) -> tuple[str | int | None, str, str]:
-        try:
-            start([str(argument) for argument in arguments])
-            code: str | int | None = 0
-        except SystemExit as end:
-            code = end.code
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture

@@ -76,7 +76,8 @@ def test_a_paper_or_all_with_page_and_pictures(shoal: Program, tmp_path: Path) -
     [
         (["made/table3"], "there is no experiment 'made/table3' (did you mean made/table2?); `shoal reproduce` lists"),
         (["made", "--report", "/no/such/page.html"], "the folder /no/such for --report does not exist; make it first"),
-        (["made", "--backend", "pigeons"], "--backend must be one of loky, threading, multiprocessing, ray, dask, got"),
+        (["made", "--cluster", "local", "--jobs", "2"], "--cluster takes all cores of the cluster: leave out --jobs"),
+        (["made", "--backend", "pigeons"], "--backend must be one of loky, threading, multiprocessing, dask, got"),
     ],
 )
 def test_errors_are_one_line(shoal: Program, arguments: list[str], message: str) -> None:

@@ -298,6 +298,7 @@ def reproduce(
     claims: Switch = False,
     jobs: int = 1,
     backend: str = "loky",
+    cluster: str | None = None,
     report: str | None = None,
     figures: str | None = None,
 ) -> None:
@@ -319,8 +320,9 @@ def reproduce(
     jobs
         Processes; -1 is one a core.
     backend
-        Of joblib: loky, threading, multiprocessing, ray or dask (the last two after `pip install ray` or
-        `dask[distributed]`).
+        Of joblib: loky, threading, multiprocessing or dask (after `pip install "dask[distributed]"`).
+    cluster
+        Run on the Ray cluster at this address, on all of its cores; local is one on this machine.
     report
         Write one HTML page with all tables and figures here.
     figures
@@ -331,7 +333,7 @@ def reproduce(
     reproduce_papers(
         Options(
             ids=list(experiments), everything=all_, quick=quick, claims=claims, n_jobs=jobs, backend=backend,
-            report=report, figures=figures,
+            cluster=cluster, report=report, figures=figures,
         )
     )  # fmt: skip
 

@@ -22,6 +22,9 @@ class CompareOptions:
     tune: Annotated[int | None, Parameter(group=LEARNER)] = None
     """Choose hyper-parameters on the first so many rows, ten tries each; these rows are then left out of the scores."""
 
+    cluster: Annotated[str | None, Parameter(group=LEARNER)] = None
+    """Try them on the Ray cluster at this address; local is one on this machine. [default: in this process]"""
+
     window: Annotated[int, Parameter(group=PROTOCOL)] = 1000
     """Rows of the sliding window of the "last rows" scores."""
 

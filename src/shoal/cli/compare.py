@@ -15,6 +15,7 @@ from shoal.cli.asking import ask_kind
 from shoal.cli.catalogue import make_learner
 from shoal.cli.choices import CompareOptions
 from shoal.cli.display import Display, grouped
+from shoal.cli.jobs import on_cluster
 from shoal.cli.options import RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
 from shoal.cli.results import as_json, plain, write_json
@@ -42,6 +43,8 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
         raise ValueError("shoal compare takes files, - for standard input, or dataset:NAME")
     if options.tune is not None and options.tune < 10:
         raise ValueError(f"--tune takes a number of rows, 10 or more, got {options.tune}")
+    if options.cluster is not None and options.tune is None:
+        raise ValueError("--cluster is for the tries of --tune; the comparison itself is one pass in this process")
     inputs = [] if is_dataset(data) else [name for name in data if name != STDOUT]
     check_outputs({"--report": options.report, "--json": options.json}, inputs)
     named = _contestants(options.learners)
@@ -55,7 +58,8 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
     if options.tune is not None:
         first, stream = split_stream(stream, options.tune)
         shows = sys.stderr.isatty() and not quiet
-        found = {name: _tuned(name, one, first, progress=shows) for name, one in contestants.items()}
+        with on_cluster(options.cluster):
+            found = {name: _tuned(name, one, first, progress=shows) for name, one in contestants.items()}
         tuned = {name: one for name, one in found.items() if one is not None}
         best = {name: _with(contestants[name], one.best_params) for name, one in tuned.items()}
         contestants = {**contestants, **best}

@@ -12,6 +12,7 @@ from joblib import parallel_config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from shoal.cli.jobs import on_cluster
 from shoal.papers.claims.table import as_text, judged
 from shoal.papers.experiment import Experiment
 from shoal.papers.fairness import edges
@@ -22,7 +23,7 @@ from shoal.papers.running import OnProgress, recall, reproduce, state
 from shoal.papers.text import lines
 from shoal.report.figures import FORMATS
 
-BACKENDS = ("loky", "threading", "multiprocessing", "ray", "dask")
+BACKENDS = ("loky", "threading", "multiprocessing", "dask")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Options:
     claims: bool
     n_jobs: int
     backend: str
+    cluster: str | None
     report: str | None
     figures: str | None
 
@@ -51,11 +53,14 @@ def reproduce_papers(options: Options) -> None:
         return
     if options.report and not Path(options.report).parent.is_dir():
         raise FileNotFoundError(f"the folder {Path(options.report).parent} for --report does not exist; make it first")
+    if options.cluster is not None and (options.n_jobs != 1 or options.backend != "loky"):
+        raise ValueError("--cluster takes all cores of the cluster: leave out --jobs and --backend")
     outcomes = []
-    with _backend(options.backend), _bars() as bars:
+    n_jobs = options.n_jobs if options.cluster is None else None
+    with _backend(options.backend), on_cluster(options.cluster), _bars() as bars:
         for i, experiment in enumerate(wanted):
             outcome = reproduce(
-                experiment, quick=options.quick, n_jobs=options.n_jobs,
+                experiment, quick=options.quick, n_jobs=n_jobs,
                 on_progress=_bar(bars, f"{experiment.id} ({i + 1} of {len(wanted)})"),
             )  # fmt: skip
             _print(bars, "\n".join([*lines(outcome), ""]))
@@ -106,13 +111,9 @@ def _time(seconds: float) -> str:
 
 @contextmanager
 def _backend(name: str) -> Iterator[None]:
-    """A backend of joblib; those of other packages are registered first."""
+    """A backend of joblib."""
     if name not in BACKENDS:
         raise ValueError(f"--backend must be one of {', '.join(BACKENDS)}, got {name!r}")
-    if name == "ray":
-        from ray.util.joblib import register_ray
-
-        register_ray()
     if name == "dask":
         from distributed import Client
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-__all__ = ["Cluster"]
+WHERE = {"Cluster": "cluster", "jobs_on": "jobs"}
+__all__ = ["Cluster", "jobs_on"]
 
 
 def __getattr__(name: str) -> Any:
-    if name != "Cluster":
+    if name not in WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from shoal.cluster.cluster import Cluster
+        return getattr(import_module(f"{__name__}.{WHERE[name]}"), name)
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
         raise ModuleNotFoundError('a cluster needs Ray: pip install "shoal[cluster]"', name="ray") from None
-    return Cluster

@@ -22,6 +22,7 @@ from shoal.model.labels import encode, real_targets
 from shoal.model.sample_weight import read_weights
 from shoal.model.table import Table, read_table
 from shoal.model.tasks import TaskIndex
+from shoal.parallel.jobs import results
 
 
 def search(
@@ -68,7 +69,7 @@ def search(
     macro : bool
         The mean over tasks instead of the value over all rows.
     n_jobs : int, optional
-        Processes, by joblib; its backends (`joblib.parallel_config`) serve for clusters.
+        Processes, by joblib; its backends (`joblib.parallel_config`, `shoal.cluster.jobs_on`) serve for clusters.
     random_state : int, optional
         Draws combinations, folds and the shuffle. All combinations see the same rows.
     progress : bool
@@ -231,12 +232,9 @@ def _run(
     n_jobs: int | None, progress: bool,
 ) -> Iterator[Trial]:  # fmt: skip
     """The trials, in order, as they are done."""
-    from joblib import Parallel, delayed
-
-    jobs = (delayed(_try)(learner, rows, folds, scorer, chosen) for chosen in combinations)
-    done = Parallel(n_jobs=n_jobs, return_as="generator")(jobs)
+    done = results(_try, [(learner, rows, folds, scorer, chosen) for chosen in combinations], n_jobs)
     if not progress:
-        return iter(done)
+        return done
     from rich.console import Console
     from rich.progress import track
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
-
-from joblib import Parallel, delayed, effective_n_jobs
-from joblib.parallel import get_active_backend
 
 from shoal.papers import store
 from shoal.papers.experiment import Data, Experiment
 from shoal.papers.jobs import Job, final_jobs, scores, tuning_jobs
 from shoal.papers.outcome import Outcome, Runs
 from shoal.papers.store import Prepared
+from shoal.parallel.jobs import results as results_of
 
 OnProgress = Callable[[int, int], object]  # jobs done, jobs in all (of this stage)
 
@@ -79,7 +77,7 @@ def _outcome(
 
 
 def reproduce(
-    experiment: Experiment, *, quick: bool = False, n_jobs: int = 1, on_progress: OnProgress | None = None
+    experiment: Experiment, *, quick: bool = False, n_jobs: int | None = 1, on_progress: OnProgress | None = None
 ) -> Outcome:
     """Run what is not known yet, and compare with the paper.
 
@@ -88,8 +86,8 @@ def reproduce(
     experiment : Experiment
     quick : bool
         Two shuffles, two settings a grid and small pieces of the data: whether everything runs, not how well.
-    n_jobs : int
-        Processes, of whatever backend `joblib.parallel_config` has set.
+    n_jobs : int or None
+        Processes, of whatever backend `joblib.parallel_config` has set; None: as many as it says.
     on_progress : function of (jobs done, jobs in all)
 
     Returns
@@ -114,37 +112,20 @@ def _used(experiment: Experiment, quick: bool) -> list[Data]:
     return list({data.name: data for _, data in experiment.pairs(quick)}.values())
 
 
-def run_all(jobs: list[Job], processes: int, on_progress: OnProgress | None = None) -> list[tuple[Job, Any]]:
+def run_all(jobs: list[Job], processes: int | None, on_progress: OnProgress | None = None) -> list[tuple[Job, Any]]:
     """The jobs with their results, in order."""
     results = {job.key: store.read(job.key) for job in jobs}
     todo = list({job.key: job for job in jobs if results[job.key] is None}.values())
     done = len(results) - len(todo)
     if on_progress is not None and jobs:
         on_progress(done, len(results))
-    for key, result in _computed(todo, processes):
+    for key, result in results_of(_compute, [(job,) for job in todo], processes, in_order=False):
         store.write(key, result)
         results[key] = result
         done += 1
         if on_progress is not None:
             on_progress(done, len(results))
     return [(job, results[job.key]) for job in jobs]
-
-
-def _computed(jobs: list[Job], processes: int) -> Iterable[tuple[str, Any]]:
-    if processes == 1:
-        return map(_compute, jobs)
-    tasks = [delayed(_compute)(job) for job in jobs]
-    if get_active_backend()[0].supports_return_generator:
-        results: Iterable[tuple[str, Any]] = Parallel(
-            processes,
-            return_as="generator_unordered",
-            batch_size=1,  # else the last long jobs wait for one process
-        )(tasks)
-        return results
-    # Ray gives results back only when all are done: a few at a time, so that a killed run loses no more than those.
-    at_once = 4 * effective_n_jobs(processes)
-    pieces = (tasks[i : i + at_once] for i in range(0, len(tasks), at_once))
-    return (result for piece in pieces for result in Parallel(processes)(piece))
 
 
 def _compute(job: Job) -> tuple[str, Any]:

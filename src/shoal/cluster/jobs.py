@@ -1,0 +1,28 @@
+"""Independent jobs, such as the trials of a search, on a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from joblib import parallel_config
+
+from shoal.cluster.actors import start_ray
+
+
+@contextmanager
+def jobs_on(address: str | None = None) -> Iterator[None]:
+    """What joblib does meanwhile, it does on the Ray at an address, or on one of this machine, on all of its cores:
+    `shoal.evaluation.search`, `shoal.papers`, and scikit-learn's own searches.
+
+    Raises
+    ------
+    ValueError
+        If there is none at the address.
+    """
+    start_ray(address)
+    from ray.util.joblib import register_ray
+
+    register_ray()
+    with parallel_config(backend="ray"):
+        yield
