@@ -102,7 +102,7 @@ def test_sent_decimal_commas_are_learned_as_points(tmp_path: Path) -> None:
         (["serve", "nothing.shoal"], "no model at"),
         (["serve", "MODEL", "--tokens", "nothing.json"], "cannot be read"),
         (["serve", "MODEL", "--fallback"], "for --shards"),
-        (["follow", "kafka://127.0.0.1:9/mails", "--label", "spam", "--shards", "2"], "leave out --shards"),
+        (["follow", "kafka://a:9/b", "--model", "MODEL", "--labels-from", "c", "--shards", "2"], "leave out --shards"),
         (["serve", "MODEL", "--log", "sqlite:////nowhere/log"], "the log cannot be"),
         (["send", "rows.vw", "--to", "http://127.0.0.1:9"], "no columns"),
         (["log", "nowhere"], "holds no log"),

@@ -11,8 +11,7 @@ from tempfile import TemporaryDirectory
 from shoal.cli.choices import FollowOptions, ServeOptions
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.run import run_stream
-from shoal.cli.serve import serve_model
-from shoal.serve.engine import Engine
+from shoal.cli.serve import Fed, serve_model
 from shoal.serve.kafka.address import Address, read_settings
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns
@@ -28,10 +27,10 @@ def follow_topic(topic: str, follow: FollowOptions, rows: RowOptions, options: S
     folder = Path(options.folder or f"{follow.model or address.topic}.live")
     is_new = not folder.exists() and follow.model is None
     _check(follow, rows, is_new=is_new)
-    if options.shards != 1:
-        raise ValueError("a topic is followed by one engine: leave out --shards")
+    if options.shards != 1 and follow.labels_from is not None:
+        raise ValueError("--labels-from needs one engine: leave out --shards")
 
-    def feeder(engine: Engine) -> Follower:
+    def feeder(engine: Fed) -> Follower:
         found = engine.describe()
         columns = Columns(found["label"], follow.id, follow.id not in found["columns"], follow.labels_from)
         names = [address.topic, *([] if follow.labels_from is None else [follow.labels_from])]

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from shoal.cli.choices import ServeOptions
 from shoal.cli.listening import listening, serve_until_told
-from shoal.serve.contract import Unavailable
+from shoal.serve.contract import Service, Unavailable
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.http.access import Token, read_tokens
 from shoal.serve.http.bodies import Caps as RequestCaps
@@ -22,8 +22,16 @@ from shoal.serve.running import application
 LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
+class Fed(Service, Protocol):
+    """An engine, or the service of several."""
+
+    more_gauges: Callable[[], Mapping[str, float]]
+
+    def offsets(self) -> dict[str, int]: ...
+
+
 class Feeder(Protocol):
-    """What brings rows to an engine next to requests."""
+    """What brings rows next to requests."""
 
     failure: BaseException | None
 
@@ -33,7 +41,7 @@ class Feeder(Protocol):
 
 
 def serve_model(
-    model: str, options: ServeOptions, *, feeder: Callable[[Engine], Feeder] | None = None,
+    model: str, options: ServeOptions, *, feeder: Callable[[Fed], Feeder] | None = None,
     offsets: Mapping[str, int] | None = None,
 ) -> int:  # fmt: skip
     """The whole command.
@@ -96,7 +104,9 @@ def _opened(
         from shoal.cluster.service import ShardedService
 
         start_ray(options.cluster)
-        return ShardedService(model, folder, settings, shards=options.shards, fallback=options.fallback)
+        return ShardedService(
+            model, folder, settings, shards=options.shards, fallback=options.fallback, offsets=offsets
+        )
     if options.shards < 1 or options.cluster is not None or options.fallback:
         raise ValueError("--cluster and --fallback are for --shards, of which there are 2 or more")
     try:

@@ -21,20 +21,27 @@ class ShardEngine:
     Every shard begins with the whole model; the tasks of the others stay in it as they were, and do not count.
     """
 
-    def __init__(self, model: Path, folder: Path, settings: EngineSettings, shard: int, n_shards: int) -> None:
-        self._engine = Engine(model, folder, settings)
+    def __init__(
+        self, model: Path, folder: Path, settings: EngineSettings, shard: int, n_shards: int, offsets: Mapping[str, int]
+    ) -> None:
+        self._engine = Engine(model, folder, settings, offsets=offsets)
         tasks = list(self._engine.tasks())
         self._others = int((shards_of(tasks, n_shards) != shard).sum())  # new ones are always its own
 
     def ask(self, verb: str, *arguments: Any, **options: Any) -> Any:
         """The answer, when it is there."""
         if verb in ("describe", "gauges"):
-            found = dict(getattr(self._engine, verb)())
-            return {**found, "tasks": found["tasks"] - self._others}
+            return self._own(getattr(self._engine, verb)())
+        if verb == "overview":
+            seen = self._engine.overview()
+            return {**seen, "gauges": self._own(seen["gauges"])}
         found = getattr(self._engine, verb)(*arguments, **options)
         if isinstance(found, Future):
             return found.result()
         return dict(found) if isinstance(found, Mapping) else found
+
+    def _own(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {**found, "tasks": found["tasks"] - self._others}
 
     def predict_each(self, asked: Sequence[tuple[Mapping[str, Any], bool]]) -> list[Any]:
         """The answer to each row, or what is wrong with it."""
@@ -65,8 +72,9 @@ class ShardEngine:
 
 
 def start_engines(
-    model: Path, folder: Path, settings: EngineSettings, n: int, options: Mapping[str, Any] | None = None
-) -> list[Any]:
+    model: Path, folder: Path, settings: EngineSettings, n: int, options: Mapping[str, Any] | None = None,
+    offsets: Mapping[str, int] | None = None,
+) -> list[Any]:  # fmt: skip
     """So many shards, each with a folder of its own; the first of them reads the model file."""
     import ray
 
@@ -75,4 +83,4 @@ def start_engines(
     start_ray()
     chosen = {"num_cpus": 0, **(options or {}), "max_restarts": -1, "max_task_retries": 0, "max_concurrency": AT_ONCE}
     actor = ray.remote(ShardEngine).options(**chosen)
-    return [actor.remote(model, folder / f"shard-{i}", settings, i, n) for i in range(n)]
+    return [actor.remote(model, folder / f"shard-{i}", settings, i, n, offsets or {}) for i in range(n)]

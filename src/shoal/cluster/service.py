@@ -7,26 +7,25 @@ is started again by Ray; the others answer meanwhile.
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 import ray
-from ray.exceptions import GetTimeoutError, ObjectLostError, RayActorError, RayTaskError
+from ray.exceptions import RayTaskError
 
 from shoal.cluster.engines import start_engines
+from shoal.cluster.following import Following
+from shoal.cluster.futures import AWAY, chained, copy_to, future_of, joined, raise_as_said, result, when_done
+from shoal.cluster.gathering import gauges_of_all, overview_of_all
 from shoal.cluster.routing import shards_of
+from shoal.cluster.row_routing import shards_of_rows, tasks_frame
 from shoal.cluster.together import Together
 from shoal.engine.arrays import IntArray
-from shoal.files.tables.targets import Tasks
-from shoal.serve.bodies import as_text
 from shoal.serve.contract import (
     Answer,
     Fault,
@@ -36,15 +35,12 @@ from shoal.serve.contract import (
     Receipt,
     Refused,
     Rows,
-    Unavailable,
     Worth,
 )
 from shoal.serve.engine import EngineSettings
 
-AWAY = (RayActorError, ObjectLostError, GetTimeoutError)
 PATIENCE = 10.0  # seconds for what is asked of all shards
 MARK = "."  # between a shard's number and the id that it gave
-MEANS = ("error", "loss", "calibration")  # gauges that are means over rows; of others, sums
 
 
 class Part(NamedTuple):
@@ -70,6 +66,10 @@ class ShardedService:
     fallback : bool
         Whether tasks of a shard that is away are answered by another shard, as tasks that are not known, without an id;
         else they are unavailable.
+    options : mapping, optional
+        What Ray is told about an actor.
+    offsets : mapping, optional
+        How far topics have been read into the model, by "topic/partition".
 
     Raises
     ------
@@ -79,17 +79,19 @@ class ShardedService:
 
     def __init__(
         self, model: Path, folder: Path, settings: EngineSettings, *, shards: int, fallback: bool = False,
-        options: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None, offsets: Mapping[str, int] | None = None,
     ) -> None:  # fmt: skip
         there = len(list(folder.glob("shard-*")))
         if there not in (0, shards):
             raise ValueError(f"{folder} holds {there} shards; tasks do not move between shards of a service")
         if settings.log is not None:
             raise ValueError("each shard has a log of its own in its folder: leave out the log's address")
-        self._actors = start_engines(model, folder, settings, shards, options)
+        self._actors = start_engines(model, folder, settings, shards, options, offsets)
         self._rows = [Together(actor) for actor in self._actors]
         self._fallback, self.folder = fallback, folder
         self._about = self._ask_all("describe", patience=None)[0]
+        self._following = Following(self._ask, shards, self._about["task"])
+        self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of who feeds the service
         if not self._about["task"]:
             self.close()
             raise ValueError("the model has no tasks, so there is nothing to share out")
@@ -110,18 +112,17 @@ class ShardedService:
         def ask(rows: Rows) -> Callable[[int, bool], Future[Any]]:
             return lambda shard, wait: self._ask(shard, "predict", rows, wait=wait)
 
-        return _joined([self._answered(part.shard, ask(part.rows), wait) for part in parts], join)
+        return joined([self._answered(part.shard, ask(part.rows), wait) for part in parts], join)
 
     def predict_one(self, row: Mapping[str, Any], *, wait: bool = True) -> Future[Answer]:
         """The same of one row of JSON values."""
         names = self._about["task"]
-        if any(as_text(row.get(name)) in (None, "") for name in names):
-            name = next(name for name in names if as_text(row.get(name)) in (None, ""))
-            raise Refused(Fault(0, name, f"column {name!r} is empty, expected the id of a task"))
-        task = Tasks(names).read(pl.DataFrame({name: [as_text(row[name])] for name in names}))[0]
-        shard = int(shards_of(task.tolist(), len(self._actors))[0])
+        shards, problems = shards_of_rows(tasks_frame([row], names), names, len(self._actors))
+        if problems:
+            raise Refused(*(Fault(0, names[0], sentence) for _, sentence in problems))
+        shard = int(shards[0])
         asked = self._answered(shard, lambda n, wait: self._rows[n].predict_one(row, wait), wait)
-        return _joined([asked], lambda found: _with_shard(found[0], shard))
+        return joined([asked], lambda found: _with_shard(found[0], shard))
 
     def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
         """Done when the rows are in the logs of their shards. If one of these cannot take its part, none does, unless
@@ -129,9 +130,9 @@ class ShardedService:
         parts = self._parts(rows)
 
         def learn(_: object = None) -> Future[Receipt]:
-            return _joined([self._ask(part.shard, "learn", part.rows, key) for part in parts], _receipt)
+            return joined([self._ask(part.shard, "learn", part.rows, key) for part in parts], _receipt)
 
-        return learn() if len(parts) == 1 else _chained(self._checked(parts), learn)
+        return learn() if len(parts) == 1 else chained(self._checked(parts), learn)
 
     def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
         """Learn rows as they were predicted: (id of the prediction, label) each."""
@@ -157,7 +158,7 @@ class ShardedService:
             accepted = sum(receipt.accepted for receipt in found)
             return LabelReceipt(max(positions, default=None), accepted, late, double, [*unknown, *none], repeated)
 
-        return _joined([self._ask(shard, "label", by_shard[shard], key) for shard in shards], join)
+        return joined([self._ask(shard, "label", by_shard[shard], key) for shard in shards], join)
 
     def worth(self, rows: Rows) -> list[Worth]:
         """Which labels are worth asking for; nothing changes."""
@@ -165,23 +166,27 @@ class ShardedService:
         parts = self._parts(rows)
         asked = [self._ask(part.shard, "worth", part.rows) for part in parts]
         for part, future in zip(parts, asked, strict=True):
-            for place, one in zip(part.places.tolist(), _result(future), strict=True):
+            for place, one in zip(part.places.tolist(), result(future), strict=True):
                 found[place] = one
         return found
 
     def follow(self, messages: Messages) -> Future[Followed]:
-        """Not here: each shard would need the whole topic."""
-        raise Refused(Fault(None, None, "a service of several shards follows no topic"))
+        """Done when the messages are in the logs: each row in that of its shard, the offsets in all."""
+        return self._following.follow(messages)
+
+    def offsets(self) -> dict[str, int]:
+        """The next message of each partition that not all shards have taken, by "topic/partition"."""
+        return self._following.offsets()
 
     # ---- tasks -----------------------------------------------------------------------------------------------
 
     def forget(self, task: str) -> Future[Receipt]:
         """Forget a task."""
-        return _joined([self._ask(self._shard(task), "forget", task)], _receipt)
+        return joined([self._ask(self._shard(task), "forget", task)], _receipt)
 
     def task(self, task: str) -> Mapping[str, Any]:
         """What is known of one task. Raises UnknownTask."""
-        found: Mapping[str, Any] = _result(self._ask(self._shard(task), "task", task))
+        found: Mapping[str, Any] = result(self._ask(self._shard(task), "task", task))
         return found
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
@@ -205,18 +210,12 @@ class ShardedService:
 
     def gauges(self) -> Mapping[str, float]:
         """Numbers for dashboards: sums over shards, and means over rows of what is a mean; ages are of the oldest."""
-        found = self._ask_all("gauges")
-        rows = [one["rows_judged"] for one in found]
-        gauges: Counter[str] = Counter()
-        for one, n in zip(found, rows, strict=True):
-            for name, value in one.items():
-                if name.startswith(MEANS):
-                    gauges[name] += value * n / max(sum(rows), 1)
-                elif name.endswith("_seconds"):
-                    gauges[name] = max(gauges[name], value)
-                else:
-                    gauges[name] += value
-        return gauges
+        return {**gauges_of_all(self._ask_all("gauges")), **self.more_gauges()}
+
+    def overview(self) -> Mapping[str, Any]:
+        """What the page shows."""
+        found = overview_of_all(self._ask_all("overview"))
+        return {**found, "gauges": {**found["gauges"], **self.more_gauges()}}
 
     def export(self) -> Path:
         """Not here: there is a model for each shard."""
@@ -252,38 +251,37 @@ class ShardedService:
         missing = [name for name in names if name not in rows.frame.columns]
         if missing:
             raise Refused(*(Fault(None, name, f"the rows have no column {name!r}") for name in missing))
-        tasks, problems = Tasks(names).read(rows.frame)
+        shards, problems = shards_of_rows(rows.frame, names, len(self._actors))
         if problems:
             raise Refused(*(Fault(row, names[0], sentence) for row, sentence in problems))
-        shards = shards_of(tasks.tolist(), len(self._actors))
         found = [(int(shard), np.flatnonzero(shards == shard)) for shard in np.unique(shards)]
         return [Part(shard, places, Rows(rows.frame[places], rows.strings)) for shard, places in found]
 
     def _checked(self, parts: Sequence[Part]) -> Future[None]:
         """Done when all shards could take their parts; it raises Refused for all that could not."""
-        asked = [_future(self._actors[part.shard].check.remote(part.rows)) for part in parts]
+        asked = [future_of(self._actors[part.shard].check.remote(part.rows)) for part in parts]
 
         def join(done: list[Future[Any]]) -> None:
             faults: list[Fault] = []
             for part, one in zip(parts, done, strict=True):
                 try:
-                    _result(one)
+                    result(one)
                 except Refused as error:
                     rows = [None if fault.row is None else int(part.places[fault.row]) for fault in error.faults]
                     faults += [fault._replace(row=row) for fault, row in zip(error.faults, rows, strict=True)]
             if faults:
                 raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
 
-        return _when_done(asked, join)
+        return when_done(asked, join)
 
     def _ask(self, shard: int, verb: str, *arguments: Any, **options: Any) -> Future[Any]:
-        return _future(self._actors[shard].ask.remote(verb, *arguments, **options))
+        return future_of(self._actors[shard].ask.remote(verb, *arguments, **options))
 
     def _ask_all(self, verb: str, *arguments: Any, patience: float | None = PATIENCE) -> list[Any]:
         try:
             return list(ray.get([actor.ask.remote(verb, *arguments) for actor in self._actors], timeout=patience))
         except (*AWAY, RayTaskError) as error:
-            _raise(error)
+            raise_as_said(error)
 
     def _answered(self, shard: int, ask: Callable[[int, bool], Future[Any]], wait: bool) -> Future[Any]:
         """A shard's answers; of one that is away another's, if that is wanted."""
@@ -294,10 +292,10 @@ class ShardedService:
 
         def then(done: Future[Any]) -> None:
             if not isinstance(done.exception(), AWAY):
-                _copy(done, answered)
+                copy_to(done, answered)
                 return
             other = ask((shard + 1) % len(self._actors), False)
-            other.add_done_callback(lambda found: _copy(found, answered, _as_unknown))
+            other.add_done_callback(lambda found: copy_to(found, answered, _as_unknown))
 
         asked.add_done_callback(then)
         return answered
@@ -312,77 +310,6 @@ def _receipt(found: list[Receipt]) -> Receipt:
     return Receipt(max(one.position for one in found), rows, repeated)
 
 
-def _future(reference: Any) -> Future[Any]:
-    found: Future[Any] = reference.future()
-    return found
-
-
 def _as_unknown(found: Any) -> Any:
     """Answers that do not come from where their tasks are."""
     return found._replace(known_task=False) if isinstance(found, Answer) else [_as_unknown(one) for one in found]
-
-
-def _copy(done: Future[Any], to: Future[Any], edited: Callable[[Any], Any] = lambda found: found) -> None:
-    error = done.exception()
-    if error is None:
-        to.set_result(edited(done.result()))
-    else:
-        to.set_exception(error)
-
-
-def _joined(asked: Sequence[Future[Any]], join: Callable[[list[Any]], Any]) -> Future[Any]:
-    """What comes of several answers, when all are there."""
-    return _when_done(asked, lambda done: join([_result(one) for one in done]))
-
-
-def _when_done(asked: Sequence[Future[Any]], join: Callable[[list[Future[Any]]], Any]) -> Future[Any]:
-    joined: Future[Any] = Future()
-    missing, counting = len(asked), threading.Lock()
-
-    def finish() -> None:
-        try:
-            joined.set_result(join(list(asked)))
-        except Exception as error:
-            joined.set_exception(error)
-
-    def one_more(_: object) -> None:
-        nonlocal missing
-        with counting:
-            missing -= 1
-            last = missing == 0
-        if last:
-            finish()
-
-    if not asked:
-        finish()
-    for one in asked:
-        one.add_done_callback(one_more)
-    return joined
-
-
-def _chained(first: Future[Any], then: Callable[[Any], Future[Any]]) -> Future[Any]:
-    """What comes of the first, or what it raises."""
-    chained: Future[Any] = Future()
-
-    def go_on(done: Future[Any]) -> None:
-        try:
-            then(done.result()).add_done_callback(lambda found: _copy(found, chained))
-        except Exception as error:
-            chained.set_exception(error)
-
-    first.add_done_callback(go_on)
-    return chained
-
-
-def _result(future: Future[Any]) -> Any:
-    try:
-        return future.result()
-    except (*AWAY, RayTaskError) as error:
-        _raise(error)
-
-
-def _raise(error: BaseException) -> NoReturn:
-    """What the contract has for it."""
-    if isinstance(error, RayTaskError) and isinstance(error.cause, Exception):
-        raise error.cause from None
-    raise Unavailable("a shard is away; it comes back from its snapshot and log") from None

@@ -99,6 +99,7 @@ class Messages(NamedTuple):
     unlabeled: Sequence[tuple[str, Mapping[str, Any]]]  # rows by the ids that their labels will name
     labels: Sequence[tuple[str, Any]]  # by the ids of their rows, which may come later
     offsets: Mapping[str, int]  # of the next message of each partition
+    sources: Sequence[tuple[str, int]] = ()  # of each labeled row, its partition and offset
 
 
 class Followed(NamedTuple):
@@ -163,6 +164,10 @@ class Service(Protocol):
         """The model in plain values: learner, parameters, kind ("binary", "multiclass", "regression"), labels,
         columns (name, kind of each), task and label columns, rows, tasks, features, position learned, position
         logged."""
+        ...
+
+    def overview(self) -> Mapping[str, Any]:
+        """What the page shows: sums and series of errors, calibration, gauges."""
         ...
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:

@@ -246,6 +246,12 @@ class Engine:
         "rows", "error" (the worst first), "newest" or "name"."""
         return self.statistics.list_tasks(sort, text, first, n)
 
+    def overview(self) -> Mapping[str, Any]:
+        """What the page shows."""
+        found = self.describe()
+        model = {name: found[name] for name in ("learner", "label")}
+        return {**self.statistics.state(), "gauges": self.gauges(), "model": model}
+
     def tasks(self) -> Sequence[str]:
         """Ids of all tasks of the model."""
         return list(self._fold.served.learner.tasks_)

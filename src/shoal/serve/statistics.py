@@ -242,7 +242,7 @@ class Statistics:
         while reached < n:
             if not self._points or self._points[-1][0] >= self._rows_a_point:
                 if len(self._points) == MOST_POINTS:
-                    self._points = [_added(*self._points[i : i + 2]) for i in range(0, MOST_POINTS, 2)]
+                    self._points = [added(*self._points[i : i + 2]) for i in range(0, MOST_POINTS, 2)]
                     self._rows_a_point *= 2
                 self._points.append([0.0] * (2 + len(values)))
             point = self._points[-1]
@@ -285,5 +285,6 @@ def _after(sums: FloatArray, values: FloatArray) -> FloatArray:
     return np.asarray(np.add.accumulate(np.column_stack([sums, values]), axis=1)[:, -1])
 
 
-def _added(one: list[float], other: list[float]) -> list[float]:
+def added(one: list[float], other: list[float]) -> list[float]:
+    """Two points of a series as one, at the time of the later."""
     return [one[0] + other[0], other[1], *(a + b for a, b in zip(one[2:], other[2:], strict=True))]

@@ -46,6 +46,7 @@ def read_messages(found: Sequence[Message], columns: Columns) -> tuple[Messages,
     unlabeled: list[tuple[str, dict[str, Any]]] = []
     labels: list[tuple[str, Any]] = []
     offsets: dict[str, int] = {}
+    sources: list[tuple[str, int]] = []
     bad: list[Bad] = []
     for message in found:
         offsets[f"{message.topic}/{message.partition}"] = message.offset + 1
@@ -58,6 +59,7 @@ def read_messages(found: Sequence[Message], columns: Columns) -> tuple[Messages,
             row = _object(message.value)
             if row.get(columns.label) is not None:
                 labeled.append(_without_id(row, columns))
+                sources.append((f"{message.topic}/{message.partition}", message.offset))
             elif columns.labels_topic is None:
                 raise ValueError(f"{columns.label!r} is missing; with --labels-from TOPIC it may come later")
             else:
@@ -65,7 +67,7 @@ def read_messages(found: Sequence[Message], columns: Columns) -> tuple[Messages,
                 unlabeled.append((_id(message, row, columns), _without_id(row, columns)))
         except ValueError as error:
             bad.append(Bad(message, str(error)))
-    return Messages(labeled, unlabeled, labels, offsets), bad
+    return Messages(labeled, unlabeled, labels, offsets, sources), bad
 
 
 def _object(value: bytes) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from litestar import Response, get
 from litestar.params import FromPath
 from litestar.response import Stream
+
+from shoal.serve.contract import Service
 
 SECONDS = 1.0
 KINDS = {
@@ -24,16 +26,7 @@ KINDS = {
 }
 
 
-class Shown(Protocol):
-    """What the page shows."""
-
-    @property
-    def statistics(self) -> Any: ...
-    def gauges(self) -> Any: ...
-    def describe(self) -> Any: ...
-
-
-def page_routes(shown: Shown) -> list[Any]:
+def page_routes(service: Service) -> list[Any]:
     """Handlers for Litestar."""
     files = {name: resources.files(__package__).joinpath(name).read_bytes() for name in KINDS}
 
@@ -50,20 +43,13 @@ def page_routes(shown: Shown) -> list[Any]:
 
     @get("/v1/events")
     async def events() -> Stream:
-        return Stream(_events(shown), media_type="text/event-stream")
+        return Stream(_events(service), media_type="text/event-stream")
 
     return [index, part, events]
 
 
-async def _events(shown: Shown) -> AsyncIterator[bytes]:
+async def _events(service: Service) -> AsyncIterator[bytes]:
     loop = asyncio.get_running_loop()
     while True:
-        yield b"data: " + msgspec.json.encode(await loop.run_in_executor(None, state_of, shown)) + b"\n\n"
+        yield b"data: " + msgspec.json.encode(await loop.run_in_executor(None, service.overview)) + b"\n\n"
         await asyncio.sleep(SECONDS)
-
-
-def state_of(shown: Shown) -> dict[str, Any]:
-    """One event."""
-    found = shown.describe()
-    model = {name: found[name] for name in ("learner", "label")}
-    return {**shown.statistics.state(), "gauges": shown.gauges(), "model": model}

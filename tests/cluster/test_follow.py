@@ -1,0 +1,63 @@
+"""A topic into a service of two shards: each message is learned once, by the shard of its task, whatever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serve.material import assert_same, fold_in_one_go, records, write_model
+from tests.serve.mock_kafka import mock_brokers
+from tests.serve.test_kafka import as_message, until
+
+from shoal.cluster.routing import shards_of
+from shoal.cluster.service import ShardedService
+from shoal.serve.bodies import unpack
+from shoal.serve.contract import Messages, Refused
+from shoal.serve.engine import EngineSettings
+from shoal.serve.kafka.follower import Follower
+from shoal.serve.kafka.messages import Columns
+from shoal.serve.kafka.topic import Topics
+from shoal.serve.log import Log
+
+pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(300)]
+SETTINGS = EngineSettings(keep_log=True)
+
+
+def test_shards_that_are_killed_learn_each_message_once(nodes: Any, tmp_path: Path) -> None:
+    mails = [{**mail, "size": float(i)} for i, mail in enumerate(records(1_200, seed=7))]
+    live = tmp_path / "live"
+    service = ShardedService(write_model(tmp_path), live, SETTINGS, shards=2, offsets={"mails/0": 0})
+    with mock_brokers() as brokers:
+        brokers.create("mails")
+        follower = Follower(service, Topics(brokers.address, ["mails"], service.offsets()), Columns("spam"))
+        follower.start()
+        for kill, first in enumerate(range(0, 1_200, 400)):
+            brokers.send("mails", [as_message(mail) for mail in mails[first : first + 400]])
+            if kill < 2:
+                os.kill(service.processes()[kill], signal.SIGKILL)
+                until(lambda: service.is_ready)
+        brokers.send("mails", [as_message({"size": 1.0, "spam": "no"})])  # without a task
+        until(lambda: sum(service.offsets().values()) == 1_201)
+        follower.stop()
+        assert follower.failure is None
+        assert follower.lag == 0
+        with pytest.raises(Refused, match="labels from a topic of their own need one engine"):
+            service.follow(Messages([], [], [("id", "no")], {"mails/0": 9_999}))
+    service.close()
+
+    learned: list[float] = []
+    for shard in range(2):
+        own = live / f"shard-{shard}"
+        log = f"sqlite:///{own / 'log.sqlite'}"
+        reader = Log(log)
+        frames = [unpack(record.body).frame for record in reader.read()]
+        reader.close()
+        users = {user for frame in frames for user in frame["user"]}
+        assert set(shards_of(sorted(users), 2).tolist()) == {shard}
+        learned += [float(size) for frame in frames for size in frame["size"]]
+        newest = max((own / "snapshots").glob("*.shoal"))
+        assert_same(newest, fold_in_one_go(own / "snapshots" / f"{0:016}.shoal", log, tmp_path / "again.shoal"))
+    assert sorted(learned) == [float(i) for i in range(1_200)]
