@@ -11,11 +11,11 @@ from benchmarks.guard.processor import compile_for_haswell
 
 compile_for_haswell()  # here too, before an actor imports numba: what it compiles is kept for all tests
 
+from shoal.cluster.actors import ShardActor  # noqa: E402
 from shoal.cluster.link import Link  # noqa: E402
-from shoal.cluster.shard import Shard  # noqa: E402
 
 
-class DelayedShard(Shard):
+class DelayedShard(ShardActor):
     """A shard that may take its time before each command."""
 
     def __init__(self, n_threads: int = 1) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 from tests.cases import LEARNERS, REGRESSORS, taught
 from tests.streams import core_of, draw
 
+from shoal import load
 from shoal.cluster.merging import merged, shared_part, take_shared
 from shoal.model.algorithm import Exchange
 from shoal.model.state import named_leaves
@@ -80,6 +82,42 @@ def test_copies_of_a_learner_merge(name: str) -> None:
         assert all(np.array_equal(after[key], own[key]) for key in own)
     else:
         assert not other.state.pulls.any()
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if exchanges(name)])
+def test_copies_that_saw_other_features_go_on_from_what_they_share(name: str, tmp_path: Path) -> None:
+    """What is counted beside the shared arrays has to fit them: a model that came from a file is checked for that, and
+    one that goes on learning relies on it."""
+    rows = draw(6, K=3, n_rows=60, d=12, regression=name in REGRESSORS)
+    X, half = np.asarray(rows.X), np.arange(12) < 6
+    seen = [np.where(half, X, 0.0), np.where(half, 0.0, X)]
+    named = [np.array([f"{side}{task}" for task in rows.task], object) for side in "ab"]
+    one_each = np.arange(len(X))  # rounds
+    learners: list[Any] = [LEARNERS[name](), LEARNERS[name]()]
+    base: Any = None
+    for _ in range(3):
+        for learner, part, task in zip(learners, seen, named, strict=True):
+            learner.partial_fit(part, rows.y, task, rounds=one_each)
+        cores = [core_of(learner) for learner in learners]
+        exchange = cores[0].algorithm.exchange
+        copies = [shared_part(exchange, core.state) for core in cores]
+        base = {key: np.zeros_like(array) for key, array in copies[0].items()} if base is None else base
+        base = merged(exchange, base, copies)
+        for core in cores:
+            take_shared(exchange, core.setup, core.state, base)
+            counted = {key: array.copy() for key, array in named_leaves(core.state).items()}
+            if exchange.recount is not None:
+                exchange.recount(core.setup, core.state)
+            assert all(np.array_equal(array, counted[key]) for key, array in named_leaves(core.state).items())
+        seen.reverse()
+    for learner, task in zip(learners, named, strict=True):
+        learner.save(tmp_path / "model")
+        again = load(tmp_path / "model")
+        for one in (learner, again):
+            one.partial_fit(X, rows.y, task, rounds=one_each)
+        mine, its = (np.asarray(one.predict(X, task)) for one in (learner, again))
+        assert np.array_equal(mine, its)
+        assert name in REGRESSORS or np.isfinite(learner.decision_function(X, task)).all()
 
 
 def test_copies_of_other_features_are_refused() -> None:

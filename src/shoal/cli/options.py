@@ -10,7 +10,8 @@ from cyclopts import Group, Parameter, Token
 
 LEARNER, ROWS = Group("Learner", sort_key=1), Group("Rows", sort_key=2)
 WAYS = Group("How columns are read (by default the first 1,000 rows decide)", sort_key=3)
-PROTOCOL, OUTPUT = Group("Protocol", sort_key=4), Group("Output", sort_key=5)
+PROTOCOL, CLUSTER = Group("Protocol", sort_key=4), Group("Cluster", sort_key=5)
+OUTPUT = Group("Output", sort_key=6)
 
 
 def _split(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
@@ -116,8 +117,21 @@ class RunOptions:
     baselines: Annotated[bool, Parameter(group=PROTOCOL)] = True
     """Run one model per task and one model for all next to the learner, for the verdict; --save keeps them, too."""
 
+    shards: Annotated[int, Parameter(group=CLUSTER)] = 1
+    """Share the tasks out to so many processes of a Ray cluster. There are no baselines then, and no verdict."""
+
+    cluster: Annotated[str | None, Parameter(group=CLUSTER)] = None
+    """The address of that cluster. [default: local, one on this machine]"""
+
+    exchange_every: Annotated[int | None, Parameter(group=CLUSTER)] = None
+    """Rows after which shards merge what all tasks share; 0: never. [default: 200,000]"""
+
+    assign: Annotated[str | None, Parameter(group=CLUSTER)] = None
+    """A column: tasks whose first rows have the same value there live on the same shard. [default: a hash of the
+    task]"""
+
     save: Annotated[str | None, Parameter(group=OUTPUT)] = None
-    """Write the model here."""
+    """Write the model here; of several shards, a folder."""
 
     save_every: Annotated[int | None, Parameter(group=OUTPUT)] = None
     """Write it after every so many rows, too."""
@@ -147,7 +161,10 @@ class PredictOptions:
     """What the command line of `shoal predict` says."""
 
     model: Annotated[str, Parameter(group=LEARNER)]
-    """A file that `shoal run --save` wrote."""
+    """A file that `shoal run --save` wrote, or a folder, if it did so with `--shards`."""
+
+    cluster: Annotated[str | None, Parameter(group=LEARNER)] = None
+    """Of a folder, the address of the Ray cluster to put it on. [default: one on this machine]"""
 
     keep: Annotated[Names, Parameter(group=OUTPUT)] = ()
     """Columns of the file to write next to the predictions, such as --keep id."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 from shoal.cli.options import PredictOptions, RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
 from shoal.cli.predictions import PredictionFile
+from shoal.cli.sharded import is_folder, opened
 from shoal.cli.streams import is_dataset, read_options
 from shoal.evaluation.predictions import predict_chunk
 from shoal.files import open_stream
-from shoal.model_file import load_model
+from shoal.model_file import Reading, load_model
 
 
 def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions) -> None:
@@ -20,7 +22,19 @@ def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions
     if not data or is_dataset(data):
         raise ValueError("shoal predict takes files with the columns of the model's, or - for standard input")
     check_outputs({"--out": options.out}, [*(name for name in data if name != STDOUT), options.model])
-    learner, reading = load_model(options.model)
+    if is_folder(options.model):
+        cluster, reading = opened(options.model, options.cluster)
+        with closing(cluster):
+            _predict(data, rows, options, cluster, reading)
+        return
+    if options.cluster is not None:
+        raise ValueError(f"--cluster is for models of several shards, and {options.model} is a single one")
+    _predict(data, rows, options, *load_model(options.model))
+
+
+def _predict(
+    data: Sequence[str], rows: RowOptions, options: PredictOptions, learner: Any, reading: Reading | None
+) -> None:
     if reading is None:
         raise ValueError(f"{options.model} was not saved by `shoal run` from a file: it does not know columns of files")
     read = read_options(rows, reading, labeled=False, keep=options.keep)

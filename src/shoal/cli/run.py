@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
+from shoal.cli import sharded
 from shoal.cli.asking import ask_kind
 from shoal.cli.catalogue import make_learner
 from shoal.cli.display import Display, grouped
@@ -28,19 +28,31 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     """The whole command; returns the exit code."""
     _check(data, options)
     learner, reading = _chosen(options)
-    stream = open_data(data, rows, learner, reading)
+    stream = open_data(data, rows, learner, reading, _carried(learner, options))
     quiet = options.quiet or STDOUT in (options.json, options.predictions)
     if learner is None:
         stream, rows = ask_kind(data, rows, stream, quiet=quiet)
         name = DEFAULT_OF_NUMBERS if stream.kind == "regression" else DEFAULT
         learner = make_learner(name, list(options.settings))
     learner = fitting(learner, stream, is_new=reading is None)
+    if sharded.is_sharded(options):
+        with sharded.on_shards(learner, options) as cluster:
+            name = type(cluster.learner).__name__
+            return _run(sharded.announced(stream, cluster), {name: cluster}, rows, options, reading)
     contestants = {type(learner).__name__: learner}
     if options.baselines:
         contestants |= load_baselines(options.load) if options.load else learner.baselines()
+    return _run(stream, contestants, rows, options, reading)
+
+
+def _run(
+    stream: Stream, contestants: dict[str, Learner], rows: RowOptions, options: RunOptions, reading: Reading | None
+) -> int:
+    quiet = options.quiet or STDOUT in (options.json, options.predictions)
+    learner, *others = contestants.values()
     remembered = remember(rows, reading)
     assumed = _assumed(stream, rows, options)
-    if options.load and options.baselines and len(contestants) == 1:
+    if options.load and options.baselines and not others and not sharded.is_sharded(options):
         assumed.append("there will be no verdict: the model was saved without its baselines")
     display = Display(stream.title, learner, contestants, stream.fraction, assumed, quiet=quiet)
     with Stop().on_signals() as stop:
@@ -73,7 +85,7 @@ def _pass(
         stack.enter_context(display)
         stream = stream.begun()
         protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
-        chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
+        chunks = stop.until(warmed_up(stream.chunks, sharded.plain(contestants), **protocol))
         file = stack.enter_context(PredictionFile(options.predictions)) if options.predictions else None
         return progressive_validate(
             contestants, chunks, **protocol, on_checkpoint=display.checkpoint, on_rows=on_rows,
@@ -88,7 +100,15 @@ def _chosen(options: RunOptions) -> tuple[Learner | None, Reading | None]:
         return learner if options.learner else None, None
     if options.learner or options.settings:
         raise ValueError("--load brings its learner and hyper-parameters; leave out --learner and --set")
+    if sharded.is_folder(options.load):
+        return sharded.opened(options.load, options.cluster, options.shards)
     return load_model(options.load)
+
+
+def _carried(learner: Any, options: RunOptions) -> list[str]:
+    """The column that says which tasks live together."""
+    column = options.assign or getattr(learner, "assign", None)
+    return [column] if isinstance(column, str) else []
 
 
 def _assumed(stream: Stream, rows: RowOptions, options: RunOptions) -> list[str]:
@@ -110,6 +130,9 @@ def _check(data: Sequence[str], options: RunOptions) -> None:
         "--save": options.save, "--report": options.report, "--predictions": options.predictions,
         "--tasks-out": options.tasks_out, "--json": options.json,
     }  # fmt: skip
+    sharded.check(options)
+    if sharded.is_sharded(options):
+        check_folder("--save", outputs.pop("--save"))
     check_outputs(outputs, [] if is_dataset(data) else [name for name in data if name != STDOUT])
     check_folder("--figures", options.figures)
     for option in ("--predictions", "--tasks-out"):
@@ -121,9 +144,13 @@ def _check(data: Sequence[str], options: RunOptions) -> None:
         raise ValueError("--json and --predictions cannot both be standard output")
 
 
-def _save(path: str, contestants: dict[str, Learner], stream: Stream, remembered: dict[str, Any]) -> Path:
+def _save(path: str, contestants: dict[str, Learner], stream: Stream, remembered: dict[str, Any]) -> int:
+    """Write the model, or the models of shards; return the bytes."""
     reading = None if stream.file is None else Reading(remembered, stream.file.to_dict())
-    return save_model(path, contestants, reading, stream.names)
+    learner = next(iter(contestants.values()))
+    if not isinstance(learner, Learner):
+        return sharded.save(path, learner, reading)
+    return save_model(path, contestants, reading, stream.names).stat().st_size
 
 
 def _write(
@@ -132,8 +159,8 @@ def _write(
 ) -> None:  # fmt: skip
     contestants = {name: one.learner for name, one in evaluations.items()}
     if options.save:
-        path = _save(options.save, contestants, stream, remembered)
-        say(f"model saved to {options.save} ({path.stat().st_size:,} bytes)")
+        size = _save(options.save, contestants, stream, remembered)
+        say(f"model saved to {options.save} ({size:,} bytes)")
     if options.predictions and options.predictions != STDOUT:
         say(f"predictions written to {options.predictions}")
     if options.tasks_out:

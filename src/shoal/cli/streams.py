@@ -103,11 +103,13 @@ def remember(rows: RowOptions, reading: Reading | None) -> dict[str, Any]:
     return before | {name: value for name, value in typed.items() if name not in OF_RUNS_ONLY}
 
 
-def open_data(data: Sequence[str], rows: RowOptions, learner: Learner | None, reading: Reading | None) -> Stream:
+def open_data(
+    data: Sequence[str], rows: RowOptions, learner: Learner | None, reading: Reading | None, keep: Sequence[str] = ()
+) -> Stream:
     """Open what the command line names; with a learner, the labels must be of its kind."""
     if is_dataset(data):
         return _open_dataset(data, rows)
-    options = read_options(rows, reading, kind=_kind(rows, learner), labels=rows.labels or None)
+    options = read_options(rows, reading, kind=_kind(rows, learner), labels=rows.labels or None, keep=keep)
     state = None if reading is None else reading.state
     file = open_stream(list(data), options, state=state, read_ahead=True)
     kind = "binary" if file.kind == "auto" else file.kind

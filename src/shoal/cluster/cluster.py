@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Iterable, Mapping
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 
 from shoal.classifier import Classifier, probabilities
 from shoal.cluster import storage
 from shoal.cluster.actors import start_shards
 from shoal.cluster.eligible import exchange_of
-from shoal.cluster.merging import Shared, merged
-from shoal.cluster.places import Part, as_simultaneous, no_places, split
-from shoal.cluster.routing import Plan
+from shoal.cluster.exchanging import Exchanging
+from shoal.cluster.homes import Assign, Homes, blocks_of, taken_out
+from shoal.cluster.places import Part, as_simultaneous, split
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk
 from shoal.learner import Learner
 from shoal.model.model import Admitted, Model
 from shoal.model.table import read_table, validated
+
+
+def _classifies(cluster: Cluster) -> bool:
+    return isinstance(cluster.learner, Classifier)
+
+
+def _has_probabilities(cluster: Cluster) -> bool:
+    return _classifies(cluster) and bool(getattr(cluster.learner, "is_probabilistic", False))
 
 
 class Cluster:
@@ -44,8 +52,10 @@ class Cluster:
     exchange_every : int >= 1 or None
         Rows of the stream between two exchanges; one that would cut a round comes after it. None: never; each shard is
         then, to the bit, a learner of its own on its tasks' rows.
-    assign : mapping, optional
-        Shards (0, 1, ...) of tasks that shall live together. Other tasks go by a stable hash of their ids.
+    assign : mapping or str, optional
+        Shards (0, 1, ...) of tasks that shall live together; other tasks go by a stable hash of their ids. Or a column:
+        tasks whose first rows have the same value there live together, by a hash of that value. A frame `X` has the
+        column, which is no feature then, or a stream keeps it (`ReadOptions.keep`); else `live_together` says it.
     options : mapping, optional
         What Ray is told about an actor (`num_cpus`, `resources`, `scheduling_strategy` ...). By default each takes
         one core, or its share where there are fewer, and shards are spread over machines.
@@ -60,23 +70,22 @@ class Cluster:
 
     def __init__(
         self, learner: Learner, *, shards: int, exchange_every: int | None = 200_000,
-        assign: Mapping[Any, int] | None = None, options: Mapping[str, Any] | None = None,
+        assign: Assign = None, options: Mapping[str, Any] | None = None,
     ) -> None:  # fmt: skip
         _check_count("shards", shards)
         if exchange_every is not None:
             _check_count("exchange_every", exchange_every)
         self.learner = learner
-        self.exchange_every = exchange_every
-        self._plan = Plan(shards, (), assign)
-        self._exchange = exchange_of(learner, exchanges=exchange_every is not None, is_assigned=assign is not None)
+        self._homes = Homes.of(shards, assign)
+        kinds = exchange_of(learner, exchanges=exchange_every is not None, is_assigned=assign is not None)
+        self._exchanging = Exchanging(kinds, exchange_every)
         self._options = dict(options or {})
+        self.companion: Any = None  # what was saved next to it
         self._front = Model(
             learner.new_core(), learner.targets, type(learner).__name__, getattr(learner, "classes", None)
         )
-        self._places = no_places(shards)
         self._rows = 0
         self._begun = False
-        self._base: Shared = {}
         self._links = start_shards(learner, shards, self._options)
 
     # ---- learning ----------------------------------------------------------------------------------------
@@ -98,6 +107,9 @@ class Cluster:
         """Learn the chunks of a stream, such as `shoal.files.open_stream` reads from a folder. They are read and
         encoded while shards learn, and their features may become more."""
         for X, y, task, rounds, weight in chunks:
+            kept = getattr(chunks, "kept", None)
+            if self._homes.column is not None and kept is not None and self._homes.column in kept.columns:
+                self.live_together(task, kept[self._homes.column])
             more = X.shape[1] - self._front.features.count
             if self._begun and more > 0:
                 self.add_features(more)
@@ -115,31 +127,28 @@ class Cluster:
         """All shards have room for the same features, so that they can exchange."""
         for link in self._links:
             link.send("widen", self._front.features)
-        if self._exchanges:
-            found = self._links[0].ask("shared")  # where it is new, nothing has moved yet
-            wide = {name: array.copy() for name, array in found.items()}  # what Ray hands over may only be read
-            for name, known in self._base.items():
-                wide[name][tuple(map(slice, known.shape))] = known
-            self._base = wide
+        self._exchanging.fit(self._links)
 
     def _learn(self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, weight: Any, *, out: bool) -> FloatArray:
+        X, values = taken_out(X, self._homes.column)
+        blocks = {} if values is None else blocks_of(task, values)
         table = validated(read_table(X))
         admitted = self._front.admit(table, y, task, rounds, classes, weight)
-        new_shards = self._shards_for(admitted.new_tasks)
+        new_shards = self._homes.new(admitted.new_tasks, blocks)
         self._front.know(admitted)
-        self._places = self._places.with_tasks(new_shards)
+        self._homes.settle(admitted.new_tasks, new_shards, blocks)
         self._begin()
-        shard, column = self._at(admitted.rounds.task, task)
+        shard, column = self._homes.at(admitted.rounds.task, task)
         new = [[t for t, s in zip(admitted.new_tasks, new_shards.tolist(), strict=True) if s == n] for n in self.shards]
         own_rounds = rounds is None and self._front.core.simultaneous
         decisions = self._front.core.new_out(table.n_rows if out else 0)
         waiting: list[tuple[IntArray, int, int]] = []
-        for first, last, exchanges in self._segments(admitted.rounds.starts):
+        for first, last, exchanges in self._exchanging.segments(admitted.rounds.starts, self._rows):
             for part in split(admitted.rounds, first, last, shard, column):
                 number = self._send(as_simultaneous(part) if own_rounds else part, new, out)
                 waiting.append((part.rows, part.shard, number))
             if exchanges:
-                self._merge()
+                self._exchanging.merge(self._links)
         self._rows += table.n_rows
         for rows, which, number in waiting if out else ():
             decisions[rows] = self._links[which].result(number)
@@ -158,32 +167,7 @@ class Cluster:
         for link in self._links:
             link.send("begin", self._front.features, self._front.labels)
         self._begun = True
-        if self._exchanges:
-            self._base = self._links[0].ask("shared")
-
-    def _segments(self, starts: IntArray) -> list[tuple[int, int, bool]]:
-        """Rows up to each exchange: from, to, and whether one follows."""
-        n, cuts = int(starts[-1]), [0]
-        if self.exchange_every is not None:
-            due = np.arange(self.exchange_every - self._rows % self.exchange_every, n + 1, self.exchange_every)
-            cuts += np.unique(starts[np.searchsorted(starts, due)]).tolist()
-        found = [(a, b, True) for a, b in pairwise(cuts)]
-        return [*found, (cuts[-1], n, False)]
-
-    @property
-    def _exchanges(self) -> bool:
-        return self.exchange_every is not None and bool(self._exchange.mean or self._exchange.sum)
-
-    def _merge(self) -> None:
-        """An exchange: all shards do the same at the same row of the stream."""
-        if not self._exchanges or len(self._links) == 1:
-            return
-        asked = [(link, link.asked("shared")) for link in self._links]
-        copies = [link.answer(reference, "shared") for link, reference in asked]
-        self._base = merged(self._exchange, self._base, copies)
-        nbytes = sum(array.nbytes for array in self._base.values())
-        for link in self._links:
-            link.send("merge", self._base, nbytes=nbytes)
+        self._exchanging.fit(self._links)
 
     # ---- where tasks are ---------------------------------------------------------------------------------
 
@@ -192,31 +176,24 @@ class Cluster:
         """The numbers of the shards."""
         return range(len(self._links))
 
-    def _shards_for(self, tasks: list[Any]) -> IntArray:
-        return self._plan.shards_of(tasks)
-
-    def _at(self, columns: IntArray, task: Any) -> tuple[IntArray, IntArray]:
-        """Of each row its shard, and its task's column there, -1 where it has none: a new task goes where it would."""
-        places, unknown = self._places, np.flatnonzero(columns < 0)
-        shard, column = places.shard[columns] if len(places.shard) else columns.copy(), columns.copy()
-        if len(places.shard):
-            column = np.where(columns < 0, -1, places.column[columns])
-        if len(unknown):
-            shard[unknown] = self._shards_for(_ids_at(task, unknown))
-        return shard, column
+    def live_together(self, task: Any, values: Iterable[Any]) -> Self:
+        """Say of rows to come the values of the column of `assign`, if nothing else says them."""
+        if self._homes.column is None:
+            raise ValueError("live_together is for a cluster with assign='...', the name of a column")
+        self._homes.announce(task, values)
+        return self
 
     def shard_of(self, task: Hashable) -> int:
         """The shard that has a task, or would have it."""
         k = self._front.tasks.column.get(task)
-        return int(self._shards_for([task])[0] if k is None else self._places.shard[k])
+        return int(self._homes.would([task])[0] if k is None else self._homes.places.shard[k])
 
     def forget_task(self, task: Hashable) -> Self:
         """Remove a task and what only it holds; what others learned from it stays with them."""
         k = self._front.tasks.column.get(task)
         if k is None:
             raise ValueError(f"no task {task!r} in this cluster")
-        self._links[self._places.shard[k]].send("forget", [task])
-        self._places = self._places.without(k)
+        self._links[self._homes.without(k, task)].send("forget", [task])
         self._front.tasks = type(self._front.tasks)(other for other in self._front.tasks.ids if other != task)
         return self
 
@@ -228,37 +205,29 @@ class Cluster:
         """
         _check_count("n", n)
         if self._begun:
-            self._merge()
+            self._exchanging.merge(self._links)
         for link in start_shards(self.learner, n, self._options):
-            donor = int(self._places.counts.argmax())
-            self._plan = self._plan.with_split(donor)
             self._links.append(link)
+            donor, stay, go = self._homes.halved(self.tasks_)
             if self._begun:
-                self._halve(donor)
-            else:
-                self._places = no_places(len(self._links))
+                self._halve(donor, stay, go)
         return self
 
-    def _halve(self, donor: int) -> None:
+    def _halve(self, donor: int, stay: list[Any], go: list[Any]) -> None:
         """The last shard becomes a copy of another, and each forgets what is the other's from now on."""
-        before, ids = self._places.shard, self.tasks_
-        of_donor = np.flatnonzero(before == donor)
-        after, new = before.copy(), self._links[-1]
-        after[of_donor] = self._shards_for([ids[k] for k in of_donor.tolist()])
-        model = self._links[donor].checkpoint().model
-        new.send("adopt", model)
-        new.send("forget", [ids[k] for k in of_donor.tolist() if after[k] == donor])
-        self._links[donor].send("forget", [ids[k] for k in of_donor.tolist() if after[k] != donor])
-        self._places = no_places(len(self._links)).with_tasks(after)
+        new = self._links[-1]
+        new.send("adopt", self._links[donor].checkpoint().model)
+        new.send("forget", stay)
+        self._links[donor].send("forget", go)
         new.checkpoint()
 
     # ---- deciding ----------------------------------------------------------------------------------------
 
     def _values(self, X: Any, task: Any) -> FloatArray:
         self._refuse_unfitted()
-        rounds = self._front.rows_to_decide(X, task)
+        rounds = self._front.rows_to_decide(taken_out(X, self._homes.column)[0], task)
         n = len(rounds.task)
-        shard, column = self._at(rounds.task, task)
+        shard, column = self._homes.at(rounds.task, task)
         decisions = self._front.core.new_out(n)
         rounds = rounds._replace(starts=np.arange(n + 1))
         parts = list(split(rounds, 0, n, shard, column))
@@ -267,30 +236,20 @@ class Cluster:
             decisions[part.rows] = self._links[part.shard].answer(reference, "decide", part.rounds)
         return decisions
 
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) margins, by the shards that have the rows' tasks."""
-        self._refuse_regressor("decision_function")
         return self._values(X, task)
 
     def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
         """(n,) labels, or of a regressor predictions."""
         values = self._values(X, task)
-        return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)]) if self._classifies else values
+        return np.asarray(self.classes_[(values >= 0.0).astype(np.int64)]) if _classifies(self) else values
 
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) probabilities of the labels, in the order of `classes_`."""
-        self._refuse_regressor("predict_proba")
-        if not getattr(self.learner, "is_probabilistic", False):
-            raise AttributeError(f"{type(self.learner).__name__} has no probabilities")
         return probabilities(self._values(X, task))
-
-    @property
-    def _classifies(self) -> bool:
-        return isinstance(self.learner, Classifier)
-
-    def _refuse_regressor(self, verb: str) -> None:
-        if not self._classifies:
-            raise AttributeError(f"{type(self.learner).__name__} has no {verb}")
 
     def _refuse_unfitted(self) -> None:
         if not self._begun:
@@ -315,10 +274,49 @@ class Cluster:
         self._refuse_unfitted()
         return self._front.features.count
 
+    def knows_task(self, task: Hashable) -> bool:
+        """Has a row of this task been learned?"""
+        return task in self._front.tasks.column
+
+    @property
+    def task_updates_(self) -> IntArray:
+        """(n_tasks,) examples of each task that were used in updates of its own model."""
+        self._refuse_unfitted()
+        places, counts = self._homes.places, [link.ask("updates") for link in self._links]
+        found = np.zeros(len(places.shard), np.int64)
+        for shard, count in enumerate(counts):
+            mine = places.shard == shard
+            found[mine] = count[places.column[mine]]
+        return found
+
     @property
     def n_updates_(self) -> int:
         """Examples used in updates so far."""
-        return sum(int(link.ask("updates").sum()) for link in self._links)
+        return int(self.task_updates_.sum())
+
+    @property
+    def simultaneous(self) -> bool:
+        """Do rows of one chunk form rounds in which no task repeats?"""
+        return bool(self._front.core.simultaneous)
+
+    @property
+    def assign(self) -> Assign:
+        """Which tasks live together, as it was said."""
+        return self._homes.plan.assign if self._homes.column is None else self._homes.column
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """What it was made with."""
+        return {
+            "learner": self.learner, "shards": len(self._links), "exchange_every": self._exchanging.every,
+            "assign": self.assign,
+        }  # fmt: skip
+
+    def __sklearn_tags__(self) -> Any:
+        return self.learner.__sklearn_tags__()
+
+    def __repr__(self) -> str:
+        assign = "" if self._homes.column is None else f", assign={self._homes.column!r}"
+        return f"Cluster({self.learner!r}, shards={len(self._links)}, exchange_every={self._exchanging.every}{assign})"
 
     def nbytes(self) -> list[int]:
         """Memory of each shard's state."""
@@ -327,18 +325,22 @@ class Cluster:
 
     # ---- files -------------------------------------------------------------------------------------------
 
-    def save(self, folder: str | os.PathLike[str]) -> None:
-        """Write a folder: a model file for each shard, which `shoal.load` reads too, and a manifest."""
+    def save(self, folder: str | os.PathLike[str], *, companion: Any = None) -> None:
+        """Write a folder: a model file for each shard, which `shoal.load` reads too, and a manifest.
+
+        `companion` is JSON to keep next to the models, as `shoal run` does with how rows were read.
+        """
         self._refuse_unfitted()
-        plan = self._plan
+        homes = self._homes
         header = {
-            "shards": plan.n_shards,
-            "splits": plan.splits,
-            "exchange_every": self.exchange_every,
-            "rows": self._rows,
-        }
-        files = [link.ask("saved") for link in self._links]
-        storage.write(folder, storage.Saved(header, plan.assign, self._places.shard, self._base, files))
+            "shards": homes.plan.n_shards, "splits": homes.plan.splits, "exchange_every": self._exchanging.every,
+            "rows": self._rows, "companion": companion,
+        }  # fmt: skip
+        blocks = [homes.blocks.get(task) for task in self.tasks_] if homes.blocks else []
+        files = [link.ask("saved", companion) for link in self._links]
+        storage.write(
+            folder, storage.Saved(header, self.assign, blocks, homes.places.shard, self._exchanging.base, files)
+        )
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, options: Mapping[str, Any] | None = None) -> Cluster:
@@ -359,11 +361,16 @@ class Cluster:
         numbers = [link.send("open", file, wanted=True) for link, file in zip(cluster._links, saved.files, strict=True)]
         ids = [link.result(number) for link, number in zip(cluster._links, numbers, strict=True)]
         splits = tuple((int(halved), int(new)) for halved, new in header["splits"])
-        cluster._plan = Plan(header["shards"] - len(splits), splits, saved.assign)
+        tasks = storage.in_order(ids, saved.shard_of)
+        homes = cluster._homes
+        homes.plan = homes.plan._replace(first=header["shards"] - len(splits), splits=splits)
+        homes.settle(tasks, saved.shard_of, dict(zip(tasks, saved.blocks, strict=True)) if saved.blocks else {})
         cluster._front.labels, cluster._front.features = labels, features
-        cluster._places = no_places(header["shards"]).with_tasks(saved.shard_of)
-        cluster._front.tasks.add(storage.in_order(ids, saved.shard_of))
-        cluster._rows, cluster._base, cluster._begun = header["rows"], saved.base, True
+        cluster._front.tasks.add(tasks)
+        cluster._exchanging.base = saved.base
+        cluster._exchanging.fit(cluster._links)
+        cluster._rows, cluster._begun = header["rows"], True
+        cluster.companion = header["companion"]
         return cluster
 
     def close(self) -> None:
@@ -382,11 +389,3 @@ class Cluster:
 def _check_count(name: str, count: Any) -> None:
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise ValueError(f"{name} must be an integer of at least 1, got {count!r}")
-
-
-def _ids_at(task: Any, rows: IntArray) -> list[Any]:
-    """Ids of some rows."""
-    if task is None:
-        return [None] * len(rows)
-    values = task.to_numpy() if hasattr(task, "to_numpy") else task
-    return [values[row] for row in rows.tolist()]

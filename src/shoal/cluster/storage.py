@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from shoal.cluster.homes import Assign
 from shoal.cluster.merging import Shared
 from shoal.engine.arrays import IntArray
 from shoal.learner import Learner, model_of
@@ -29,7 +29,8 @@ class Saved(NamedTuple):
     """What a folder holds."""
 
     header: dict[str, Any]
-    assign: Mapping[Any, int] | None
+    assign: Assign
+    blocks: list[Any]  # of each task in order of appearance; empty unless `assign` is a column
     shard_of: IntArray  # of each task in order of appearance
     base: Shared  # what all shards had after the last exchange
     files: list[bytes]  # models
@@ -43,20 +44,29 @@ def write(folder: str | os.PathLike[str], saved: Saved) -> None:
     ValueError
         If there is a folder with other things than a cluster, or a task id has no plain form.
     """
-    path = Path(folder)
-    if path.exists() and not (path.is_dir() and (_is_cluster(path) or not any(path.iterdir()))):
-        raise ValueError(f"cannot save to {path}: it exists and is no saved cluster")
-    assign = None if saved.assign is None else persistence.to_json(dict(saved.assign), {}, "task id")
+    path = check_place(folder)
+    assign = saved.assign if isinstance(saved.assign, str | None) else dict(saved.assign)
     contents = [save({**saved.base, PLACES: saved.shard_of}), *saved.files]
     names = [_name(i, content) for i, content in enumerate(contents)]
     path.mkdir(parents=True, exist_ok=True)
     for name, content in zip(names, contents, strict=True):
         persistence.write_whole(path / name, content)
-    manifest = saved.header | {"format": FORMAT, "assign": assign, "files": names}
+    manifest = saved.header | {
+        "format": FORMAT, "assign": persistence.to_json(assign, {}, "task id"),
+        "blocks": persistence.to_json(saved.blocks, {}, "block"), "files": names,
+    }  # fmt: skip
     persistence.write_whole(path / MANIFEST, json.dumps(manifest, indent=1).encode())
     for old in path.iterdir():
         if old.name not in (*names, MANIFEST) and old.suffix in (".model", ".shared"):
             old.unlink()
+
+
+def check_place(folder: str | os.PathLike[str]) -> Path:
+    """The folder. Raises ValueError if there are other things than a cluster."""
+    path = Path(folder)
+    if path.exists() and not (path.is_dir() and (_is_cluster(path) or not any(path.iterdir()))):
+        raise ValueError(f"cannot save to {path}: it exists and is no saved cluster")
+    return path
 
 
 def _is_cluster(path: Path) -> bool:
@@ -90,8 +100,8 @@ def read(folder: str | os.PathLike[str]) -> Saved:
         if [_name(i, content) for i, content in enumerate(contents)] != names or len(names) != 1 + manifest["shards"]:
             raise ValueError("a file is not what the manifest says")
         arrays = load(contents[0])
-        assign = persistence.from_json(manifest.pop("assign"), {})
-        return Saved(manifest, assign, arrays.pop(PLACES), arrays, contents[1:])
+        assign, blocks = (persistence.from_json(manifest.pop(name), {}) for name in ("assign", "blocks"))
+        return Saved(manifest, assign, blocks, arrays.pop(PLACES), arrays, contents[1:])
     except (ValueError, KeyError, TypeError, AttributeError, OSError, SafetensorError) as error:
         raise ValueError(f"{path} is a damaged cluster: {error}") from None
 

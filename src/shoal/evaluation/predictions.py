@@ -52,7 +52,7 @@ def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:
     if not is_classifier(learner):
         return Predictions(task, None, learner.predict(X, chunk.task).tolist(), None, None, is_known)
     has_probabilities = hasattr(learner, "predict_proba")
-    if len(learner.deciding_cores()) > 1:  # several labels
+    if len(learner.classes_) > 2:
         predicted = learner.predict(X, chunk.task).tolist()
         largest = np.asarray(learner.predict_proba(X, chunk.task)).max(axis=1) if has_probabilities else None
         return Predictions(task, None, predicted, largest, None, is_known)

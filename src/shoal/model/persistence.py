@@ -217,7 +217,10 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise FileNotFoundError(f"no model at {path}")
+        shards = sorted(Path(path).glob("*.model"))
+        raise FileNotFoundError(
+            f"no model at {path}" + (f", but models of shards such as {shards[0]}" if shards else "")
+        )
     try:
         with safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
