@@ -45,10 +45,10 @@ class Process(NamedTuple):
 
 
 @contextmanager
-def serving(model: Path, folder: Path, *, shadows: bool = False) -> Iterator[Process]:
-    """`shoal serve`, ended as a user ends it."""
+def serving(model: Path, folder: Path, *more: str, shadows: bool = False) -> Iterator[Process]:
+    """`shoal serve` with more options, ended as a user ends it."""
     port = _free_port()
-    options = ["--port", str(port), "--folder", str(folder), *([] if shadows else ["--no-shadows"])]
+    options = ["--port", str(port), "--folder", str(folder), *([] if shadows else ["--no-shadows"]), *more]
     with _running(["-m", "shoal", "serve", str(model), *options], f"http://127.0.0.1:{port}", "/health") as found:
         yield found
 

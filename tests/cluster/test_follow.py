@@ -29,7 +29,7 @@ SETTINGS = EngineSettings(keep_log=True)
 def test_shards_that_are_killed_learn_each_message_once(nodes: Any, tmp_path: Path) -> None:
     mails = [{**mail, "size": float(i)} for i, mail in enumerate(records(1_200, seed=7))]
     live = tmp_path / "live"
-    service = ShardedService(write_model(tmp_path), live, SETTINGS, shards=2, offsets={"mails/0": 0})
+    service = ShardedService.start(write_model(tmp_path), live, SETTINGS, shards=2, offsets={"mails/0": 0})
     with mock_brokers() as brokers:
         brokers.create("mails")
         follower = Follower(service, Topics(brokers.address, ["mails"], service.offsets()), Columns("spam"))

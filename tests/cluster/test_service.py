@@ -6,11 +6,14 @@ import contextlib
 import json
 import os
 import signal
+import socket
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
 from tests.serve.test_http import served, unlabeled
@@ -22,7 +25,9 @@ from shoal.serve.calls import ServiceError
 from shoal.serve.client import Client
 from shoal.serve.contract import Refused, Unavailable, UnknownTask
 from shoal.serve.engine import EngineSettings
+from shoal.serve.http.access import READ, Token
 from shoal.serve.log import Log
+from shoal.serve.served import Served
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(300)]
 SETTINGS = EngineSettings(keep_log=True)
@@ -35,7 +40,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def service(nodes: Any, folder: Path) -> Iterator[ShardedService]:
-    found = ShardedService(write_model(folder), folder / "live", SETTINGS, shards=2, fallback=True)
+    found = ShardedService.start(write_model(folder), folder / "live", SETTINGS, shards=2, fallback=True)
     yield found
     found.close()
 
@@ -44,7 +49,7 @@ def shard_of(task: str) -> int:
     return int(shards_of([task], 2)[0])
 
 
-def test_it_answers_as_one_service_over_http(service: ShardedService) -> None:
+def test_it_answers_as_one_service_over_http(service: ShardedService, folder: Path) -> None:
     mails = records(200, seed=4)
     with served(service, []) as url, Client(url, retries=0) as client:
         assert client.model()["tasks"] == 6
@@ -76,12 +81,41 @@ def test_it_answers_as_one_service_over_http(service: ShardedService) -> None:
         assert sum(point[0] for point in seen["points"]) == sum(seen["calibration"][0]) == 200
         errors = [one["error"] * one["rows"] for one in listed["tasks"]]
         assert seen["errors"][0] == pytest.approx(sum(errors) / 200) == seen["gauges"]["error"]
-        with pytest.raises(ServiceError, match="model of its own"):
-            client.export("nowhere")
+        with tarfile.open(client.export(folder / "models.tar")) as models:
+            models.extractall(folder / "models", filter="data")
+        for shard in range(2):
+            model = Served(folder / "models" / f"shard-{shard}.shoal", with_shadows=False)
+            own = [mail for mail in unlabeled(mails) if shard_of(mail["user"]) == shard][:20]
+            alone = model.predict(model.rows_of(rows(own))).probability
+            assert [answer.probability for answer in client.predict(own)] == pytest.approx(np.asarray(alone), rel=1e-12)
         for wrong in ({"size": 1}, {"user": "", "size": 1}):
             with pytest.raises(ServiceError, match="user") as raised:
                 client.predict_one(wrong)
             assert raised.value.status == 422
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray Serve and what it stands on warn of their own code
+def test_ray_serve_may_stand_in_front(service: ShardedService) -> None:
+    from shoal.cluster.front import front
+
+    mails = unlabeled(records(40, seed=7))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with front(service, [Token(b"open", READ)], "127.0.0.1", port):
+        url = f"http://127.0.0.1:{port}"
+        with Client(url, token="open", retries=0) as client:
+            assert client.model()["shards"] == 2
+            assert [answer.task for answer in client.predict(mails)] == [mail["user"] for mail in mails]
+            lines = b"\n".join(json.dumps(mail).encode() for mail in mails)
+            streamed = client._http.post("/v1/predict", content=lines, headers={"content-type": "application/x-ndjson"})
+            assert [json.loads(line)["task"] for line in streamed.iter_lines()] == [mail["user"] for mail in mails]
+            with pytest.raises(ServiceError, match="scope"):
+                client.forget("u1")
+        with Client(url, retries=0) as stranger, pytest.raises(ServiceError, match="401"):
+            stranger.model()
+        with pytest.raises(ValueError, match="runs on this cluster already"), front(service, [], "127.0.0.1", port):
+            pass
 
 
 def test_what_one_shard_refuses_no_shard_takes(service: ShardedService) -> None:
@@ -137,6 +171,6 @@ def test_a_shard_that_is_killed_comes_back_with_all_it_accepted(service: Sharded
 
 def test_a_folder_keeps_its_number_of_shards(nodes: Any, folder: Path) -> None:
     with pytest.raises(ValueError, match="holds 2 shards"):
-        ShardedService(folder / "mails.shoal", folder / "live", SETTINGS, shards=3)
+        ShardedService.start(folder / "mails.shoal", folder / "live", SETTINGS, shards=3)
     with pytest.raises(ValueError, match="log of its own"):
-        ShardedService(folder / "mails.shoal", folder / "other", SETTINGS._replace(log="sqlite://"), shards=3)
+        ShardedService.start(folder / "mails.shoal", folder / "other", SETTINGS._replace(log="sqlite://"), shards=3)

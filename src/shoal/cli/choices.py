@@ -115,7 +115,8 @@ class ServeOptions:
     """Share the tasks out to so many processes, each with its own log, on a Ray cluster."""
 
     cluster: Annotated[str | None, Parameter(group=SERVICE)] = None
-    """The address of that cluster. [default: one on this machine]"""
+    """The address of that cluster, on which Ray Serve answers requests; local is one on this machine. [default: this
+    machine, and this process answers]"""
 
     fallback: Annotated[Switch, Parameter(group=SERVICE)] = False
     """While a shard is away, answer for its tasks as for unknown ones, instead of 503."""

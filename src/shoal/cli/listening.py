@@ -7,6 +7,7 @@ import gc
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -43,6 +44,14 @@ def serve_until_told(application: Any, listener: socket.socket) -> None:
     )  # fmt: skip
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(_until_told(config, listener))
+
+
+def wait_until_told() -> None:
+    """Wait for SIGTERM or Ctrl-C, while another process serves."""
+    told = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: told.set())
+    told.wait()
 
 
 async def _until_told(config: uvicorn.Config, listener: socket.socket) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from rich.console import Console
 
 from shoal.cli.choices import ServeOptions
-from shoal.cli.listening import listening, serve_until_told
+from shoal.cli.listening import listening, serve_until_told, wait_until_told
 from shoal.serve.contract import Service, Unavailable
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.http.access import Token, read_tokens
@@ -56,7 +58,11 @@ def serve_model(
     tokens = _tokens(options)
     folder = Path(options.folder) if options.folder else Path(f"{model}.live")
     console, fed = Console(stderr=True), None
-    with listening(options.host, options.port) as listener:
+    by_ray = options.cluster is not None and feeder is None
+    if options.cluster == "local":  # Ray Serve would share a port that is taken
+        with listening(options.host, options.port):
+            pass
+    with nullcontext() if by_ray else listening(options.host, options.port) as listener:
         with console.status("reading the model …") as status:
             service = _opened(Path(model), folder, options, status.update, offsets)
         try:
@@ -65,12 +71,21 @@ def serve_model(
                 service.more_gauges = fed.gauges
                 fed.start()
             found = service.describe()
-            console.print(
-                f"{found['learner']} of {found['tasks']:,} tasks at http://{options.host}:{listener.getsockname()[1]} "
-                f"(log and snapshots in {folder}); Ctrl-C ends it",
-                soft_wrap=True, highlight=False,
-            )  # fmt: skip
-            serve_until_told(application(service, tokens, RequestCaps()), listener)
+            port = options.port if listener is None else listener.getsockname()[1]
+            said = (
+                f"{found['learner']} of {found['tasks']:,} tasks at http://{options.host}:{port} (log and snapshots in "
+                f"{folder}); Ctrl-C ends it"
+            )
+            say = partial(console.print, said, soft_wrap=True, highlight=False)
+            if listener is None:
+                from shoal.cluster.front import front
+
+                with front(service, tokens, options.host, port):
+                    say()
+                    wait_until_told()
+            else:
+                say()
+                serve_until_told(application(service, tokens, RequestCaps()), listener)
         finally:
             if fed is not None:
                 fed.stop()
@@ -104,7 +119,7 @@ def _opened(
         from shoal.cluster.service import ShardedService
 
         start_ray(options.cluster)
-        return ShardedService(
+        return ShardedService.start(
             model, folder, settings, shards=options.shards, fallback=options.fallback, offsets=offsets
         )
     if options.shards < 1 or options.cluster is not None or options.fallback:

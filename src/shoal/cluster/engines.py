@@ -58,6 +58,14 @@ class ShardEngine:
         """Raise Refused if rows cannot be learned."""
         self._engine.check(rows)
 
+    def exported(self) -> bytes:
+        """The model file."""
+        path = self._engine.export()
+        try:
+            return path.read_bytes()
+        finally:
+            path.unlink()
+
     def is_ready(self) -> bool:
         """Can it learn?"""
         return self._engine.is_ready

@@ -7,12 +7,16 @@ is started again by Ray; the others answer meanwhile.
 
 from __future__ import annotations
 
+import io
+import tarfile
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import ray
@@ -52,49 +56,65 @@ class Part(NamedTuple):
 
 
 class ShardedService:
-    """Engines on a Ray cluster, as one service.
+    """Engines on a Ray cluster, as one service. It travels: another process then asks the same engines.
 
     Parameters
     ----------
-    model : Path
-        What `shoal run --save` wrote: where every shard begins.
+    actors : list of ShardEngine
+        As Ray has them.
     folder : Path
-        Has a folder for each shard. On several machines it must be storage that all of them see.
-    settings : EngineSettings
-    shards : int >= 1
-        How many; a folder that was made for another number is refused.
+        Where they keep what they have.
     fallback : bool
         Whether tasks of a shard that is away are answered by another shard, as tasks that are not known, without an id;
         else they are unavailable.
-    options : mapping, optional
-        What Ray is told about an actor.
-    offsets : mapping, optional
-        How far topics have been read into the model, by "topic/partition".
 
     Raises
     ------
     ValueError
-        If the model has no tasks, or the folder is of another number of shards.
+        If the model has no tasks.
     """
 
-    def __init__(
-        self, model: Path, folder: Path, settings: EngineSettings, *, shards: int, fallback: bool = False,
+    def __init__(self, actors: list[Any], folder: Path, *, fallback: bool = False) -> None:
+        self._actors = actors
+        self._rows = [Together(actor) for actor in self._actors]
+        self._fallback, self.folder = fallback, folder
+        self._about = self._ask_all("describe", patience=None)[0]
+        self._following = Following(self._ask, len(actors), self._about["task"])
+        self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of who feeds the service
+        if not self._about["task"]:
+            self.close()
+            raise ValueError("the model has no tasks, so there is nothing to share out")
+
+    @classmethod
+    def start(
+        cls, model: Path, folder: Path, settings: EngineSettings, *, shards: int, fallback: bool = False,
         options: Mapping[str, Any] | None = None, offsets: Mapping[str, int] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> Self:  # fmt: skip
+        """With engines of its own, which `close` ends.
+
+        Parameters
+        ----------
+        model : Path
+            What `shoal run --save` wrote: where every shard begins.
+        folder : Path
+            Has a folder for each shard. On several machines it must be storage that all of them see.
+        settings : EngineSettings
+        shards : int >= 1
+            How many; a folder that was made for another number is refused.
+        options : mapping, optional
+            What Ray is told about an actor.
+        offsets : mapping, optional
+            How far topics have been read into the model, by "topic/partition".
+        """
         there = len(list(folder.glob("shard-*")))
         if there not in (0, shards):
             raise ValueError(f"{folder} holds {there} shards; tasks do not move between shards of a service")
         if settings.log is not None:
             raise ValueError("each shard has a log of its own in its folder: leave out the log's address")
-        self._actors = start_engines(model, folder, settings, shards, options, offsets)
-        self._rows = [Together(actor) for actor in self._actors]
-        self._fallback, self.folder = fallback, folder
-        self._about = self._ask_all("describe", patience=None)[0]
-        self._following = Following(self._ask, shards, self._about["task"])
-        self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of who feeds the service
-        if not self._about["task"]:
-            self.close()
-            raise ValueError("the model has no tasks, so there is nothing to share out")
+        return cls(start_engines(model, folder, settings, shards, options, offsets), folder, fallback=fallback)
+
+    def __reduce__(self) -> Any:
+        return partial(type(self), fallback=self._fallback), (self._actors, self.folder)
 
     # ---- rows ------------------------------------------------------------------------------------------------
 
@@ -218,8 +238,21 @@ class ShardedService:
         return {**found, "gauges": {**found["gauges"], **self.more_gauges()}}
 
     def export(self) -> Path:
-        """Not here: there is a model for each shard."""
-        raise Refused(Fault(None, None, f"each shard has a model of its own: the snapshots in {self.folder}"))
+        """A tar file of the shards' models: each holds the tasks of its shard as they are, the others as they began.
+        The caller deletes it."""
+        with tempfile.NamedTemporaryFile(prefix="export-", suffix=".tar", delete=False) as file:
+            path = Path(file.name)
+        try:
+            with tarfile.open(path, "w") as archive:
+                for number, shard in enumerate(self._actors):
+                    content: bytes = result(future_of(shard.exported.remote()))
+                    member = tarfile.TarInfo(f"shard-{number}.shoal")
+                    member.size = len(content)
+                    archive.addfile(member, io.BytesIO(content))
+        except BaseException:
+            path.unlink()
+            raise
+        return path
 
     @property
     def is_ready(self) -> bool:
