@@ -12,6 +12,7 @@ from tests.serve.material import assert_same, fold_in_one_go, records, write_mod
 from tests.serve.mock_kafka import mock_brokers
 from tests.serve.test_kafka import as_message, until
 
+from shoal.cluster.own_topic import Source
 from shoal.cluster.routing import shards_of
 from shoal.cluster.service import ShardedService
 from shoal.serve.bodies import unpack
@@ -47,7 +48,41 @@ def test_shards_that_are_killed_learn_each_message_once(nodes: Any, tmp_path: Pa
         with pytest.raises(Refused, match="labels from a topic of their own need one engine"):
             service.follow(Messages([], [], [("id", "no")], {"mails/0": 9_999}))
     service.close()
+    assert_each_was_learned_once(live, range(1_200))
 
+
+def test_each_shard_may_read_a_topic_of_its_own(nodes: Any, tmp_path: Path) -> None:
+    """Rows with their labels, and rows whose labels come later; a shard is killed meanwhile."""
+    mails = [{**mail, "size": float(i)} for i, mail in enumerate(records(600, seed=8))]
+    homes = shards_of([mail["user"] for mail in mails], 2).tolist()
+    live = tmp_path / "live"
+    with mock_brokers() as brokers:
+        for shard in range(2):
+            brokers.create(f"mails-{shard}", 1)
+            brokers.create(f"truths-{shard}", 1)
+        source = Source(brokers.address, "mails-{shard}", "truths-{shard}", "id")
+        service = ShardedService.start(write_model(tmp_path), live, SETTINGS, shards=2, source=source)
+        for first in range(0, 600, 300):
+            for shard in range(2):
+                own = [i for i in range(first, first + 300) if homes[i] == shard]
+                late = [i for i in own if i % 3 == 0]
+                sent = [{**mails[i], **({"spam": None} if i in late else {}), "id": str(i)} for i in own]
+                brokers.send(f"mails-{shard}", [as_message(mail) for mail in sent])
+                truths = [{"id": str(i), "label": mails[i]["spam"]} for i in late]
+                brokers.send(f"truths-{shard}", [as_message(truth) for truth in truths])
+            if first == 0:
+                os.kill(service.processes()[0], signal.SIGKILL)
+                until(lambda: service.is_ready)
+        brokers.send("mails-1", [as_message({**mails[homes.index(0)], "id": "astray"})])
+        until(lambda: service.is_ready and service.describe()["learned"] == service.describe()["logged"])
+        until(lambda: service.gauges().get("follow_refused") == 1)
+        until(lambda: service.describe()["rows"] == 600)
+        service.close()
+    assert_each_was_learned_once(live, range(600))
+
+
+def assert_each_was_learned_once(live: Path, sizes: range) -> None:
+    """By the shard of its task, to the bits of a model that read the log in one go."""
     learned: list[float] = []
     for shard in range(2):
         own = live / f"shard-{shard}"
@@ -59,5 +94,5 @@ def test_shards_that_are_killed_learn_each_message_once(nodes: Any, tmp_path: Pa
         assert set(shards_of(sorted(users), 2).tolist()) == {shard}
         learned += [float(size) for frame in frames for size in frame["size"]]
         newest = max((own / "snapshots").glob("*.shoal"))
-        assert_same(newest, fold_in_one_go(own / "snapshots" / f"{0:016}.shoal", log, tmp_path / "again.shoal"))
-    assert sorted(learned) == [float(i) for i in range(1_200)]
+        assert_same(newest, fold_in_one_go(own / "snapshots" / f"{0:016}.shoal", log, live / "again.shoal"))
+    assert sorted(learned) == [float(i) for i in sizes]

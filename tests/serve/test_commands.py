@@ -103,6 +103,11 @@ def test_sent_decimal_commas_are_learned_as_points(tmp_path: Path) -> None:
         (["serve", "MODEL", "--tokens", "nothing.json"], "cannot be read"),
         (["serve", "MODEL", "--fallback"], "for --shards"),
         (["follow", "kafka://a:9/b", "--model", "MODEL", "--labels-from", "c", "--shards", "2"], "leave out --shards"),
+        (["follow", "kafka://a:9/b-{shard}", "--model", "MODEL"], "needs --model and --shards"),
+        (
+            ["follow", "kafka://a:9/b-{shard}", "--model", "MODEL", "--shards", "2", "--labels-from", "c"],
+            "labels find their rows in the same shard",
+        ),
         (["serve", "MODEL", "--log", "sqlite:////nowhere/log"], "the log cannot be"),
         (["send", "rows.vw", "--to", "http://127.0.0.1:9"], "no columns"),
         (["log", "nowhere"], "holds no log"),

@@ -17,6 +17,7 @@ from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns
 from shoal.serve.kafka.topic import Topics
 
+SHARD = "{shard}"
 FIRST = 1_000  # messages that make a model: they say what is text, a number, a category
 QUIET = 3.0  # seconds after which there are no more of them
 
@@ -27,8 +28,12 @@ def follow_topic(topic: str, follow: FollowOptions, rows: RowOptions, options: S
     folder = Path(options.folder or f"{follow.model or address.topic}.live")
     is_new = not folder.exists() and follow.model is None
     _check(follow, rows, is_new=is_new)
+    if SHARD in address.topic:
+        return _topic_a_shard(address, settings, follow, replace(options, folder=str(folder)))
     if options.shards != 1 and follow.labels_from is not None:
-        raise ValueError("--labels-from needs one engine: leave out --shards")
+        raise ValueError(
+            "--labels-from needs one engine: leave out --shards, or have a topic for each, as in kafka://b/mails-{shard}"
+        )
 
     def feeder(engine: Fed) -> Follower:
         found = engine.describe()
@@ -43,6 +48,21 @@ def follow_topic(topic: str, follow: FollowOptions, rows: RowOptions, options: S
             ignored = rows.ignore if follow.id is None else (*rows.ignore, follow.id)
             model, offsets = _begun(Path(temporary), address, settings, replace(rows, ignore=ignored))
         return serve_model(model, replace(options, folder=str(folder)), feeder=feeder, offsets=offsets)
+
+
+def _topic_a_shard(address: Address, settings: dict[str, str], follow: FollowOptions, options: ServeOptions) -> int:
+    if follow.model is None or options.shards < 2:
+        raise ValueError(f"{SHARD} in the name of a topic needs --model and --shards, 2 or more: each reads its own")
+    if follow.labels_from is not None and SHARD not in follow.labels_from:
+        raise ValueError(f"--labels-from needs {SHARD} in its name, too: labels find their rows in the same shard")
+    try:
+        from shoal.cluster.own_topic import Source
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
+    source = Source(address.brokers, address.topic, follow.labels_from, follow.id, settings)
+    for shard in range(options.shards):
+        source.topics(shard, {}).close()  # an error here is the user's to read
+    return serve_model(follow.model, options, source=source)
 
 
 def _check(follow: FollowOptions, rows: RowOptions, *, is_new: bool) -> None:

@@ -44,7 +44,7 @@ class Feeder(Protocol):
 
 def serve_model(
     model: str, options: ServeOptions, *, feeder: Callable[[Fed], Feeder] | None = None,
-    offsets: Mapping[str, int] | None = None,
+    offsets: Mapping[str, int] | None = None, source: Any = None,
 ) -> int:  # fmt: skip
     """The whole command.
 
@@ -54,6 +54,8 @@ def serve_model(
         Makes what brings rows to the engine; if it fails, the service ends.
     offsets : mapping, optional
         How far topics have been read into the model.
+    source : shoal.cluster.own_topic.Source, optional
+        A topic for each shard.
     """
     tokens = _tokens(options)
     folder = Path(options.folder) if options.folder else Path(f"{model}.live")
@@ -64,7 +66,7 @@ def serve_model(
             pass
     with nullcontext() if by_ray else listening(options.host, options.port) as listener:
         with console.status("reading the model …") as status:
-            service = _opened(Path(model), folder, options, status.update, offsets)
+            service = _opened(Path(model), folder, options, status.update, offsets, source)
         try:
             if feeder is not None:
                 fed = feeder(service)
@@ -105,8 +107,9 @@ def _tokens(options: ServeOptions) -> list[Token]:
 
 
 def _opened(
-    model: Path, folder: Path, options: ServeOptions, say: Callable[[str], None], offsets: Mapping[str, int] | None
-) -> Any:
+    model: Path, folder: Path, options: ServeOptions, say: Callable[[str], None],
+    offsets: Mapping[str, int] | None, source: Any,
+) -> Any:  # fmt: skip
     """An engine, or several on a cluster. Raises ValueError."""
     settings = EngineSettings(
         log=options.log, rhythm=Rhythm(options.snapshot_rows, options.snapshot_seconds), keep=options.keep,
@@ -120,7 +123,13 @@ def _opened(
 
         start_ray(options.cluster)
         return ShardedService.start(
-            model, folder, settings, shards=options.shards, fallback=options.fallback, offsets=offsets
+            model,
+            folder,
+            settings,
+            shards=options.shards,
+            fallback=options.fallback,
+            offsets=offsets,
+            source=source,
         )
     if options.shards < 1 or options.cluster is not None or options.fallback:
         raise ValueError("--cluster and --fallback are for --shards, of which there are 2 or more")

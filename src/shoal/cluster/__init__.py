@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-WHERE = {"Cluster": "cluster", "jobs_on": "jobs"}
-__all__ = ["Cluster", "jobs_on"]
+WHERE = {"Cluster": "cluster", "jobs_on": "jobs", "shards_of": "routing"}
+__all__ = ["Cluster", "jobs_on", "shards_of"]
 
 
 def __getattr__(name: str) -> Any:

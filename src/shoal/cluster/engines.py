@@ -6,11 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.cluster.routing import shards_of
 from shoal.serve.contract import Rows
 from shoal.serve.engine import Engine, EngineSettings
+
+if TYPE_CHECKING:
+    from shoal.cluster.own_topic import OwnTopic, Source
 
 AT_ONCE = 64  # requests of a shard
 
@@ -22,11 +25,18 @@ class ShardEngine:
     """
 
     def __init__(
-        self, model: Path, folder: Path, settings: EngineSettings, shard: int, n_shards: int, offsets: Mapping[str, int]
-    ) -> None:
+        self, model: Path, folder: Path, settings: EngineSettings, shard: int, n_shards: int,
+        offsets: Mapping[str, int], source: Source | None,
+    ) -> None:  # fmt: skip
         self._engine = Engine(model, folder, settings, offsets=offsets)
         tasks = list(self._engine.tasks())
         self._others = int((shards_of(tasks, n_shards) != shard).sum())  # new ones are always its own
+        self._topic: OwnTopic | None = None
+        if source is not None:
+            from shoal.cluster.own_topic import OwnTopic
+
+            self._topic = OwnTopic(self._engine, source, shard, n_shards)
+            self._engine.more_gauges = self._topic.gauges
 
     def ask(self, verb: str, *arguments: Any, **options: Any) -> Any:
         """The answer, when it is there."""
@@ -72,6 +82,8 @@ class ShardEngine:
 
     def close(self) -> None:
         """Learn all that was accepted, and take a last snapshot."""
+        if self._topic is not None:
+            self._topic.stop()
         self._engine.close()
 
     def process(self) -> int:
@@ -81,9 +93,10 @@ class ShardEngine:
 
 def start_engines(
     model: Path, folder: Path, settings: EngineSettings, n: int, options: Mapping[str, Any] | None = None,
-    offsets: Mapping[str, int] | None = None,
+    offsets: Mapping[str, int] | None = None, source: Source | None = None,
 ) -> list[Any]:  # fmt: skip
-    """So many shards, each with a folder of its own; the first of them reads the model file."""
+    """So many shards, each with a folder of its own; the first of them reads the model file. With a source, each has a
+    topic that it follows."""
     import ray
 
     from shoal.cluster.actors import start_ray
@@ -91,4 +104,4 @@ def start_engines(
     start_ray()
     chosen = {"num_cpus": 0, **(options or {}), "max_restarts": -1, "max_task_retries": 0, "max_concurrency": AT_ONCE}
     actor = ray.remote(ShardEngine).options(**chosen)
-    return [actor.remote(model, folder / f"shard-{i}", settings, i, n, offsets or {}) for i in range(n)]
+    return [actor.remote(model, folder / f"shard-{i}", settings, i, n, offsets or {}, source) for i in range(n)]

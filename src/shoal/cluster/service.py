@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import ray
@@ -42,6 +42,9 @@ from shoal.serve.contract import (
     Worth,
 )
 from shoal.serve.engine import EngineSettings
+
+if TYPE_CHECKING:
+    from shoal.cluster.own_topic import Source
 
 PATIENCE = 10.0  # seconds for what is asked of all shards
 MARK = "."  # between a shard's number and the id that it gave
@@ -89,6 +92,7 @@ class ShardedService:
     def start(
         cls, model: Path, folder: Path, settings: EngineSettings, *, shards: int, fallback: bool = False,
         options: Mapping[str, Any] | None = None, offsets: Mapping[str, int] | None = None,
+        source: Source | None = None,
     ) -> Self:  # fmt: skip
         """With engines of its own, which `close` ends.
 
@@ -105,13 +109,15 @@ class ShardedService:
             What Ray is told about an actor.
         offsets : mapping, optional
             How far topics have been read into the model, by "topic/partition".
+        source : Source, optional
+            A topic for each shard, which it follows.
         """
         there = len(list(folder.glob("shard-*")))
         if there not in (0, shards):
             raise ValueError(f"{folder} holds {there} shards; tasks do not move between shards of a service")
         if settings.log is not None:
             raise ValueError("each shard has a log of its own in its folder: leave out the log's address")
-        return cls(start_engines(model, folder, settings, shards, options, offsets), folder, fallback=fallback)
+        return cls(start_engines(model, folder, settings, shards, options, offsets, source), folder, fallback=fallback)
 
     def __reduce__(self) -> Any:
         return partial(type(self), fallback=self._fallback), (self._actors, self.folder)

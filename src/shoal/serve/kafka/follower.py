@@ -6,10 +6,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Protocol
 
 from confluent_kafka import KafkaException
 
-from shoal.serve.contract import Busy, LimitExceeded, Messages, Refused, Service, Unavailable
+from shoal.serve.contract import Busy, Followed, LimitExceeded, Messages, Refused, Unavailable
 from shoal.serve.kafka.messages import Columns, read_messages
 from shoal.serve.kafka.topic import Topics
 
@@ -21,12 +23,18 @@ PAUSE = 0.5  # seconds before what failed is tried again
 SHOWN = 5  # bad messages that are named, of each poll
 
 
+class Taking(Protocol):
+    """A service, as far as messages see it."""
+
+    def follow(self, messages: Messages) -> Future[Followed]: ...
+
+
 class Follower(threading.Thread):
     """The thread.
 
     Parameters
     ----------
-    service : Service
+    service : Taking
     topics : Topics
         Closed at the end.
     columns : Columns
@@ -44,7 +52,7 @@ class Follower(threading.Thread):
     """
 
     def __init__(
-        self, service: Service, topics: Topics, columns: Columns,
+        self, service: Taking, topics: Topics, columns: Columns,
         on_failure: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         super().__init__(name="shoal-follow", daemon=True)
