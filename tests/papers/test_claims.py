@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,6 +104,14 @@ def test_a_claim_that_nothing_can_test_says_why() -> None:
 
     claim = words.Claim("made-1", "t", "p", "q", "r", nothing, "osmtl/table1", untestable="the data are gone")
     assert judge(claim, Evidence([])).verdict == words.UNTESTABLE
+
+
+def test_the_page_says_which_rules_were_changed() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reproduction.html").read_text(encoding="utf-8")
+    for claim in CLAIMS:
+        if claim.revised:
+            row = page.partition(f'<tr id="claim-{claim.id}">')[2].partition("</tr>")[0]
+            assert escape(claim.revised) in row, claim.id
 
 
 def test_conditions_are_the_cases_that_hold() -> None:

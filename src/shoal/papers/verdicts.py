@@ -38,7 +38,8 @@ def _row(line: Line) -> str:
         f"<p><b>{escape(claim.place)}:</b> “{escape(claim.quote)}”</p>",
         f"<p>Read as: {escape(claim.reading)}</p>",
     ]
-    facts += [f"<p>{escape(text)}</p>" for text in (conditions(judgement), claim.remark) if text]
+    revised = f"The rule was changed after runs had been seen: {claim.revised}" if claim.revised else ""
+    facts += [f"<p>{escape(text)}</p>" for text in (conditions(judgement), claim.remark, revised) if text]
     facts += [
         "<ul>" + "".join(f"<li>{SIGNS[HOLDS if c.holds else FAILS]} {escape(f'{c.where}: {c.first}, {c.second}')}</li>"
                          for c in judgement.cases) + "</ul>"

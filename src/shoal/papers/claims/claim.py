@@ -53,6 +53,7 @@ class Claim:
     link : the experiment to look at first
     untestable : why nothing here can decide it, if so
     remark : what a reader must know beside the numbers
+    revised : what the rule was before, if it was changed after runs had been seen
     """
 
     id: str
@@ -64,6 +65,7 @@ class Claim:
     link: str
     untestable: str = ""
     remark: str = ""
+    revised: str = ""
 
     @property
     def paper(self) -> str:

@@ -155,6 +155,8 @@ CLAIMS = (
         "The probabilistic formulation of SMTL-e allows it to discover more interesting patterns than SMTL-t",
         "The two terrains of landmine stand out more in the attention of SMTL-e than of SMTL-t.",
         visible, SEEN,
+        revised="before, the online forms were a case, too, and any difference counted; now two standard errors are "
+        "asked.",
     ),
     Claim(
         "osmtl-9", "regret bound", "Theorem 1", "[sublinear regret against the best linear predictor in hindsight]",

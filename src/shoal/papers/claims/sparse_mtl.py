@@ -13,6 +13,7 @@ HIGH, LOW = "high similarity", "low similarity"
 OTHERS = ("RegMTL", "SparseCTL", "SparseSTL")
 WHERE = ((CHOICES, HIGH, "error"), (CHOICES, LOW, "error"), (EXAMS, "School", "within"))
 AN_ORDER, SAME_ORDER = 10.0, 0.6
+SCHOOL = "School is judged by what is explained within schools; before, by the explained variance of all."
 
 
 def least_error(e: Evidence) -> Iterator[Case]:
@@ -48,12 +49,14 @@ CLAIMS = (
         "sparse_mtl-1", "SparseMTL errs least", "sections 4.1 and 4.2",
         "sparseMTL gives the best result for both the high similarity and the low similarity dataset",
         "SparseMTL errs less (on School: explains more) than the best of the other three.", least_error, CHOICES,
+        revised=SCHOOL,
     ),
     Claim(
         "sparse_mtl-2", "ten times fewer basis vectors", "section 4.1",
         "SparseMTL requires an order of magnitude less number of basis vectors than regMTL",
         f"RegMTL needs at least {AN_ORDER:g} times as many vectors, for one prediction and to keep.", few_vectors,
         CHOICES, remark="Each task has its own vectors: one prediction needs few, the model keeps those of all tasks.",
+        revised=SCHOOL,
     ),
     Claim(
         "sparse_mtl-3", "similar tasks share more vectors", "section 4.1",
@@ -61,10 +64,12 @@ CLAIMS = (
         "more number of task specific basis vectors",
         "The stop rule finds more common and fewer own vectors where tasks are more similar.", found_sizes, FOUND,
         remark="At one setting of the parameters; the difference in own vectors is small beside the paper's.",
+        revised="before, any difference counted; now two standard errors are asked.",
     ),
     Claim(
         "sparse_mtl-4", "order of the four methods", "Tables 1 and 2",
         "[RegMTL and SparseMTL err less than SparseSTL and SparseCTL]",
         f"Our order agrees with the paper's by Kendall's tau of at least {SAME_ORDER:g}.", order, CHOICES,
+        revised=SCHOOL,
     ),
 )  # fmt: skip
