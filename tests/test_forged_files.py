@@ -18,6 +18,7 @@ from tests.cases import LEARNERS, saved, stream_for, taught, values
 
 import shoal
 from shoal.model import persistence
+from shoal.model_file import load_baselines, save_model
 
 Forgery = tuple[str, dict[str, Any], dict[str, np.ndarray]]
 
@@ -79,19 +80,26 @@ def forgeries(content: bytes) -> Iterator[Forgery]:
             yield f"header{list(path)} = {value!r}", changed, arrays
 
 
-def attack(content: bytes, path: Path, use: Callable[[Any], None]) -> None:
-    """Every forgery is refused by one ValueError, or what loads can be used."""
+def attack(
+    content: bytes, path: Path, use: Callable[[Any], None], load: Callable[[Path], Any] = shoal.load, of: str = ""
+) -> int:
+    """Every forgery (of what has this in its name) is refused by one ValueError, or what loads can be used."""
+    tried = 0
     for what, header, arrays in forgeries(content):
+        if of not in what:
+            continue
+        tried += 1
         path.write_bytes(forged(header, arrays))
         model = None
         try:
             with suppress(ValueError):  # the one that names the file
-                model = shoal.load(path)
+                model = load(path)
             with suppress(ValueError, AttributeError):  # of other tasks or features than the rows
                 use(model)
         except BaseException as error:
             error.add_note(what)
             raise
+    return tried
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -113,3 +121,19 @@ def test_forged_batch_models(name: str, tmp_path: Path) -> None:
     learner = BATCH[name]().fit(stream.X, stream.y, stream.task)
     learner.save(tmp_path / "model")
     attack((tmp_path / "model").read_bytes(), tmp_path / "model", lambda model: model.predict(stream.X, stream.task))
+
+
+def test_forged_baselines(tmp_path: Path) -> None:
+    """Of a model that the program has saved."""
+    stream, learner = stream_for("MultitaskPerceptron", seed=3, n_rows=30), shoal.MultitaskPerceptron()
+    path, contestants = tmp_path / "model", {"MultitaskPerceptron": learner, **learner.baselines()}
+    for one in contestants.values():
+        one.partial_fit(stream.X, stream.y, stream.task)
+    content = save_model(path, contestants, None).read_bytes()
+
+    def use(found: Any) -> None:
+        for one in (found or {}).values():
+            one.partial_fit(stream.X, stream.y, stream.task)
+
+    assert attack(content, path, use, load_baselines, "baselines") > 100
+    assert attack(content, path, use, load_baselines, "independent/") > 20
