@@ -12,12 +12,11 @@ from shoal.cli.choices import FollowOptions, ServeOptions
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.run import run_stream
 from shoal.cli.serve import Fed, serve_model
-from shoal.serve.kafka.address import Address, read_settings
+from shoal.serve.kafka.address import SHARD, Address, read_settings
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns
 from shoal.serve.kafka.topic import Topics
 
-SHARD = "{shard}"
 FIRST = 1_000  # messages that make a model: they say what is text, a number, a category
 QUIET = 3.0  # seconds after which there are no more of them
 

@@ -123,13 +123,7 @@ def _opened(
 
         start_ray(options.cluster)
         return ShardedService.start(
-            model,
-            folder,
-            settings,
-            shards=options.shards,
-            fallback=options.fallback,
-            offsets=offsets,
-            source=source,
+            model, folder, settings, shards=options.shards, fallback=options.fallback, offsets=offsets, source=source
         )
     if options.shards < 1 or options.cluster is not None or options.fallback:
         raise ValueError("--cluster and --fallback are for --shards, of which there are 2 or more")

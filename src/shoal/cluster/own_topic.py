@@ -12,15 +12,16 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
+from shoal.cluster.futures import joined
 from shoal.cluster.row_routing import shards_of_rows, tasks_frame
 from shoal.serve.contract import Fault, Followed, Messages
 from shoal.serve.engine import Engine
+from shoal.serve.kafka.address import SHARD
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns
 from shoal.serve.kafka.topic import Topics
 
 logger = logging.getLogger("shoal")
-SHARD = "{shard}"  # in the name of a topic: the number of the shard that reads it
 PAUSE = 1.0  # seconds before following is tried again
 
 
@@ -106,20 +107,7 @@ class OwnRows:
         own = messages._replace(
             labeled=[messages.labeled[i] for i in labeled], unlabeled=[messages.unlabeled[i] for i in kept]
         )
-        if not faults:
-            return self._engine.follow(own)
-        found: Future[Followed] = Future()
-
-        def finish(done: Future[Followed]) -> None:
-            error = done.exception()
-            if error is not None:
-                found.set_exception(error)
-            else:
-                answer = done.result()
-                found.set_result(answer._replace(refused=(*answer.refused, *faults)))
-
-        self._engine.follow(own).add_done_callback(finish)
-        return found
+        return joined([self._engine.follow(own)], lambda found: found[0]._replace(refused=(*found[0].refused, *faults)))
 
     def _split(self, rows: Any) -> tuple[list[int], dict[int, int]]:
         """The shard's own rows, and of the others where they belong; who has no task, the engine says."""

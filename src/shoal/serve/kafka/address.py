@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+SHARD = "{shard}"  # in the name of a topic: the number of the shard that reads it
 FORM = re.compile(r"kafka://([^/\s]+)/((?:[A-Za-z0-9._-]|\{shard\}){1,249})")
 BROKER = re.compile(r"([^:\s]+|\[[0-9a-fA-F:]+\])(:\d{1,5})?")
 
@@ -14,7 +15,7 @@ class Address(NamedTuple):
     """Where a topic is."""
 
     brokers: str  # host:port, separated by commas
-    topic: str  # {shard} in it is the number of the shard that reads it
+    topic: str  # may hold SHARD
 
     @classmethod
     def of(cls, text: str) -> Address:
