@@ -7,11 +7,13 @@ import io
 import json
 import os
 import random
+import re
+import select
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -227,37 +229,41 @@ def test_slow_and_cut_connections_stop_nothing(engine: Engine, url: str) -> None
         f"POST /v1/learn HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKENS[WRITE]}\r\n"
         "Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
     ).encode()
-    slow = [socket.create_connection((host, int(port))) for _ in range(N_SLOW)]
-    for i, one in enumerate(slow):
-        one.sendall(head[: 40 + 3 * i] if i % 2 else head + b"[{")
-        if i % 3 == 0:
-            one.close()
-    assert (
-        httpx.post(
-            f"{url}/v1/predict", json=unlabeled(records(1))[0], headers={"authorization": f"Bearer {TOKENS[READ]}"}
-        ).status_code
-        == 200
-    )
-    dripping = socket.create_connection((host, int(port)))
-    dripping.sendall(head)
-    dripping.settimeout(0.05)
-    answer = b""
-    while not answer:  # a byte every 50 ms: never silent for long
-        dripping.sendall(b" ")
-        with suppress(TimeoutError):
-            answer = dripping.recv(2_000)
-    dripping.settimeout(10)
-    while more := dripping.recv(2_000):  # the body may come after the head
-        answer += more
-    assert b"408" in answer
-    assert b"10,000 bytes a second" in answer
-    slow.append(dripping)
-    silent = slow[2]
-    silent.settimeout(10)
-    assert b"408" in silent.recv(200)
-    for one in slow:
-        one.close()
+    with ExitStack() as closed_at_the_end:
+
+        def connect() -> socket.socket:
+            return closed_at_the_end.enter_context(socket.create_connection((host, int(port)), timeout=60))
+
+        slow = [connect() for _ in range(N_SLOW)]
+        for i, one in enumerate(slow):
+            one.sendall(head[: 40 + 3 * i] if i % 2 else head + b"[{")
+            if i % 3 == 0:
+                one.close()
+        row, token = unlabeled(records(1))[0], {"authorization": f"Bearer {TOKENS[READ]}"}
+        assert httpx.post(f"{url}/v1/predict", json=row, headers=token, timeout=60).status_code == 200
+        assert _until_closed(_dripping(connect(), head)) == (408, "10,000 bytes a second")
+        assert _until_closed(slow[2]) == (408, "no byte came")
     assert engine.describe() == before
+
+
+def _dripping(connection: socket.socket, head: bytes) -> socket.socket:
+    """A byte every 50 ms, so that it is never silent for long, until there is an answer or an end."""
+    connection.sendall(head)
+    with suppress(ConnectionError):
+        while not select.select([connection], [], [], 0.05)[0]:
+            connection.sendall(b" ")
+    return connection
+
+
+def _until_closed(connection: socket.socket) -> tuple[int, str]:
+    """Status and reason of the answer, behind which the server closes the connection."""
+    answer = b""
+    with suppress(ConnectionResetError):  # it came while a byte was on its way
+        while more := connection.recv(2_000):
+            answer += more
+    reason = re.search(rb"10,000 bytes a second|no byte came", answer)
+    assert reason, answer
+    return int(answer.split()[1]), reason[0].decode()
 
 
 def test_answers_wait_for_a_server_that_comes_back(engine: Engine) -> None:

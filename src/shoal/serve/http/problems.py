@@ -76,6 +76,8 @@ def reply_of(error: Exception) -> Reply:
         headers.append((b"retry-after", str(math.ceil(retry_after)).encode()))
     if allow := more.pop("allow", None):
         headers.append((b"allow", ", ".join(allow).encode()))
+    if problem.status == 408:
+        headers.append((b"connection", b"close"))  # the rest of the body is not waited for
     if problem.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     title = TITLES.get(problem.status, "malformed request")
