@@ -55,10 +55,10 @@ def write_model(folder: Path, megabytes: float) -> Path:
 def slowest(engine: Engine, seconds: float) -> list[float]:
     """Milliseconds of predictions, the longest first."""
     row = {"user": "u1", "text": "w1 w2 w3 w4 w5"}
-    engine.predict_one(row, wait=False).result()
+    engine.predict_each([row], wait=False)
     times, ends = [], time.perf_counter() + seconds
     while (begun := time.perf_counter()) < ends:
-        engine.predict_one(row, wait=False).result()
+        engine.predict_each([row], wait=False)
         times.append(1e3 * (time.perf_counter() - begun))
     return sorted(times, reverse=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
 from shoal.engine.arrays import FloatArray, IndexArray
@@ -105,13 +105,13 @@ class Learner(Estimator):
         model.core.decide(model.row_to_decide(x, task), decision)
         return decision
 
-    def decide_sparse(self, indices: IndexArray, values: FloatArray, task: Hashable = None) -> FloatArray:
-        """The decision value of one sparse row, for callers that have validated it: columns in increasing order, finite
+    def decide_sparse(self, rows: Sequence[tuple[IndexArray, FloatArray]], tasks: Sequence[Hashable]) -> FloatArray:
+        """The decision values of sparse rows, for callers that have validated them: columns in increasing order, finite
         values. Features that the model does not know are left out."""
         model = self._fitted_model()
-        decision = model.core.new_out(1)
-        model.core.decide(model.sparse_row(indices, values, task), decision)
-        return decision
+        decisions = model.core.new_out(len(rows))
+        model.core.decide(model.sparse_rows(rows, tasks), decisions)
+        return decisions
 
     # ---- explaining --------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
+from tests.serve.material import assert_same, fold_in_one_go, predict_one, records, rows, write_model
 from tests.serve.test_http import served, unlabeled
 
 from shoal.cluster.routing import shards_of
@@ -139,10 +139,10 @@ def test_a_shard_that_is_killed_comes_back_with_all_it_accepted(service: Sharded
         service.learn(rows(mails[first : first + 20]), f"early {first}").result()
     os.kill(service.processes()[lost], signal.SIGKILL)
     # The shard may be back before the next call: then it answers itself, and a key is learned once.
-    fallen_back = service.predict_one(away).result()
+    fallen_back = predict_one(service, away)
     assert fallen_back.task == away["user"]
     assert fallen_back.known_task or fallen_back.id is None
-    assert service.predict_one(there).result().known_task
+    assert predict_one(service, there).known_task
     with contextlib.suppress(Unavailable):
         service.learn(rows(mails[200:220]), "late 200").result()
     ends = time.monotonic() + 100
@@ -151,7 +151,7 @@ def test_a_shard_that_is_killed_comes_back_with_all_it_accepted(service: Sharded
         time.sleep(0.2)
     for first in range(200, 400, 20):
         service.learn(rows(mails[first : first + 20]), f"late {first}").result()
-    assert service.predict_one(away).result().known_task
+    assert predict_one(service, away).known_task
     service.close()
 
     learned = []

@@ -13,7 +13,7 @@ from shoal.learner import Learner
 from shoal.model import persistence
 from shoal.model_file import Reading, save_model
 from shoal.serve.bodies import from_dicts
-from shoal.serve.contract import Rows
+from shoal.serve.contract import Answer, Rows, Service
 from shoal.serve.fold import Fold
 from shoal.serve.log import Log
 from shoal.serve.served import Served
@@ -41,6 +41,16 @@ def records(n: int, seed: int = 0, *, late_columns: bool = True) -> list[dict[st
 def rows(found: list[dict[str, Any]]) -> Rows:
     """As one request."""
     return from_dicts(found)
+
+
+def predict_one(service: Service, row: dict[str, Any], *, wait: bool = True) -> Answer:
+    """The answer to a row that comes alone, or what is wrong with it."""
+    [(_, answers)] = service.predict_each([row], wait=wait)
+    [found] = answers.result()
+    if isinstance(found, Exception):
+        raise found
+    assert isinstance(found, Answer)
+    return found
 
 
 def write_model(folder: Path, learner: Learner | None = None, n: int = 300) -> Path:

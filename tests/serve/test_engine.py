@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from sqlalchemy import event
-from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
+from tests.serve.material import assert_same, fold_in_one_go, predict_one, records, rows, write_model
 
 from shoal import OSMTL, HedgedSharing, HedgedSharingRegressor, MultiClass
 from shoal.files import open_stream
@@ -99,9 +99,14 @@ def test_answers_are_those_of_the_model_file(engine: Engine) -> None:
     mails = [{name: value for name, value in mail.items() if name != "spam"} for mail in records(40, seed=3)]
     mails[0]["user"] = "somebody new"
     found = engine.predict(rows(mails)).result()
-    alone = [engine.predict_one(mail).result() for mail in mails]
+    alone = [predict_one(engine, mail) for mail in mails]
     assert [one._replace(id=None) for one in found] == [one._replace(id=None) for one in alone]
-    assert len({one.id for one in found + alone}) == 80
+    [(places, asked)] = engine.predict_each([*mails, {"size": 1.0}, *mails])  # one has no task
+    assert places == range(81)
+    *each, wrong = asked.result()[:41]
+    assert isinstance(wrong, Refused)
+    assert [one._replace(id=None) for one in found] == [one._replace(id=None) for one in each]
+    assert len({one.id for one in [*found, *alone, *each, *asked.result()[41:]]}) == 160
     assert not found[0].known_task
     assert found[1].known_task
     served = Served(engine.export())
@@ -121,7 +126,7 @@ def test_labels_complete_the_rows_as_they_were_predicted(model: Path, tmp_path: 
     asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in mails]
     with Engine(model, tmp_path / "engine", ALL) as engine:
         many = engine.predict(rows(asked[:30])).result()
-        single = [engine.predict_one(mail).result() for mail in asked[30:]]
+        single = [predict_one(engine, mail) for mail in asked[30:]]
         labels = [(str(one.id), mail["spam"]) for one, mail in zip([*many, *single], mails, strict=True)]
         receipt = engine.label(labels[:20], key="first").result()
         assert (receipt.accepted, receipt.repeated) == (20, False)
@@ -133,7 +138,7 @@ def test_labels_complete_the_rows_as_they_were_predicted(model: Path, tmp_path: 
         assert receipt.double == [labels[i][0] for i in range(10, 20)] + [many[0].id]
         assert (receipt.unknown, receipt.late) == (["nonsense"], [unknown])
         with pytest.raises(Refused, match="maybe"):
-            engine.label([(str(engine.predict_one(asked[0]).result().id), "maybe")]).result()
+            engine.label([(str(predict_one(engine, asked[0]).id), "maybe")]).result()
         counts = engine.gauges()
         assert (counts["labels_accepted"], counts["labels_double"], counts["labels_late"]) == (60, 11, 1)
         assert counts["predictions_waiting"] == 1
@@ -154,12 +159,12 @@ def test_labels_complete_the_rows_as_they_were_predicted(model: Path, tmp_path: 
 def test_rows_wait_no_longer_than_they_should(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mail = {name: value for name, value in records(1)[0].items() if name != "spam"}
     with Engine(model, tmp_path / "engine", EngineSettings(label_wait=100.0)) as engine:
-        old = engine.predict_one(mail).result().id
+        old = predict_one(engine, mail).id
         moment = time.time()
         monkeypatch.setattr(time, "time", lambda: moment + 101)
         assert engine.label([(str(old), "yes")]).result().late == [old]
         assert "label_lag_seconds" not in engine.gauges()
-        new = engine.predict_one(mail).result().id
+        new = predict_one(engine, mail).id
         monkeypatch.setattr(time, "time", lambda: moment + 131)
         assert engine.label([(str(new), "yes")]).result().accepted == 1
         assert engine.gauges()["label_lag_seconds"] == pytest.approx(30, abs=0.01)
@@ -170,7 +175,7 @@ def test_rows_wait_no_longer_than_they_should(model: Path, tmp_path: Path, monke
         engine.expire().result()
         assert engine.gauges()["predictions_waiting"] == 0
     with Engine(model, tmp_path / "other", EngineSettings(label_wait=0.0)) as engine:
-        assert engine.predict_one(mail).result().id is None
+        assert predict_one(engine, mail).id is None
 
 
 def test_what_is_refused_leaves_no_trace(model: Path, tmp_path: Path) -> None:
@@ -318,7 +323,7 @@ def test_other_learners(learner: Any, tmp_path: Path) -> None:
             engine.learn(rows(mails[i : i + 12]))
         answers = engine.predict(rows([{"user": "u1", "size": 1.0}])).result()
         assert answers[0].predicted in ("yes", "no")
-        assert engine.predict_one({"user": "u1", "size": 1.0}).result().predicted == answers[0].predicted
+        assert predict_one(engine, {"user": "u1", "size": 1.0}).predicted == answers[0].predicted
         assert engine.wait_until_learned(timeout=30)
         assert_same(engine.export(), fold_in_one_go(model, url(engine), tmp_path / "again.shoal"))
 
@@ -334,10 +339,7 @@ def test_numbers_have_no_margin(tmp_path: Path) -> None:
     path = save_model(tmp_path / "sizes.shoal", {"HedgedSharingRegressor": learner}, reading)
     with Engine(path, tmp_path / "engine") as engine:
         asked = rows([{"user": "a", "hour": 3}])
-        assert (
-            engine.predict_one({"user": "a", "hour": 3}).result().predicted
-            == engine.predict(asked).result()[0].predicted
-        )
+        assert predict_one(engine, {"user": "a", "hour": 3}).predicted == engine.predict(asked).result()[0].predicted
         with pytest.raises(Refused, match="predicts numbers"):
             engine.worth(asked)
         engine.learn(rows([{"user": "a", "hour": 3, "size": 2.5}])).result()

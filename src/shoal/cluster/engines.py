@@ -53,16 +53,13 @@ class ShardEngine:
     def _own(self, found: Mapping[str, Any]) -> dict[str, Any]:
         return {**found, "tasks": found["tasks"] - self._others}
 
-    def predict_each(self, asked: Sequence[tuple[Mapping[str, Any], bool]]) -> list[Any]:
+    def predict_each(self, rows: Sequence[Mapping[str, Any]], wait: bool) -> list[Any]:
         """The answer to each row, or what is wrong with it."""
-        begun = [self._begun(row, wait) for row, wait in asked]
-        return [one if isinstance(one, Exception) else one.exception() or one.result() for one in begun]
-
-    def _begun(self, row: Mapping[str, Any], wait: bool) -> Any:
-        try:
-            return self._engine.predict_one(row, wait=wait)
-        except Exception as error:  # whatever it is: this row's, not that of the others
-            return error
+        found: list[Any] = [None] * len(rows)
+        for places, answers in self._engine.predict_each(rows, wait=wait):
+            for place, one in zip(places, answers.result(), strict=True):
+                found[place] = one
+        return found
 
     def check(self, rows: Rows) -> None:
         """Raise Refused if rows cannot be learned."""

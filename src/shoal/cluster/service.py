@@ -36,12 +36,14 @@ from shoal.serve.contract import (
     Followed,
     LabelReceipt,
     Messages,
+    Pending,
     Receipt,
     Refused,
     Rows,
     Worth,
 )
 from shoal.serve.engine import EngineSettings
+from shoal.serve.outcomes import now
 
 if TYPE_CHECKING:
     from shoal.cluster.own_topic import Source
@@ -140,15 +142,17 @@ class ShardedService:
 
         return joined([self._answered(part.shard, ask(part.rows), wait) for part in parts], join)
 
-    def predict_one(self, row: Mapping[str, Any], *, wait: bool = True) -> Future[Answer]:
-        """The same of one row of JSON values."""
+    def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
+        """The same of rows of JSON values that came apart: those of a shard are answered together."""
         names = self._about["task"]
-        shards, problems = shards_of_rows(tasks_frame([row], names), names, len(self._actors))
-        if problems:
-            raise Refused(*(Fault(0, names[0], sentence) for _, sentence in problems))
-        shard = int(shards[0])
-        asked = self._answered(shard, lambda n, wait: self._rows[n].predict_one(row, wait), wait)
-        return joined([asked], lambda found: _with_shard(found[0], shard))
+        shards, problems = shards_of_rows(tasks_frame(rows, names), names, len(self._actors))
+        for row, _ in problems:
+            shards[row] = -1  # no shard's
+        found = [Pending([row], now([Refused(Fault(0, names[0], sentence))])) for row, sentence in problems]
+        for shard in np.unique(shards[shards >= 0]).tolist():
+            places = np.flatnonzero(shards == shard).tolist()
+            found.append(Pending(places, self._of_shard(shard, [rows[place] for place in places], wait)))
+        return found
 
     def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
         """Done when the rows are in the logs of their shards. If one of these cannot take its part, none does, unless
@@ -322,6 +326,10 @@ class ShardedService:
         except (*AWAY, RayTaskError) as error:
             raise_as_said(error)
 
+    def _of_shard(self, shard: int, rows: Sequence[Mapping[str, Any]], wait: bool) -> Future[list[Any]]:
+        asked = self._answered(shard, lambda n, wait: self._rows[n].predict_each(rows, wait), wait)
+        return joined([asked], lambda found: [_with_shard(one, shard) for one in found[0]])
+
     def _answered(self, shard: int, ask: Callable[[int, bool], Future[Any]], wait: bool) -> Future[Any]:
         """A shard's answers; of one that is away another's, if that is wanted."""
         asked = ask(shard, wait)
@@ -340,8 +348,11 @@ class ShardedService:
         return answered
 
 
-def _with_shard(answer: Answer, shard: int) -> Answer:
-    return answer if answer.id is None else answer._replace(id=f"{shard}{MARK}{answer.id}")
+def _with_shard(answer: Any, shard: int) -> Any:
+    """An answer whose id says where its row waits; an error as it is."""
+    if not isinstance(answer, Answer) or answer.id is None:
+        return answer
+    return answer._replace(id=f"{shard}{MARK}{answer.id}")
 
 
 def _receipt(found: list[Receipt]) -> Receipt:
@@ -351,4 +362,4 @@ def _receipt(found: list[Receipt]) -> Receipt:
 
 def _as_unknown(found: Any) -> Any:
     """Answers that do not come from where their tasks are."""
-    return found._replace(known_task=False) if isinstance(found, Answer) else [_as_unknown(one) for one in found]
+    return [one._replace(known_task=False) if isinstance(one, Answer) else one for one in found]

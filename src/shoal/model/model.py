@@ -5,7 +5,7 @@ Input is validated before anything changes; large tables in blocks while they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -262,14 +262,18 @@ class Model:
         column = np.array([self.tasks.column.get(task, -1)])
         return table.rounds(column, np.zeros(1), ONE_ROUND)
 
-    def sparse_row(self, indices: IndexArray, values: FloatArray, task: Hashable) -> Rounds:
-        """A valid row to decide, its columns in increasing order; those that the model does not know are left out."""
-        if len(indices) and indices[-1] >= self.features.count:
-            known = indices < self.features.count
+    def sparse_rows(self, rows: Sequence[tuple[IndexArray, FloatArray]], tasks: Sequence[Hashable]) -> Rounds:
+        """Valid rows to decide, columns in increasing order; those that the model does not know are left out."""
+        n, count, column = len(rows), self.features.count, self.tasks.column
+        indices, values = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+        indptr = np.zeros(n + 1, np.int64)
+        np.cumsum([len(row[0]) for row in rows], out=indptr[1:])
+        if len(indices) and int(indices.max()) >= count:
+            known = indices < count
+            indptr = np.concatenate([[0], np.cumsum(known)])[indptr]
             indices, values = indices[known], values[known]
-        column = self.tasks.one(task)
-        column = np.array([-1]) if column is None else column
-        return Rounds(0, np.array([0, len(indices)]), indices, values, column, ZERO, ONE_ROUND, NO_WEIGHT)
+        of_tasks = np.array([column.get(task, -1) for task in tasks])
+        return Rounds(0, indptr, indices, values, of_tasks, np.zeros(n), np.arange(n + 1), NO_WEIGHT)
 
     # ---- tasks and features ------------------------------------------------------------------------------
 

@@ -307,7 +307,7 @@ class Admission(threading.Thread):
             records.append(Record(position, moment, "learn", rows.frame.height, body))
             if not isinstance(command, Follow) and command.key is not None:
                 receipts.append(Used(command.key, moment, command.digest, list(answer)))
-        waits = [one.waiting for one in others if isinstance(one, Wait)]
+        waits = [waiting for one in others if isinstance(one, Wait) for waiting in one.waiting]
         follows = [one for one in (*(a.command for a in admitted), *others) if isinstance(one, Follow)]
         halves = [half for one in follows if one.joined is not None for half in one.joined.halves]
         offsets = {source: at for one in follows for source, at in one.messages.offsets.items()}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from shoal.classifier import Classifier
-from shoal.files.tables.one_row import Unread
+from shoal.files.tables.one_row import Row, Unread
 from shoal.serve.bodies import as_text, from_dicts
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.fold import Fold
@@ -70,25 +70,49 @@ class Answers:
             found += [Answer(None, *one) for one in zip(tasks, said.predicted, chances, known, strict=True)]
         return found
 
-    def of_one(self, row: Mapping[str, Any]) -> Answer:
-        """The answer to one row. Raises Refused."""
-        served = self._fold.served
-        if not self._is_plain or len(served.roles.tasks) > 1:
-            return self.of(from_dicts([row]))[0]
-        try:
-            task = as_text(row.get(served.roles.tasks[0])) if served.roles.tasks else None
-            if task == "" or (task is None and served.roles.tasks):
-                raise Unread
-            x = self._fold.one_row.read(row)
-        except Unread:  # a frame reads it, or says what is wrong with it
-            return self.of(from_dicts([row]))[0]
-        learner = served.learner
+    def of_each(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
+        """Of rows that came apart, the answer to each, or the error that says what is wrong with it."""
+        found: list[Any] = [None] * len(rows)
+        places: list[int] = []
+        tasks: list[str | None] = []
+        read: list[Row] = []
+        one_row = self._fold.one_row
+        for i, row in enumerate(rows):
+            try:
+                task = self._task_of(row)
+                read.append(one_row.read(row))
+            except Unread:  # a frame reads it, or says what is wrong with it
+                try:
+                    found[i] = self.of(from_dicts([row]))[0]
+                except Exception as error:  # whatever it is: this row's, not that of the others
+                    found[i] = error
+            else:
+                places.append(i)
+                tasks.append(task)
+        if not places:
+            return found
+        learner = self._fold.served.learner
         with self._fold.turns.answering():
-            decision = learner.decide_sparse(x.indices, x.values, task)
-            known = task is None or learner.knows_task(task)
-        predicted = learner.classes_.tolist()[int(decision[0] >= 0.0)]
-        chance = float(1.0 / (1.0 + np.exp(-min(max(decision[0], -700.0), 700.0)))) if self._has_probabilities else None
-        return Answer(None, task, predicted, chance, known)
+            decisions = learner.decide_sparse(read, tasks)
+            known = [task is None or learner.knows_task(task) for task in tasks]
+        labels = learner.classes_.tolist()
+        chances = 1.0 / (1.0 + np.exp(-np.clip(decisions, -700.0, 700.0)))
+        for i, task, decision, chance, is_known in zip(
+            places, tasks, decisions.tolist(), chances.tolist(), known, strict=True
+        ):
+            said = chance if self._has_probabilities else None
+            found[i] = Answer(None, task, labels[int(decision >= 0.0)], said, is_known)
+        return found
+
+    def _task_of(self, row: Mapping[str, Any]) -> str | None:
+        """Raises Unread if that takes more."""
+        tasks = self._fold.served.roles.tasks
+        if not self._is_plain or len(tasks) > 1:
+            raise Unread
+        task = as_text(row.get(tasks[0])) if tasks else None
+        if task == "" or (task is None and tasks):
+            raise Unread
+        return task
 
     @property
     def labels_asked(self) -> int:

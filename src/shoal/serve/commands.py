@@ -52,9 +52,9 @@ class Label:
 
 @dataclass
 class Wait:
-    """Rows that were predicted and wait for their labels. The answers are given when they are in the log."""
+    """Predictions whose rows wait for their labels. The answers are given when they are in the log."""
 
-    waiting: Waiting
+    waiting: list[Waiting]
     answers: Any
     future: Future[Any] = field(default_factory=Future)
     n_rows = 0

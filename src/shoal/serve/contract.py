@@ -121,6 +121,13 @@ class Answer(NamedTuple):
     known_task: bool  # a task that the model has not seen is answered from what tasks share
 
 
+class Pending(NamedTuple):
+    """Some of the rows that were asked, and their answers, which come together."""
+
+    places: Sequence[int]  # of these rows among all that were asked
+    answers: Future[list[Any]]  # of each an Answer, or the error that is its own
+
+
 class Worth(NamedTuple):
     """Is the label of a row worth asking for?"""
 
@@ -136,8 +143,9 @@ class Service(Protocol):
         """Answers in the order of the rows; with `wait`, done when the rows wait for their labels in the log."""
         ...
 
-    def predict_one(self, row: Mapping[str, Any], *, wait: bool = True) -> Future[Answer]:
-        """The same of one row of JSON values (numbers, strings, booleans, None), quickly."""
+    def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
+        """The same of rows of JSON values (numbers, strings, booleans, None) that came apart, quickly: what is wrong
+        with one is nothing to the others."""
         ...
 
     def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:

@@ -41,6 +41,7 @@ from shoal.serve.contract import (
     Followed,
     LabelReceipt,
     Messages,
+    Pending,
     Receipt,
     Refused,
     Rows,
@@ -54,6 +55,7 @@ from shoal.serve.folder import lock, newest
 from shoal.serve.learning import Learning, Rhythm
 from shoal.serve.limits import Caps, Limits
 from shoal.serve.log import Log, Waiting
+from shoal.serve.outcomes import now
 from shoal.serve.served import Served
 from shoal.serve.snapshots import Snapshots
 from shoal.serve.statistics import Statistics
@@ -156,20 +158,23 @@ class Engine:
         self._refuse_if_closed()
         found = self._answers.of(rows)
         if not wait or self.settings.label_wait <= 0:
-            return _now(found)
+            return now(found)
         request = new_request()
         waiting = Waiting(request, len(found), pack(rows), bytes(len(found)))
-        return self._submit(Wait(waiting, with_ids(found, request)))
+        return self._submit(Wait([waiting], with_ids(found, request)))
 
-    def predict_one(self, row: Mapping[str, Any], *, wait: bool = True) -> Future[Answer]:
-        """The same of one row of JSON values (numbers, strings, booleans, None), quickly."""
+    def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
+        """The same of rows of JSON values (numbers, strings, booleans, None) that came apart, quickly: what is wrong
+        with one is nothing to the others."""
         self._refuse_if_closed()
-        found = self._answers.of_one(row)
-        if not wait or self.settings.label_wait <= 0:
-            return _now(found)
-        request = new_request()
-        waiting = Waiting(request, 1, pack_one(row), b"\0")
-        return self._submit(Wait(waiting, found._replace(id=id_of(request, 0))))
+        found, waiting = self._answers.of_each(rows), []
+        if wait and self.settings.label_wait > 0:
+            for i, answer in enumerate(found):
+                if isinstance(answer, Answer):
+                    request = new_request()
+                    waiting.append(Waiting(request, 1, pack_one(rows[i]), b"\0"))
+                    found[i] = answer._replace(id=id_of(request, 0))
+        return [Pending(range(len(rows)), self._submit(Wait(waiting, found)) if waiting else now(found))]
 
     def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
         """Done when the rows are in the log; they are learned soon after, in the order of the log."""
@@ -376,9 +381,3 @@ class Engine:
             self._admission.submit(Chore(lambda: self._log.drop_until(oldest)))
         else:
             self._log.drop_until(oldest)
-
-
-def _now(found: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(found)
-    return future

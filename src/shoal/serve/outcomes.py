@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from concurrent.futures import InvalidStateError
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any
 
@@ -12,6 +12,13 @@ from shoal.serve.contract import Conflict, LabelReceipt, Receipt
 from shoal.serve.log import Used
 
 logger = logging.getLogger("shoal")
+
+
+def now(found: Any) -> Future[Any]:
+    """What is there already."""
+    future: Future[Any] = Future()
+    future.set_result(found)
+    return future
 
 
 def done(command: Command, answer: Any) -> None:

@@ -27,7 +27,7 @@ def rehearse(path: Path, *, with_shadows: bool = True) -> None:
         fold = Fold(served)
         answers = Answers(fold)
         answers.of(from_dicts([asked]))
-        answers.of_one(asked)
+        answers.of_each([asked])
         checked, faults = served.check(from_dicts([learned]))
         if not faults:
             fold.apply(Group(1, np.zeros(1), checked))

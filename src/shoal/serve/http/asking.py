@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
-from shoal.serve.contract import Rows, Service
+from shoal.serve.contract import Answer, Rows, Service
 
 SMALL = 64  # rows that are handled at once
 
@@ -30,34 +29,55 @@ async def learned(service: Service, rows: Rows, key: str | None) -> dict[str, An
     return dict(receipt._asdict())
 
 
-class Answered:
-    """Futures of threads, awaited by an event loop: what is done meanwhile wakes it up once, not once each."""
+class OneByOne:
+    """Rows that come one a request: those of one turn of the event loop are asked together, which costs little more
+    than one of them."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._done: deque[tuple[asyncio.Future[Any], Future[Any]]] = deque()
-        self._is_woken = False
+    def __init__(self, service: Service) -> None:
+        self._service, self._loop = service, asyncio.get_running_loop()
+        self._asked: list[tuple[Mapping[str, Any], asyncio.Future[Answer]]] = []
 
-    async def __call__(self, future: Future[Any]) -> Any:
-        """Its result."""
-        if future.done():
-            return future.result()
-        waiter = self._loop.create_future()
-        future.add_done_callback(partial(self._finish, waiter))
-        return (await waiter).result()
+    async def predict(self, row: Mapping[str, Any]) -> Answer:
+        """The answer to a row of JSON values."""
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        if not self._asked:
+            self._loop.call_soon(self._ask)  # after the requests that have come by now
+        self._asked.append((row, answer))
+        return await answer
 
-    def _finish(self, waiter: asyncio.Future[Any], future: Future[Any]) -> None:
-        self._done.append((waiter, future))
-        if not self._is_woken:
-            self._is_woken = True
-            self._loop.call_soon_threadsafe(self._hand_over)
+    def _ask(self) -> None:
+        asked, self._asked = self._asked[:SMALL], self._asked[SMALL:]
+        if self._asked:
+            self._loop.call_soon(self._ask)
+        try:
+            parts = self._service.predict_each([row for row, _ in asked])
+        except Exception as error:
+            _hand_over([answer for _, answer in asked], [error] * len(asked))
+            return
+        for places, answers in parts:
+            waiting = [asked[place][1] for place in places]
+            if answers.done():
+                _finish(waiting, answers)
+            else:
+                answers.add_done_callback(partial(self._wake, waiting))
 
-    def _hand_over(self) -> None:
-        self._is_woken = False  # first: what is done from now on wakes the loop again
-        while self._done:
-            waiter, future = self._done.popleft()
-            if not waiter.done():
-                waiter.set_result(future)
+    def _wake(self, waiting: Sequence[asyncio.Future[Answer]], answers: Future[list[Any]]) -> None:
+        self._loop.call_soon_threadsafe(_finish, waiting, answers)
+
+
+def _finish(waiting: Sequence[asyncio.Future[Answer]], answers: Future[list[Any]]) -> None:
+    error = answers.exception()
+    _hand_over(waiting, answers.result() if error is None else [error] * len(waiting))
+
+
+def _hand_over(waiting: Sequence[asyncio.Future[Answer]], found: Sequence[Any]) -> None:
+    for answer, one in zip(waiting, found, strict=True):
+        if answer.done():  # who asked does not wait any more
+            continue
+        if isinstance(one, BaseException):
+            answer.set_exception(one)
+        else:
+            answer.set_result(one)
 
 
 async def _asked(ask: Callable[[], Future[Any]], rows: Rows) -> Any:

@@ -164,6 +164,14 @@ def refuse_nested(row: Mapping[str, Any], number: int) -> None:
 _FLAT = msgspec.json.Decoder(dict[str, str | int | float | bool | None])
 
 
+def flat(body: bytes) -> dict[str, Any] | None:
+    """A JSON object of plain values; None if the body is something else."""
+    try:
+        return _FLAT.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        return None
+
+
 def _lines(body: bytes, caps: Caps) -> pl.DataFrame:
     """Objects, one a line, as columns of strings.
 
@@ -172,13 +180,13 @@ def _lines(body: bytes, caps: Caps) -> pl.DataFrame:
     lines = [line for line in body.splitlines() if line.strip()]
     names: dict[str, None] = {}
     for number, line in enumerate(lines):
-        try:
-            names.update(dict.fromkeys(_FLAT.decode(line)))
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError):
+        row = flat(line)
+        if row is None:
             row = value_of(line)
             if not isinstance(row, dict):
-                raise Problem(400, f"row {number} is no JSON object", row=number) from None
+                raise Problem(400, f"row {number} is no JSON object", row=number)
             refuse_nested(row, number)
+        names.update(dict.fromkeys(row))
     refuse_too_many(len(lines), len(names))
     refuse_too_wide(len(names), caps)
     try:

@@ -16,7 +16,7 @@ import msgspec
 from shoal.serve.contract import Service
 from shoal.serve.http import bodies, streams
 from shoal.serve.http.access import OPEN, Token, allowed, is_local, scope_of, scopes_of
-from shoal.serve.http.asking import Answered, in_thread, predictions
+from shoal.serve.http.asking import OneByOne, in_thread, predictions
 from shoal.serve.http.bodies import Caps
 from shoal.serve.http.metrics import Metrics
 from shoal.serve.http.problems import Problem, Reply, reply_of
@@ -45,7 +45,7 @@ class Door:
 
     def __init__(self, app: Any, service: Service, tokens: list[Token], caps: Caps, metrics: Metrics) -> None:
         self._app, self._service, self._tokens, self._caps, self._metrics = app, service, tokens, caps, metrics
-        self._answered: Answered | None = None  # made in the loop that serves
+        self._one_by_one: OneByOne | None = None  # made in the loop that serves
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -115,15 +115,17 @@ class Door:
 
     async def _predict(self, receive: Any) -> Reply:
         """One object is answered here, an array by its rows."""
-        value = bodies.value_of(await bodies.whole(receive, self._caps))
-        if not isinstance(value, dict):
+        body = await bodies.whole(receive, self._caps)
+        row = bodies.flat(body)
+        if row is None:  # rows, or something that is said to be wrong
+            value = bodies.value_of(body)
             rows = await in_thread(partial(bodies.rows_of_value, value, self._caps))
-            return Reply(200, [JSON_HEADER], msgspec.json.encode(await predictions(self._service, rows)))
-        bodies.refuse_too_wide(len(value), self._caps)
-        bodies.refuse_nested(value, 0)
-        if self._answered is None:
-            self._answered = Answered()
-        answer = await self._answered(self._service.predict_one(value))
+            found: Any = await predictions(self._service, rows)
+            return Reply(200, [JSON_HEADER], msgspec.json.encode(found if isinstance(value, list) else found[0]))
+        bodies.refuse_too_wide(len(row), self._caps)
+        if self._one_by_one is None:
+            self._one_by_one = OneByOne(self._service)
+        answer = await self._one_by_one.predict(row)
         return Reply(200, [JSON_HEADER], msgspec.json.encode(answer._asdict()))
 
 
