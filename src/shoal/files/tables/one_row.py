@@ -21,6 +21,7 @@ from shoal.files.tables.running import Column
 from shoal.files.tables.words import bags_of
 
 ABSENT = frozenset(MISSING)
+NUMBERS = frozenset((float, int, bool))  # true is 1
 
 
 class Unread(Exception):
@@ -103,12 +104,10 @@ class OneRow:
         get = row.get
         for name, column, missing, mean, deviation in self._numbers:
             value = get(name)
-            if isinstance(value, float | int):  # true is 1
-                x = float(value)
-                if not -LARGEST <= x <= LARGEST:
+            if type(value) in NUMBERS:  # to look a type up takes a third of the time of asking with `isinstance`
+                if not -LARGEST <= value <= LARGEST:
                     raise Unread
-                z = (x - mean) / deviation if deviation > 0.0 else 0.0
-                if column >= 0 and z != 0.0:
+                if column >= 0 and deviation > 0.0 and (z := (value - mean) / deviation) != 0.0:
                     found[column] = z
             elif value is None or (isinstance(value, str) and value in ABSENT):
                 if missing >= 0:
@@ -140,8 +139,8 @@ class OneRow:
             for at, count in zip(columns.tolist(), counts.tolist(), strict=True):
                 if 0 <= at < self._width:
                     found[at] = math.log1p(count)
-        indices = np.array(sorted(found), np.int32)
-        return Row(indices, np.array([found[j] for j in indices.tolist()]))
+        columns = sorted(found)
+        return Row(np.array(columns, np.int32), np.array([found[j] for j in columns]))
 
 
 def _text(value: Any) -> str | None:
