@@ -36,11 +36,14 @@ class Categories(Slots):
 
     def encode(self, texts: pl.Series, *, learns: bool) -> NDArray[np.int32]:
         """(n,) slots of the values, -1 for those that are not known if nothing is to be learned."""
-        codes = texts.cast(self._known, strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+        codes = texts.cast(self._known, strict=False).to_physical()
         slot_of_code = np.array([*self._values.values(), self._missing], np.int32)
-        local: NDArray[np.int32] = slot_of_code[codes]
-        unknown = np.flatnonzero((codes < 0) & texts.is_not_null().to_numpy())
-        if len(unknown):
+        places = codes.to_numpy()  # null becomes nan
+        if codes.null_count():
+            places = np.where(np.isnan(places), -1, places).astype(np.int32)
+        local: NDArray[np.int32] = slot_of_code[places]
+        if codes.null_count() > texts.null_count():
+            unknown = np.flatnonzero((places < 0) & texts.is_not_null().to_numpy())
             texts = texts.gather(unknown)
             distinct = texts.unique(maintain_order=True)
             slots = np.array([self._slot(value, learns=learns) for value in distinct.to_list()], np.int32)

@@ -130,10 +130,12 @@ def hint(column: pl.Series, notation: Notation) -> str:
 
 def missing(text: pl.Series, notation: Notation) -> NDArray[np.bool_]:
     """(n,) whether there is no value; the tokens of MISSING say so only in a text format."""
-    found = text.is_null()
+    found = np.zeros(len(text), bool) if text.null_count() == 0 else text.is_null().to_numpy()
     if notation.strings:
-        found |= text.cast(pl.Enum(MISSING), strict=False).is_not_null()
-    return found.to_numpy()
+        tokens = text.cast(pl.Enum(MISSING), strict=False)
+        if tokens.null_count() < len(tokens):
+            found = found | tokens.is_not_null().to_numpy()
+    return found
 
 
 def _problems(column: pl.Series, bad: NDArray[np.int64], expected: str) -> list[Problem]:
