@@ -136,6 +136,9 @@ class Log:
         self._engine = sa.create_engine(url, **_options(url))
         if self._engine.dialect.name == "sqlite":
             sa.event.listen(self._engine, "connect", _durable)
+        # Predictions are many: to look their values through takes SQLAlchemy longer than SQLite to write them.
+        compiled = sa.insert(waiting).compile(dialect=self._engine.dialect)
+        self._insert_waiting, self._by_place = str(compiled), compiled.positional
         with _failures():
             metadata.create_all(self._engine)
             self.last = self._last()  # a snapshot may know a later one, whose record was dropped
@@ -155,7 +158,10 @@ class Log:
                 if rows:
                     connection.execute(sa.insert(table), [row._asdict() for row in rows])
             if batch.waiting:
-                connection.execute(sa.insert(waiting), [{**one._asdict(), "open": one.open} for one in batch.waiting])
+                given: list[Any] = [(*one, one.open) for one in batch.waiting]
+                if not self._by_place:
+                    given = [dict(zip(waiting.c.keys(), values, strict=True)) for values in given]
+                connection.exec_driver_sql(self._insert_waiting, given)
             if batch.labeled:
                 found = sa.update(waiting).where(waiting.c.request == sa.bindparam("which"))
                 connection.execute(

@@ -55,12 +55,14 @@ def scopes_of(path: str) -> Mapping[str, int]:
     return {method: scope for method, pattern, scope in _PATTERNS if pattern.fullmatch(path)}
 
 
+@lru_cache(256)
 def scope_of(method: str, path: str) -> int:
     """The scope that a request needs; what no route has is for all who have a token to be told."""
     found = scopes_of(path)
     return found.get(method, min([READ, *found.values()]))
 
 
+@lru_cache(256)
 def is_local(host: bytes) -> bool:
     """Whether a request's `Host` is a name of this computer alone.
 

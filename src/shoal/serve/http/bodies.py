@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from shoal.serve.bodies import from_dicts, refuse_too_many
 from shoal.serve.contract import Fault, Refused, Rows
 from shoal.serve.http import arrow
 from shoal.serve.http.problems import Problem
+from shoal.serve.http.waiting import within
 
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 NAMES = {JSON: JSON, NDJSON: NDJSON, "application/ndjson": NDJSON, "application/jsonl": NDJSON, ARROW: ARROW}
@@ -56,44 +56,51 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
-async def chunks(receive: Any, caps: Caps) -> AsyncIterator[bytes]:
-    """The bytes of a request as they come; a client that is silent or slow for too long is cut.
+class Chunk(NamedTuple):
+    """Some bytes of a body."""
+
+    content: bytes
+    left: float  # seconds that the rest may still take
+    more: bool  # does any come?
+
+
+async def chunk_of(receive: Any, caps: Caps, left: float) -> Chunk:
+    """The next bytes of a request; a client that is silent or slow for too long is cut.
 
     What is done with the bytes between two of them is not the client's time.
     """
-    more, left = True, caps.patience
-    while more:
-        asked = time.monotonic()
-        try:
-            async with asyncio.timeout(min(caps.silence, left)):
-                message = await receive()
-        except TimeoutError:
-            slow = f"the body came at less than {SLOWEST:,} bytes a second"
-            raise Problem(408, slow if left < caps.silence else f"no byte came for {caps.silence:g} seconds") from None
-        if message["type"] == "http.disconnect":
-            raise Problem(400, "the connection was closed before the end of the body")
-        chunk = message.get("body", b"")
-        left += len(chunk) / SLOWEST - (time.monotonic() - asked)
-        more = message.get("more_body", False)
-        yield chunk
+    asked = time.monotonic()
+    try:
+        message = await within(min(caps.silence, left), receive())
+    except TimeoutError:
+        slow = f"the body came at less than {SLOWEST:,} bytes a second"
+        raise Problem(408, slow if left < caps.silence else f"no byte came for {caps.silence:g} seconds") from None
+    if message["type"] == "http.disconnect":
+        raise Problem(400, "the connection was closed before the end of the body")
+    content = message.get("body", b"")
+    left += len(content) / SLOWEST - (time.monotonic() - asked)
+    return Chunk(content, left, message.get("more_body", False))
 
 
 async def whole(receive: Any, caps: Caps) -> bytes:
     """The body in one piece."""
-    parts, size = [], 0
-    async for chunk in chunks(receive, caps):
-        size += len(chunk)
-        if size > caps.body:
-            raise Problem(413, f"the body has more than {caps.body:,} bytes")
-        parts.append(chunk)
+    chunk = await chunk_of(receive, caps, caps.patience)
+    parts, size = [chunk.content], len(chunk.content)
+    while chunk.more and size <= caps.body:
+        chunk = await chunk_of(receive, caps, chunk.left)
+        parts.append(chunk.content)
+        size += len(chunk.content)
+    if size > caps.body:
+        raise Problem(413, f"the body has more than {caps.body:,} bytes")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 async def pieces(receive: Any, caps: Caps) -> AsyncIterator[bytes]:
     """Whole lines of NDJSON, about a megabyte at a time."""
-    held = bytearray()
-    async for chunk in chunks(receive, caps):
-        held += chunk
+    held, chunk = bytearray(), Chunk(b"", caps.patience, True)
+    while chunk.more:
+        chunk = await chunk_of(receive, caps, chunk.left)
+        held += chunk.content
         while len(held) >= PIECE:
             end = held.rfind(b"\n", 0, PIECE) + 1
             if end == 0:

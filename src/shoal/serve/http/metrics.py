@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from shoal.serve.contract import Service
 
@@ -23,45 +25,54 @@ def _route(path: str) -> str:
 
 
 class Metrics:
-    """A registry of its own."""
+    """Counted by the thread that serves; plain numbers, since a counter of prometheus_client takes a lock each time."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        self._requests = Counter(
-            "shoal_requests", "Requests by route and status.", ["method", "route", "status"], registry=self._registry
-        )
-        self._seconds = Histogram(
-            "shoal_request_seconds", "Seconds until the answer began.", ["route"], buckets=BUCKETS,
-            registry=self._registry,
-        )  # fmt: skip
-        self._found: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}  # to look labels up takes longest
+        self._requests: dict[tuple[str, str, int], int] = {}  # by method, route and status
+        self._seconds: dict[str, list[float]] = {}  # by route: requests of each bucket and of longer ones, and the sum
 
     def count(self, method: str, path: str, status: int, seconds: float) -> None:
         """One request."""
-        key = (method if method in METHODS else "other", _route(path), status)
-        if key not in self._found:
-            self._found[key] = self._requests.labels(key[0], key[1], str(status)), self._seconds.labels(key[1])
-        requests, histogram = self._found[key]
-        requests.inc()
-        histogram.observe(seconds)
+        route = _route(path)
+        key = (method if method in METHODS else "other", route, status)
+        self._requests[key] = self._requests.get(key, 0) + 1
+        if route not in self._seconds:
+            self._seconds[route] = [0.0] * (len(BUCKETS) + 2)
+        self._seconds[route][bisect_left(BUCKETS, seconds)] += 1
+        self._seconds[route][-1] += seconds
 
     def text(self, service: Service) -> bytes:
         """All numbers of now."""
-        return generate_latest(self._registry) + generate_latest(_of(service))
+        registry = CollectorRegistry()
+        registry.register(_Now(self._metrics(), service))
+        return generate_latest(registry)
+
+    def _metrics(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "shoal_requests", "Requests by route and status.", labels=["method", "route", "status"]
+        )
+        for (method, route, status), n in list(self._requests.items()):
+            requests.add_metric([method, route, str(status)], n)
+        yield requests
+        seconds = HistogramMetricFamily("shoal_request_seconds", "Seconds until the answer began.", labels=["route"])
+        for route, (*counts, total) in list(self._seconds.items()):
+            ends = [*map(str, BUCKETS), "+Inf"]
+            seconds.add_metric([route], list(zip(ends, accumulate(counts), strict=True)), total)
+        yield seconds
 
 
-def _of(service: Service) -> CollectorRegistry:
-    registry = CollectorRegistry()
-    registry.register(_Gauges(service))
-    return registry
+class _Now:
+    """What requests took, and what the engine says of itself."""
 
+    def __init__(self, counted: Iterator[Metric], service: Service) -> None:
+        self._counted, self._service = counted, service
 
-class _Gauges:
-    """What the engine says of itself."""
+    def describe(self) -> list[Metric]:
+        """Nothing in advance."""
+        return []
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
+        """All of it."""
+        yield from self._counted
         for name, value in self._service.gauges().items():
             yield GaugeMetricFamily(f"shoal_{name}", name.replace("_", " "), value=float(value))
