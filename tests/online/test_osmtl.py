@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import ATTENTION, saved
 from tests.streams import Stream, assert_close, core_of, draw
 from tests.twins import osmtl as twin
 
-from shoal import OSMTL
+import shoal
+from shoal import OSMTL, relations
 
 OPTIONS = [
     {"attention": attention, "memory": memory, "trigger": trigger, "absent": absent}
@@ -62,6 +65,49 @@ def test_equals_twin_for_any_number_of_tasks(K: int, absent: str) -> None:
 @pytest.mark.parametrize("trigger", ["mistake", "margin"])
 def test_equals_twin_with_the_schedule(alpha: float | str, C: float | str, trigger: str) -> None:
     compare(OSMTL(alpha=alpha, C=C, trigger=trigger), draw(4, K=4, n_rows=300, protocol="some"))
+
+
+@pytest.mark.parametrize("options", OPTIONS[:4], ids=lambda o: f"{o['trigger']}-{o['absent']}")
+@pytest.mark.parametrize(("alpha", "protocol"), [(0.0, "all"), (0.4, "some")])
+def test_a_given_attention_equals_the_twin_and_stays(alpha: float, protocol: str, options: dict[str, Any]) -> None:
+    """Eq. 3 with a fixed P, not symmetric and with zeros; alpha = 0 is domain adaptation (section 2.3)."""
+    for density in (1.0, 0.5):
+        learner = OSMTL(**{**options, "alpha": alpha, "C": 0.3, "attention": ATTENTION})
+        compare(learner, draw(12, protocol=protocol, density=density), sparse=density < 1)
+        np.testing.assert_array_equal(learner.attention_, ATTENTION)
+    uniform = np.full((5, 5), 0.2)
+    frozen, same = (OSMTL(**{**options, "C": 0.3, **more}) for more in ({"lam": np.inf}, {"attention": uniform}))
+    stream = draw(13, protocol=protocol)
+    for each in (frozen, same):
+        each.fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    assert_close(same.coef_, frozen.coef_)
+
+
+def test_a_given_attention_names_its_tasks(tmp_path: Path) -> None:
+    stream, names = draw(14), np.array(["e", "d", "c", "b", "a"])
+    learner = OSMTL(alpha=0.0, attention=relations.attention(ATTENTION, tasks=names.tolist()))
+    half = int(np.flatnonzero(np.diff(stream.rounds))[30]) + 1
+    learner.partial_fit(stream.X[:half], stream.y[:half], names[stream.task[:half]], rounds=stream.rounds[:half])
+    learner.save(tmp_path / "model")
+    loaded = shoal.load(tmp_path / "model")
+    for each in (learner, loaded):
+        each.partial_fit(stream.X[half:], stream.y[half:], names[stream.task[half:]], rounds=stream.rounds[half:])
+    assert saved(loaded) == saved(learner)
+    assert loaded.attention_.tobytes() == ATTENTION.tobytes()
+    assert learner.tasks_ == names.tolist()
+    plain = OSMTL(alpha=0.0, attention=ATTENTION.tolist())
+    plain.fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    np.testing.assert_array_equal(plain.coef_, learner.coef_)
+    before = saved(learner)
+    with pytest.raises(ValueError, match="task 'z' is not one of the tasks that the relation names"):
+        learner.partial_fit(stream.X[:1], stream.y[:1], ["z"])
+    with pytest.raises(ValueError, match="none can be forgotten"):
+        learner.forget_task("a")
+    assert saved(learner) == before
+    learner.set_params(attention=relations.attention(np.eye(5), tasks=names.tolist()))  # a new P of the same tasks
+    np.testing.assert_array_equal(learner.attention_, np.eye(5))
+    with pytest.raises(ValueError, match="names other tasks"):
+        learner.set_params(attention="exponential").predict(stream.X, names[stream.task])
 
 
 @given(
@@ -218,7 +264,10 @@ def test_attention_finds_the_task_with_the_same_weights() -> None:
         ({"alpha": "many"}, "alpha must be a number in"), ({"C": 0.0}, "C must be"),
         ({"C": np.inf}, "C must be"),
         ({"C": -1.0}, "C must be"), ({"lam": 0.0}, "lam must be"), ({"lam": float("nan")}, "lam must be"),
-        ({"attention": "soft"}, "attention must be one of"), ({"trigger": "often"}, "trigger must be one of"),
+        ({"attention": "soft"}, "attention must be one of"),
+        ({"attention": None}, "attention must be one of .* or a matrix"),
+        ({"attention": np.ones((2, 2))}, "attention P must sum to 1"), ({"attention": 0.5}, "must be a square matrix"),
+        ({"trigger": "often"}, "trigger must be one of"),
         ({"absent": "leave"}, "absent must be one of"),
     ],
 )  # fmt: skip

@@ -29,17 +29,24 @@ def mean_hinge(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
 
 
 def smtl(
-    X: np.ndarray, y: np.ndarray, task: np.ndarray, alpha: float, lam: float, mu: float, attention: str, rounds: int
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    alpha: float,
+    lam: float,
+    mu: float,
+    attention: Any,
+    rounds: int,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Algorithm 1 of Murugesan et al.: W and P after so many alternations."""
-    K = int(task.max()) + 1
-    P = np.full((K, K), 1 / K)
+    """Algorithm 1 of Murugesan et al.: W and P after so many alternations. A matrix as `attention` is P."""
+    K = int(task.max()) + 1 if isinstance(attention, str) else len(attention)
+    P = np.full((K, K), 1 / K) if isinstance(attention, str) else attention
     for _ in range(rounds):
         W = []
         for k in range(K):
-            share = alpha * (np.arange(K) == k) + (1 - alpha) * P[k]
+            share = alpha * (np.arange(K) == k) + (1 - alpha) * P[k]  # eq. 3
             W.append(weighted_svm(X, y, share[task] / np.bincount(task)[task], mu))
-        for k in range(K):
+        for k in range(K) if isinstance(attention, str) else ():
             losses = np.array([mean_hinge(X[task == j], y[task == j], W[k]) for j in range(K)])
             row = np.exp(-(1 - alpha) * losses / lam) if attention == "exponential" else np.maximum(0, lam - losses)
             if row.sum() > 0:

@@ -19,14 +19,16 @@ def learn(
     alpha: float | str,
     C: float | str,
     lam: float,
-    attention: str,
+    attention: str | np.ndarray,
     trigger: str,
     memory: bool,
     absent: str,
     n_declared: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Decisions before each round, final W (d, K), P (K, K), fired triggers per task."""
+    """Decisions before each round, final W (d, K), P (K, K), fired triggers per task. A matrix as `attention` is P."""
     W, P = np.zeros((X.shape[1], 0)), np.zeros((0, 0))
+    if not isinstance(attention, str):
+        n_declared, W, P = len(attention), np.zeros((X.shape[1], len(attention))), attention
     decisions, updates = np.zeros(len(X)), np.zeros(max(n_declared, task.max() + 1), int)
     for t, rows in enumerate(rounds, start=1):
         W, P = enter(W, P, max(n_declared, task[rows].max() + 1))
@@ -48,7 +50,8 @@ def learn(
 
         P_new = P.copy()
         for k in present[fired]:
-            P_new[k, present] = shift(P[k, present], loss[k], c * (1 - a) / lam, lam, attention, memory)
+            if isinstance(attention, str):
+                P_new[k, present] = shift(P[k, present], loss[k], c * (1 - a) / lam, lam, attention, memory)
             updates[k] += 1
         P = P_new
     return decisions, W, P, updates

@@ -83,6 +83,6 @@ def mean_hinge_by_task(margins: FloatArray, task: IntArray, n_tasks: int) -> Flo
     margins : (n, m) y f of each row under each model
     """
     hinge = np.maximum(0.0, 1.0 - margins)
-    counts = np.bincount(task, minlength=n_tasks)
+    counts = np.maximum(np.bincount(task, minlength=n_tasks), 1)  # a task that a given relation names may have no row
     sums = np.stack([np.bincount(task, column, n_tasks) for column in hinge.T], axis=1)
     return np.asarray(sums / counts[:, None])

@@ -5,7 +5,8 @@ task, goes to the tasks whose data its own model already fits:
 
     min_{W, P}  sum_k (mu/2)||w_k||² + sum_j R[k, j] L_j(w_k) - lam H(p_k),   L_j(w) = mean hinge of w on task j.
 
-Alternate: every w_k is a weighted support vector machine, every p_k has a closed form (eq. 6).
+Alternate: every w_k is a weighted support vector machine, every p_k has a closed form (eq. 6). A given P stays as it
+is, which is eq. 1 with a fixed eta = R; nothing alternates then.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from shoal.batch._hinge import mean_hinge_by_task, weighted_hinge
 from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.engine.arrays import FloatArray
+from shoal.relations import Attention, resolve_attention
 
 
 class SMTL(LinearBatchLearner):
@@ -37,8 +39,11 @@ class SMTL(LinearBatchLearner):
         L_j(w_k) >= lam; a row that would have none left stays as it was.
     mu : float > 0
         Strength of (mu/2)||w_k||². The paper has none, which leaves w_k undetermined.
-    attention : {"exponential", "threshold"}
-        SMTL-e or SMTL-t.
+    attention : {"exponential", "threshold"} or (K, K) matrix
+        SMTL-e or SMTL-t. A matrix, or `shoal.relations.attention(P, tasks=[...])`, is P itself: rows sum to 1, no entry
+        is negative. It names all tasks (default 0..K-1), in the order of `tasks_`, and stays as it is, so `lam`
+        changes nothing. With ``alpha=0`` this is the domain adaptation of the paper (section 2.3). A task that it
+        names may be without rows: it learns from the others' alone.
     tol : float > 0
         Stop when the objective changes by at most this part of it.
     max_iter : int >= 1
@@ -50,14 +55,15 @@ class SMTL(LinearBatchLearner):
     attention_ : (n_tasks, n_tasks) P, rows sum to 1
     relation_ : (n_tasks, n_tasks) R (the paper's eta): row k says how much task k listens to each task's data
     objective_ : (n_iter_,) objective after each iteration; with "exponential" it never rises. With "threshold", which
-        is the normalised minimiser of another objective, it is the same without the entropy and may rise.
+        is the normalised minimiser of another objective, it is the same without the entropy and may rise. With a
+        given P it is without the entropy, too, and there is one.
     n_iter_ : alternations
     tasks_, classes_, n_features_in_, feature_names_in_
 
     Raises
     ------
     ValueError
-        On bad input or hyper-parameters.
+        On bad input or hyper-parameters, or a task that a given attention does not name.
 
     Warns
     -----
@@ -95,7 +101,7 @@ class SMTL(LinearBatchLearner):
     """
 
     def __init__(
-        self, *, alpha: float = 0.5, lam: float = 1.0, mu: float = 1e-3, attention: str = "exponential",
+        self, *, alpha: float = 0.5, lam: float = 1.0, mu: float = 1e-3, attention: Any = "exponential",
         tol: float = 1e-4, max_iter: int = 50,
     ) -> None:  # fmt: skip
         self.alpha = alpha
@@ -106,25 +112,32 @@ class SMTL(LinearBatchLearner):
         self.max_iter = max_iter
 
     def check_parameters(self) -> None:
-        self._require_choice("attention", ("exponential", "threshold"))
+        if self._given() is None:
+            self._require_choice("attention", ("exponential", "threshold"))
         if not 0 <= self.alpha <= 1:
             raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha}")
         self._require_positive("lam", "mu", "tol")
         self._require_count("max_iter")
 
+    def named_tasks(self) -> list[Any]:
+        given = self._given()
+        return [] if given is None else list(given.tasks)
+
     def solve(self, rows: Rows) -> dict[str, Any]:
-        K, counts = rows.n_tasks, np.bincount(rows.task)
-        P = np.full((K, K), 1.0 / K)
+        K, counts, given = rows.n_tasks, np.bincount(rows.task), self._given()
+        P = np.full((K, K), 1.0 / K) if given is None else given.P.copy()
         objective: list[float] = []
         change = math.inf
         while change > self.tol and len(objective) < self.max_iter:
             R = self._relation(P)
             weights = R[:, rows.task] / counts[rows.task]  # of row i in the problem of task k
-            W = np.array([weighted_hinge(rows.X, rows.y, weight, self.mu).w for weight in weights])
+            W = np.array([self._fitted(rows, weight) for weight in weights])
             L = mean_hinge_by_task(rows.y[:, None] * (rows.X @ W.T), rows.task, K).T  # L[k, j] = L_j(w_k)
-            P = self._attend(L, P)
+            P = self._attend(L, P) if given is None else P
             objective.append(self._objective(W, P, L))
-            if len(objective) > 1:
+            if given is not None:  # the same P would give the same W
+                change = 0.0
+            elif len(objective) > 1:
                 change = abs(objective[-2] - objective[-1]) / max(abs(objective[-2]), np.finfo(float).tiny)
         if change > self.tol:
             self._warn_not_converged(f"the objective still changes by {change:.1e}; raise max_iter or tol")
@@ -133,8 +146,16 @@ class SMTL(LinearBatchLearner):
             "n_iter_": len(objective),
         }  # fmt: skip
 
+    def _given(self) -> Attention | None:
+        attention = resolve_attention(self.attention)
+        return attention if isinstance(attention, Attention) else None
+
+    def _fitted(self, rows: Rows, weight: FloatArray) -> FloatArray:
+        """w_k; 0 if a given attention goes to tasks without rows alone."""
+        return weighted_hinge(rows.X, rows.y, weight, self.mu).w if weight.any() else np.zeros(rows.X.shape[1])
+
     def _relation(self, P: FloatArray) -> FloatArray:
-        return np.asarray(self.alpha * np.eye(len(P)) + (1.0 - self.alpha) * P)
+        return np.asarray(self.alpha * np.eye(len(P)) + (1.0 - self.alpha) * P)  # eq. 3
 
     def _attend(self, L: FloatArray, P: FloatArray) -> FloatArray:
         if self.attention == "exponential":  # eq. 6
@@ -147,7 +168,7 @@ class SMTL(LinearBatchLearner):
 
     def _objective(self, W: FloatArray, P: FloatArray, L: FloatArray) -> float:
         value = 0.5 * self.mu * float((W * W).sum()) + float((self._relation(P) * L).sum())
-        if self.attention == "exponential":
+        if isinstance(self.attention, str) and self.attention == "exponential":
             present = P[P > 0.0]
             value += self.lam * float((present * np.log(present)).sum())  # -lam H(p_k)
         return value

@@ -26,13 +26,14 @@ class Settings(NamedTuple):
     margin_trigger: bool
     memory: bool
     follow: bool
+    given: FloatArray  # (K, K) P as the user gave it, or (0, 0): it is learned
 
 
 class State(NamedTuple):
     """Weights lie feature by feature, all tasks together: a round needs every learner on every row."""
 
     weights: Annotated[FloatArray, FEATURE, TASK]  # W, tasks padded to blocks
-    log_attention: Annotated[FloatArray, TASK, TASK, INFINITE]  # log P
+    log_attention: Annotated[FloatArray, TASK, TASK, INFINITE]  # log P, or (0, 0) where P is given
     updates: Annotated[IntArray, TASK]  # fired triggers
     counters: IntArray  # (3,) tasks, rounds, features
 
@@ -55,6 +56,9 @@ def enter(state: State, n_tasks: int) -> None:
     known = state.counters[TASKS]
     if n_tasks <= known:
         return
+    state.counters[TASKS] = n_tasks
+    if len(state.log_attention) == 0:  # a given attention stays as it is
+        return
     share = -math.log(n_tasks)
     for k in range(known):
         for j in range(known):
@@ -64,7 +68,6 @@ def enter(state: State, n_tasks: int) -> None:
     for k in range(known, n_tasks):
         for j in range(n_tasks):
             state.log_attention[k, j] = share
-    state.counters[TASKS] = n_tasks
 
 
 @kernel(entry=True)
@@ -175,7 +178,15 @@ def answer_own(
 
 
 @kernel
-def collect(rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float, state: State, work: Work) -> None:
+def attention(k: int, j: int, settings: Settings, state: State) -> float:
+    """P_kj, as it was given or as it is learned."""
+    return settings.given[k, j] if len(settings.given) > 0 else math.exp(state.log_attention[k, j])
+
+
+@kernel
+def collect(
+    rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float, settings: Settings, state: State, work: Work
+) -> None:
     """pull of the learners that fired, from all rows with l_kj > 0."""
     n, pull = len(tasks), work.pull
     for j in range(n):
@@ -189,14 +200,16 @@ def collect(rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float,
         for j in range(n):
             y = rounds.y[first + j]
             if y * work.margins[j, k] < 1.0:
-                R = (1.0 - alpha) * math.exp(state.log_attention[k, tasks[j]])
+                R = (1.0 - alpha) * attention(k, tasks[j], settings, state)  # eq. 3
                 if i == j:
                     R += alpha
                 pull[j, k] = C * R * y  # eq. 9
 
 
 @kernel
-def borrow(rounds: Rounds, first: int, tasks: IntArray, step: float, state: State, work: Work) -> None:
+def borrow(
+    rounds: Rounds, first: int, tasks: IntArray, step: float, settings: Settings, state: State, work: Work
+) -> None:
     """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0."""
     n_tasks, present = state.counters[TASKS], work.present
     for k in range(n_tasks):
@@ -208,7 +221,7 @@ def borrow(rounds: Rounds, first: int, tasks: IntArray, step: float, state: Stat
         if work.fired[j]:
             for k in range(n_tasks):
                 if not present[k] and y * work.margins[j, k] < 1.0:
-                    work.pull[j, k] = step * math.exp(state.log_attention[k, tasks[j]]) * y
+                    work.pull[j, k] = step * attention(k, tasks[j], settings, state) * y
 
 
 @kernel
@@ -226,13 +239,13 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
         if n_fired == 0:
             continue
         answer_all(rounds, first, tasks, settings.follow, n_fired, state.weights, work)
-        collect(rounds, first, tasks, alpha, C, state, work)
+        collect(rounds, first, tasks, alpha, C, settings, state, work)
         if settings.follow and n < n_tasks:  # absent tasks borrow the rows on which their own learner erred
-            borrow(rounds, first, tasks, C * (1.0 - alpha), state, work)
+            borrow(rounds, first, tasks, C * (1.0 - alpha), settings, state, work)
         for j in range(n):
             spread(rounds, first + j, work.pull[j], n_tasks, state.weights)
         rate = C * (1.0 - alpha) / settings.lam
-        if rate > 0.0 or settings.threshold:
+        if len(settings.given) == 0 and (rate > 0.0 or settings.threshold):
             for i in range(n):
                 if work.fired[i]:
                     for j in range(n):

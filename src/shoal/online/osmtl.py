@@ -6,7 +6,8 @@ every k whose trigger fires makes (eqs. 9 and 11; right-hand sides are those bef
 
     w_k  <- w_k + C sum_{j: l_kj > 0} R_kj y_j x_j          P_kj <- P_kj exp(-C (1 - alpha)/lambda l_kj) / normaliser
 
-P is kept as log P: losses of raw counts reach 1e5, where every exp underflows and P would become 0/0.
+P is kept as log P: losses of raw counts reach 1e5, where every exp underflows and P would become 0/0. A given P stays
+as it is, and only the weights learn.
 """
 
 from __future__ import annotations
@@ -16,28 +17,44 @@ from typing import Any
 
 import numpy as np
 
+from shoal import relations
 from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, aligned_zeros
 from shoal.engine.rows import ROUNDS, TASKS, padded
 from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup, Size
-from shoal.model.parameters import WEIGHTS_TYPE, Params, between, one_of, or_auto, positive, truth
+from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, between, one_of, or_auto, positive, truth
 from shoal.online._osmtl import Settings, State, decide, enter, learn, log_sum_exp, schedule
 from shoal.online.multitask_perceptron import MultitaskPerceptron
+from shoal.relations import Attention
 
 AUTO = -1.0  # corollary 2's schedule
+RULE = one_of(("exponential", "threshold"))
+LEARNED = np.zeros((0, 0))  # in the place of a given P
+
+
+def read_attention(value: Any) -> Any:
+    attention = relations.resolve_attention(value)
+    return attention if isinstance(attention, Attention) else RULE.convert(attention)
+
+
+def named_tasks(p: Params) -> list[Any]:
+    """The tasks that a given attention names."""
+    return list(p.attention.tasks) if isinstance(p.attention, Attention) else []
 
 
 def settings(p: Params) -> Settings:
+    given = np.require(p.attention.P, None, ["C", "W"]) if isinstance(p.attention, Attention) else LEARNED
     return Settings(
-        p.alpha, p.C, p.lam, p.attention == "threshold", p.trigger == "margin", p.memory, p.absent == "follow"
+        p.alpha, p.C, p.lam, p.attention == "threshold", p.trigger == "margin", p.memory, p.absent == "follow", given
     )
 
 
 def allocate(setup: Setup, size: Size) -> State:
     n_tasks, n_features = size
     weights = aligned_zeros((n_features, padded(n_tasks)), setup.params.dtype)
-    return State(weights, np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+    learned = 0 if named_tasks(setup.params) else n_tasks
+    return State(weights, np.zeros((learned, learned)), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
 
 
 def leave(setup: Setup, state: State, k: int) -> None:
@@ -60,7 +77,7 @@ ALGORITHM = Algorithm[State](
         "alpha": or_auto(between(0, 1), AUTO),
         "C": or_auto(positive(), AUTO),
         "lam": positive(infinite=True),
-        "attention": one_of(("exponential", "threshold")),
+        "attention": Reader(f"{RULE.text}, or a matrix", read_attention),
         "trigger": one_of(("mistake", "margin")),
         "memory": truth(),
         "absent": one_of(("stay", "follow")),
@@ -73,10 +90,12 @@ ALGORITHM = Algorithm[State](
     exchange="each task learns from the rows of all others in its round, so no task can be learned apart from them",
     no_weights="a round is one problem of all tasks, whose losses move the attention too; its paper weighs no row",
     simultaneous=True,
+    named_tasks=named_tasks,
     enter=lambda setup, state, n_tasks: enter(state, n_tasks),
     leave=leave,
     likeness=attention_of,
 )
+GIVEN = ALGORITHM._replace(likeness=None)  # attention that was not learned does not say which tasks are alike
 
 
 class OSMTL(Classifier):
@@ -96,8 +115,11 @@ class OSMTL(Classifier):
     lam : float > 0 (inf allowed)
         Inertia of the attention; inf freezes it: with ``alpha=1/(K+1)`` this is the papers' FOML. With
         ``attention="threshold"`` the loss at which attention ends, to be above 1; inf: all tasks of a round alike.
-    attention : {"exponential", "threshold"}
+    attention : {"exponential", "threshold"} or (K, K) matrix
         OSMTL-e (eq. 11), or OSMTL-t: P_kj ∝ (lam - l_kj)_+; a row with no positive entry stays as it was.
+        A matrix, or `shoal.relations.attention(P, tasks=[...])`, is P itself: rows sum to 1, no entry is negative.
+        It names all tasks (default 0..K-1) and stays as it is, so `lam` and `memory` change nothing. With ``alpha=0``
+        this is the domain adaptation of the paper (section 2.3).
     trigger : {"mistake", "margin"}
         Task k updates when ŷ ≠ y (the paper's prose and published counts), or when y f < 1 (algorithm 2 as
         printed, the one that Theorem 1 needs).
@@ -124,7 +146,7 @@ class OSMTL(Classifier):
     Raises
     ------
     ValueError
-        On bad input or hyper-parameters.
+        On bad input or hyper-parameters, or a task that a given attention does not name.
 
     Notes
     -----
@@ -133,7 +155,7 @@ class OSMTL(Classifier):
     References
     ----------
     Murugesan, Liu, Carbonell, Yang. Adaptive Smoothed Online Multi-Task Learning. NIPS 2016: algorithm 2,
-    eqs. 8-11, Theorem 1, Corollary 2.
+    eqs. 3 and 8-11, Theorem 1, Corollary 2.
 
     Examples
     --------
@@ -148,10 +170,8 @@ class OSMTL(Classifier):
     alpha 0.5 error 0.235
     """
 
-    algorithm = ALGORITHM
-
     def __init__(
-        self, *, alpha: float | str = 0.5, C: float | str = 1.0, lam: float = 1.0, attention: str = "exponential",
+        self, *, alpha: float | str = 0.5, C: float | str = 1.0, lam: float = 1.0, attention: Any = "exponential",
         trigger: str = "mistake", memory: bool = False, absent: str = "stay", dtype: Any = "float64",
         classes: Any = None,
     ) -> None:  # fmt: skip
@@ -164,6 +184,10 @@ class OSMTL(Classifier):
         self.memory = memory
         self.absent = absent
         self.classes = classes
+
+    @property
+    def algorithm(self) -> Algorithm[State]:
+        return ALGORITHM if isinstance(self.attention, str) else GIVEN
 
     def baselines(self) -> dict[str, Learner]:
         own = OSMTL(**{**self.get_params(), "alpha": 1.0, "absent": "stay"})
@@ -183,8 +207,11 @@ class OSMTL(Classifier):
     @property
     def attention_(self) -> FloatArray:
         """(n_tasks, n_tasks) P: row k is how task k's borrowed attention is spread over the tasks."""
+        state, given = self._state("attention_"), self._setup().settings.given
+        if len(given):
+            return np.array(given)
         n = len(self.tasks_)
-        P = np.exp(self._state("attention_").log_attention[:n, :n])
+        P = np.exp(state.log_attention[:n, :n])
         return np.asarray(P / P.sum(axis=1, keepdims=True))
 
     @property
