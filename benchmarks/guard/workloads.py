@@ -33,6 +33,7 @@ ONLINE: dict[str, Callable[[], Learner]] = {
     "MultitaskRegressor": lambda: shoal.MultitaskRegressor(eta=0.02),
     "OMTRL": shoal.OMTRL,
     "OSMTL": shoal.OSMTL,
+    "OSMTLRegressor": shoal.OSMTLRegressor,
     "PNormPerceptron": shoal.PNormPerceptron,
     "PassiveAggressive": shoal.PassiveAggressive,
     "PassiveAggressiveRegressor": shoal.PassiveAggressiveRegressor,

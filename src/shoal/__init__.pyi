@@ -21,6 +21,7 @@ from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPercept
 from .online.multitask_perceptron import MultitaskRegressor as MultitaskRegressor
 from .online.omtrl import OMTRL as OMTRL
 from .online.osmtl import OSMTL as OSMTL
+from .online.osmtl import OSMTLRegressor as OSMTLRegressor
 from .online.p_norm_perceptron import PNormPerceptron as PNormPerceptron
 from .online.passive_aggressive import PassiveAggressive as PassiveAggressive
 from .online.passive_aggressive import PassiveAggressiveRegressor as PassiveAggressiveRegressor
@@ -52,6 +53,7 @@ __all__ = [
     "MultiClass",
     "MultitaskPerceptron",
     "MultitaskRegressor",
+    "OSMTLRegressor",
     "PNormPerceptron",
     "PassiveAggressive",
     "PassiveAggressiveRegressor",

@@ -15,7 +15,7 @@ from tests.streams import Stream, assert_close, core_of, draw
 from tests.twins import osmtl as twin
 
 import shoal
-from shoal import OSMTL, relations
+from shoal import OSMTL, OSMTLRegressor, relations
 
 OPTIONS = [
     {"attention": attention, "memory": memory, "trigger": trigger, "absent": absent}
@@ -25,12 +25,12 @@ OPTIONS = [
 ]
 
 
-def paper_parameters(learner: OSMTL) -> dict[str, Any]:
+def paper_parameters(learner: Any) -> dict[str, Any]:
     """All but what the weights are stored in."""
     return {name: value for name, value in learner.get_params().items() if name not in ("dtype", "classes")}
 
 
-def compare(learner: OSMTL, stream: Stream, *, sparse: bool = False, n_declared: int = 0) -> None:
+def compare(learner: Any, stream: Stream, *, sparse: bool = False, n_declared: int = 0) -> None:
     if n_declared:
         learner.add_tasks(range(n_declared))
     X = stream.sparse if sparse else stream.X
@@ -108,6 +108,36 @@ def test_a_given_attention_names_its_tasks(tmp_path: Path) -> None:
     np.testing.assert_array_equal(learner.attention_, np.eye(5))
     with pytest.raises(ValueError, match="names other tasks"):
         learner.set_params(attention="exponential").predict(stream.X, names[stream.task])
+
+
+OF_REAL = [{k: v for k, v in o.items() if k != "trigger"} for o in OPTIONS if o["trigger"] == "margin"]
+
+
+@pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
+@pytest.mark.parametrize("options", OF_REAL, ids=lambda o: f"{o['attention']}-{o['memory']}-{o['absent']}")
+def test_the_regressor_equals_the_twin(options: dict[str, Any], protocol: str) -> None:
+    for density in (1.0, 0.5):
+        stream = draw(15, protocol=protocol, density=density, regression=True)
+        compare(OSMTLRegressor(alpha=0.4, C=0.3, lam=1.5, epsilon=0.2, **options), stream, sparse=density < 1)
+    given = OSMTLRegressor(alpha="auto", C="auto", **{**options, "attention": ATTENTION})
+    compare(given, draw(16, protocol=protocol, regression=True))
+
+
+def test_the_regressor_with_one_task_is_a_step_along_the_sign_of_the_error() -> None:
+    """Alone and with epsilon = 0, w <- w + C sign(y - f) x; within epsilon nothing changes; scales go together."""
+    stream = draw(17, K=1, regression=True)
+    w = np.zeros(7)
+    for x, y in zip(stream.X, stream.y, strict=True):
+        w += 0.2 * np.sign(y - w @ x) * x
+    assert_close(OSMTLRegressor(C=0.2, epsilon=0.0).fit(stream.X, stream.y).coef_, [w])
+    assert OSMTLRegressor(epsilon=np.inf).fit(stream.X, stream.y).n_updates_ == 0
+    stream = draw(18, protocol="all", regression=True)
+    small, large = (
+        OSMTLRegressor(C=0.2 * s, lam=0.5 * s**2, epsilon=0.1 * s).fit(stream.X, s * stream.y, stream.task)
+        for s in (1.0, 8.0)
+    )
+    assert_close(large.coef_, 8 * small.coef_)  # C l / lam is the same, so attention moves alike
+    assert_close(large.attention_, small.attention_)
 
 
 @given(
@@ -268,9 +298,9 @@ def test_attention_finds_the_task_with_the_same_weights() -> None:
         ({"attention": None}, "attention must be one of .* or a matrix"),
         ({"attention": np.ones((2, 2))}, "attention P must sum to 1"), ({"attention": 0.5}, "must be a square matrix"),
         ({"trigger": "often"}, "trigger must be one of"),
-        ({"absent": "leave"}, "absent must be one of"),
+        ({"absent": "leave"}, "absent must be one of"), ({"epsilon": -0.1}, "epsilon must be a number >= 0"),
     ],
 )  # fmt: skip
 def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        OSMTL(**options).partial_fit([[1.0]], [1])
+        (OSMTLRegressor if "epsilon" in options else OSMTL)(**options).partial_fit([[1.0]], [1])

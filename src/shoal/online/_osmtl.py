@@ -26,6 +26,7 @@ class Settings(NamedTuple):
     margin_trigger: bool
     memory: bool
     follow: bool
+    epsilon: float  # regression's zone without loss; negative: classification
     given: FloatArray  # (K, K) P as the user gave it, or (0, 0): it is learned
 
 
@@ -77,6 +78,20 @@ def schedule(settings: Settings, t: int) -> tuple[float, float]:
     alpha = settings.alpha if settings.alpha >= 0.0 else root / (1.0 + root)
     C = settings.C if settings.C >= 0.0 else (1.0 + root) / (root * root)
     return alpha, C
+
+
+@kernel
+def loss_of(f: float, y: float, settings: Settings) -> float:
+    """l_kj: [1 - y f]_+, or in regression [|y - f| - epsilon]_+."""
+    return max(0.0, 1.0 - y * f) if settings.epsilon < 0.0 else max(0.0, abs(y - f) - settings.epsilon)
+
+
+@kernel
+def direction(f: float, y: float, settings: Settings) -> float:
+    """Where l_kj falls: y, or in regression the sign of y - f; 0 where there is no loss."""
+    if settings.epsilon < 0.0:
+        return y if y * f < 1.0 else 0.0
+    return math.copysign(1.0, y - f) if abs(y - f) > settings.epsilon else 0.0
 
 
 @kernel(entry=True)
@@ -172,7 +187,7 @@ def answer_own(
         work.margins[j, tasks[j]] = f
         if len(decisions) > 0:
             decisions[row] = f
-        work.fired[j] = y * f < 1.0 if settings.margin_trigger else is_mistake(f, y)
+        work.fired[j] = direction(f, y, settings) != 0.0 if settings.margin_trigger else is_mistake(f, y)
         n_fired += int(work.fired[j])
     return n_fired
 
@@ -198,30 +213,30 @@ def collect(
             continue
         state.updates[k] += 1
         for j in range(n):
-            y = rounds.y[first + j]
-            if y * work.margins[j, k] < 1.0:
+            step = direction(work.margins[j, k], rounds.y[first + j], settings)
+            if step != 0.0:
                 R = (1.0 - alpha) * attention(k, tasks[j], settings, state)  # eq. 3
                 if i == j:
                     R += alpha
-                pull[j, k] = C * R * y  # eq. 9
+                pull[j, k] = C * R * step  # eq. 9
 
 
 @kernel
 def borrow(
-    rounds: Rounds, first: int, tasks: IntArray, step: float, settings: Settings, state: State, work: Work
+    rounds: Rounds, first: int, tasks: IntArray, rate: float, settings: Settings, state: State, work: Work
 ) -> None:
-    """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0."""
+    """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0; `rate` is C (1 - alpha)."""
     n_tasks, present = state.counters[TASKS], work.present
     for k in range(n_tasks):
         present[k] = False
     for j in range(len(tasks)):
         present[tasks[j]] = True
     for j in range(len(tasks)):
-        y = rounds.y[first + j]
         if work.fired[j]:
             for k in range(n_tasks):
-                if not present[k] and y * work.margins[j, k] < 1.0:
-                    work.pull[j, k] = step * attention(k, tasks[j], settings, state) * y
+                step = 0.0 if present[k] else direction(work.margins[j, k], rounds.y[first + j], settings)
+                if step != 0.0:
+                    work.pull[j, k] = rate * attention(k, tasks[j], settings, state) * step
 
 
 @kernel
@@ -249,7 +264,7 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
             for i in range(n):
                 if work.fired[i]:
                     for j in range(n):
-                        work.losses[j] = max(0.0, 1.0 - rounds.y[first + j] * work.margins[j, tasks[i]])
+                        work.losses[j] = loss_of(work.margins[j, tasks[i]], rounds.y[first + j], settings)
                     shift_attention(state.log_attention[tasks[i]], tasks, rate, settings, work)
 
 
