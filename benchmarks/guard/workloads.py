@@ -50,6 +50,7 @@ BATCH: dict[str, Callable[[], BatchLearner]] = {
     "RegMTLRegressor": shoal.RegMTLRegressor,
     "SHAMO": lambda: shoal.SHAMO(random_state=0),
     "SMTL": shoal.SMTL,
+    "SMTLRegressor": shoal.SMTLRegressor,
     "SparseMTL": lambda: shoal.SparseMTL(sigma=8.0, random_state=0),
     "SparseMTLRegressor": lambda: shoal.SparseMTLRegressor(sigma=8.0, gamma=0.1, random_state=0),
     "TraceNorm": shoal.TraceNorm,

@@ -5,6 +5,7 @@ from .batch.reg_mtl import RegMTL as RegMTL
 from .batch.reg_mtl import RegMTLRegressor as RegMTLRegressor
 from .batch.shamo import SHAMO as SHAMO
 from .batch.smtl import SMTL as SMTL
+from .batch.smtl import SMTLRegressor as SMTLRegressor
 from .batch.sparse_mtl import SparseMTL as SparseMTL
 from .batch.sparse_mtl import SparseMTLRegressor as SparseMTLRegressor
 from .batch.trace_norm import TraceNorm as TraceNorm
@@ -61,6 +62,7 @@ __all__ = [
     "PooledTasks",
     "RegMTL",
     "RegMTLRegressor",
+    "SMTLRegressor",
     "SchattenPerceptron",
     "SecondOrderPerceptron",
     "SharedLoss",

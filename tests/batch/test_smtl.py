@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
 from tests.batch.test_hinge import residual
 from tests.cases import ATTENTION
 from tests.streams import assert_close, draw
 from tests.twins import batch as twin
 
 import shoal
-from shoal import SMTL, IndependentTasks, PooledTasks, relations
+from shoal import SMTL, IndependentTasks, PooledTasks, SMTLRegressor, relations
 from shoal.evaluation import Periodic
 
 ROWS = draw(0, n_rows=60)
@@ -138,3 +139,35 @@ def test_a_given_attention_equals_the_twin_and_stays(tmp_path: Path) -> None:
         SMTL(attention=np.ones((5, 5))).fit(X, y, task)
     nothing = SMTL(alpha=0.0, attention=np.eye(5)).fit(X, y, task)
     np.testing.assert_array_equal(nothing.coef_[2], 0.0)  # it attends to itself alone, which has no row
+
+
+@given(
+    seed=st.integers(0, 10**6), alpha=st.floats(0, 1), lam=st.floats(0.1, 5), mu=st.floats(0.05, 5),
+    attention=st.sampled_from(["exponential", "threshold", "given"]), sparse=st.booleans(), wide=st.booleans(),
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:SMTLRegressor did not converge")
+def test_the_regressor_equals_the_twin(
+    seed: int, alpha: float, lam: float, mu: float, attention: str, sparse: bool, wide: bool
+) -> None:
+    """Both steps are exact: so is the whole, and with "exponential" attention the objective never rises."""
+    rows = draw(seed, n_rows=40, d=60 if wide else 7, protocol="all", density=0.5 if sparse else 1.0, regression=True)
+    P = ATTENTION if attention == "given" else attention
+    learner = SMTLRegressor(alpha=alpha, lam=lam, mu=mu, attention=P, max_iter=4, tol=1e-15)
+    learner.fit(rows.sparse if sparse else rows.X, rows.y, rows.task)
+    n = learner.n_iter_
+    W, P = twin.smtl(rows.X, rows.y, rows.task, alpha, lam, mu, P, rounds=n, squared=True)
+    assert_close(learner.coef_, W)
+    assert_close(learner.attention_, P)
+    assert n == (1 if attention == "given" else 4) or abs(np.diff(learner.objective_)[-1]) < 1e-12
+    if attention == "exponential":
+        assert (np.diff(learner.objective_) <= 1e-12 * np.abs(learner.objective_).max()).all()
+
+
+def test_the_regressor_between_independent_and_pooled_ridge() -> None:
+    rows = draw(3, n_rows=80, protocol="all", regression=True)
+    ridge = {mu: Ridge(alpha=mu, fit_intercept=False) for mu in (1.6, 8.0)}  # 16 rows a task, 80 in all; mu 0.1
+    independent = IndependentTasks(estimator=ridge[1.6]).fit(rows.X, rows.y, rows.task)
+    pooled = PooledTasks(estimator=ridge[8.0]).fit(rows.X, rows.y, rows.task)
+    for alpha, lam, other in ((1.0, 1.0, independent), (0.0, 1e12, pooled)):
+        learner = SMTLRegressor(alpha=alpha, lam=lam, mu=0.1).fit(rows.X, rows.y, rows.task)
+        assert_close(learner.predict(rows.X, rows.task), other.predict(rows.X, rows.task), 1e-9)
