@@ -28,6 +28,7 @@ from shoal import (
     MultiClass,
     MultitaskPerceptron,
     MultitaskRegressor,
+    OSMTLRegressor,
     PassiveAggressive,
     PassiveAggressiveRegressor,
     PNormPerceptron,
@@ -41,6 +42,7 @@ from shoal.model.state import named_leaves
 K = 5
 EDGES = [(0, 1), (1, 2), (0, 3), (3, 4)]
 MATRIX = 2.0 * np.eye(K) - 0.2
+ATTENTION = np.where(np.arange(K) <= np.arange(K)[:, None], 1.0, 0.0) / np.arange(1, K + 1)[:, None]  # to those before
 
 LEARNERS: dict[str, Callable[[], Learner]] = {
     "CollaborativeCW": CollaborativeCW,
@@ -83,7 +85,10 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "OSMTL-margin-follow": lambda: OSMTL(trigger="margin", absent="follow", C=0.3),
     "OSMTL-threshold": lambda: OSMTL(attention="threshold", lam=1.5, memory=True),
     "OSMTL-auto": lambda: OSMTL(alpha="auto", C="auto"),
+    "OSMTL-given": lambda: OSMTL(alpha=0.2, attention=ATTENTION),
     "OSMTL-frozen": lambda: OSMTL(alpha=0.2, lam=float("inf")),
+    "OSMTLRegressor": OSMTLRegressor,
+    "OSMTLRegressor-follow": lambda: OSMTLRegressor(attention="threshold", lam=3.0, absent="follow", epsilon=0.3),
     "PNormPerceptron": PNormPerceptron,
     "PNormPerceptron-b-sqrt": lambda: PNormPerceptron(relation=2.0, p=3, variant="sqrt"),
     "PNormPerceptron-graph": lambda: PNormPerceptron(relation=EDGES, p=4),
@@ -117,6 +122,7 @@ NAME_THEIR_TASKS = {
     "MultitaskPerceptron-graph",
     "MultitaskPerceptron-matrix",
     "MultitaskRegressor-graph",
+    "OSMTL-given",
     "PNormPerceptron-graph",
     "SecondOrderPerceptron-matrix",
     "SecondOrderPerceptron-primal-graph",
@@ -126,6 +132,8 @@ REGRESSORS = {
     "MultitaskRegressor",
     "MultitaskRegressor-epsilon",
     "MultitaskRegressor-graph",
+    "OSMTLRegressor",
+    "OSMTLRegressor-follow",
     "PassiveAggressiveRegressor",
     "PassiveAggressiveRegressor-pooled",
 }

@@ -27,6 +27,7 @@ LEARNERS: dict[str, Any] = {
     "PassiveAggressive-pooled": lambda **options: shoal.PassiveAggressive(relation="pooled", **options),
     "PassiveAggressiveRegressor": shoal.PassiveAggressiveRegressor,
     "OSMTL": shoal.OSMTL,
+    "OSMTLRegressor": shoal.OSMTLRegressor,
     "HedgedSharing": lambda dtype="float64": shoal.HedgedSharing(dtype=dtype),
     "HedgedSharingRegressor": shoal.HedgedSharingRegressor,
 }

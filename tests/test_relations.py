@@ -129,6 +129,17 @@ def test_names_and_numbers() -> None:
         (lambda: relations.rates([[1.0, 1.0], [1.0, 1.0]]), "not positive definite"),
         (lambda: relations.matrix(np.eye(2), tasks=["a"]), "tasks must name 2 different tasks"),
         (lambda: relations.matrix(np.eye(2), tasks=["a", "a"]), "tasks must name 2 different tasks"),
+        (lambda: relations.attention(np.ones((2, 3)) / 3), r"attention P must be a square matrix, got shape \(2, 3\)"),
+        (lambda: relations.attention([[0.5, 0.5], [1.5, -0.5]]), "attention P must hold finite numbers >= 0, got -0.5"),
+        (
+            lambda: relations.attention([[0.5, 0.5], [np.nan, 1.0]]),
+            "attention P must hold finite numbers >= 0, got nan",
+        ),
+        (
+            lambda: relations.attention([[0.5, 0.5], [0.5, 0.4]], tasks="ab"),
+            "must sum to 1; that of task 'b' sums to 0.9",
+        ),
+        (lambda: relations.attention(np.eye(2), tasks=["a"]), "tasks must name 2 different tasks"),
         (lambda: relations.graph([(0, 0)]), "no loops"),
         (lambda: relations.graph([(0, 1, -1.0)]), "finite and above 0"),
         (lambda: relations.graph([(0, 1, 0.0)]), "finite and above 0"),

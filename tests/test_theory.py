@@ -159,15 +159,16 @@ def test_the_mistake_bound_is_not_vacuous_and_prefers_sharing() -> None:
 @given(
     seed=st.integers(0, 10**6), kind=kinds, scale=scales, length=st.sampled_from([0.1, 1.0, 30.0]),
     alpha=st.floats(0.05, 1.0), C=st.floats(0.001, 2.0), lam=st.floats(0.05, 20.0),
-    attention=st.sampled_from(["exponential", "threshold"]),
+    attention=st.sampled_from(["exponential", "threshold", "given"]),
 )  # fmt: skip
 def test_no_stream_breaks_the_regret_bound(
     seed: int, kind: str, scale: float, length: float, alpha: float, C: float, lam: float, attention: str
 ) -> None:
-    """Theorem 1 of the OSMTL paper; the margin trigger, any lam, both attentions, rows of any length."""
+    """Theorem 1 of the OSMTL paper; the margin trigger, any lam and attention, rows of any length."""
     stream = draw(seed, K=K, d=4, n_rows=60, protocol="all", scale=length)
     U = comparator_for(stream, kind, scale / length, seed)
-    learner = OSMTL(alpha=alpha, C=C, lam=lam, attention=attention, trigger="margin").add_tasks(range(K))
+    P: Any = np.tril(np.ones((K, K))) / np.arange(1, K + 1)[:, None] if attention == "given" else attention
+    learner = OSMTL(alpha=alpha, C=C, lam=lam, attention=P, trigger="margin").add_tasks(range(K))
     f = learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
     best = np.einsum("ij,ij->i", stream.X, U[stream.task])
     regret = np.maximum(0, 1 - stream.y * f) - np.maximum(0, 1 - stream.y * best)

@@ -60,6 +60,7 @@ CASES = {
     "CollaborativeCW": Case(shoal.CollaborativeCW, ALL_TASKS),
     "PNormPerceptron": Case(shoal.PNormPerceptron, ALL_TASKS),
     "OSMTL": Case(shoal.OSMTL, ALL_TASKS),
+    "OSMTLRegressor": Case(shoal.OSMTLRegressor, ALL_TASKS),
     "OMTRL": Case(shoal.OMTRL, RELATION),
     "SchattenPerceptron": Case(shoal.SchattenPerceptron, RELATION, "times p, ln K"),
     "ROMCO": Case(shoal.ROMCO, RELATION, "K³ a round of K rows"),

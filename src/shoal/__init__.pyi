@@ -5,6 +5,7 @@ from .batch.reg_mtl import RegMTL as RegMTL
 from .batch.reg_mtl import RegMTLRegressor as RegMTLRegressor
 from .batch.shamo import SHAMO as SHAMO
 from .batch.smtl import SMTL as SMTL
+from .batch.smtl import SMTLRegressor as SMTLRegressor
 from .batch.sparse_mtl import SparseMTL as SparseMTL
 from .batch.sparse_mtl import SparseMTLRegressor as SparseMTLRegressor
 from .batch.trace_norm import TraceNorm as TraceNorm
@@ -21,6 +22,7 @@ from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPercept
 from .online.multitask_perceptron import MultitaskRegressor as MultitaskRegressor
 from .online.omtrl import OMTRL as OMTRL
 from .online.osmtl import OSMTL as OSMTL
+from .online.osmtl import OSMTLRegressor as OSMTLRegressor
 from .online.p_norm_perceptron import PNormPerceptron as PNormPerceptron
 from .online.passive_aggressive import PassiveAggressive as PassiveAggressive
 from .online.passive_aggressive import PassiveAggressiveRegressor as PassiveAggressiveRegressor
@@ -52,6 +54,7 @@ __all__ = [
     "MultiClass",
     "MultitaskPerceptron",
     "MultitaskRegressor",
+    "OSMTLRegressor",
     "PNormPerceptron",
     "PassiveAggressive",
     "PassiveAggressiveRegressor",
@@ -59,6 +62,7 @@ __all__ = [
     "PooledTasks",
     "RegMTL",
     "RegMTLRegressor",
+    "SMTLRegressor",
     "SchattenPerceptron",
     "SecondOrderPerceptron",
     "SharedLoss",

@@ -2,6 +2,8 @@
 
 Constant relations need no matrix: B = (I + (b/K) 11^T)/(1 + b) for every number K of tasks (eq. 5). Given
 matrices and graphs name their tasks; a graph stands for A = I + Laplacian (section 3.3).
+
+The attention P of Murugesan et al. is another relation, of rows that sum to 1; a given one names its tasks, too.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 
+WHOLE = 1e-9  # how far the sum of a row of attention may be from 1
 DENSE_LIMIT = 2000  # above, a graph's inverse is never formed: its columns are solved for when needed
 
 
@@ -110,6 +113,14 @@ class Given:
 Relation = Constant | Given
 
 
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """How much named tasks attend to each other: P of Murugesan et al. (NIPS 2016), eq. 3; it need not be symmetric."""
+
+    tasks: tuple[Hashable, ...]
+    P: FloatArray  # (K, K) rows sum to 1
+
+
 def _as_dense(A: Any) -> FloatArray:
     return np.asarray(A.toarray() if sp.issparse(A) else A)
 
@@ -150,9 +161,14 @@ def _square(M: Any, what: str, tasks: Sequence[Hashable] | None) -> tuple[FloatA
     M = np.array(M, dtype=np.float64)
     if M.ndim != 2 or M.shape[0] != M.shape[1] or not len(M):
         raise ValueError(f"{what} must be a square matrix, got shape {M.shape}")
+    return M, _named(tasks, len(M))
+
+
+def _symmetric(M: Any, what: str, tasks: Sequence[Hashable] | None) -> tuple[FloatArray, tuple[Hashable, ...]]:
+    M, names = _square(M, what, tasks)
     if not np.isfinite(M).all() or not np.allclose(M, M.T, rtol=1e-10, atol=0):
         raise ValueError(f"{what} must be finite and symmetric")
-    return M, _named(tasks, len(M))
+    return M, names
 
 
 def _named(tasks: Sequence[Hashable] | None, n: int) -> tuple[Hashable, ...]:
@@ -170,15 +186,58 @@ def matrix(A: Any, *, tasks: Sequence[Hashable] | None = None) -> Given:
     ValueError
         If A is not square, finite, symmetric and positive definite, or `tasks` does not fit.
     """
-    A, names = _square(A, "the interaction matrix A", tasks)
+    A, names = _symmetric(A, "the interaction matrix A", tasks)
     _inverse(A)
     return Given(names, A)
 
 
 def rates(B: Any, *, tasks: Sequence[Hashable] | None = None) -> Given:
     """The learning rates B = A^-1: on a mistake of task i, task j moves by B[j, i]."""
-    B, names = _square(B, "the rates B", tasks)
+    B, names = _symmetric(B, "the rates B", tasks)
     return Given(names, _inverse(B), B)
+
+
+def attention(P: Any, *, tasks: Sequence[Hashable] | None = None) -> Attention:
+    """A given attention for `OSMTL` and `SMTL`: task k learns from the data of task j with weight P[k, j].
+
+    Parameters
+    ----------
+    P : (K, K) array-like or sparse matrix
+        Numbers >= 0; each row sums to 1 (to 1e-9; they are taken as they are). Of the weights
+        ``eta = alpha I + (1 - alpha) P`` (Murugesan et al., NIPS 2016, eqs. 1 and 3) this is P.
+    tasks : sequence of ids, optional
+        Names the rows and columns (default 0..K-1). A learner with this attention knows these tasks and no others.
+
+    Raises
+    ------
+    ValueError
+        If P is not square and finite, has a negative entry or a row of another sum, or `tasks` does not fit.
+
+    Examples
+    --------
+    Tasks a and b follow one rule, c and d the opposite one.
+
+    >>> import numpy as np
+    >>> from shoal import OSMTL, relations
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.normal(size=(800, 20)), np.resize(["a", "b", "c", "d"], 800)
+    >>> y = np.where((X @ rng.normal(size=20) > 0) == np.isin(task, ["a", "b"]), 1, -1)
+    >>> for P in (np.eye(4), np.full((4, 4), 1 / 4), np.kron(np.eye(2), np.full((2, 2), 1 / 2))):
+    ...     learner = OSMTL(alpha=0, attention=relations.attention(P, tasks=["a", "b", "c", "d"]))
+    ...     decisions = learner.test_then_train(X, y, task)
+    ...     print(f"attention of a {P[0]} error {((decisions >= 0) != (y > 0)).mean():.3f}")
+    attention of a [1. 0. 0. 0.] error 0.215
+    attention of a [0.25 0.25 0.25 0.25] error 0.417
+    attention of a [0.5 0.5 0.  0. ] error 0.177
+    """
+    P, names = _square(_as_dense(P), "the attention P", tasks)
+    if not (np.isfinite(P).all() and (P >= 0).all()):
+        raise ValueError(f"the attention P must hold finite numbers >= 0, got {P[~(np.isfinite(P) & (P >= 0))][0]}")
+    sums = P.sum(axis=1)
+    if (off := np.abs(sums - 1.0)).max() > WHOLE:
+        k = int(off.argmax())
+        raise ValueError(f"each row of the attention P must sum to 1; that of task {names[k]!r} sums to {sums[k]:.12g}")
+    return Attention(names, P)
 
 
 def graph(edges: Any, *, tasks: Sequence[Hashable] | None = None, weight: float | str | None = None) -> Given:
@@ -282,6 +341,11 @@ def resolve(relation: Any) -> Relation:
     if relation is None or isinstance(relation, bool):
         raise ValueError(f"relation must be a name, a number, a graph or a matrix, got {relation!r}")
     return graph(relation)
+
+
+def resolve_attention(given: Any) -> Any:
+    """What `attention=` means: a matrix is given attention; the name of a rule that learns it stays as it is."""
+    return given if given is None or isinstance(given, str | Attention) else attention(given)
 
 
 def interaction(relation: Any, n_tasks: int) -> NDArray[np.float64]:

@@ -302,7 +302,7 @@ def test_sets_that_need_more_sweeps_are_told(name: str, monkeypatch: pytest.Monk
     [
         ("MTFL", {"max_iter": 1}), ("MTFL-l21", {"max_iter": 1}), ("TraceNorm", {"max_iter": 1}),
         ("MTFL-alternating", {"max_iter": 1, "tol": 1e-9}), ("SMTL", {"max_iter": 1}), ("RegMTL", {"max_iter": 1}),
-        ("RegMTLRegressor", {"max_iter": 1}), ("SHAMO", {"max_iter": 1}),
+        ("RegMTLRegressor", {"max_iter": 1}), ("SHAMO", {"max_iter": 1}), ("SMTLRegressor", {"max_iter": 1}),
     ],
 )  # fmt: skip
 def test_stopping_early_is_told(name: str, few: dict[str, Any]) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.cases import ATTENTION, saved
 from tests.streams import Stream, assert_close, core_of, draw
 from tests.twins import osmtl as twin
 
-from shoal import OSMTL
+import shoal
+from shoal import OSMTL, OSMTLRegressor, relations
 
 OPTIONS = [
     {"attention": attention, "memory": memory, "trigger": trigger, "absent": absent}
@@ -22,12 +25,12 @@ OPTIONS = [
 ]
 
 
-def paper_parameters(learner: OSMTL) -> dict[str, Any]:
+def paper_parameters(learner: Any) -> dict[str, Any]:
     """All but what the weights are stored in."""
     return {name: value for name, value in learner.get_params().items() if name not in ("dtype", "classes")}
 
 
-def compare(learner: OSMTL, stream: Stream, *, sparse: bool = False, n_declared: int = 0) -> None:
+def compare(learner: Any, stream: Stream, *, sparse: bool = False, n_declared: int = 0) -> None:
     if n_declared:
         learner.add_tasks(range(n_declared))
     X = stream.sparse if sparse else stream.X
@@ -62,6 +65,79 @@ def test_equals_twin_for_any_number_of_tasks(K: int, absent: str) -> None:
 @pytest.mark.parametrize("trigger", ["mistake", "margin"])
 def test_equals_twin_with_the_schedule(alpha: float | str, C: float | str, trigger: str) -> None:
     compare(OSMTL(alpha=alpha, C=C, trigger=trigger), draw(4, K=4, n_rows=300, protocol="some"))
+
+
+@pytest.mark.parametrize("options", OPTIONS[:4], ids=lambda o: f"{o['trigger']}-{o['absent']}")
+@pytest.mark.parametrize(("alpha", "protocol"), [(0.0, "all"), (0.4, "some")])
+def test_a_given_attention_equals_the_twin_and_stays(alpha: float, protocol: str, options: dict[str, Any]) -> None:
+    """Eq. 3 with a fixed P, not symmetric and with zeros; alpha = 0 is domain adaptation (section 2.3)."""
+    for density in (1.0, 0.5):
+        learner = OSMTL(**{**options, "alpha": alpha, "C": 0.3, "attention": ATTENTION})
+        compare(learner, draw(12, protocol=protocol, density=density), sparse=density < 1)
+        np.testing.assert_array_equal(learner.attention_, ATTENTION)
+    uniform = np.full((5, 5), 0.2)
+    frozen, same = (OSMTL(**{**options, "C": 0.3, **more}) for more in ({"lam": np.inf}, {"attention": uniform}))
+    stream = draw(13, protocol=protocol)
+    for each in (frozen, same):
+        each.fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    assert_close(same.coef_, frozen.coef_)
+
+
+def test_a_given_attention_names_its_tasks(tmp_path: Path) -> None:
+    stream, names = draw(14), np.array(["e", "d", "c", "b", "a"])
+    learner = OSMTL(alpha=0.0, attention=relations.attention(ATTENTION, tasks=names.tolist()))
+    half = int(np.flatnonzero(np.diff(stream.rounds))[30]) + 1
+    learner.partial_fit(stream.X[:half], stream.y[:half], names[stream.task[:half]], rounds=stream.rounds[:half])
+    learner.save(tmp_path / "model")
+    loaded = shoal.load(tmp_path / "model")
+    for each in (learner, loaded):
+        each.partial_fit(stream.X[half:], stream.y[half:], names[stream.task[half:]], rounds=stream.rounds[half:])
+    assert saved(loaded) == saved(learner)
+    assert loaded.attention_.tobytes() == ATTENTION.tobytes()
+    assert learner.tasks_ == names.tolist()
+    plain = OSMTL(alpha=0.0, attention=ATTENTION.tolist())
+    plain.fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    np.testing.assert_array_equal(plain.coef_, learner.coef_)
+    before = saved(learner)
+    with pytest.raises(ValueError, match="task 'z' is not one of the tasks that the relation names"):
+        learner.partial_fit(stream.X[:1], stream.y[:1], ["z"])
+    with pytest.raises(ValueError, match="none can be forgotten"):
+        learner.forget_task("a")
+    assert saved(learner) == before
+    learner.set_params(attention=relations.attention(np.eye(5), tasks=names.tolist()))  # a new P of the same tasks
+    np.testing.assert_array_equal(learner.attention_, np.eye(5))
+    with pytest.raises(ValueError, match="names other tasks"):
+        learner.set_params(attention="exponential").predict(stream.X, names[stream.task])
+
+
+OF_REAL = [{k: v for k, v in o.items() if k != "trigger"} for o in OPTIONS if o["trigger"] == "margin"]
+
+
+@pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
+@pytest.mark.parametrize("options", OF_REAL, ids=lambda o: f"{o['attention']}-{o['memory']}-{o['absent']}")
+def test_the_regressor_equals_the_twin(options: dict[str, Any], protocol: str) -> None:
+    for density in (1.0, 0.5):
+        stream = draw(15, protocol=protocol, density=density, regression=True)
+        compare(OSMTLRegressor(alpha=0.4, C=0.3, lam=1.5, epsilon=0.2, **options), stream, sparse=density < 1)
+    given = OSMTLRegressor(alpha="auto", C="auto", **{**options, "attention": ATTENTION})
+    compare(given, draw(16, protocol=protocol, regression=True))
+
+
+def test_the_regressor_with_one_task_is_a_step_along_the_sign_of_the_error() -> None:
+    """Alone and with epsilon = 0, w <- w + C sign(y - f) x; within epsilon nothing changes; scales go together."""
+    stream = draw(17, K=1, regression=True)
+    w = np.zeros(7)
+    for x, y in zip(stream.X, stream.y, strict=True):
+        w += 0.2 * np.sign(y - w @ x) * x
+    assert_close(OSMTLRegressor(C=0.2, epsilon=0.0).fit(stream.X, stream.y).coef_, [w])
+    assert OSMTLRegressor(epsilon=np.inf).fit(stream.X, stream.y).n_updates_ == 0
+    stream = draw(18, protocol="all", regression=True)
+    small, large = (
+        OSMTLRegressor(C=0.2 * s, lam=0.5 * s**2, epsilon=0.1 * s).fit(stream.X, s * stream.y, stream.task)
+        for s in (1.0, 8.0)
+    )
+    assert_close(large.coef_, 8 * small.coef_)  # C l / lam is the same, so attention moves alike
+    assert_close(large.attention_, small.attention_)
 
 
 @given(
@@ -218,10 +294,13 @@ def test_attention_finds_the_task_with_the_same_weights() -> None:
         ({"alpha": "many"}, "alpha must be a number in"), ({"C": 0.0}, "C must be"),
         ({"C": np.inf}, "C must be"),
         ({"C": -1.0}, "C must be"), ({"lam": 0.0}, "lam must be"), ({"lam": float("nan")}, "lam must be"),
-        ({"attention": "soft"}, "attention must be one of"), ({"trigger": "often"}, "trigger must be one of"),
-        ({"absent": "leave"}, "absent must be one of"),
+        ({"attention": "soft"}, "attention must be one of"),
+        ({"attention": None}, "attention must be one of .* or a matrix"),
+        ({"attention": np.ones((2, 2))}, "attention P must sum to 1"), ({"attention": 0.5}, "must be a square matrix"),
+        ({"trigger": "often"}, "trigger must be one of"),
+        ({"absent": "leave"}, "absent must be one of"), ({"epsilon": -0.1}, "epsilon must be a number >= 0"),
     ],
 )  # fmt: skip
 def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        OSMTL(**options).partial_fit([[1.0]], [1])
+        (OSMTLRegressor if "epsilon" in options else OSMTL)(**options).partial_fit([[1.0]], [1])

@@ -28,19 +28,39 @@ def mean_hinge(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
     return float(np.maximum(0, 1 - y * (X @ w)).mean())
 
 
+def mean_half_square(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> float:
+    return float(((y - X @ w) ** 2).mean() / 2)
+
+
 def smtl(
-    X: np.ndarray, y: np.ndarray, task: np.ndarray, alpha: float, lam: float, mu: float, attention: str, rounds: int
+    X: np.ndarray,
+    y: np.ndarray,
+    task: np.ndarray,
+    alpha: float,
+    lam: float,
+    mu: float,
+    attention: Any,
+    rounds: int,
+    squared: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Algorithm 1 of Murugesan et al.: W and P after so many alternations."""
-    K = int(task.max()) + 1
-    P = np.full((K, K), 1 / K)
+    """Algorithm 1 of Murugesan et al.: W and P after so many alternations. A matrix as `attention` is P.
+
+    The loss is the hinge, or for real targets half the square.
+    """
+    K = int(task.max()) + 1 if isinstance(attention, str) else len(attention)
+    P = np.full((K, K), 1 / K) if isinstance(attention, str) else attention
     for _ in range(rounds):
         W = []
         for k in range(K):
-            share = alpha * (np.arange(K) == k) + (1 - alpha) * P[k]
-            W.append(weighted_svm(X, y, share[task] / np.bincount(task)[task], mu))
-        for k in range(K):
-            losses = np.array([mean_hinge(X[task == j], y[task == j], W[k]) for j in range(K)])
+            share = alpha * (np.arange(K) == k) + (1 - alpha) * P[k]  # eq. 3
+            c = share[task] / np.bincount(task)[task]
+            if squared:  # where the gradient mu w + sum c_i (w.x_i - y_i) x_i is 0
+                W.append(np.linalg.solve(mu * np.eye(X.shape[1]) + (X.T * c) @ X, X.T @ (c * y)))
+            else:
+                W.append(weighted_svm(X, y, c, mu))
+        for k in range(K) if isinstance(attention, str) else ():
+            mean = mean_half_square if squared else mean_hinge
+            losses = np.array([mean(X[task == j], y[task == j], W[k]) for j in range(K)])
             row = np.exp(-(1 - alpha) * losses / lam) if attention == "exponential" else np.maximum(0, lam - losses)
             if row.sum() > 0:
                 P[k] = row / row.sum()

@@ -19,24 +19,32 @@ def learn(
     alpha: float | str,
     C: float | str,
     lam: float,
-    attention: str,
-    trigger: str,
+    attention: str | np.ndarray,
+    trigger: str = "margin",
     memory: bool,
     absent: str,
     n_declared: int = 0,
+    epsilon: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Decisions before each round, final W (d, K), P (K, K), fired triggers per task."""
+    """Decisions before each round, final W (d, K), P (K, K), fired triggers per task. A matrix as `attention` is P.
+
+    With `epsilon` the targets are real: the loss is [|y - f| - epsilon]_+, and sign(y - f) stands for y.
+    """
     W, P = np.zeros((X.shape[1], 0)), np.zeros((0, 0))
+    if not isinstance(attention, str):
+        n_declared, W, P = len(attention), np.zeros((X.shape[1], len(attention))), attention
     decisions, updates = np.zeros(len(X)), np.zeros(max(n_declared, task.max() + 1), int)
     for t, rows in enumerate(rounds, start=1):
         W, P = enter(W, P, max(n_declared, task[rows].max() + 1))
         a, c = corollary_2(t, alpha, C)
         K, present = W.shape[1], task[rows]
         F = W.T @ X[rows].T  # (K, n): learner k on the row of the j-th present task
-        loss = np.maximum(0.0, 1 - y[rows] * F)
-        decisions[rows] = F[present, np.arange(len(rows))]
-        own = decisions[rows]
-        fired = y[rows] * own < 1 if trigger == "margin" else np.where(own >= 0, 1.0, -1.0) != y[rows]
+        loss = np.maximum(0.0, 1 - y[rows] * F if epsilon is None else np.abs(y[rows] - F) - epsilon)
+        sign = np.broadcast_to(y[rows], F.shape) if epsilon is None else np.sign(y[rows] - F)
+        decisions[rows] = own = F[present, np.arange(len(rows))]
+        fired = loss[present, np.arange(len(rows))] > 0
+        if trigger == "mistake":
+            fired = np.where(own >= 0, 1.0, -1.0) != y[rows]
 
         R = (a * np.eye(K) + (1 - a) * P)[:, present]  # weights of the rows of this round
         E = np.zeros((K, len(rows)))  # eq. 9: E_kj = 1[trigger_k] 1[l_kj > 0] R_kj
@@ -44,11 +52,12 @@ def learn(
         if absent == "follow":
             others = np.setdiff1d(np.arange(K), present)
             E[others] = (1 - a) * P[np.ix_(others, present)] * (loss[others] > 0) * fired
-        W = W + c * (X[rows].T * y[rows]) @ E.T
+        W = W + c * X[rows].T @ (E * sign).T
 
         P_new = P.copy()
         for k in present[fired]:
-            P_new[k, present] = shift(P[k, present], loss[k], c * (1 - a) / lam, lam, attention, memory)
+            if isinstance(attention, str):
+                P_new[k, present] = shift(P[k, present], loss[k], c * (1 - a) / lam, lam, attention, memory)
             updates[k] += 1
         P = P_new
     return decisions, W, P, updates

@@ -82,7 +82,11 @@ def mean_hinge_by_task(margins: FloatArray, task: IntArray, n_tasks: int) -> Flo
     ----------
     margins : (n, m) y f of each row under each model
     """
-    hinge = np.maximum(0.0, 1.0 - margins)
-    counts = np.bincount(task, minlength=n_tasks)
-    sums = np.stack([np.bincount(task, column, n_tasks) for column in hinge.T], axis=1)
+    return mean_by_task(np.maximum(0.0, 1.0 - margins), task, n_tasks)
+
+
+def mean_by_task(losses: FloatArray, task: IntArray, n_tasks: int) -> FloatArray:
+    """(n_tasks, m) means over the rows of each task of the (n, m) losses of m models; 0 of a task without rows."""
+    counts = np.maximum(np.bincount(task, minlength=n_tasks), 1)
+    sums = np.stack([np.bincount(task, column, n_tasks) for column in losses.T], axis=1)
     return np.asarray(sums / counts[:, None])

@@ -109,6 +109,10 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         """Are the targets two labels (or else real)?"""
         return True
 
+    def named_tasks(self) -> list[Any]:
+        """The tasks that the hyper-parameters name; no others may come, and those without rows exist too."""
+        return []
+
     # ---- verbs -------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> Self:
@@ -139,9 +143,11 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
             targets = label_codes.real_targets(y, table.n_rows)
         name, why = type(self).__name__, self.no_weights
         weights = read_weights(sample_weight, table.n_rows, why and f"{name} takes no sample_weight: {why}; {INSTEAD}")
-        tasks = TaskIndex()
+        tasks = TaskIndex(self.named_tasks())
         columns, ids = tasks.encode(task, table.n_rows)
-        columns, ids = without_weightless(columns, ids, 0, weights)
+        if ids and len(tasks):
+            raise ValueError(f"task {ids[0]!r} is not one of the tasks that the relation names")
+        columns, ids = without_weightless(columns, ids, len(tasks), weights)
         tasks.add(ids)
         rows = Rows(as_matrix(table), targets, columns, len(tasks), weights)
         learned = self.solve(rows if len(weights) == 0 else _that_count(rows))
@@ -204,7 +210,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
 
     @property
     def tasks_(self) -> list[Any]:
-        """Task ids in the order of their columns: as they first appear."""
+        """Task ids in the order of their columns: as they first appear, or as a given relation names them."""
         return self._known_tasks("tasks_").ids
 
     @property
@@ -272,6 +278,8 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         labels = None if known.labels is None else TwoLabels().from_header(known.labels)
         if (labels is not None) != self.classifies():
             raise ValueError("its labels do not fit its kind of targets")
+        if (named := self.named_tasks()) and named != known.tasks.ids:
+            raise ValueError("its tasks are not those of its relation")
         learned = persistence.from_json(known.learned, arrays)
         for name, value in learned.items():
             if not (isinstance(name, str) and name.endswith("_") and name.isidentifier()):

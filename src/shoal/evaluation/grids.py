@@ -19,6 +19,12 @@ GRIDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
     "MultitaskRegressor": {"relation": B, "eta": (0.0001, 0.001, 0.003, *RATES[:4])},
     "OMTRL": {"divergence": ("logdet", "batch"), "eta_A": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)},
     "OSMTL": {"alpha": TENTHS, "C": (0.01, 0.1, 1.0), "lam": (0.1, 1.0, 10.0), "trigger": ("mistake", "margin")},
+    "OSMTLRegressor": {
+        "alpha": TENTHS,
+        "C": (0.003, 0.01, 0.03, 0.1, 0.3),
+        "lam": (0.1, 1.0, 10.0),
+        "epsilon": (0.01, 0.1, 1.0),
+    },
     "PNormPerceptron": {"relation": B, "p": (2.0, 3.0, 4.0, "auto")},
     "PassiveAggressive": {"relation": ("independent", "pooled"), "C": C},
     "PassiveAggressiveRegressor": {"relation": ("independent", "pooled"), "C": C, "epsilon": (0.01, 0.1, 1.0)},

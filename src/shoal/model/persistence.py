@@ -78,7 +78,7 @@ def to_json(value: Any, arrays: Arrays, name: str) -> Any:
         value = relations.graph(value)
     if hasattr(value, "estimator_names"):  # a learner within a learner, as it was before it learned
         return {"learner": [type(value).__name__, to_json(value.get_params(deep=False), arrays, name)]}
-    if isinstance(value, relations.Constant | relations.Given):
+    if isinstance(value, relations.Constant | relations.Given | relations.Attention):
         return {type(value).__name__: to_json(vars(value), arrays, name)}
     raise ValueError(
         f"cannot save {name}: a {type(value).__name__} has no plain form; use text, numbers, dates or tuples of them"
@@ -109,6 +109,8 @@ def from_json(value: Any, arrays: Arrays) -> Any:
         return relations.Constant(**from_json(content, arrays))
     if kind == "Given":
         return relations.checked(**from_json(content, arrays))
+    if kind == "Attention":
+        return relations.attention(**from_json(content, arrays))
     if kind in ("date", "datetime"):
         return getattr(datetime, kind).fromisoformat(content)
     return {"tuple": tuple, "list": list, "frozenset": frozenset}[kind](from_json(item, arrays) for item in content)

@@ -26,13 +26,15 @@ class Settings(NamedTuple):
     margin_trigger: bool
     memory: bool
     follow: bool
+    epsilon: float  # regression's zone without loss; negative: classification
+    given: FloatArray  # (K, K) P as the user gave it, or (0, 0): it is learned
 
 
 class State(NamedTuple):
     """Weights lie feature by feature, all tasks together: a round needs every learner on every row."""
 
     weights: Annotated[FloatArray, FEATURE, TASK]  # W, tasks padded to blocks
-    log_attention: Annotated[FloatArray, TASK, TASK, INFINITE]  # log P
+    log_attention: Annotated[FloatArray, TASK, TASK, INFINITE]  # log P, or (0, 0) where P is given
     updates: Annotated[IntArray, TASK]  # fired triggers
     counters: IntArray  # (3,) tasks, rounds, features
 
@@ -55,6 +57,9 @@ def enter(state: State, n_tasks: int) -> None:
     known = state.counters[TASKS]
     if n_tasks <= known:
         return
+    state.counters[TASKS] = n_tasks
+    if len(state.log_attention) == 0:  # a given attention stays as it is
+        return
     share = -math.log(n_tasks)
     for k in range(known):
         for j in range(known):
@@ -64,7 +69,6 @@ def enter(state: State, n_tasks: int) -> None:
     for k in range(known, n_tasks):
         for j in range(n_tasks):
             state.log_attention[k, j] = share
-    state.counters[TASKS] = n_tasks
 
 
 @kernel(entry=True)
@@ -74,6 +78,20 @@ def schedule(settings: Settings, t: int) -> tuple[float, float]:
     alpha = settings.alpha if settings.alpha >= 0.0 else root / (1.0 + root)
     C = settings.C if settings.C >= 0.0 else (1.0 + root) / (root * root)
     return alpha, C
+
+
+@kernel
+def loss_of(f: float, y: float, settings: Settings) -> float:
+    """l_kj: [1 - y f]_+, or in regression [|y - f| - epsilon]_+."""
+    return max(0.0, 1.0 - y * f) if settings.epsilon < 0.0 else max(0.0, abs(y - f) - settings.epsilon)
+
+
+@kernel
+def direction(f: float, y: float, settings: Settings) -> float:
+    """Where l_kj falls: y, or in regression the sign of y - f; 0 where there is no loss."""
+    if settings.epsilon < 0.0:
+        return y if y * f < 1.0 else 0.0
+    return math.copysign(1.0, y - f) if abs(y - f) > settings.epsilon else 0.0
 
 
 @kernel(entry=True)
@@ -169,13 +187,21 @@ def answer_own(
         work.margins[j, tasks[j]] = f
         if len(decisions) > 0:
             decisions[row] = f
-        work.fired[j] = y * f < 1.0 if settings.margin_trigger else is_mistake(f, y)
+        work.fired[j] = direction(f, y, settings) != 0.0 if settings.margin_trigger else is_mistake(f, y)
         n_fired += int(work.fired[j])
     return n_fired
 
 
 @kernel
-def collect(rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float, state: State, work: Work) -> None:
+def attention(k: int, j: int, settings: Settings, state: State) -> float:
+    """P_kj, as it was given or as it is learned."""
+    return settings.given[k, j] if len(settings.given) > 0 else math.exp(state.log_attention[k, j])
+
+
+@kernel
+def collect(
+    rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float, settings: Settings, state: State, work: Work
+) -> None:
     """pull of the learners that fired, from all rows with l_kj > 0."""
     n, pull = len(tasks), work.pull
     for j in range(n):
@@ -187,28 +213,30 @@ def collect(rounds: Rounds, first: int, tasks: IntArray, alpha: float, C: float,
             continue
         state.updates[k] += 1
         for j in range(n):
-            y = rounds.y[first + j]
-            if y * work.margins[j, k] < 1.0:
-                R = (1.0 - alpha) * math.exp(state.log_attention[k, tasks[j]])
+            step = direction(work.margins[j, k], rounds.y[first + j], settings)
+            if step != 0.0:
+                R = (1.0 - alpha) * attention(k, tasks[j], settings, state)  # eq. 3
                 if i == j:
                     R += alpha
-                pull[j, k] = C * R * y  # eq. 9
+                pull[j, k] = C * R * step  # eq. 9
 
 
 @kernel
-def borrow(rounds: Rounds, first: int, tasks: IntArray, step: float, state: State, work: Work) -> None:
-    """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0."""
+def borrow(
+    rounds: Rounds, first: int, tasks: IntArray, rate: float, settings: Settings, state: State, work: Work
+) -> None:
+    """pull of the absent learners k: C (1 - alpha) P_kj y_j on fired rows with l_kj > 0; `rate` is C (1 - alpha)."""
     n_tasks, present = state.counters[TASKS], work.present
     for k in range(n_tasks):
         present[k] = False
     for j in range(len(tasks)):
         present[tasks[j]] = True
     for j in range(len(tasks)):
-        y = rounds.y[first + j]
         if work.fired[j]:
             for k in range(n_tasks):
-                if not present[k] and y * work.margins[j, k] < 1.0:
-                    work.pull[j, k] = step * math.exp(state.log_attention[k, tasks[j]]) * y
+                step = 0.0 if present[k] else direction(work.margins[j, k], rounds.y[first + j], settings)
+                if step != 0.0:
+                    work.pull[j, k] = rate * attention(k, tasks[j], settings, state) * step
 
 
 @kernel
@@ -226,17 +254,17 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
         if n_fired == 0:
             continue
         answer_all(rounds, first, tasks, settings.follow, n_fired, state.weights, work)
-        collect(rounds, first, tasks, alpha, C, state, work)
+        collect(rounds, first, tasks, alpha, C, settings, state, work)
         if settings.follow and n < n_tasks:  # absent tasks borrow the rows on which their own learner erred
-            borrow(rounds, first, tasks, C * (1.0 - alpha), state, work)
+            borrow(rounds, first, tasks, C * (1.0 - alpha), settings, state, work)
         for j in range(n):
             spread(rounds, first + j, work.pull[j], n_tasks, state.weights)
         rate = C * (1.0 - alpha) / settings.lam
-        if rate > 0.0 or settings.threshold:
+        if len(settings.given) == 0 and (rate > 0.0 or settings.threshold):
             for i in range(n):
                 if work.fired[i]:
                     for j in range(n):
-                        work.losses[j] = max(0.0, 1.0 - rounds.y[first + j] * work.margins[j, tasks[i]])
+                        work.losses[j] = loss_of(work.margins[j, tasks[i]], rounds.y[first + j], settings)
                     shift_attention(state.log_attention[tasks[i]], tasks, rate, settings, work)
 
 

@@ -55,6 +55,8 @@ class Retraining:
             raise ValueError(f"estimator must be a batch learner with fit(X, y, task), got {estimator!r}")
         if hasattr(estimator, "check_parameters"):
             estimator.check_parameters()
+        if hasattr(estimator, "named_tasks") and estimator.named_tasks():
+            raise ValueError("Periodic numbers the tasks for its estimator, which cannot name them by a given relation")
         self.estimator, self.every, self.window = estimator, params.every, params.window
         self.no_weights: str = getattr(estimator, "no_weights", "")
         if not has_fit_parameter(estimator, "sample_weight"):
