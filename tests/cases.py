@@ -104,7 +104,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "SecondOrderPerceptron-primal-pooled": lambda: SecondOrderPerceptron(form="primal", relation="pooled"),
     "SchattenPerceptron": SchattenPerceptron,
     "SchattenPerceptron-rbf": lambda: SchattenPerceptron(p=3, kernel="rbf", gamma=0.2),
-    "SchattenPerceptron-shared": lambda: SchattenPerceptron(p=2.5, shared_loss="l2", C=0.5),
+    "SchattenPerceptron-shared": lambda: SchattenPerceptron(p=2.5, shared_loss=3.0, C=0.5),
     "SharedLoss": SharedLoss,
     "SharedLoss-linf-implicit": lambda: SharedLoss(norm="linf", rule="implicit"),
     "SharedLoss-rmax-capped": lambda: SharedLoss(norm="rmax", r=2, rule="capped"),
