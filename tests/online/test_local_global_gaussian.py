@@ -341,6 +341,8 @@ def test_what_shapes_the_state_cannot_change_on_the_way() -> None:
         ({"features": {"map": "linear", "gamma": 1.0}}, "has no option 'gamma'"),
         ({"features": {"map": "rff", "gamma": 0.0}}, "gamma and ridge"),
         ({"features": {"map": "rff", "size": 0}}, "size of features"),
+        ({"features": {"map": "rff", "kernel": "rbf"}}, "has no option 'kernel'"),
+        ({"features": {"map": "nystrom", "kernel": "cubic"}}, "kernel must be 'linear', 'rbf' or a function"),
         ({"features": {"map": "nystrom", "size": 2.5}}, "size of features"),
         ({"random_state": "x"}, "cannot be used to seed"),
     ],

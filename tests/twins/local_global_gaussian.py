@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -99,26 +99,24 @@ def gaussian_kernel(X: np.ndarray, Z: np.ndarray, gamma: float) -> np.ndarray:
     return np.asarray(np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2)))
 
 
-def nystrom(X: np.ndarray, *, gamma: float, size: int, ridge: float, seed: int) -> tuple[np.ndarray, list[int]]:
+def nystrom(
+    X: np.ndarray, *, kernel: Callable[[np.ndarray, np.ndarray], np.ndarray], size: int, ridge: float, seed: int
+) -> tuple[np.ndarray, list[int]]:
     """Features of each row as it comes, after it may have entered the dictionary; rows of the dictionary."""
     D: list[int] = []
     draws, phi = Uniform(seed, 2), np.zeros((len(X), size))
     for t, x in enumerate(X):
         Z = X[D].reshape(len(D), X.shape[1])
-        K, k = gaussian_kernel(Z, Z, gamma), gaussian_kernel(Z, x[None], gamma)[:, 0]
-        outside = 1 - k @ np.linalg.solve(K, k) if D else 1.0
-        if len(D) < size and outside >= 1e-8:
-            r = 1 - k @ np.linalg.solve(K + ridge * np.eye(len(D)), k) if D else 1.0
+        own = float(kernel(x[None], x[None])[0, 0])
+        K, k = (kernel(Z, Z), kernel(Z, x[None])[:, 0]) if D else (np.zeros((0, 0)), np.zeros(0))
+        outside = own - k @ np.linalg.solve(K, k) if D else own
+        if len(D) < size and outside >= 1e-8 * own:
+            r = own - k @ np.linalg.solve(K + ridge * np.eye(len(D)), k) if D else own
             if draws.next() < r / (r + ridge):
                 D.append(t)
-        phi[t, : len(D)] = features(X[D], x[None], gamma)[0]
+        if D:  # phi = L⁻¹ k_D(x), L Lᵀ = K_DD
+            phi[t, : len(D)] = np.linalg.solve(np.linalg.cholesky(kernel(X[D], X[D])), kernel(X[D], x[None]))[:, 0]
     return phi, D
-
-
-def features(Z: np.ndarray, X: np.ndarray, gamma: float) -> np.ndarray:
-    """phi = L⁻¹ k_D(x), L Lᵀ = K_DD."""
-    L = np.linalg.cholesky(gaussian_kernel(Z, Z, gamma))
-    return np.linalg.solve(L, gaussian_kernel(Z, X, gamma)).T
 
 
 def fourier(X: np.ndarray, omega: np.ndarray, b: np.ndarray) -> np.ndarray:

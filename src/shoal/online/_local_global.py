@@ -46,8 +46,7 @@ class State(NamedTuple):
     mean: Annotated[FloatArray, TASK, OTHER]  # (tasks, D) mu_k
     shared_factor: FloatArray  # (D, D) F with S_0 = F Fᵀ, or (1, D) its diagonal
     factor: Annotated[FloatArray, TASK, OTHER, OTHER]  # (tasks, D, D) or (tasks, 1, D), of S_k
-    kernel: FloatArray  # the feature map's, see `MapState`
-    points: FloatArray
+    points: FloatArray  # the feature map's, see `MapState`
     offsets: FloatArray
     cholesky: FloatArray
     ridge_cholesky: FloatArray
@@ -213,8 +212,8 @@ def check(setup: Setup, state: State, size: Size) -> None:
 
 
 def retune(before: Setup, after: Setup, state: State) -> None:
-    features = after.params.features
-    if state.kernel.tolist() != [features.gamma, features.ridge]:
+    old, new = before.params.features, after.params.features
+    if (old.kernel, old.gamma, old.ridge) != (new.kernel, new.gamma, new.ridge):
         raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
 
 
@@ -246,7 +245,7 @@ def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm[St
         grow=grow,
         check=check,
         pieces=maps.pieces if mapped else None,
-        may_fail=lambda p: p.features.transformer is not None,
+        may_fail=lambda p: p.features.transformer is not None or callable(p.features.kernel),
         retune=retune,
         confidence=thetas,
         linear=not mapped,

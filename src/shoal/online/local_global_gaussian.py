@@ -36,7 +36,7 @@ class LocalGlobalGaussian(Classifier):
 
     Cost with D features (after the map): O(nnz) a prediction, O(D²) a mistake, (K + 1) D² numbers of memory;
     O(nnz) and (K + 1) D with ``covariance="diagonal"``. A query costs O(nnz D) more, or O(nnz). The map adds
-    O(nnz D) for "rff", O(nnz D + D²) for "nystrom".
+    O(nnz D) for "rff", O(nnz D + D²) for "nystrom", whose functions are called with D + n rows for a round of n.
 
     Parameters
     ----------
@@ -54,11 +54,13 @@ class LocalGlobalGaussian(Classifier):
         "diagonal" keeps variances only, the diagonal Gaussians that minimise the same objective.
     features : {"linear", "rff", "nystrom"}, dict, or fitted transformer
         What the Gaussians are over. "linear": the row. "rff": random Fourier features of the Gaussian kernel
-        exp(-gamma ||x - z||²). "nystrom": its Nyström features on one dictionary of rows for all tasks, entered with
-        their ridge leverage score as the stream runs, labelled or not. A dict sets a map's numbers:
-        ``{"map": "rff", "gamma": 1.0, "size": 200}``, ``{"map": "nystrom", "gamma": 1.0, "size": 200,
-        "ridge": 0.1}`` (the defaults); they are read before the first row. A transformer of scikit-learn is used as
-        it is; in `sklearn.frozen.FrozenEstimator` it survives `clone`, and no transformer can be saved.
+        exp(-gamma ||x - z||²). "nystrom": Nyström features of any kernel on one dictionary of rows for all tasks,
+        entered with their ridge leverage score as the stream runs, labelled or not. A dict sets what a map needs:
+        ``{"map": "rff", "gamma": 1.0, "size": 200}``, ``{"map": "nystrom", "kernel": "rbf", "gamma": 1.0,
+        "size": 200, "ridge": 0.1}`` (the defaults); it is read before the first row. A kernel is "rbf", "linear" or a
+        function, as in `KernelPerceptron`: it should be positive definite, `ridge` is measured against its k(x, x),
+        and a function cannot be saved. A transformer of scikit-learn is used as it is; in
+        `sklearn.frozen.FrozenEstimator` it survives `clone`, and no transformer can be saved.
     update : {"mistaken", "all"}
         Rows that covariances take in: mistaken ones, or all queried ones. Means move on mistakes only.
     theta : {"post", "pre"}
