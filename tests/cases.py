@@ -61,6 +61,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "LabelQuery-variance": lambda: LabelQuery(LocalGlobalGaussian(), rule="variance", b=1.0, random_state=0),
     "LocalGlobalGaussian": LocalGlobalGaussian,
     "LocalGlobalGaussian-diagonal": lambda: LocalGlobalGaussian(loss="hinge", covariance="diagonal"),
+    "LocalGlobalGaussian-rank": lambda: LocalGlobalGaussian(covariance=3, update="all"),
     "LocalGlobalGaussian-queries": lambda: LocalGlobalGaussian(h=0.5, update="all", theta="pre", random_state=0),
     "MultiClass": lambda: MultiClass(PassiveAggressive()),
     "MultiClass-OSMTL": lambda: MultiClass(OSMTL()),

@@ -30,8 +30,8 @@ from shoal.model.table import read_table
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("protocol", ["one", "growing"])
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_mapped_learners_equal_the_twin(covariance: str, protocol: str, sparse: bool) -> None:
+@pytest.mark.parametrize("covariance", ["full", "diagonal", 6])
+def test_mapped_learners_equal_the_twin(covariance: str | int, protocol: str, sparse: bool) -> None:
     stream = draw(10, protocol=protocol, density=0.5 if sparse else 1.0)
     for features in (RFF, NYSTROM):
         learner = LocalGlobalGaussian(features=features, covariance=covariance, h=0.5, random_state=2)
