@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel
 from sklearn.preprocessing import PolynomialFeatures
 from tests.cases import saved
 from tests.online.test_local_global_gaussian import MAPS, NYSTROM, RFF, compare
@@ -22,13 +24,14 @@ from tests.twins import local_global_gaussian as twin
 
 import shoal
 from shoal import LocalGlobalGaussian
+from shoal.model.state import leaves
 from shoal.model.table import read_table
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("protocol", ["one", "growing"])
-@pytest.mark.parametrize("covariance", ["full", "diagonal"])
-def test_mapped_learners_equal_the_twin(covariance: str, protocol: str, sparse: bool) -> None:
+@pytest.mark.parametrize("covariance", ["full", "diagonal", 6])
+def test_mapped_learners_equal_the_twin(covariance: str | int, protocol: str, sparse: bool) -> None:
     stream = draw(10, protocol=protocol, density=0.5 if sparse else 1.0)
     for features in (RFF, NYSTROM):
         learner = LocalGlobalGaussian(features=features, covariance=covariance, h=0.5, random_state=2)
@@ -37,12 +40,57 @@ def test_mapped_learners_equal_the_twin(covariance: str, protocol: str, sparse: 
         if features is RFF:
             phi = twin.fourier(stream.X, state.points, state.offsets)
         else:
-            phi, D = twin.nystrom(stream.X, gamma=0.05, size=25, ridge=0.1, seed=seed)
+            kernel = partial(twin.gaussian_kernel, gamma=0.05)
+            phi, D = twin.nystrom(stream.X, kernel=kernel, size=25, ridge=0.1, seed=seed)
             assert len(D) == 25 or sparse
         fresh = LocalGlobalGaussian(**own_parameters(learner))
         compare(fresh, stream, phi, sparse=sparse, tolerance=1e-9)
         with pytest.raises(AttributeError, match="see coef_shared_"):
             _ = fresh.coef_
+
+
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    ("kernel", "function"),
+    [("linear", linear_kernel), (linear_kernel,) * 2, (laplacian_kernel,) * 2, (polynomial_kernel,) * 2],
+)
+def test_any_kernel_equals_the_twin(kernel: Any, function: Any, sparse: bool) -> None:
+    stream = draw(18, n_rows=90, protocol="growing", density=0.5 if sparse else 1.0)
+    X, features = stream.sparse if sparse else stream.X, {"map": "nystrom", "kernel": kernel, "size": 12, "ridge": 0.5}
+    learner = LocalGlobalGaussian(features=features, h=0.5, random_state=2)
+    seed = core_of(clone(learner).fit(stream.X[:2], stream.y[:2])).state.random[0]
+    phi, D = twin.nystrom(stream.X, kernel=function, size=12, ridge=0.5, seed=int(seed))
+    compare(learner, stream, phi, sparse=sparse, tolerance=1e-8)
+    assert core_of(learner).state.used[0] == len(D) == (7 if function is linear_kernel else 12)
+    chunked = clone(learner)  # a function is asked round by round: chunks do not matter
+    for rows in stream.rows_of_rounds:
+        chunked.partial_fit(X[rows], stream.y[rows], stream.task[rows], rounds=stream.rounds[rows])
+    np.testing.assert_array_equal(chunked.coef_task_, learner.coef_task_)
+
+
+def test_a_kernel_function_may_fail_and_cannot_be_saved(tmp_path: Path) -> None:
+    """Nothing of the chunk is learned then, and the dictionary is what it was."""
+    stream = draw(19)
+    broken = False
+
+    def kernel(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+        return np.full((len(X), len(Z)), np.nan) if broken and len(X) > 8 else linear_kernel(X, Z) + 1.0
+
+    features = {"map": "nystrom", "kernel": kernel, "size": 60, "ridge": 1e-9}
+    learner = LocalGlobalGaussian(features=features, random_state=0).fit(stream.X[:4], stream.y[:4])
+    before, broken = saved_state(learner), True
+    with pytest.raises(ValueError, match="the kernel function must return finite numbers"):
+        learner.partial_fit(stream.X, stream.y, stream.task + 9)
+    assert saved_state(learner) == before
+    with pytest.raises(ValueError, match=r"cannot save parameter.features"):
+        learner.save(tmp_path / "model")
+    indefinite = {**features, "kernel": lambda X, Z: np.sin(1e3 * X @ Z.T) - 0.5}  # not a kernel: no reason to break
+    learner = LocalGlobalGaussian(features=indefinite, random_state=0).fit(stream.X, stream.y, stream.task)
+    assert np.isfinite(learner.coef_task_).all()
+
+
+def saved_state(learner: LocalGlobalGaussian) -> list[bytes]:
+    return [array.tobytes() for array in leaves(core_of(learner).state)]
 
 
 def mapped(learner: Any, stream: Stream, *, grow: bool) -> Any:

@@ -40,6 +40,19 @@ def test_equals_twin(p: float | str, shared_loss: str | None, protocol: str, spa
     assert learner.n_updates_ > 0
 
 
+@pytest.mark.parametrize("p", [1, 3, 1.5])
+@pytest.mark.parametrize("options", [{"shared_loss": "rmax", "r": 2}, {"shared_loss": 1.2}, {"shared_loss": 5}])
+def test_remark_12_takes_any_norm(options: dict[str, Any], p: float) -> None:
+    for protocol in ("some", "growing"):
+        stream = draw(3, protocol=protocol)
+        learner = SchattenPerceptron(p=p, C=0.3, **options)
+        decisions = learner.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
+        expected, W, updates = twin.learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, p=p, C=0.3, **options)
+        assert_close(decisions, expected, 1e-9 if p == 1.5 else 1e-12)
+        assert_close(learner.coef_, W.T, 1e-9 if p == 1.5 else 1e-12)
+        np.testing.assert_array_equal(learner.task_updates_, updates)
+
+
 @pytest.mark.parametrize("K", [1, 2, 16, 17, 40])
 def test_equals_twin_for_any_number_of_tasks(K: int) -> None:
     """Below, at and above the blocks that tasks are padded to; more tasks than features."""
@@ -80,11 +93,11 @@ def test_p_1_is_independent_perceptrons(seed: int, protocol: str, sparse: bool, 
     np.testing.assert_array_equal(learner.relation_, np.eye(5))
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
-def test_p_1_with_a_shared_loss_is_that_of_dekel(norm: str) -> None:
+@pytest.mark.parametrize("norm", ["l1", "l2", "linf", "rmax", 3.0])
+def test_p_1_with_a_shared_loss_is_that_of_dekel(norm: str | float) -> None:
     stream = draw(4, protocol="all")
-    learner = SchattenPerceptron(p=1, shared_loss=norm, C=0.4)
-    dekel = SharedLoss(norm=norm, C=0.4).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    learner = SchattenPerceptron(p=1, shared_loss=norm, C=0.4, r=3)
+    dekel = SharedLoss(norm=norm, C=0.4, r=3).fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
     assert_close(learner.fit(stream.X, stream.y, stream.task, rounds=stream.rounds).coef_, dekel.coef_)
 
 
@@ -275,7 +288,9 @@ def test_tasks_in_a_common_subspace_help_each_other() -> None:
     [
         ({"p": 0.5}, r"p must be a number in \[1, 64\] or 'auto'"), ({"p": np.nan}, "p must be a number"),
         ({"p": "big"}, "p must be a number"), ({"p": 100}, "p must be a number"),
-        ({"shared_loss": "rmax"}, "shared_loss must be one of"), ({"C": 0.0}, "C must be a finite number > 0"),
+        ({"shared_loss": "max"}, "shared_loss must be one of"), ({"shared_loss": 0.5}, "or a number p >= 1, got 0.5"),
+        ({"shared_loss": "rmax", "r": 0}, "r must be a whole number >= 1"),
+        ({"C": 0.0}, "C must be a finite number > 0"),
         ({"kernel": "cubic"}, "kernel must be"), ({"gamma": -1.0}, "gamma must be"),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
@@ -19,16 +20,20 @@ from shoal.online import shared_steps
 from shoal.online.shared_steps import finite_steps, norm_code, shared_loss
 
 implicit_steps = from_python(shared_steps.implicit_steps)
-NORMS = [("l1", 1), ("l2", 1), ("linf", 1), ("rmax", 1), ("rmax", 2), ("rmax", 3), ("rmax", 9)]
+NORMS: list[tuple[str | float, int]] = [
+    ("l1", 1), ("l2", 1), ("linf", 1), ("rmax", 1), ("rmax", 2), ("rmax", 3), ("rmax", 9), (1.5, 1), (3.0, 1),
+]  # fmt: skip
+OTHERS: list[tuple[str | float, int]] = [(1.001, 1), (7.5, 1), (1e300, 1)]  # without a twin: by what defines the steps
 RULES = ["finite", "implicit", "capped"]
 each_norm = pytest.mark.parametrize(("norm", "r"), NORMS)
+each_of_more = pytest.mark.parametrize(("norm", "r"), NORMS + OTHERS)
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("protocol", ["one", "some", "all", "growing"])
 @pytest.mark.parametrize("rule", RULES)
 @each_norm
-def test_equals_twin(norm: str, r: int, rule: str, protocol: str, sparse: bool) -> None:
+def test_equals_twin(norm: str | float, r: int, rule: str, protocol: str, sparse: bool) -> None:
     stream = draw(1, protocol=protocol, density=0.7 if sparse else 1.0)
     keep = stream.X.any(axis=1)
     stream = type(stream)(*(array[keep] for array in stream))
@@ -47,7 +52,7 @@ def test_equals_twin(norm: str, r: int, rule: str, protocol: str, sparse: bool) 
     C=st.floats(1e-3, 1e3), scale=st.sampled_from([1e-3, 1.0, 1e3]),
 )  # fmt: skip
 def test_equals_twin_wherever_hypothesis_looks(
-    seed: int, norm: tuple[str, int], rule: str, C: float, scale: float
+    seed: int, norm: tuple[str | float, int], rule: str, C: float, scale: float
 ) -> None:
     stream = draw(seed, n_rows=40, protocol="some", scale=scale)
     learner = SharedLoss(norm=norm[0], r=norm[1], rule=rule, C=C)
@@ -62,9 +67,9 @@ def losses_and_norms(seed: int, K: int) -> tuple[np.ndarray, np.ndarray]:
     return losses, rng.exponential(1.0, K) + 0.01
 
 
-@each_norm
+@each_of_more
 @given(seed=st.integers(0, 10**6), K=st.integers(1, 8), C=st.floats(0.01, 10))
-def test_finite_steps_reach_the_norm(norm: str, r: int, seed: int, K: int, C: float) -> None:
+def test_finite_steps_reach_the_norm(norm: str | float, r: int, seed: int, K: int, C: float) -> None:
     """Hölder with equality: tau.l = C ||l||, and tau is in the ball."""
     losses, _ = losses_and_norms(seed, K)
     tau = np.empty(K)
@@ -75,9 +80,9 @@ def test_finite_steps_reach_the_norm(norm: str, r: int, seed: int, K: int, C: fl
     assert twin.dual_norm(tau, norm, r) <= C * (1 + 1e-12)
 
 
-@each_norm
+@each_of_more
 @given(seed=st.integers(0, 10**6), K=st.integers(1, 6), C=st.floats(0.01, 10))
-def test_implicit_steps_are_optimal(norm: str, r: int, seed: int, K: int, C: float) -> None:
+def test_implicit_steps_are_optimal(norm: str | float, r: int, seed: int, K: int, C: float) -> None:
     """No step in the ball makes more of sum tau l - tau² n / 2; first-order check in every extreme direction."""
     losses, norms = losses_and_norms(seed, K)
     tau = np.empty(K)
@@ -90,8 +95,8 @@ def test_implicit_steps_are_optimal(norm: str, r: int, seed: int, K: int, C: flo
     assert gain <= 1e-9 * C * losses.max(initial=1.0)
 
 
-@each_norm
-def test_implicit_steps_minimise_the_papers_objective(norm: str, r: int) -> None:
+@each_of_more
+def test_implicit_steps_minimise_the_papers_objective(norm: str | float, r: int) -> None:
     """½||W - W_t||² + C ||l(W)|| by a solver that knows nothing of duality."""
     rng = np.random.default_rng(3)
     K, d, C = 3, 2, 0.4
@@ -121,8 +126,8 @@ def test_implicit_l1_is_passive_aggressive_on_each_task() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-@each_norm
-def test_one_row_a_round_is_one_task_alone(norm: str, r: int, rule: str) -> None:
+@each_of_more
+def test_one_row_a_round_is_one_task_alone(norm: str | float, r: int, rule: str) -> None:
     """Nothing to weigh up: the finite rule is the hinge Perceptron with step C, the others PA-I."""
     stream = draw(3, protocol="one")
     learner = SharedLoss(norm=norm, r=r, rule=rule, C=0.2)
@@ -132,18 +137,22 @@ def test_one_row_a_round_is_one_task_alone(norm: str, r: int, rule: str) -> None
     assert_close(learner.coef_, baseline.fit(stream.X, stream.y, stream.task).coef_)
 
 
-def test_rmax_ends_in_l1_and_linf() -> None:
+def test_rmax_and_lp_end_in_l1_and_linf() -> None:
     stream = draw(4, protocol="all")
-    for rule, (norm, r) in product(RULES, [("linf", 1), ("l1", 5)]):
-        one, other = (
+    for rule, (norm, p, r) in product(RULES, [("linf", math.inf, 1), ("l1", 1, 5), ("l2", 2, None)]):
+        one, *others = (
             SharedLoss(rule=rule, C=0.4, **which).fit(stream.X, stream.y, stream.task, rounds=stream.rounds).coef_
-            for which in ({"norm": norm}, {"norm": "rmax", "r": r})
+            for which in ({"norm": norm}, {"norm": p}, {"norm": "rmax", "r": r} if r else {"norm": norm})
         )
-        np.testing.assert_array_equal(one, other)
+        for other in others:
+            np.testing.assert_array_equal(one, other)
+        if norm != "linf":  # near them, too; close to inf equal losses share the step that linf gives to the first
+            near = SharedLoss(rule=rule, C=0.4, norm=p + 1e-9)
+            assert_close(near.fit(stream.X, stream.y, stream.task, rounds=stream.rounds).coef_, one, 1e-6)
 
 
 @given(seed=st.integers(0, 10**6), norm=st.sampled_from(NORMS), rule=st.sampled_from(RULES))
-def test_flipping_all_labels_flips_all_weights(seed: int, norm: tuple[str, int], rule: str) -> None:
+def test_flipping_all_labels_flips_all_weights(seed: int, norm: tuple[str | float, int], rule: str) -> None:
     stream = draw(seed, n_rows=60)
     learner = SharedLoss(norm=norm[0], r=norm[1], rule=rule)
     weights = learner.fit(stream.X, stream.y, stream.task, rounds=stream.rounds).coef_
@@ -152,9 +161,9 @@ def test_flipping_all_labels_flips_all_weights(seed: int, norm: tuple[str, int],
 
 
 @pytest.mark.parametrize("rule", RULES)
-@each_norm
+@each_of_more
 @given(data=st.data())
-def test_any_finite_rows_keep_the_model_finite(norm: str, r: int, rule: str, data: st.DataObject) -> None:
+def test_any_finite_rows_keep_the_model_finite(norm: str | float, r: int, rule: str, data: st.DataObject) -> None:
     """Sizes from 1e-150 to 1e150 in one round, zero rows, ties; steps stay in the ball."""
     K, d = 4, 3
     sizes = st.sampled_from([0.0, 1e-150, 1e-9, 1.0, 1e9, 1e150, -1e150])
@@ -190,7 +199,9 @@ def test_unseen_and_absent_tasks() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"norm": "l3"}, "norm must be one of"), ({"rule": "slow"}, "rule must be one of"),
+        ({"norm": "l3"}, "norm must be one of"), ({"norm": 0.5}, "or a number p >= 1, got 0.5"),
+        ({"norm": np.nan}, "norm must be"), ({"norm": True}, "norm must be"), ({"norm": None}, "norm must be"),
+        ({"rule": "slow"}, "rule must be one of"),
         ({"C": 0.0}, "C must be a finite number > 0"), ({"C": np.inf}, "C must be a finite number > 0"),
         ({"r": 0}, "r must be a whole number >= 1"), ({"r": 1.5}, "r must be a whole number >= 1"),
     ],

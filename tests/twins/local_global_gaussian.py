@@ -1,12 +1,13 @@
 """Yang & Li 2020, supplement, eqs. 2-5, in plain NumPy: covariances by Sherman-Morrison and Woodbury as printed.
 
-`phi` holds the rows after the feature map. The maps have twins of their own: `fourier` and `nystrom`.
+`phi` holds the rows after the feature map. The maps have twins of their own: `fourier` and `nystrom`. A covariance of
+low rank is the inverse of its precision.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -16,9 +17,41 @@ MASK = 2**64 - 1
 class Model:
     """Means and covariances; tasks may come at any time."""
 
-    def __init__(self, D: int, K: int) -> None:
+    def __init__(self, D: int, K: int, rank: int = 0) -> None:
         self.mu0, self.S0 = np.zeros(D), np.eye(D)
         self.mu, self.S = np.zeros((K, D)), np.tile(np.eye(D), (K, 1, 1))
+        self.precision0, self.precision = Precision(D, rank), [Precision(D, rank) for _ in range(K)]
+
+
+class Precision:
+    """S⁻¹ = diag(d) + V Vᵀ with `rank` columns at most."""
+
+    def __init__(self, D: int, rank: int) -> None:
+        self.d, self.V, self.rank = np.ones(D), np.zeros((D, 0)), rank
+
+    def take_in(self, x: np.ndarray) -> None:
+        """Without room for another direction the rank/2 of the most gain stay, and of the others the diagonal."""
+        root = np.sqrt(self.d)[:, None]
+        B, z = self.V / root, x / root[:, 0]
+        outside = z - B @ np.linalg.lstsq(B, z, rcond=None)[0]
+        is_new = np.linalg.norm(outside) > 1e-12 * np.linalg.norm(z)
+        if is_new and B.shape[1] == self.rank:
+            U, s, _ = np.linalg.svd(B, full_matrices=False)
+            directions, half = root * U * s, self.rank // 2
+            self.V, self.d = directions[:, :half], self.d + (directions[:, half:] ** 2).sum(axis=1)
+        self.V = np.column_stack([self.V, x])
+        if not is_new:
+            U, s, _ = np.linalg.svd(self.V, full_matrices=False)
+            self.V = (U * s)[:, : B.shape[1]]
+
+    def inverse(self) -> np.ndarray:
+        return np.asarray(np.linalg.inv(np.diag(self.d) + self.V @ self.V.T))
+
+
+def take_in_low_rank(precision: Precision, Phi: np.ndarray, lam: float) -> np.ndarray:
+    for x in Phi.T:
+        precision.take_in(x / math.sqrt(lam))
+    return precision.inverse()
 
 
 def take_in(S: np.ndarray, Phi: np.ndarray, lam: float, diagonal: bool) -> np.ndarray:
@@ -46,14 +79,15 @@ def learn(
     eps: float,
     h: float,
     loss: str,
-    covariance: str,
+    covariance: str | int,
     update: str,
     theta_rule: str = "post",
     seed: int = 0,
 ) -> tuple[np.ndarray, Model, np.ndarray, np.ndarray]:
     """Decisions before each round, the model, queried rows, mistakes learned per task."""
     diagonal, draws = covariance == "diagonal", Uniform(seed, 1)
-    model = Model(phi.shape[1], task.max() + 1)
+    rank = 0 if isinstance(covariance, str) else covariance
+    model = Model(phi.shape[1], task.max() + 1, rank)
     decisions, queried, updates = np.zeros(len(y)), np.zeros(len(y), bool), np.zeros(task.max() + 1, int)
     for rows in rounds:
         for r in rows:
@@ -65,14 +99,20 @@ def learn(
         wrong = [r for r in taken if z[r]]
         for r in taken:
             k, x = task[r], phi[r]
-            model.S[k] = take_in(model.S[k], x[:, None], lam, diagonal)  # eq. 2
+            if rank:
+                model.S[k] = take_in_low_rank(model.precision[k], x[:, None], lam)
+            else:
+                model.S[k] = take_in(model.S[k], x[:, None], lam, diagonal)  # eq. 2
             if z[r]:
                 v, hinge = x @ model.S[k] @ x, max(0.0, 1 - y[r] * decisions[r])
                 g = hinge / (eps + v) if loss == "squared_hinge" else min(1 / (2 * eps), hinge / v if v > 0 else np.inf)
                 model.mu[k] += g * y[r] * model.S[k] @ x  # eq. 3
                 updates[k] += x.any()
         if taken:
-            model.S0 = take_in(model.S0, phi[taken].T, lam, diagonal)  # eq. 4
+            if rank:
+                model.S0 = take_in_low_rank(model.precision0, phi[taken].T, lam)
+            else:
+                model.S0 = take_in(model.S0, phi[taken].T, lam, diagonal)  # eq. 4
             model.mu0 = model.mu0 + model.S0 @ (y[wrong] @ phi[wrong]) / (2 * eps)  # eq. 5
     return decisions, model, queried, updates
 
@@ -99,26 +139,24 @@ def gaussian_kernel(X: np.ndarray, Z: np.ndarray, gamma: float) -> np.ndarray:
     return np.asarray(np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2)))
 
 
-def nystrom(X: np.ndarray, *, gamma: float, size: int, ridge: float, seed: int) -> tuple[np.ndarray, list[int]]:
+def nystrom(
+    X: np.ndarray, *, kernel: Callable[[np.ndarray, np.ndarray], np.ndarray], size: int, ridge: float, seed: int
+) -> tuple[np.ndarray, list[int]]:
     """Features of each row as it comes, after it may have entered the dictionary; rows of the dictionary."""
     D: list[int] = []
     draws, phi = Uniform(seed, 2), np.zeros((len(X), size))
     for t, x in enumerate(X):
         Z = X[D].reshape(len(D), X.shape[1])
-        K, k = gaussian_kernel(Z, Z, gamma), gaussian_kernel(Z, x[None], gamma)[:, 0]
-        outside = 1 - k @ np.linalg.solve(K, k) if D else 1.0
-        if len(D) < size and outside >= 1e-8:
-            r = 1 - k @ np.linalg.solve(K + ridge * np.eye(len(D)), k) if D else 1.0
+        own = float(kernel(x[None], x[None])[0, 0])
+        K, k = (kernel(Z, Z), kernel(Z, x[None])[:, 0]) if D else (np.zeros((0, 0)), np.zeros(0))
+        outside = own - k @ np.linalg.solve(K, k) if D else own
+        if len(D) < size and outside >= 1e-8 * own:
+            r = own - k @ np.linalg.solve(K + ridge * np.eye(len(D)), k) if D else own
             if draws.next() < r / (r + ridge):
                 D.append(t)
-        phi[t, : len(D)] = features(X[D], x[None], gamma)[0]
+        if D:  # phi = L⁻¹ k_D(x), L Lᵀ = K_DD
+            phi[t, : len(D)] = np.linalg.solve(np.linalg.cholesky(kernel(X[D], X[D])), kernel(X[D], x[None]))[:, 0]
     return phi, D
-
-
-def features(Z: np.ndarray, X: np.ndarray, gamma: float) -> np.ndarray:
-    """phi = L⁻¹ k_D(x), L Lᵀ = K_DD."""
-    L = np.linalg.cholesky(gaussian_kernel(Z, Z, gamma))
-    return np.linalg.solve(L, gaussian_kernel(Z, X, gamma)).T
 
 
 def fourier(X: np.ndarray, omega: np.ndarray, b: np.ndarray) -> np.ndarray:

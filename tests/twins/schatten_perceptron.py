@@ -38,8 +38,9 @@ def learn(
     rounds: Iterable[np.ndarray],
     *,
     p: float | str = "auto",
-    shared_loss: str | None = None,
+    shared_loss: str | float | None = None,
     C: float = 1.0,
+    r: int = 1,
     n_declared: int = 0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Decisions before each round, final W (d, K), updates per task."""
@@ -53,10 +54,10 @@ def learn(
         if shared_loss is None:
             tau = (np.where(decisions[rows] >= 0, 1.0, -1.0) != y[rows]).astype(float)
         else:
-            tau = finite(np.maximum(0.0, 1 - y[rows] * decisions[rows]), shared_loss, 1, C)
-        for r, step in zip(rows, tau, strict=True):
-            V[:, task[r]] += step * y[r] * X[r]
-            updates[task[r]] += step > 0
+            tau = finite(np.maximum(0.0, 1 - y[rows] * decisions[rows]), shared_loss, r, C)
+        for row, step in zip(rows, tau, strict=True):
+            V[:, task[row]] += step * y[row] * X[row]
+            updates[task[row]] += step > 0
     return decisions, gradient(V[:, :K], order(p, d, K)), updates
 
 

@@ -5,22 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from scipy.optimize import brentq
+
+NAMED = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 
 
-def norm_of(loss: np.ndarray, norm: str, r: int) -> float:
+def lp(loss: np.ndarray, p: float) -> float:
+    """Of losses over the largest: no power overflows."""
+    top = loss.max(initial=0.0)
+    return float(top * np.linalg.norm(loss / top, p)) if top > 0 else 0.0
+
+
+def norm_of(loss: np.ndarray, norm: str | float, r: int) -> float:
     if norm == "rmax":
         return float(np.sort(loss)[::-1][:r].sum())
-    return float(np.linalg.norm(loss, {"l1": 1, "l2": 2, "linf": np.inf}[norm]))
+    return lp(loss, NAMED.get(norm, norm))  # type: ignore[arg-type]
 
 
-def dual_norm(tau: np.ndarray, norm: str, r: int) -> float:
+def dual_norm(tau: np.ndarray, norm: str | float, r: int) -> float:
     tau = np.abs(tau)
-    return float({
-        "l1": tau.max(), "l2": np.linalg.norm(tau), "linf": tau.sum(), "rmax": max(tau.max(), tau.sum() / r)
-    }[norm])  # fmt: skip
+    if norm == "rmax":
+        return float(max(tau.max(), tau.sum() / r))
+    p = float(NAMED.get(norm, norm))  # type: ignore[arg-type]
+    return lp(tau, np.inf if p == 1 else 1 if p == np.inf else p / (p - 1))
 
 
-def finite(loss: np.ndarray, norm: str, r: int, C: float) -> np.ndarray:
+def finite(loss: np.ndarray, norm: str | float, r: int, C: float) -> np.ndarray:
     tau = np.zeros(len(loss))
     if not (loss > 0).any():
         return tau
@@ -34,11 +44,36 @@ def finite(loss: np.ndarray, norm: str, r: int, C: float) -> np.ndarray:
         case "rmax":
             largest = sorted(range(len(loss)), key=lambda k: -loss[k])[:r]
             tau[[k for k in largest if loss[k] > 0]] = C
+        case float() | int() as p:
+            tau = C * (loss / np.linalg.norm(loss, p)) ** (p - 1)
     return tau
 
 
-def implicit(loss: np.ndarray, n: np.ndarray, norm: str, r: int, C: float) -> np.ndarray:
+def implicit_lp(loss: np.ndarray, n: np.ndarray, p: float, C: float) -> np.ndarray:
+    """n tau + theta tau^(q-1) = l: for p = 3 (q = 3/2) a quadratic in the root of tau, for p = 3/2 (q = 3) in tau.
+
+    The quadratics are solved without a difference, and theta by Brent's method on ||tau||_q = C.
+    """
+    assert p in (1.5, 3.0)
+
+    def at(theta: float) -> np.ndarray:
+        if p == 3.0:
+            root = theta + np.sqrt(theta**2 + 4 * n * loss)
+            return np.asarray((2 * loss / np.where(loss > 0, root, 1)) ** 2)
+        return np.asarray(2 * loss / (n + np.sqrt(n**2 + 4 * theta * loss)))
+
+    q = p / (p - 1)
+    if not loss.any() or np.linalg.norm(loss / n, q) <= C:
+        return np.asarray(loss / n)
+    high = np.linalg.norm(loss, p) / C ** (q - 1)  # theta if n = 0: tau = (l/theta)^(p-1)
+    theta = brentq(lambda theta: np.linalg.norm(at(theta), q) - C, 0.0, 1.001 * high, xtol=1e-300, rtol=1e-15)
+    return at(float(theta))
+
+
+def implicit(loss: np.ndarray, n: np.ndarray, norm: str | float, r: int, C: float) -> np.ndarray:
     """Rows are not zero, so n > 0."""
+    if isinstance(norm, float):
+        return implicit_lp(loss, n, norm, C)
 
     def at(theta: float) -> np.ndarray:
         if norm == "l2":
@@ -55,11 +90,12 @@ def implicit(loss: np.ndarray, n: np.ndarray, norm: str, r: int, C: float) -> np
     return at(high)
 
 
-def steps(loss: np.ndarray, n: np.ndarray, *, norm: str, r: int, C: float, rule: str) -> np.ndarray:
+def steps(loss: np.ndarray, n: np.ndarray, *, norm: str | float, r: int, C: float, rule: str) -> np.ndarray:
     if rule == "implicit":
         return implicit(loss, n, norm, r, C)
     if rule == "capped":
-        rho2 = {"l1": len(loss), "l2": 1, "linf": 1, "rmax": min(r, len(loss))}[norm]
+        named = {"l1": len(loss), "l2": 1, "linf": 1, "rmax": min(r, len(loss))}
+        rho2 = named[norm] if isinstance(norm, str) else max(1, len(loss) ** (2 / norm - 1))
         C = min(C, norm_of(loss, norm, r) / (n.max() * rho2))
     return finite(loss, norm, r, C)
 
@@ -70,7 +106,7 @@ def learn(
     task: np.ndarray,
     rounds: Iterable[np.ndarray],
     *,
-    norm: str = "l2",
+    norm: str | float = "l2",
     C: float = 1.0,
     rule: str = "finite",
     r: int = 1,

@@ -1,10 +1,11 @@
-"""Features of rows, so that linear learners follow kernels: k(x, z) = exp(-gamma ||x - z||²) as an inner product.
+"""Features of rows, so that linear learners follow kernels: k(x, z) as an inner product.
 
-*Random Fourier features* (Rahimi, Recht 2007): phi(x) = sqrt(2/D) cos(Omegaᵀ x + b), Omega ~ N(0, 2 gamma I).
-*Nyström features that grow with the stream*: a dictionary of rows seen, entered with the probability of their ridge
-leverage score (Calandriello, Lazaric, Valko 2017), and phi(x) = L⁻¹ k_D(x) with the Cholesky factor L of the
-dictionary's kernel matrix. A row that enters appends one coordinate and leaves the others as they were, so a model on
-these features goes on: new weights start at their prior. ||phi(x)||² <= k(x, x) = 1.
+*Random Fourier features* (Rahimi, Recht 2007) of k(x, z) = exp(-gamma ||x - z||²):
+phi(x) = sqrt(2/D) cos(Omegaᵀ x + b), Omega ~ N(0, 2 gamma I).
+*Nyström features that grow with the stream*, of any kernel: a dictionary of rows seen, entered with the probability of
+their ridge leverage score (Calandriello, Lazaric, Valko 2017), and phi(x) = L⁻¹ k_D(x) with the Cholesky factor L of
+the dictionary's kernel matrix. A row that enters appends one coordinate and leaves the others as they were, so a model
+on these features goes on: new weights start at their prior. ||phi(x)||² <= k(x, x).
 """
 
 from __future__ import annotations
@@ -19,23 +20,26 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.engine import kernels
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
+from shoal.engine.kernels import FUNCTION, RBF, Kernel
 from shoal.engine.random import POINTS, uniform
-from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
-from shoal.engine.rows import copy_to, dot_all, squared_norm
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds, cut
+from shoal.engine.rows import FEATURES, copy_to, dot_all, squared_norm
 from shoal.model.algorithm import Piece, Setup, State
 from shoal.model.parameters import Reader
 from shoal.model.table import Table, read_table, validated
+from shoal.online._support import PIECE, dense_rows
 
 LINEAR: Final = 0
 RFF: Final = 1
 NYSTROM: Final = 2
 TRANSFORMER: Final = 3
 _KINDS: Final = {"linear": LINEAR, "rff": RFF, "nystrom": NYSTROM}
-_OPTIONS: Final = {LINEAR: set[str](), RFF: {"gamma", "size"}, NYSTROM: {"gamma", "size", "ridge"}}
+_OPTIONS: Final = {LINEAR: set[str](), RFF: {"gamma", "size"}, NYSTROM: {"kernel", "gamma", "size", "ridge"}}
 
-SMALLEST_RESIDUAL: Final = 1e-8  # of a row's kernel outside the dictionary, below which it adds nothing but noise
+SMALLEST_RESIDUAL: Final = 1e-8  # share of k(x, x) outside the dictionary, below which a row adds nothing but noise
 ROWS_AT_ONCE: Final = 1024  # rows mapped before they are learned: bounds the memory of a large chunk
 
 
@@ -47,12 +51,12 @@ class FeatureMap(NamedTuple):
     size: int = 200  # features, or the most points in the dictionary
     ridge: float = 0.1  # of the leverage scores: the larger, the fewer rows enter
     transformer: Any = None
+    kernel: Any = "rbf"  # "linear" or a function of two arrays; Nyström only
 
 
 class MapState(NamedTuple):
     """What a map keeps; empty arrays where it needs none."""
 
-    kernel: FloatArray  # (2,) gamma and ridge
     points: FloatArray  # (features, size) Omega, or the dictionary's rows, feature by feature
     offsets: FloatArray  # (size,) b, or the squared norms of the dictionary's rows
     cholesky: FloatArray  # (size, size) of K_DD; Nyström only
@@ -86,7 +90,8 @@ def read(features: Any) -> FeatureMap:
         raise ValueError(f"gamma and ridge of features must be finite numbers > 0, got {found.gamma}, {found.ridge}")
     if not (isinstance(found.size, int) and found.size > 0):
         raise ValueError(f"size of features must be a whole number > 0, got {found.size!r}")
-    return FeatureMap(found.kind, float(found.gamma), found.size, float(found.ridge))
+    kernels.resolve(found.kernel, found.gamma)
+    return found._replace(gamma=float(found.gamma), ridge=float(found.ridge))
 
 
 def allocate(feature_map: FeatureMap, n_features: int, seed: int) -> MapState:
@@ -98,8 +103,7 @@ def allocate(feature_map: FeatureMap, n_features: int, seed: int) -> MapState:
         deviation = math.sqrt(2.0 * feature_map.gamma)
         points = np.random.default_rng([seed, 0]).normal(0.0, deviation, (n_features, size))
         offsets = np.random.default_rng([seed, 1]).uniform(0.0, 2.0 * math.pi, size)
-    kernel = np.array([feature_map.gamma, feature_map.ridge])
-    return MapState(kernel, points, offsets, np.zeros(square), np.zeros(square), np.zeros(1, np.int64))
+    return MapState(points, offsets, np.zeros(square), np.zeros(square), np.zeros(1, np.int64))
 
 
 @kernel(entry=True, allocates=True)
@@ -127,28 +131,52 @@ def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
 
 
 @kernel(entry=True, allocates=True)
+def compare(rounds: Rounds, row: int, norm: float, kernel: Kernel, state: MapState, k: FloatArray) -> float:
+    """k[j] <- k(z_j, x) for the rows z_j of the dictionary; returns k(x, x)."""
+    n = state.used[0]
+    if kernel.kind == FUNCTION:
+        for j in range(n):
+            k[j] = kernel.values[kernel.slots[j], row]
+        return float(max(0.0, kernel.values[slot(rounds, row, kernel), row]))
+    dot_all(rounds, row, state.points, k)
+    if kernel.kind == RBF:
+        for j in range(n):
+            k[j] = math.exp(-kernel.gamma * max(0.0, norm + state.offsets[j] - 2.0 * k[j]))
+    return 1.0 if kernel.kind == RBF else norm
+
+
+@kernel(entry=True, allocates=True)
+def slot(rounds: Rounds, row: int, kernel: Kernel) -> int:
+    """A function's values come for the dictionary first, then for the rows at hand."""
+    return len(kernel.values) - len(rounds.task) + row
+
+
+@kernel(entry=True, allocates=True)
 def nystrom(
-    rounds: Rounds, first: int, grow: bool, state: MapState, random: NDArray[np.uint64], out: FloatArray
-) -> None:
-    """out[i] <- phi(x) for row x = first + i, which may enter the dictionary first (`grow`)."""
-    capacity, gamma, ridge = len(state.offsets), state.kernel[0], state.kernel[1]
+    rounds: Rounds, kernel: Kernel, ridge: float, grow: bool, state: MapState, random: NDArray[np.uint64],
+    out: FloatArray,
+) -> None:  # fmt: skip
+    """out[i] <- phi(x) for row x = i, which may enter the dictionary first (`grow`)."""
+    capacity = len(state.offsets)
     k, c = np.empty(capacity), np.empty(capacity)
     for i in range(len(out)):
-        n, phi, norm = state.used[0], out[i], squared_norm(rounds, first + i)
-        dot_all(rounds, first + i, state.points, k)
-        for j in range(n):
-            k[j] = math.exp(-gamma * max(0.0, norm + state.offsets[j] - 2.0 * k[j]))
+        n, phi, norm = state.used[0], out[i], squared_norm(rounds, i)
+        own = compare(rounds, i, norm, kernel, state, k)
         phi[:] = 0.0
         explained = solve(state.cholesky, n, k, phi)
-        if not explained <= 1.0 + SMALLEST_RESIDUAL:  # k was rounded, as where rows are huge: hold ||phi||² <= 1
-            phi[:n] *= 1.0 / math.sqrt(explained) if explained < np.inf else 0.0
-            explained = 1.0
-        if not grow or n == capacity or 1.0 - explained < SMALLEST_RESIDUAL:
+        if not explained <= own * (1.0 + SMALLEST_RESIDUAL):  # k was rounded, as of huge rows: hold ||phi||² <= k(x, x)
+            shrinkage = math.sqrt(own) / math.sqrt(explained) if explained < np.inf else 0.0
+            for j in range(n):
+                phi[j] = phi[j] * shrinkage if shrinkage > 0.0 else 0.0
+            explained = own
+        if not grow or n == capacity or own - explained < own * SMALLEST_RESIDUAL:
             continue
-        residual = max(0.0, 1.0 - solve(state.ridge_cholesky, n, k, c))
+        residual = max(0.0, own - solve(state.ridge_cholesky, n, k, c))
         if uniform(random, POINTS) < residual / (residual + ridge):  # the row's ridge leverage score
-            enter(rounds, first + i, norm, state)
-            phi[n] = math.sqrt(1.0 - explained)
+            if kernel.kind == FUNCTION:
+                kernel.slots[n] = slot(rounds, i, kernel)
+            enter(rounds, i, norm, state)
+            phi[n] = math.sqrt(own - explained)
             copy_to(state.cholesky[n, : n + 1], phi)
             copy_to(state.ridge_cholesky[n, :n], c)
             state.ridge_cholesky[n, n] = math.sqrt(residual + ridge)
@@ -173,11 +201,11 @@ def dense_rounds(phi: FloatArray, rounds: Rounds, first: int, last: int, starts:
     )
 
 
-def blocks(starts: IntArray) -> list[tuple[int, int]]:
-    """Ranges of whole rounds, of `ROWS_AT_ONCE` rows or one round at least."""
+def blocks(starts: IntArray, rows: int) -> list[tuple[int, int]]:
+    """Ranges of whole rounds, of so many rows or one round at least."""
     cuts = [0]
     while cuts[-1] < len(starts) - 1:
-        end = int(np.searchsorted(starts, starts[cuts[-1]] + ROWS_AT_ONCE, "right")) - 1
+        end = int(np.searchsorted(starts, starts[cuts[-1]] + rows, "right")) - 1
         cuts.append(max(end, cuts[-1] + 1))
     return list(pairwise(cuts))
 
@@ -202,15 +230,29 @@ def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator
         return
     kept = MapState(*(getattr(state, name) for name in MapState._fields))
     starts = rounds.starts if learns else np.arange(n + 1)
-    for a, b in blocks(starts):
+    by_function = callable(feature_map.kernel)  # called for one round, so that chunks do not matter
+    for a, b in blocks(starts, ROWS_AT_ONCE if not by_function else 1 if learns else PIECE):
         first, last = int(starts[a]), int(starts[b])
         phi = np.empty((last - first, len(kept.offsets)))
         if feature_map.kind == RFF:
             fourier(rounds, first, kept, phi)
         else:
-            nystrom(rounds, first, learns, kept, state.random, phi)
+            rows = cut(rounds, first, last)
+            with_values = _evaluated(feature_map, kept, rows, int(state.counters[FEATURES]))
+            nystrom(rows, with_values, feature_map.ridge, learns, kept, state.random, phi)
         mapped = dense_rounds(phi, rounds, first, last, starts[a : b + 1] - first)
         yield Piece(first, last, mapped, setup.settings, state)
+
+
+def _evaluated(feature_map: FeatureMap, state: MapState, rounds: Rounds, d: int) -> Kernel:
+    """The kernel; if it is a function, with its values between the dictionary and these rows, and these."""
+    kernel = kernels.resolve(feature_map.kernel, feature_map.gamma)
+    if kernel.kind != FUNCTION:
+        return kernel
+    X = dense_rows(rounds, d)
+    known = np.ascontiguousarray(state.points[:d, : state.used[0]].T)
+    values = kernels.evaluate(feature_map.kernel, np.vstack([known, X]), X)
+    return kernel._replace(values=values, slots=np.arange(len(state.offsets)))
 
 
 def _transform(feature_map: FeatureMap, X: Any) -> Table:

@@ -17,10 +17,10 @@ from shoal.engine.random import QUERIES, SEED, uniform
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import dot, open_round
 from shoal.model.algorithm import Algorithm, Setup, Size, as_needed, doubled
-from shoal.model.parameters import SEEDED, Params, one_of, positive
+from shoal.model.parameters import SEEDED, Params, Reader, one_of, positive, whole
 from shoal.model.state import in_capacity
 from shoal.online import _feature_maps as maps
-from shoal.online._gaussian import condition, prior, prior_variance, pull, variance
+from shoal.online._gaussian import DIAGONAL, FULL, Covariance, condition, prior, prior_variance, pull, variance
 
 LARGEST_STEP = 1e300  # of g: finite whatever the margin, so that 0 times it is 0
 
@@ -32,7 +32,7 @@ class Settings(NamedTuple):
     eps: float
     h: float
     hinge: bool
-    diagonal: bool
+    form: int  # of covariances: FULL, DIAGONAL or a rank
     all_queried: bool  # covariances take in every queried row, not only mistaken ones
     post: bool  # theta with the covariances after the row
     shared: bool  # is there a global Gaussian
@@ -44,10 +44,13 @@ class State(NamedTuple):
 
     shared_mean: FloatArray  # (D,) mu_0
     mean: Annotated[FloatArray, TASK, OTHER]  # (tasks, D) mu_k
-    shared_factor: FloatArray  # (D, D) F with S_0 = F Fᵀ, or (1, D) its diagonal
-    factor: Annotated[FloatArray, TASK, OTHER, OTHER]  # (tasks, D, D) or (tasks, 1, D), of S_k
-    kernel: FloatArray  # the feature map's, see `MapState`
-    points: FloatArray
+    shared_factor: FloatArray  # S_0, see `Covariance`
+    shared_inner: FloatArray
+    shared_directions: IntArray
+    factor: Annotated[FloatArray, TASK, OTHER, OTHER]  # S_k
+    inner: Annotated[FloatArray, TASK, OTHER, OTHER]
+    directions: Annotated[IntArray, TASK]
+    points: FloatArray  # the feature map's, see `MapState`
     offsets: FloatArray
     cholesky: FloatArray
     ridge_cholesky: FloatArray
@@ -59,23 +62,35 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(entry=True, allocates=True)
+@kernel(allocates=True)
+def of_all(state: State) -> Covariance:
+    """S_0."""
+    return Covariance(state.shared_factor, state.shared_inner, state.shared_directions)
+
+
+@kernel(allocates=True)
+def of_task(state: State, k: int) -> Covariance:
+    """S_k."""
+    return Covariance(state.factor[k], state.inner[k], state.directions[k : k + 1])
+
+
+@kernel(allocates=True)
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<mu_0 + mu_k, x>; an unseen task has mu_k = 0."""
     f, k = dot(rounds, row, state.shared_mean), rounds.task[row]
     return f + dot(rounds, row, state.mean[k]) if k >= 0 else f
 
 
-@kernel(entry=True, allocates=True)
+@kernel(allocates=True)
 def doubt(rounds: Rounds, row: int, settings: Settings, state: State, work: FloatArray) -> float:
     """xᵀ (S_0 + S_k) x; an unseen task has S_k = I."""
-    k, lam, diagonal, post, v = rounds.task[row], settings.lam, settings.diagonal, settings.post, 0.0
+    k, lam, form, post, v = rounds.task[row], settings.lam, settings.form, settings.post, 0.0
     if settings.shared:
-        v += variance(rounds, row, state.shared_factor, lam, diagonal, post, work)
+        v += variance(rounds, row, of_all(state), lam, form, post, work)
     if settings.personal and k >= 0:
-        v += variance(rounds, row, state.factor[k], lam, diagonal, post, work)
+        v += variance(rounds, row, of_task(state, k), lam, form, post, work)
     elif settings.personal:
-        v += prior_variance(rounds, row, lam, diagonal, post)
+        v += prior_variance(rounds, row, lam, form, post)
     return v
 
 
@@ -100,7 +115,7 @@ def wants_label(theta: float, h: float, random: NDArray[np.uint64]) -> bool:
     return theta <= 0.0 or uniform(random, QUERIES) < h / (h + theta)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(allocates=True)
 def asks(rounds: Rounds, row: int, f: float, settings: Settings, state: State, work: FloatArray) -> bool:
     """Is the row's label asked for, or has it been? Counts the question."""
     k = rounds.task[row]
@@ -115,7 +130,7 @@ def asks(rounds: Rounds, row: int, f: float, settings: Settings, state: State, w
     return True
 
 
-@kernel(entry=True, allocates=True)
+@kernel(allocates=True)
 def step(y: float, f: float, v: float, settings: Settings) -> float:
     """g y of eq. 3, v = xᵀ S_k x with the new S_k."""
     loss = max(0.0, 1.0 - y * f)
@@ -125,7 +140,7 @@ def step(y: float, f: float, v: float, settings: Settings) -> float:
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    lam, diagonal, work = settings.lam, settings.diagonal, np.empty(len(state.shared_mean))
+    lam, form, work, S_0 = settings.lam, settings.form, np.empty(len(state.shared_mean)), of_all(state)
     asked, mistaken = np.empty(len(state.updates), np.bool_), np.empty(len(state.updates), np.bool_)
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
@@ -138,21 +153,22 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             if not asked[row - first] or not (mistaken[row - first] or settings.all_queried):
                 continue
             if settings.personal:
-                v = condition(rounds, row, state.factor[k], lam, diagonal, work)  # eq. 2
+                S_k = of_task(state, k)
+                v = condition(rounds, row, S_k, lam, form, work)  # eq. 2
                 if mistaken[row - first]:
-                    pull(rounds, row, state.factor[k], step(y, f, v, settings), diagonal, work, state.mean[k])  # eq. 3
+                    pull(rounds, row, S_k, step(y, f, v, settings), form, work, state.mean[k])  # eq. 3
             else:
-                v = variance(rounds, row, state.shared_factor, lam, diagonal, False, work)
+                v = variance(rounds, row, S_0, lam, form, False, work)
             state.updates[k] += mistaken[row - first] and v > 0.0
         if not settings.shared:
             continue
         for row in range(first, last):  # eq. 4: Woodbury's formula is these steps one after the other
             if asked[row - first] and (mistaken[row - first] or settings.all_queried):
-                condition(rounds, row, state.shared_factor, lam, diagonal, work)
+                condition(rounds, row, S_0, lam, form, work)
         for row in range(first, last):  # eq. 5
             if asked[row - first] and mistaken[row - first]:
                 scale = rounds.y[row] / (2.0 * settings.eps)
-                pull(rounds, row, state.shared_factor, scale, diagonal, work, state.shared_mean)
+                pull(rounds, row, S_0, scale, form, work, state.shared_mean)
 
 
 def settings_for(shared: bool, personal: bool) -> Callable[[Params], Settings]:
@@ -160,7 +176,7 @@ def settings_for(shared: bool, personal: bool) -> Callable[[Params], Settings]:
 
     def settings(p: Params) -> Settings:
         return Settings(
-            p.lam, p.eps, p.h, p.loss == "hinge", p.covariance == "diagonal", p.update == "all", p.theta == "post",
+            p.lam, p.eps, p.h, p.loss == "hinge", p.covariance, p.update == "all", p.theta == "post",
             shared, personal,
         )  # fmt: skip
 
@@ -178,19 +194,19 @@ def allocate(setup: Setup, size: Size) -> State:
 
 
 def with_seed(setup: Setup, size: Size, seed: int) -> State:
-    n_tasks, diagonal = size.tasks, setup.settings.diagonal
+    n_tasks, form = size.tasks, setup.settings.form
     D = maps.n_mapped(setup.params.features, size.features)
     try:
+        S_0, S = prior(None, D, form), prior(n_tasks, D, form)
         return State(
-            np.zeros(D), np.zeros((n_tasks, D)), prior(None, D, diagonal=diagonal),
-            prior(n_tasks, D, diagonal=diagonal), *maps.allocate(setup.params.features, size.features, seed),
-            np.array([seed, 0, 0], np.uint64),
+            np.zeros(D), np.zeros((n_tasks, D)), S_0.factor, S_0.inner, S_0.used, S.factor, S.inner, S.used,
+            *maps.allocate(setup.params.features, size.features, seed), np.array([seed, 0, 0], np.uint64),
             np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64),
             np.zeros(3, np.int64),
         )  # fmt: skip
     except MemoryError:
         raise ValueError(
-            f"no memory for the covariances of {n_tasks} tasks over {D} features; use covariance='diagonal'"
+            f"no memory for the covariances of {n_tasks} tasks over {D} features; use covariance='diagonal' or a rank"
         ) from None
 
 
@@ -210,20 +226,26 @@ def capacity(setup: Setup, have: Size, need: Size) -> Size:
 def check(setup: Setup, state: State, size: Size) -> None:
     if not 0 <= state.used[0] <= len(state.offsets) or state.granted.min(initial=0) < 0:
         raise ValueError("the number of its dictionary's rows is out of range")
+    directions = np.append(state.directions, state.shared_directions)
+    if not ((directions >= 0) & (directions <= len(state.shared_inner))).all():
+        raise ValueError("the number of its covariances' directions is out of range")
 
 
 def retune(before: Setup, after: Setup, state: State) -> None:
-    features = after.params.features
-    if state.kernel.tolist() != [features.gamma, features.ridge]:
+    old, new = before.params.features, after.params.features
+    if (old.kernel, old.gamma, old.ridge) != (new.kernel, new.gamma, new.ridge):
         raise ValueError("this hyper-parameter shapes the state: it can only change before fit")
 
 
+NAMED = one_of({"full": FULL, "diagonal": DIAGONAL})
+RANK = whole(1, "a rank")
+FORM = Reader(f"{NAMED.text} or {RANK.text}", lambda value: (NAMED if isinstance(value, str) else RANK).convert(value))
 PARAMETERS = {
     "lam": positive(),
     "eps": positive(),
     "h": positive(infinite=True),
     "loss": one_of(("squared_hinge", "hinge")),
-    "covariance": one_of(("full", "diagonal")),
+    "covariance": FORM,
     "features": maps.FEATURE_MAP,
     "update": one_of(("mistaken", "all")),
     "theta": one_of(("post", "pre")),
@@ -246,7 +268,7 @@ def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm[St
         grow=grow,
         check=check,
         pieces=maps.pieces if mapped else None,
-        may_fail=lambda p: p.features.transformer is not None,
+        may_fail=lambda p: p.features.transformer is not None or callable(p.features.kernel),
         retune=retune,
         confidence=thetas,
         linear=not mapped,

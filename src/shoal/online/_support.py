@@ -285,7 +285,7 @@ def _evaluated(setup: Setup, state: State, rounds: Rounds) -> Kernel:
     d = int(state.counters[FEATURES])
     if kernel.kind != FUNCTION:
         return kernel if rounds.width else kernel._replace(scratch=kernels.zeros(d))
-    X = _dense_rows(rounds, d)
+    X = dense_rows(rounds, d)
     stored = stored_rows(state)
     values = kernels.evaluate(setup.params.kernel, np.vstack([stored, X]), X)
     slots = np.zeros(max(len(state.support.y), len(values)), np.int64)
@@ -293,7 +293,7 @@ def _evaluated(setup: Setup, state: State, rounds: Rounds) -> Kernel:
     return kernel._replace(values=values, slots=slots)
 
 
-def _dense_rows(rounds: Rounds, d: int) -> FloatArray:
+def dense_rows(rounds: Rounds, d: int) -> FloatArray:
     if rounds.width:
         return rounds.values.reshape(-1, d)
     used = slice(rounds.indptr[0], rounds.indptr[-1])

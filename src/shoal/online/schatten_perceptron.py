@@ -26,15 +26,14 @@ from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, padded
 from shoal.learner import Learner
 from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.explanations import correlations_with
-from shoal.model.parameters import Params, between, one_of, or_auto, positive
+from shoal.model.parameters import Params, between, or_auto, positive
 from shoal.online import _gram, _support
 from shoal.online._gram import FACTOR, Gram, P
 from shoal.online._support import ROWS, STORED, Support, Supported, append, compare
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.online.shared_steps import finite_steps, norm_code
+from shoal.online.shared_steps import Norm, finite_steps, norm_code
 
 AUTO = 0.0
-MISTAKES = -1
 LARGEST_P = 64  # beyond, powers of G could underflow, and S_2p is the spectral norm for all purposes
 
 
@@ -42,7 +41,8 @@ class Settings(NamedTuple):
     """Hyper-parameters."""
 
     p: float  # AUTO: ceil(ln min(d, K))
-    norm: int  # of the shared loss, see shared_steps; MISTAKES: none
+    shared: bool  # learn from a shared loss, not from mistakes
+    norm: Norm  # of that loss
     C: float
     kernel: Kernel
 
@@ -141,7 +141,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 decisions[row] = f
             losses[row - first] = max(0.0, 1.0 - y * f)
             steps[row - first] = 1.0 if is_mistake(f, y) else 0.0
-        if settings.norm != MISTAKES:
+        if settings.shared:
             finite_steps(losses[:n], settings.norm, settings.C, steps[:n])
         moves = False
         for row in range(first, last):
@@ -168,8 +168,9 @@ def move(rounds: Rounds, row: int, c: float, settings: Settings, state: State) -
 
 
 def settings(p: Params) -> Settings:
-    norm = MISTAKES if p.shared_loss is None else norm_code(p.shared_loss)
-    return Settings(p.p, norm, p.C, resolve(p.kernel, p.gamma))
+    shared = p.shared_loss is not None
+    norm = norm_code(p.shared_loss if shared else "l2", p.r, "shared_loss")
+    return Settings(p.p, shared, norm, p.C, resolve(p.kernel, p.gamma))
 
 
 def allocate(setup: Setup, size: Size) -> State:
@@ -209,11 +210,7 @@ def correlations(state: State, k: int, n_tasks: int) -> FloatArray:
 
 
 ALGORITHM = Algorithm[State](
-    parameters={
-        "p": or_auto(between(1, LARGEST_P), AUTO),
-        "shared_loss": one_of((None, "l1", "l2", "linf")),
-        "C": positive(),
-    },
+    parameters={"p": or_auto(between(1, LARGEST_P), AUTO), "C": positive()},
     settings=settings,
     allocate=allocate,
     learn=learn,
@@ -248,11 +245,14 @@ class SchattenPerceptron(Supported, Classifier):
         As in `KernelPerceptron`.
     gamma : float > 0
         Width of "rbf".
-    shared_loss : {None, "l1", "l2", "linf"}
+    shared_loss : {None, "l1", "l2", "linf", "rmax"} or float in [1, inf]
         A norm of the round's hinge losses to learn from instead of mistakes (Remark 12): the steps are
-        ``v_k <- v_k + tau_k y_k x_k`` with tau = argmax {Σ tau_k l_k: ‖tau‖_* ≤ C}, as in `SharedLoss`.
+        ``v_k <- v_k + tau_k y_k x_k`` with tau = argmax {Σ tau_k l_k: ‖tau‖_* ≤ C}, the norms and the "finite" rule
+        of `SharedLoss`. A number p is Lp.
     C : float > 0
         Size of the steps of the shared loss.
+    r : int >= 1
+        For "rmax" only.
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.
 
@@ -302,14 +302,15 @@ class SchattenPerceptron(Supported, Classifier):
         return ALGORITHM if self._is_linear() else WITH_ROWS
 
     def __init__(
-        self, *, p: float | str = "auto", kernel: Any = "linear", gamma: float = 1.0, shared_loss: str | None = None,
-        C: float = 1.0, classes: Any = None,
+        self, *, p: float | str = "auto", kernel: Any = "linear", gamma: float = 1.0,
+        shared_loss: str | float | None = None, C: float = 1.0, r: int = 1, classes: Any = None,
     ) -> None:  # fmt: skip
         self.p = p
         self.kernel = kernel
         self.gamma = gamma
         self.shared_loss = shared_loss
         self.C = C
+        self.r = r
         self.classes = classes
 
     def _is_linear(self) -> bool:

@@ -1,8 +1,8 @@
 """Shared loss (Dekel, Long, Singer, JMLR 2007): tasks keep their own weights, and a round costs a norm of their losses.
 
 With l_k = [1 - y_k <w_k, x_k>]_+ over the tasks of the round,  w_k <- w_k + tau_k y_k x_k,  where the steps tau lie in
-the dual ball ||tau||_* <= C and so compete: L2 favours tasks with large losses, Linf moves the worst one only.
-The multi-task papers' OMTL and OSGL.
+the dual ball ||tau||_* <= C and so compete: L2 favours tasks with large losses, Linf moves the worst one only, and Lp
+is between L1 and Linf. The multi-task papers' OMTL and OSGL.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import Params, one_of, positive
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 from shoal.online.passive_aggressive import PassiveAggressive
-from shoal.online.shared_steps import finite_steps, implicit_steps, norm_code, shared_loss, spread
+from shoal.online.shared_steps import Norm, finite_steps, implicit_steps, norm_code, shared_loss, spread
 
 FINITE, IMPLICIT, CAPPED = 0, 1, 2
 RULES = {"finite": FINITE, "implicit": IMPLICIT, "capped": CAPPED}
@@ -31,7 +31,7 @@ RULES = {"finite": FINITE, "implicit": IMPLICIT, "capped": CAPPED}
 class Settings(NamedTuple):
     """Hyper-parameters."""
 
-    norm: int  # see shared_steps
+    norm: Norm
     C: float
     rule: int
 
@@ -122,16 +122,18 @@ class SharedLoss(Classifier):
 
     Parameters
     ----------
-    norm : {"l2", "l1", "linf", "rmax"}
+    norm : {"l2", "l1", "linf", "rmax"} or float in [1, inf]
         What a round costs, for losses l_k = [1 - y_k <w_k, x_k>]_+: their Euclidean norm, sum, maximum, or the
-        sum of the `r` largest.
+        sum of the `r` largest. A number p is Lp, (Σ l_k^p)^(1/p): 1, 2 and inf are "l1", "l2" and "linf".
     C : float > 0
-        Size of the ball: the largest step of a task (for "l2" of all tasks together).
+        Size of the ball: the largest step of a task (for "l2" of all tasks together). The ball of Lp is that of Lq,
+        1/p + 1/q = 1.
     rule : {"finite", "implicit", "capped"}
         "finite" steps as far as the ball lets it, tau = argmax Σ tau_k l_k, the rule of Dekel et al. for a known
-        horizon. "implicit" minimises ½‖W - W_t‖² + C‖l(W)‖, which no row can overshoot; with "l1" this is
-        Passive-Aggressive I on each task. "capped" is the finite rule with C_t = min(C, ‖l‖/(R²ρ²)), R the
-        longest row of the round and ρ² = n, 1, 1, min(r, n) for l1, l2, linf and rmax in a round of n tasks.
+        horizon; for Lp, tau_k = C (l_k/‖l‖)^(p-1). "implicit" minimises ½‖W - W_t‖² + C‖l(W)‖, which no row can
+        overshoot; with "l1" this is Passive-Aggressive I on each task. "capped" is the finite rule with
+        C_t = min(C, ‖l‖/(R²ρ²)), R the longest row of the round and ρ² = n, 1, 1, min(r, n), n^max(0, 2/p - 1) for
+        l1, l2, linf, rmax and Lp in a round of n tasks. Every norm has all three.
     r : int >= 1
         For "rmax" only.
     classes : two labels, optional
@@ -164,18 +166,19 @@ class SharedLoss(Classifier):
     >>> from shoal.datasets import make_related_tasks
     >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
     >>> data = data.interleaved(seed=0)
-    >>> for norm in ("l1", "l2", "linf"):
+    >>> for norm in ("l1", 1.5, "l2", "linf"):
     ...     decisions = SharedLoss(norm=norm, rule="implicit").test_then_train(data.X, data.y, data.task)
-    ...     print(f"{norm:4} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
-    l1   error 0.259
-    l2   error 0.269
+    ...     print(f"{norm!s:>4} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+      l1 error 0.259
+     1.5 error 0.266
+      l2 error 0.269
     linf error 0.269
     """
 
     algorithm = ALGORITHM
 
     def __init__(
-        self, *, norm: str = "l2", C: float = 1.0, rule: str = "finite", r: int = 1, classes: Any = None
+        self, *, norm: str | float = "l2", C: float = 1.0, rule: str = "finite", r: int = 1, classes: Any = None
     ) -> None:
         self.norm = norm
         self.C = C

@@ -91,17 +91,18 @@ def schatten_loss_bound(
     task: Any = None,
     *,
     p: float,
-    norm: str,
+    norm: str | float,
     C: float,
     decisions: Any,
+    r: int = 1,
     rounds: Any = None,
     tasks: Sequence[Hashable] | None = None,
 ) -> float:
     """Most that the 2p-norm Perceptron of a shared loss can lose, sum_t ||l_t(W)|| (Cavallanti et al., Remark 12).
 
     With the steps tau_t of the rounds, the matrices M_t of the rows tau_k y_k x_k, M = max_t ||M_t||_{S_2p} /
-    sqrt(||tau_t||_*), and T rounds in which there was a loss, ``SchattenPerceptron(p=p, shared_loss=norm, C=C)``
-    obeys, for every comparator::
+    sqrt(||tau_t||_*), and T rounds in which there was a loss, ``SchattenPerceptron(p=p, shared_loss=norm, C=C, r=r)``
+    obeys, for every comparator and every norm that it takes::
 
         sum_t ||l_t(W)||  <=  sum_t ||l_t(U)|| + ||U||_{S_2q}^2 / (2 C) + (2p - 1) T M^2 / 2,     2q = 2p/(2p - 1)
 
@@ -113,7 +114,7 @@ def schatten_loss_bound(
         One row of weights a task, in the order of `tasks`.
     X, y, task, rounds
         The stream, as the learner got it.
-    p, norm, C
+    p, norm, C, r
         The learner's.
     decisions : (n,) float
         What the learner's `test_then_train` returned; the steps follow from it.
@@ -133,7 +134,7 @@ def schatten_loss_bound(
     >>> print(f"{schatten_loss_bound(U, X, y, task, p=1, norm='l1', C=1.0, decisions=decisions):.3f}")
     2.000
     """
-    U, code = comparator_matrix(comparator), norm_code(norm)
+    U, code = comparator_matrix(comparator), norm_code(norm, r)
     _refuse_small(p)
     if not (C > 0.0 and math.isfinite(C)):
         raise ValueError(f"C must be a finite number > 0, got {C}")

@@ -10,11 +10,11 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import form_rounds
-from shoal.online.shared_steps import norm_code, shared_loss, spread
+from shoal.online.shared_steps import Norm, norm_code, shared_loss, spread
 from shoal.theory.stream import comparator_matrix, hinge, squared_norms, stream_table
 
 
-def cumulative_shared_loss(losses: FloatArray, starts: IntArray, norm: int) -> float:
+def cumulative_shared_loss(losses: FloatArray, starts: IntArray, norm: Norm) -> float:
     """sum_t ||l_t|| for the losses of all rows and the offsets of the rounds."""
     return sum(shared_loss(part, norm) for part in np.split(losses, starts[1:-1]))
 
@@ -25,7 +25,7 @@ def shared_loss_bound(
     y: Any,
     task: Any = None,
     *,
-    norm: str = "l2",
+    norm: str | float = "l2",
     C: float,
     r: int = 1,
     rounds: Any = None,
@@ -37,8 +37,8 @@ def shared_loss_bound(
 
         sum_t ||l_t(W_t)||  <=  sum_t ||l_t(U)|| + ||U||_F^2 / (2 C) + T C R^2 rho^2 / 2
 
-    with R = max ||x|| and rho = max ||tau||_2 / ||tau||_*: √K, 1, 1 and √r for l1, l2, linf and rmax, where K is
-    the size of the largest round (and r at most K). Smallest for C = ||U||_F / (√T R rho).
+    with R = max ||x|| and rho = max ||tau||_2 / ||tau||_*: √K, 1, 1, √r and K^max(0, 1/p - 1/2) for l1, l2, linf, rmax
+    and Lp, where K is the size of the largest round (and r at most K). Smallest for C = ||U||_F / (√T R rho).
 
     Parameters
     ----------

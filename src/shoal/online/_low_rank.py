@@ -1,0 +1,231 @@
+"""The covariance S of a Gaussian over many features: a precision that is diagonal plus rank m at most.
+
+The precision S⁻¹ is kept as (Chang, Durán-Martín, Shestopaloff, Jones, Murphy 2023, of Kalman filters)
+
+    S⁻¹ = diag(s)⁻¹ (I + Qᵀ A Q) diag(s)⁻¹,   so that   S = diag(s) (I - QᵀQ + Qᵀ Phi Phiᵀ Q) diag(s)
+
+with k <= m orthonormal rows Q (k, D), the directions of rows seen, and Phi Phiᵀ = (I + A)⁻¹. A row x is z = diag(s) x
+in these coordinates. What of z lies outside of Q becomes the next direction, and Phi (k, k) takes the row in like the
+factor of a full covariance. So nothing is lost until a row needs direction m + 1. Then A is made diagonal, the m/2
+directions of the largest entries stay, and of each other one, a q qᵀ, the precision keeps the diagonal: s_j grows to
+s_j/sqrt(1 + sum a q_j²). The diagonal of the precision is always exact, as with m = 0, the diagonal Gaussian; where
+rows span m dimensions at most, S is exact. A fold costs O(D m²), once in m/2 rows, and a row O(D m).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.engine.rows import row_bounds
+
+NOISE: Final = 1e-12  # share of a row's length outside of Q that may be rounding
+NOTHING: Final = 1e-280  # squared length of rows that no precision notices, and whose direction has few digits
+LARGEST_GAIN: Final = 1e300  # of an entry of A: finite
+
+
+@kernel(inline=False)
+def square(z: FloatArray) -> float:
+    """||z||^2."""
+    total = 0.0
+    for j in range(len(z)):
+        total += z[j] * z[j]
+    return total
+
+
+@kernel(inline=False)
+def inner_product(u: FloatArray, v: FloatArray) -> float:
+    """<u, v>."""
+    total = 0.0
+    for j in range(len(u)):
+        total += u[j] * v[j]
+    return total
+
+
+@kernel(inline=False)
+def add_to(z: FloatArray, scale: float, q: FloatArray) -> None:
+    """z <- z + scale q."""
+    for j in range(len(z)):
+        z[j] += scale * q[j]
+
+
+@kernel(inline=False)
+def scaled(rounds: Rounds, row: int, s: FloatArray, z: FloatArray) -> None:
+    """z <- diag(s) x."""
+    first, last = row_bounds(rounds, row)
+    if rounds.width > 0:
+        for j in range(len(z)):
+            z[j] = s[j] * rounds.values[first + j]
+        return
+    for j in range(len(z)):
+        z[j] = 0.0
+    for p in range(first, last):
+        z[rounds.indices[p]] = s[rounds.indices[p]] * rounds.values[p]
+
+
+@kernel(inline=False)
+def split(factor: FloatArray, k: int, z: FloatArray, t: FloatArray) -> None:
+    """t <- Q z, and z <- z - Qᵀ t, what lies outside of Q."""
+    for i in range(k):
+        t[i] = inner_product(factor[1 + i], z)
+        add_to(z, -t[i], factor[1 + i])
+
+
+@kernel(inline=False)
+def along(inner: FloatArray, k: int, t: FloatArray, f: FloatArray) -> float:
+    """f <- Phiᵀ t; returns ||f||^2, the variance of what lies within Q."""
+    for j in range(k):
+        f[j] = 0.0
+    for i in range(k):
+        add_to(f[:k], t[i], inner[i, :k])
+    return square(f[:k])
+
+
+@kernel(allocates=True, inline=False)
+def low_rank_variance(rounds: Rounds, row: int, factor: FloatArray, inner: FloatArray, k: int, z: FloatArray) -> float:
+    """xᵀ S x: a sum of squares, so never negative. `z` is work space."""
+    t, f = np.empty(len(inner)), np.empty(len(inner))
+    scaled(rounds, row, factor[0], z)
+    split(factor, k, z, t)
+    return square(z) + along(inner, k, t, f)
+
+
+@kernel(allocates=True, inline=False)
+def low_rank_condition(
+    rounds: Rounds, row: int, factor: FloatArray, inner: FloatArray, used: IntArray, lam: float, z: FloatArray
+) -> float:
+    """S <- (S⁻¹ + x xᵀ/lambda)⁻¹, folded before where there is no room; returns xᵀ S x with that S, before the row."""
+    m = len(inner)
+    t = np.empty(m)
+    scaled(rounds, row, factor[0], z)
+    whole = square(z)
+    split(factor, used[0], z, t)
+    if used[0] == m and square(z) > whole * NOISE * NOISE and whole > NOTHING:
+        fold(factor, inner, used, z)
+        scaled(rounds, row, factor[0], z)
+        whole = square(z)
+        split(factor, used[0], z, t)
+    return take_in(factor, inner, used, z, t, whole, lam)
+
+
+@kernel(allocates=True, inline=False)
+def take_in(
+    factor: FloatArray, inner: FloatArray, used: IntArray, z: FloatArray, t: FloatArray, whole: float, lam: float
+) -> float:
+    """Take in a row of squared length `whole`, t within Q and z outside; returns its variance before."""
+    k, m = used[0], len(inner)
+    f = np.empty(m)
+    if whole <= NOTHING:
+        return 0.0
+    if square(z) > whole * NOISE * NOISE and k < m:
+        split(factor, k, z, f)  # once more: what rounding left within Q
+        length = math.sqrt(square(z))
+        for j in range(len(z)):
+            factor[1 + k, j] = z[j] / length
+        for i in range(k):
+            t[i] += f[i]
+            inner[i, k], inner[k, i] = 0.0, 0.0
+        t[k], inner[k, k] = length, 1.0
+        k = used[0] = k + 1
+    v = along(inner, k, t, f)
+    beta = 1.0 / (lam + v + math.sqrt(lam) * math.sqrt(lam + v))  # Potter's form, as of full covariances
+    for i in range(k):
+        add_to(inner[i, :k], -beta * inner_product(inner[i, :k], f[:k]), f[:k])
+    return v
+
+
+@kernel(allocates=True, inline=False)
+def fold(factor: FloatArray, inner: FloatArray, used: IntArray, z: FloatArray) -> None:
+    """Keep the m/2 directions that the precision has gained most in, and the diagonal of the others."""
+    m, D = len(inner), len(z)
+    turned, turn, gain, t = np.empty((m, D)), np.empty((m, m)), np.empty(m), np.empty(m)
+    diagonalise(inner, turn)
+    for i in range(m):
+        gain[i] = min(LARGEST_GAIN, max(0.0, 1.0 / square(inner[i]) - 1.0))  # the entries of A
+        for j in range(D):
+            turned[i, j] = 0.0
+        for j in range(m):
+            add_to(turned[i], turn[i, j], factor[1 + j])
+    kept, lengths, growth = np.empty(m // 2, np.int64), np.empty(m // 2), np.empty(D)
+    for j in range(D):
+        growth[j] = 1.0
+    for place in range(m):  # by size; a sort takes seconds to compile
+        largest = 0
+        for i in range(m):
+            if gain[i] > gain[largest]:
+                largest = i
+        if place < len(kept):
+            kept[place] = largest
+            lengths[place] = math.sqrt(gain[largest])
+        else:
+            for j in range(D):
+                growth[j] += gain[largest] * turned[largest, j] * turned[largest, j]
+        gain[largest] = -1.0
+    for j in range(D):
+        growth[j] = 1.0 / math.sqrt(growth[j])
+        factor[0, j] *= growth[j]
+    used[0] = 0
+    for place in range(len(kept)):  # each is a row of weight 1 in the new coordinates
+        for j in range(D):
+            z[j] = lengths[place] * turned[kept[place], j] * growth[j]
+        whole = square(z)
+        split(factor, used[0], z, t)
+        take_in(factor, inner, used, z, t, whole, 1.0)
+
+
+@kernel(inline=False)
+def diagonalise(inner: FloatArray, turn: FloatArray) -> None:
+    """Rotate Phi until its rows are orthogonal; `turn` gets the rotation. Jacobi's one-sided method, which finds short
+    rows beside long ones to all their digits (Demmel, Veselić 1992).
+    """
+    m = len(inner)
+    for i in range(m):
+        for j in range(m):
+            turn[i, j] = 1.0 if i == j else 0.0
+    for _ in range(30):
+        still = True
+        for i in range(m):
+            for j in range(i):
+                a, b, g = square(inner[i]), square(inner[j]), inner_product(inner[i], inner[j])
+                if abs(g) <= 1e-15 * math.sqrt(a) * math.sqrt(b):
+                    continue
+                still = False
+                half = (b - a) / (2.0 * g)
+                tangent = (1.0 if half >= 0.0 else -1.0) / (abs(half) + math.sqrt(1.0 + half * half))
+                cosine = 1.0 / math.sqrt(1.0 + tangent * tangent)
+                rotate(inner[i], inner[j], cosine, cosine * tangent)
+                rotate(turn[i], turn[j], cosine, cosine * tangent)
+        if still:
+            break
+
+
+@kernel(inline=False)
+def rotate(u: FloatArray, v: FloatArray, cosine: float, sine: float) -> None:
+    """(u, v) <- (cosine u - sine v, sine u + cosine v)."""
+    for j in range(len(u)):
+        u[j], v[j] = cosine * u[j] - sine * v[j], sine * u[j] + cosine * v[j]
+
+
+@kernel(allocates=True, inline=False)
+def low_rank_product(rounds: Rounds, row: int, factor: FloatArray, inner: FloatArray, k: int, z: FloatArray) -> None:
+    """z <- S x."""
+    t, f = np.empty(len(inner)), np.empty(len(inner))
+    scaled(rounds, row, factor[0], z)
+    split(factor, k, z, t)
+    along(inner, k, t, f)
+    for i in range(k):
+        add_to(z, inner_product(inner[i, :k], f[:k]), factor[1 + i])
+    for j in range(len(z)):
+        z[j] *= factor[0, j]
+
+
+def low_rank_covariance(factor: FloatArray, inner: FloatArray, k: int) -> FloatArray:
+    """(D, D) S."""
+    s, Q = factor[0], factor[1 : 1 + k]
+    within = inner[:k, :k] @ inner[:k, :k].T - np.eye(k)
+    return np.asarray(s[:, None] * (np.eye(len(s)) + Q.T @ within @ Q) * s)
