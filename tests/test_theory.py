@@ -158,13 +158,13 @@ def test_the_mistake_bound_is_not_vacuous_and_prefers_sharing() -> None:
 
 @given(
     seed=st.integers(0, 10**6), kind=kinds, scale=scales, length=st.sampled_from([0.1, 1.0, 30.0]),
-    alpha=st.floats(0.05, 1.0), C=st.floats(0.001, 2.0), lam=st.floats(0.05, 20.0),
+    alpha=st.floats(0.05, 1.0) | st.just("auto"), C=st.floats(0.001, 2.0) | st.just("auto"), lam=st.floats(0.05, 20.0),
     attention=st.sampled_from(["exponential", "threshold", "given"]),
 )  # fmt: skip
 def test_no_stream_breaks_the_regret_bound(
-    seed: int, kind: str, scale: float, length: float, alpha: float, C: float, lam: float, attention: str
+    seed: int, kind: str, scale: float, length: float, alpha: Any, C: Any, lam: float, attention: str
 ) -> None:
-    """Theorem 1 of the OSMTL paper; the margin trigger, any lam and attention, rows of any length."""
+    """Theorem 1 of the OSMTL paper, and its schedule; margin trigger, any lam and attention, rows of any length."""
     stream = draw(seed, K=K, d=4, n_rows=60, protocol="all", scale=length)
     U = comparator_for(stream, kind, scale / length, seed)
     P: Any = np.tril(np.ones((K, K))) / np.arange(1, K + 1)[:, None] if attention == "given" else attention
@@ -204,6 +204,10 @@ def test_the_regret_bound_is_not_vacuous() -> None:
     [bound] = osmtl_regret_bound(2 * w[None], X, y, alpha=1.0, C=C)
     assert loss < bound < 12 * loss
     assert bound < len(y)  # W = 0 would lose 1 a row
+    X, y = np.tile(X, (40, 1)), np.tile(y, 40)  # the horizon doubles 15 times
+    f = OSMTL(alpha="auto", C="auto", trigger="margin").test_then_train(X, y)
+    [bound] = osmtl_regret_bound(2 * w[None], X, y, alpha="auto", C="auto")
+    assert np.maximum(0, 1 - y * f).sum() < bound < len(y)
 
 
 @pytest.mark.parametrize(
@@ -228,8 +232,9 @@ def test_bad_arguments_of_the_mistake_bound(arguments: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"alpha": 1.5}, r"alpha must be in \[0, 1\]"),
+        ({"alpha": 1.5}, r"alpha must be in \[0, 1\] or 'auto'"),
         ({"C": 0.0}, "C must be a finite number > 0"),
+        ({"C": "doubling"}, "C must be a finite number > 0 or 'auto'"),
         ({"rounds": [0, 1, 2, 2]}, "row 0: its round has 1 of 2 tasks"),
         ({"task": ["a", "b", "a", "c"]}, "expected 3, got 2"),
     ],

@@ -1,15 +1,18 @@
 """Greedy selection of basis vectors: Algorithm 2 of Srijith and Shevade.
 
 For the common set, then for each task's own: draw candidates among the training rows, add the one that lowers the
-objective most while all other coefficients are frozen, estimate all coefficients anew (Algorithm 1), until the
-objective hardly falls any more.
+objective most while all other coefficients are frozen, estimate all coefficients anew (Algorithm 1), "until relative
+decrease in objective function value is small". One weak vector is no sign of that, for it is only the best of the
+candidates drawn: a set is complete after `PATIENCE` of them in a row, and they are taken back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.batch import _basis_sets as basis_sets
 from shoal.batch._basis_sets import Family, Fit, add_vector, alternate, family
@@ -17,6 +20,7 @@ from shoal.batch.base import Rows
 from shoal.engine.arrays import FloatArray, IntArray
 
 MOST_SWEEPS = 500  # of one estimation
+PATIENCE = 3  # so many weak vectors in a row complete a set
 
 
 class Limits(NamedTuple):
@@ -37,20 +41,21 @@ class Selection:
         Squared hinge, or else least squares.
     gamma, lam : float
         Weights of the common and the own parts' norms.
-    sigma : float
-        Width of the kernel.
+    kernel_matrix : function
+        (n, m) kernel values of the rows of two matrices.
     limits : Limits
     random : RandomState
         Draws the candidates.
     """
 
     def __init__(
-        self, rows: Rows, hinge: bool, gamma: float, lam: float, sigma: float, limits: Limits, random: Any
-    ) -> None:
+        self, rows: Rows, hinge: bool, gamma: float, lam: float, kernel_matrix: Callable[[Any, Any], FloatArray],
+        limits: Limits, random: Any,
+    ) -> None:  # fmt: skip
         by_task = list(rows.of_tasks())
         self.order: IntArray = np.concatenate(by_task)  # the training row of each row here: sorted by task
         self.X, y = rows.X[self.order], rows.y[self.order]
-        self.sigma, self.limits, self.random = sigma, limits, random
+        self.kernel_matrix, self.limits, self.random = kernel_matrix, limits, random
         n = len(y)
         starts = np.concatenate([[0], np.cumsum([len(task) for task in by_task])])
         self.common, self.own = family(gamma, np.array([0, n]), 8), family(lam, starts, 8)
@@ -60,29 +65,34 @@ class Selection:
         self.n_iter, self.converged = 0, True
 
     def grow(self, is_own: bool, k: int, most: int) -> None:
-        """Repeat: draw, score, add, estimate; until the relative decrease is small or the set has `most` vectors.
+        """Repeat: draw, score, add, estimate; until the objective falls too little or the set has `most` vectors.
 
-        Candidates are the rows the set serves; of equal rows the first.
+        Candidates are the rows the set serves; of equal rows the first. A vector is weak if the objective falls by no
+        more than `tol` of it; the weak ones at the end are taken back.
         """
         first, last = self._sets(is_own).starts[k : k + 2]
         firsts, copy_of = distinct_rows(self.X[first:last])
         X = self.X[first + firsts]
         chosen = self.support[is_own, k] = []
-        free = np.arange(len(firsts))
-        while len(chosen) < most and len(free):
+        free, weak = np.arange(len(firsts)), 0
+        while len(chosen) < most and len(free) and weak < PATIENCE:
+            if weak == 0:
+                before = [part.copy() for part in self._moved()]
             drawn = self._draw(free)
-            columns = gaussian(X, X[drawn], self.sigma)[copy_of]
+            columns = self.kernel_matrix(X, X[drawn])[copy_of]
             gains = self._decreases(is_own, k, columns, first + firsts[drawn])
             best = int(gains.argmax())
             if not gains[best] > 0.0:
                 break
             free = free[free != drawn[best]]
             chosen.append(int(first + firsts[drawn[best]]))
-            before = self._share(is_own, k)
             self._add(is_own, k, columns[:, best], chosen[-1])
             self._estimate()
-            if self.limits.tol > 0.0 and self.objective[-2] - self.objective[-1] <= self.limits.tol * before:
-                break
+            fell = self.objective[-2] - self.objective[-1]
+            weak = weak + 1 if self.limits.tol > 0.0 and fell <= self.limits.tol * self.objective[-2] else 0
+        if weak > 0:
+            del chosen[-weak:], self.objective[-weak:]
+            self._go_back(before)
 
     def _draw(self, free: IntArray) -> IntArray:
         if len(free) <= self.limits.n_candidates:
@@ -102,16 +112,18 @@ class Selection:
         first, last, size = sets.starts[k], sets.starts[k + 1], sets.size[k]
         e, in_loss = (part[first:last] for part in basis_sets.errors(self.fit))
         g = sets.reg * (sets.K[rows, :size] @ sets.coef[k, :size]) - e @ columns
-        P = sets.reg + np.einsum("i,ij,ij->j", in_loss, columns, columns)  # k(c, c) = 1
-        gains: FloatArray = g * g / (2.0 * P)
+        P = np.einsum("i,ij,ij->j", in_loss, columns, columns)
+        P += sets.reg * columns[rows - first, np.arange(len(rows))]  # k(c, c)
+        gains: FloatArray = np.where(P > 0.0, g * g / (2.0 * np.where(P > 0.0, P, 1.0)), 0.0)
         return gains
 
-    def _share(self, is_own: bool, k: int) -> float:
-        """The part of the objective that the set can change: a task's own part, or all of it."""
-        if not is_own:
-            return self.objective[-1]
-        first, last = self.own.starts[k : k + 2]
-        return float(basis_sets.losses(self.fit, first, last) + basis_sets.objective_of(self.own, k))
+    def _moved(self) -> list[NDArray[Any]]:
+        """What a new vector moves. The factors are left out: they follow the rows in the loss when next used."""
+        return [self.common.size, self.own.size, self.common.coef, self.own.coef, self.fit.o, self.fit.stale]
+
+    def _go_back(self, before: list[NDArray[Any]]) -> None:
+        for part, then in zip(self._moved(), before, strict=True):
+            part[..., : then.shape[-1]] = then  # there may be capacity for more by now
 
     def _add(self, is_own: bool, k: int, column: FloatArray, row: int) -> None:
         before = self._sets(is_own)
@@ -129,13 +141,6 @@ class Selection:
         self.objective.append(found[0])
         self.n_iter += found[1]
         self.converged &= found[2]
-
-
-def gaussian(X: Any, Z: Any, sigma: float) -> FloatArray:
-    """(n, m) exp(-||x - z||² / (2 sigma²))."""
-    from sklearn.metrics.pairwise import rbf_kernel
-
-    return np.asarray(rbf_kernel(X, Z, gamma=0.5 / sigma**2))
 
 
 def distinct_rows(X: Any) -> tuple[IntArray, IntArray]:

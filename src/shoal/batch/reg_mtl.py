@@ -57,7 +57,7 @@ class _RegMTL(BatchLearner):
         n = len(rows.y)
         K = np.zeros((n + 2, n + 2))
         for block in _blocks(n):
-            values = self._kernel_values(rows.X[block], rows.X)
+            values = kernels.matrix(self.kernel, self.gamma, rows.X[block], rows.X)
             K[block, :n] = (1.0 / self.mu + (rows.task[block, None] == rows.task)) * values
         machine = self.machine(K, rows.y)
         if not machine.converged:
@@ -83,14 +83,6 @@ class _RegMTL(BatchLearner):
         f = self._outputs(rows.X, rows.task, learned)
         return 0.5 * float(b @ f) + self.C * float(self.primal_loss(f, rows.y).sum())
 
-    def _kernel_values(self, X: Any, Z: Any) -> FloatArray:
-        from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
-
-        if callable(self.kernel):
-            return kernels.evaluate(self.kernel, *(A.toarray() if hasattr(A, "toarray") else A for A in (X, Z)))
-        values = linear_kernel(X, Z) if self.kernel == "linear" else rbf_kernel(X, Z, gamma=self.gamma)
-        return np.asarray(values)
-
     def decide(self, X: Any, task: IntArray) -> FloatArray:
         return self._outputs(X, task, {name: getattr(self, name) for name in self._learned})
 
@@ -101,7 +93,8 @@ class _RegMTL(BatchLearner):
         f = np.zeros(len(task))
         if len(learned["dual_coef_"]):
             for block in _blocks(len(task)):
-                terms = self._kernel_values(X[block], learned["support_vectors_"]) * learned["dual_coef_"]
+                values = kernels.matrix(self.kernel, self.gamma, X[block], learned["support_vectors_"])
+                terms = values * learned["dual_coef_"]
                 own = task[block, None] == learned["support_task_"]
                 f[block] = terms.sum(axis=1) / self.mu + (terms * own).sum(axis=1)
         return f

@@ -72,6 +72,15 @@ def evaluate(function: Any, X: FloatArray, Z: FloatArray) -> FloatArray:
     return np.require(values, np.float64, ["C", "W"])
 
 
+def matrix(kernel: Any, gamma: float, X: Any, Z: Any) -> FloatArray:
+    """(n, m) k(x, z) for the rows of two matrices, dense or sparse; a function is called with dense ones."""
+    from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+
+    if callable(kernel):
+        return evaluate(kernel, *(A.toarray() if hasattr(A, "toarray") else A for A in (X, Z)))
+    return np.asarray(linear_kernel(X, Z) if kernel == "linear" else rbf_kernel(X, Z, gamma=gamma))
+
+
 def zeros(n: int) -> FloatArray:
     """At least n zeros that the caller leaves as zeros: one array a thread, so that no row costs O(d)."""
     have: FloatArray = getattr(_thread, "zeros", np.zeros(0))

@@ -149,8 +149,7 @@ class KernelPerceptron(Related, Supported, Classifier):
     -----
     Rates that depend on K use the tasks that exist at the row. An unseen task is answered with the rate that all
     tasks have to each other, under a given graph or matrix by the mean of all tasks. There is no `coef_`. The rows
-    of a forgotten task stay as long as the others use them. With the linear kernel
-    `shoal.theory.perceptron_mistake_bound` bounds the mistakes.
+    of a forgotten task stay as long as the others use them. Mistakes: `shoal.theory.kernel_mistake_bound`.
 
     References
     ----------

@@ -19,10 +19,12 @@ from shoal import theory
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.related_tasks import make_related_tasks
 from shoal.engine.arrays import FloatArray
+from shoal.online.shared_steps import norm_code
 from shoal.papers import material, pictures
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
+from shoal.theory.shared_loss import cumulative_shared_loss
 from shoal.theory.stream import hinge
 
 POINTS = 12
@@ -67,7 +69,7 @@ def against_bound(
     K = rows.n_tasks
     learner.add_tasks(rows.task[:K].tolist())
     decisions = learner.test_then_train(rows.X, rows.y, rows.task, classes=[-1.0, 1.0])
-    bound_of = BOUNDS[type(learner).__name__]
+    bound_of = _shared if getattr(learner, "shared_loss", None) else BOUNDS[type(learner).__name__]
     stops = [K * (i + 1) * (len(rows) // K) // POINTS // K * K for i in range(POINTS)]
     best: list[tuple[float, float]] = [(math.nan, math.inf)] * POINTS
     for common, personal in comparators(rows, tuple(sharing), tuple(strengths)):
@@ -87,20 +89,25 @@ def against_bound(
 # ---- what each bound is about: (learner, rows, decisions, common, personal) -> (value, bound) ------------------------
 
 
-def _perceptron(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
-    """Theorem 1: mistakes."""
-    wrong = (decisions >= 0) != (rows.y > 0)
-    bound = theory.perceptron_mistake_bound(
-        common + personal, rows.X, rows.y, rows.task, relation=learner.relation, mistaken=wrong
-    )
-    return float(wrong.sum()), bound
+def _mistakes(bound: Callable[..., float], *settings: str) -> Callable[..., tuple[float, float]]:
+    """Mistakes, and the most that a bound with these settings of the learner allows."""
+
+    def both(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
+        wrong = (decisions >= 0) != (rows.y > 0)
+        given = {name: getattr(learner, name) for name in settings}
+        return float(wrong.sum()), bound(common + personal, rows.X, rows.y, rows.task, mistaken=wrong, **given)
+
+    return both
 
 
-def _schatten(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
-    """Theorem 9: mistakes."""
-    wrong = (decisions >= 0) != (rows.y > 0)
-    bound = theory.schatten_mistake_bound(common + personal, rows.X, rows.y, rows.task, p=learner.p, mistaken=wrong)
-    return float(wrong.sum()), bound
+def _shared(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, personal: Any) -> tuple[float, float]:
+    """Remark 12, as corrected: the norms of the rounds' losses."""
+    norm, starts = norm_code(learner.shared_loss), np.arange(0, len(rows) + 1, rows.n_tasks)
+    bound = theory.schatten_loss_bound(
+        common + personal, rows.X, rows.y, rows.task, p=learner.p, norm=learner.shared_loss, C=learner.C,
+        decisions=decisions,
+    )  # fmt: skip
+    return cumulative_shared_loss(hinge(rows.y, decisions), starts, norm), bound
 
 
 def _losses(rows: Dataset, decisions: FloatArray, U: Any) -> tuple[FloatArray, FloatArray]:
@@ -138,8 +145,10 @@ def _gaussian(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, p
 
 
 BOUNDS: dict[str, Callable[..., tuple[float, float]]] = {
-    "MultitaskPerceptron": _perceptron,
-    "SchattenPerceptron": _schatten,
+    "MultitaskPerceptron": _mistakes(theory.perceptron_mistake_bound, "relation"),  # Theorem 1
+    "PNormPerceptron": _mistakes(theory.p_norm_mistake_bound, "relation", "p", "variant"),  # Theorem 6
+    "SecondOrderPerceptron": _mistakes(theory.second_order_mistake_bound, "relation", "a"),  # Theorem 8
+    "SchattenPerceptron": _mistakes(theory.schatten_mistake_bound, "p"),  # Theorem 9; with a shared loss, `_shared`
     "OSMTL": _osmtl,
     "ROMCO": _romco,
     "LocalGlobalGaussian": _gaussian,
@@ -190,16 +199,27 @@ def _experiment(
 
 
 CAVALLANTI = _experiment(
-    "cavallanti", "mistakes", "Cavallanti et al., JMLR 2010, Theorems 1 and 9",
+    "cavallanti", "mistakes", "Cavallanti et al., JMLR 2010, Theorems 1, 6, 8 and 9",
     (
         Entrant("independent", "MultitaskPerceptron", {"relation": "independent"}),
         Entrant("pairwise", "MultitaskPerceptron", {"relation": "pairwise"}),
         Entrant("pooled in part, b = 16", "MultitaskPerceptron", {"relation": 16.0}),
+        Entrant("p-norm, pairwise", "PNormPerceptron", {"relation": "pairwise"}),
+        Entrant("second order, pairwise", "SecondOrderPerceptron", {"relation": "pairwise"}),
         Entrant("2p-norm, p = 2", "SchattenPerceptron", {"p": 2}),
     ),
-    (MADE, SPAM), 240,
+    (MADE, SPAM), 400,
 )  # fmt: skip
 T = 400
+SHARED = _experiment(
+    "cavallanti-shared", "cumulative shared loss",
+    "Cavallanti et al., JMLR 2010, Remark 12 as corrected in shoal.theory, with C = 1/sqrt(T), T = 400",
+    tuple(
+        Entrant(f"2p-norm, p = 2, {norm}", "SchattenPerceptron", {"p": 2, "shared_loss": norm, "C": T**-0.5})
+        for norm in ("l1", "l2", "linf")
+    ),
+    (MADE, SPAM), 300,
+)  # fmt: skip
 OSMTL = _experiment(
     "osmtl", "cumulative loss", "Murugesan et al., NIPS 2016, Theorem 1, with the alpha and C of Corollary 2 (T = 400)",
     tuple(
@@ -222,4 +242,4 @@ YANG_LI = _experiment(
     (MADE,), 60,
 )  # fmt: skip
 
-EXPERIMENTS = (CAVALLANTI, OSMTL, ROMCO, YANG_LI)
+EXPERIMENTS = (CAVALLANTI, SHARED, OSMTL, ROMCO, YANG_LI)

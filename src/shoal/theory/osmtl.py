@@ -1,4 +1,4 @@
-"""Regret bound of OSMTL (Murugesan, Liu, Carbonell, Yang 2016, Theorem 1)."""
+"""Regret bound of OSMTL (Murugesan, Liu, Carbonell, Yang 2016, Theorem 1 and Corollary 2)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def osmtl_regret_bound(
     y: Any,
     task: Any = None,
     *,
-    alpha: float,
-    C: float,
+    alpha: float | str,
+    C: float | str,
     rounds: Any = None,
     tasks: Sequence[Hashable] | None = None,
 ) -> FloatArray:
@@ -34,13 +34,30 @@ def osmtl_regret_bound(
 
     for every lam, both attention rules, and every comparator. (The paper prints T l*^(t) for the sum over t.)
 
+    Corollary 2 has alpha = sqrt(T)/(1 + sqrt(T)), C = (1 + sqrt(T))/T for a known T, and regret O(sqrt(T)). For an
+    unknown T its proof says "doubling trick", which forgets all weights when T doubles; alpha="auto" and C="auto" keep
+    them. Theorem 1's proof, with alpha_t and C_t and with e_t = l*_kk + max_{j != k} l*_kj of round t, gives ::
+
+        l_kk - l*_kk  <=  (d_t^2 - d_{t+1}^2)/(2 C_t alpha_t) + (1 - alpha_t)/alpha_t e_t + C_t R^2/(2 alpha_t)
+        d_{t+1}^2     <=  d_t^2 + 2 C_t (alpha_t l*_kk + (1 - alpha_t) e_t) + C_t^2 R^2
+
+    for the distance d_t of w_k from u_k before round t, d_1 = ||u_k||. The first, summed by parts, and what the second
+    says of d_t^2 bound the regret by ::
+
+        sum_t [1/(C_t alpha_t) - 1/(C_{t-1} alpha_{t-1})]_+ d_t^2/2 + (1 - alpha_t)/alpha_t e_t + C_t R^2/(2 alpha_t)
+
+    where the bracket of t = 1 is 1/(C_1 alpha_1). This is Theorem 1 if alpha and C are constant. Under "auto"
+    C_t alpha_t is 1/sqrt(T), and sum_t C_t^2 grows as log T: keeping the weights costs a factor log T in the term of
+    R^2, and a loss of the comparator in round s counts about sqrt(T/s) times, where Corollary 2 counts it 1/sqrt(T)
+    times. So this is weaker than Corollary 2, which the learner with this schedule is not known to obey.
+
     Parameters
     ----------
     comparator : (K, d) array
         One row of weights a task, in the order of `tasks`.
     X, y, task, rounds
         The stream, as the learner got it; every round holds every task.
-    alpha, C : float
+    alpha, C : float or "auto"
         The learner's.
     tasks : sequence of K ids, optional
         Default: order of appearance, which is that of `tasks_`.
@@ -53,7 +70,7 @@ def osmtl_regret_bound(
     Raises
     ------
     ValueError
-        If shapes do not fit, a round lacks a task, alpha is not in [0, 1] or C not above 0.
+        If shapes do not fit, a round lacks a task, alpha is not in [0, 1] or C not above 0, and not "auto".
 
     Examples
     --------
@@ -63,10 +80,10 @@ def osmtl_regret_bound(
     array([3., 3.])
     """
     U = comparator_matrix(comparator)
-    if not 0.0 <= alpha <= 1.0:
-        raise ValueError(f"alpha must be in [0, 1], got {alpha}")
-    if not (C > 0.0 and math.isfinite(C)):
-        raise ValueError(f"C must be a finite number > 0, got {C}")
+    if alpha != "auto" and not (isinstance(alpha, int | float) and 0.0 <= alpha <= 1.0):
+        raise ValueError(f"alpha must be in [0, 1] or 'auto', got {alpha!r}")
+    if C != "auto" and not (isinstance(C, int | float) and C > 0.0 and math.isfinite(C)):
+        raise ValueError(f"C must be a finite number > 0 or 'auto', got {C!r}")
     rows, signs, columns = stream_table(X, y, task, len(U), tasks)
     starts = form_rounds(columns, len(U), rounds, simultaneous=True)
     sizes = np.diff(starts)
@@ -77,8 +94,23 @@ def osmtl_regret_bound(
         return np.full(len(U), np.inf)
     losses = hinge(signs[:, None], np.asarray(rows @ U.T))  # [row of task j, k]: l*_kj
     each = np.arange(len(signs))
-    own = np.bincount(columns, losses[each, columns], minlength=len(U))
+    own = np.zeros((len(sizes), len(U)))  # [t, k]: l*_kk
+    own[np.repeat(np.arange(len(sizes)), sizes), columns] = losses[each, columns]
     losses[each, columns] = 0.0
-    others = np.maximum.reduceat(losses, starts[:-1], axis=0).sum(axis=0)
-    drift = C * float(np.max(squared_norms(rows))) * len(sizes) / 2.0
-    return np.asarray((np.sum(U**2, axis=1) / (2.0 * C) + (1.0 - alpha) * (own + others) + drift) / alpha)
+    e = own + np.maximum.reduceat(losses, starts[:-1], axis=0)
+    R2 = float(np.max(squared_norms(rows)))
+    a, c = schedule(alpha, C, len(sizes))
+    apart = 2.0 * c * (a * own + (1.0 - a) * e) + c**2 * R2
+    distance = np.sum(U**2, axis=1) + np.vstack([np.zeros(len(U)), np.cumsum(apart, axis=0)[:-1]])  # d_t^2, at most
+    weight = np.maximum(0.0, np.diff(1.0 / (c * a), axis=0, prepend=0.0))
+    return np.asarray((weight * distance / 2.0 + (1.0 - a) / a * e + c * R2 / (2.0 * a)).sum(axis=0))
+
+
+def schedule(alpha: float | str, C: float | str, n_rounds: int) -> tuple[FloatArray, FloatArray]:
+    """(T, 1) alpha_t and C_t; "auto" is that of Corollary 2 for the horizon 2^m in rounds 2^m to 2^(m+1) - 1."""
+    t = np.arange(1, n_rounds + 1)
+    horizon = 2.0 ** (np.frexp(t)[1] - 1)[:, None]
+    root = np.sqrt(horizon)
+    a = root / (1.0 + root) if alpha == "auto" else np.full_like(root, alpha)
+    c = (1.0 + root) / horizon if C == "auto" else np.full_like(root, C)
+    return a, c
