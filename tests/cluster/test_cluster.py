@@ -178,7 +178,7 @@ def test_without_exchange_more_shards_change_no_answer() -> None:
 
 
 def test_many_tasks_lose_nothing_on_four_shards() -> None:
-    data = make_related_tasks(n_tasks=5000, n_features=20, n_rows=60_000, relatedness=0.5, seed=1)
+    data = make_related_tasks(n_tasks=20_000, n_features=20, n_rows=60_000, relatedness=0.5, seed=1)
     late = slice(30_000, None)
 
     def loss(decisions: np.ndarray) -> float:

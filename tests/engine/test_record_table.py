@@ -61,7 +61,7 @@ def assert_holds(pairs: Any, known: Mapping[tuple[int, int], float]) -> None:
     assert not pairs.records[pairs.used[0] :].any()
 
 
-@given(STEPS, st.booleans())
+@given(STEPS, st.sampled_from([False, False, False, True]))  # many take half a second
 def test_whole_rows_are_found_and_added(steps: list[tuple[int, set[int]]], many: bool) -> None:
     pairs: Any = new_records(2, 4)
     known: dict[tuple[int, int], float] = {}
