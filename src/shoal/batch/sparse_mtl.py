@@ -159,7 +159,7 @@ class _SparseMTL(BatchLearner):
 class SparseMTL(_SparseMTL):
     """Multi-task kernel classifier that answers with few basis vectors, common ones and each task's own (batch).
 
-    ``f_t(x) = Σ_{c in C} α_c k(x, c) + Σ_{j in J_t} β_tj k(x, j)`` ; the coefficients minimise
+    ``f_t(x) = Σ_{c in C} α_c k(x, c) + Σ_{j in J_t} β_tj k(x, j)``; the coefficients minimise
     ``(γ/2) αᵀK_CC α + (λ/2) Σ_t β_tᵀK_JtJt β_t + ½ Σ [1 - y f]₊²``. Vectors are added one at a time: of `n_candidates`
     random training rows the one whose coefficient alone lowers the objective most. Cost: time O(n κ (d + N) N) and
     memory O(n N) for n rows and N common vectors, and alike with M for the tasks' own: linear in n.
