@@ -42,7 +42,7 @@ class Cluster:
     that die and come back change no bit of it.
 
     With one shard it is the plain learner, to the bit. With more, what tasks share lags: a shard sees what the others
-    learned at the next exchange. That pays where tasks are many (docs/cluster.md has curves).
+    learned at the next exchange. That pays where tasks are many (docs/cluster.md has the numbers).
 
     Parameters
     ----------
