@@ -141,6 +141,9 @@ def test_killed_and_cut_off_from_postgresql(postgres: Postgres, tmp_path: Path) 
     mails = records(60, seed=21)
     with Engine(None, tmp_path / "killed", SETTINGS._replace(log=postgres.url)) as engine:
         before = engine.learn(rows(mails[:20]), key="before").result().position
+        asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in records(3, seed=22)]
+        [(_, answers)] = engine.predict_each(asked)
+        ids = [answer.id for answer in answers.result()]
         postgres.stop()
         cut_off = engine.learn(rows(mails[20:40]), key="meanwhile")
         until(lambda: not engine.is_ready)
@@ -152,6 +155,7 @@ def test_killed_and_cut_off_from_postgresql(postgres: Postgres, tmp_path: Path) 
         assert isinstance(cut_off.exception(30), Unavailable)  # asked again with its key, it is learned once
         assert engine.learn(rows(mails[20:40]), key="meanwhile").result().position == before + 1
         assert engine.learn(rows(mails[:20]), key="before").result().repeated
+        assert engine.label([(name, "yes") for name in ids]).result().accepted == 3  # they waited through it
         assert engine.wait_until_learned(timeout=30)
         first = tmp_path / "killed" / "snapshots" / f"{0:016}.shoal"
         assert_same(engine.export(), fold_in_one_go(first, postgres.url, tmp_path / "again.shoal"))

@@ -16,17 +16,21 @@ def lp(loss: np.ndarray, p: float) -> float:
     return float(top * np.linalg.norm(loss / top, p)) if top > 0 else 0.0
 
 
+def exponent(norm: str | float) -> float:
+    return NAMED[norm] if isinstance(norm, str) else float(norm)
+
+
 def norm_of(loss: np.ndarray, norm: str | float, r: int) -> float:
     if norm == "rmax":
         return float(np.sort(loss)[::-1][:r].sum())
-    return lp(loss, NAMED.get(norm, norm))  # type: ignore[arg-type]
+    return lp(loss, exponent(norm))
 
 
 def dual_norm(tau: np.ndarray, norm: str | float, r: int) -> float:
     tau = np.abs(tau)
     if norm == "rmax":
         return float(max(tau.max(), tau.sum() / r))
-    p = float(NAMED.get(norm, norm))  # type: ignore[arg-type]
+    p = exponent(norm)
     return lp(tau, np.inf if p == 1 else 1 if p == np.inf else p / (p - 1))
 
 

@@ -28,12 +28,16 @@ from shoal.relations import Attention, resolve_attention
 class _SMTL(LinearBatchLearner):
     """What the classifier and the regressor share."""
 
-    alpha: float
-    lam: float
-    mu: float
-    attention: Any
-    tol: float
-    max_iter: int
+    def __init__(
+        self, *, alpha: float = 0.5, lam: float = 1.0, mu: float = 1e-3, attention: Any = "exponential",
+        tol: float = 1e-4, max_iter: int = 50,
+    ) -> None:  # fmt: skip
+        self.alpha = alpha
+        self.lam = lam
+        self.mu = mu
+        self.attention = attention
+        self.tol = tol
+        self.max_iter = max_iter
 
     def check_parameters(self) -> None:
         if self._given() is None:
@@ -184,17 +188,6 @@ class SMTL(_SMTL):
     attention to the own group 1.00
     """
 
-    def __init__(
-        self, *, alpha: float = 0.5, lam: float = 1.0, mu: float = 1e-3, attention: Any = "exponential",
-        tol: float = 1e-4, max_iter: int = 50,
-    ) -> None:  # fmt: skip
-        self.alpha = alpha
-        self.lam = lam
-        self.mu = mu
-        self.attention = attention
-        self.tol = tol
-        self.max_iter = max_iter
-
     def minimiser(self, rows: Rows, weight: FloatArray) -> FloatArray:
         return weighted_hinge(rows.X, rows.y, weight, self.mu).w
 
@@ -272,17 +265,6 @@ class SMTLRegressor(_SMTL):
     >>> print(f"attention to the own group {learner.attention_[:5, :5].sum(axis=1).mean():.2f}")
     attention to the own group 1.00
     """
-
-    def __init__(
-        self, *, alpha: float = 0.5, lam: float = 1.0, mu: float = 1e-3, attention: Any = "exponential",
-        tol: float = 1e-4, max_iter: int = 50,
-    ) -> None:  # fmt: skip
-        self.alpha = alpha
-        self.lam = lam
-        self.mu = mu
-        self.attention = attention
-        self.tol = tol
-        self.max_iter = max_iter
 
     def classifies(self) -> bool:
         return False

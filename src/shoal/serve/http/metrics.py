@@ -67,10 +67,6 @@ class _Now:
     def __init__(self, counted: Iterator[Metric], service: Service) -> None:
         self._counted, self._service = counted, service
 
-    def describe(self) -> list[Metric]:
-        """Nothing in advance."""
-        return []
-
     def collect(self) -> Iterator[Metric]:
         """All of it."""
         yield from self._counted
