@@ -30,8 +30,8 @@ async def learned(service: Service, rows: Rows, key: str | None) -> dict[str, An
 
 
 class OneByOne:
-    """Rows that come one a request: those of one turn of the event loop are asked together, which costs little more
-    than one of them."""
+    """Rows that come one a request: those of one turn of the event loop are asked together, so that a call of the
+    compiled code, a command to the log and a wake-up serve all of them."""
 
     def __init__(self, service: Service) -> None:
         self._service, self._loop = service, asyncio.get_running_loop()
