@@ -9,8 +9,9 @@ EXTRA = ("altair", "cyclopts", "polars", "rich", "vl_convert")  # packages of sh
 
 def main() -> None:
     """Entry point; everything else is imported when it is needed."""
-    from shoal.cli.starting import defer, exit_at_once
+    from shoal.cli.starting import collect_rarely, defer, exit_at_once
 
+    collect_rarely()
     defer()
     exit_at_once()
     try:

@@ -28,6 +28,7 @@ from shoal.online.hedged_sharing.experts import (
     X,
 )  # fmt: skip
 from shoal.online.hedged_sharing.mixing import slope
+from shoal.online.hedged_sharing.sleeping import OWN_PART, SHARED_PART
 
 H, G, HF = range(3)  # sums of a record, counted from its end
 
@@ -188,11 +189,13 @@ class Row(NamedTuple):
 
 
 @kernel(inline=False)
-def fill_columns(n: int, x: FloatArray, row: Row, plan: Plan, lanes: Lanes) -> None:
-    """All columns of the row, and the sums tau of each."""
+def fill_columns(n: int, x: FloatArray, row: Row, parts: int, plan: Plan, lanes: Lanes) -> None:
+    """The columns of the row that the parts which learn need, and the sums tau of each."""
     whole = padded(n)
     for k in range(len(plan.rule)):
         sums, rule, column = lanes.own_kept if plan.of_own[k] else lanes.kept, plan.rule[k], lanes.columns[k]
+        if rule != X and parts & (OWN_PART if plan.of_own[k] else SHARED_PART) == 0:
+            continue
         if rule == NEWTON:
             lanes.tau[k] = _newton(whole, x, sums[H], row.curvature, 1.0, plan.a[k], column)
         elif rule == FORGETTING:

@@ -159,13 +159,14 @@ def _learn_full(
 def answer(task: int, settings: Settings, state: State, work: Work) -> float:
     """The decision on a row that has been read."""
     n, n_crossed, row, facts = work.counts[N], work.counts[N_CROSSED], work.row, work.facts
+    parts = parts_of(settings.sharing)
     plain_margins(
-        n, row.x, row.feature, work.found.place, state.shared, state.own.records, work.plain_lanes, work.logits
+        n, row.x, row.feature, work.found.place, state.shared, state.own.records, work.plain_lanes, work.logits, parts
     )
     if facts[NARROW_ROW] > 0.0:
         crossed = state.crossed
         crossed_margins(
-            n_crossed, work.crossed, crossed.shared, crossed.own, work.crossed_lanes, work.logits[FIRST_CROSSED:]
+            n_crossed, work.crossed, crossed.shared, crossed.own, work.crossed_lanes, work.logits[FIRST_CROSSED:], parts
         )
     work.logits[FIRST_FULL], work.logits[FIRST_FULL + 1] = facts[POOLED_MARGIN], facts[OWN_MARGIN]
     return forecast(task, settings, state, work)
@@ -196,16 +197,16 @@ def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, st
 
 @kernel(inline="source")
 def _step(task: int, row: Row, settings: Settings, state: State, work: Work) -> None:
-    n, n_crossed, learns = work.counts[N], work.counts[N_CROSSED], parts_of(settings.sharing)
+    n, n_crossed, parts = work.counts[N], work.counts[N_CROSSED], parts_of(settings.sharing)
     step_plain(
         n, work.row.x, work.row.feature, work.found.place, row, work.logits, work.chance, work.awake, state.shared,
-        state.own.records, work.plain_lanes, learns,
+        state.own.records, work.plain_lanes, parts,
     )  # fmt: skip
     if work.facts[NARROW_ROW] > 0.0:
         first, crossed = FIRST_CROSSED, state.crossed
         step_crossed(
             n_crossed, work.crossed, int(work.facts[SERIAL]), row, work.logits[first:], work.chance[first:],
-            work.awake[first:], crossed.shared, crossed.own, work.crossed_lanes, learns,
+            work.awake[first:], crossed.shared, crossed.own, work.crossed_lanes, parts,
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from shoal.online.hedged_sharing.crossed.bins import Bins, new_bins
 from shoal.online.hedged_sharing.crossed.row import CrossedRow
 from shoal.online.hedged_sharing.experts import CROSSED
 from shoal.online.hedged_sharing.linear import Lanes, Row, collect, fill_columns, fill_scales, part_of, plan_of
+from shoal.online.hedged_sharing.sleeping import OWN_PART, SHARED_PART
 
 WIDTH = 8
 SERIAL = 3  # the number of a task's record that says whose it is
@@ -69,30 +70,33 @@ def resized(crossed: Crossed, n_tasks: int, n_features: int) -> Crossed:
 
 @kernel
 def crossed_margins(
-    n: int, row: CrossedRow, shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, margins: FloatArray
-) -> None:
-    """Fill the margins, and H, G and HF of the entries for `step_crossed`."""
+    n: int, row: CrossedRow, shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, margins: FloatArray,
+    parts: int,
+) -> None:  # fmt: skip
+    """Fill the margins, and H, G and HF of the entries for `step_crossed`; records of other parts are all zero."""
+    room = lanes.columns.shape[1]
     for i in range(n):
         prefetch(shared, np.uint64(row.shared[i]) * np.uint64(WIDTH))
         prefetch(own, np.uint64(row.own[i]) * np.uint64(WIDTH))
-    room = lanes.columns.shape[1]
-    products(n, row.x, row.shared, shared, lanes.kept, room, lanes.sums)
-    own_products(n, row.x, row.own, own, lanes.own_kept, room, lanes.own_sums)
+    if parts & SHARED_PART:
+        products(n, row.x, row.shared, shared, lanes.kept, room, lanes.sums)
+    if parts & OWN_PART:
+        own_products(n, row.x, row.own, own, lanes.own_kept, room, lanes.own_sums)
     collect(PLAN, lanes, margins)
 
 
 @kernel
 def step_crossed(
     n: int, crossed: CrossedRow, serial: int, row: Row, margins: FloatArray, chances: FloatArray, awake: FloatArray,
-    shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, learns: int,
+    shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, parts: int,
 ) -> None:  # fmt: skip
-    """Move what all tasks share (1), what the task has (2) or both (3)."""
-    fill_columns(n, crossed.x, row, PLAN, lanes)
+    """Move what all tasks share, what the task has, or both."""
+    fill_columns(n, crossed.x, row, parts, PLAN, lanes)
     fill_scales(WIDTH, WIDTH, row, margins, chances, awake, PLAN, lanes, True)
     room = lanes.columns.shape[1]
-    if learns & 1:
+    if parts & SHARED_PART:
         move(n, crossed.shared, lanes.columns, room, lanes.scales, shared)
-    if learns & 2 and serial > 0:
+    if parts & OWN_PART and serial > 0:
         own_move(n, crossed.own, lanes.columns, room, lanes.own_scales, own)
         for i in range(n):
             own[np.uint64(crossed.own[i]), SERIAL] = serial

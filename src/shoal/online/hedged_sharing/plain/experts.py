@@ -10,6 +10,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import prefetch
 from shoal.online.hedged_sharing.experts import PLAIN
 from shoal.online.hedged_sharing.linear import Lanes, Row, collect, fill_columns, fill_scales, part_of, plan_of
+from shoal.online.hedged_sharing.sleeping import OWN_PART, SHARED_PART
 
 WIDTH, OWN_WIDTH = 16, 8
 PLAN = plan_of(PLAIN, WIDTH, OWN_WIDTH)
@@ -21,27 +22,30 @@ own_products, own_move = part_of(PLAIN, OWN_WIDTH, own=True)
 @kernel
 def plain_margins(
     n: int, x: FloatArray, feature: IntArray, place: IntArray, shared: NDArray[np.float64], own: NDArray[np.float64],
-    lanes: Lanes, margins: FloatArray,
+    lanes: Lanes, margins: FloatArray, parts: int,
 ) -> None:  # fmt: skip
-    """Fill the margins, and H and G of the row's features for `step_plain`."""
-    for i in range(n):  # comes while the shared ones are multiplied
-        prefetch(own, np.uint64(place[i]) * np.uint64(OWN_WIDTH))
+    """Fill the margins, and H and G of the row's features for `step_plain`; records of other parts are all zero."""
     room = lanes.columns.shape[1]
-    products(n, x, feature, shared, lanes.kept, room, lanes.sums)
-    own_products(n, x, place, own, lanes.own_kept, room, lanes.own_sums)
+    if parts & OWN_PART:
+        for i in range(n):  # comes while the shared ones are multiplied
+            prefetch(own, np.uint64(place[i]) * np.uint64(OWN_WIDTH))
+    if parts & SHARED_PART:
+        products(n, x, feature, shared, lanes.kept, room, lanes.sums)
+    if parts & OWN_PART:
+        own_products(n, x, place, own, lanes.own_kept, room, lanes.own_sums)
     collect(PLAN, lanes, margins)
 
 
 @kernel
 def step_plain(
     n: int, x: FloatArray, feature: IntArray, place: IntArray, row: Row, margins: FloatArray, chances: FloatArray,
-    awake: FloatArray, shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, learns: int,
+    awake: FloatArray, shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, parts: int,
 ) -> None:  # fmt: skip
-    """Move what all tasks share (1), what the task has (2) or both (3)."""
-    fill_columns(n, x, row, PLAN, lanes)
+    """Move what all tasks share, what the task has, or both."""
+    fill_columns(n, x, row, parts, PLAN, lanes)
     fill_scales(WIDTH, OWN_WIDTH, row, margins, chances, awake, PLAN, lanes, False)
     room = lanes.columns.shape[1]
-    if learns & 1:
+    if parts & SHARED_PART:
         move(n, feature, lanes.columns, room, lanes.scales, shared)
-    if learns & 2:
+    if parts & OWN_PART:
         own_move(n, place, lanes.columns, room, lanes.own_scales, own)
