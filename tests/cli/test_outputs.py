@@ -113,23 +113,45 @@ def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(
     assert signal.getsignal(number) == before
 
 
+def test_a_signal_before_the_first_row_is_said(
+    shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from shoal.cli import run as module
+
+    run: Any = module
+    begun = run.warmed_up
+
+    def stop(*arguments: object, **protocol: object) -> object:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return begun(*arguments, **protocol)
+
+    monkeypatch.setattr(run, "warmed_up", stop)
+    ended, _, err = shoal("run", csv_file, *TABLE, "--save", tmp_path / "m.shoal")
+    assert (ended, err) == (143, "shoal: stopped by SIGTERM before the first row: nothing is saved\n")
+    assert not (tmp_path / "m.shoal").exists()
+
+
 def test_outputs_destroy_nothing(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     content, pipe = csv_file.read_bytes(), tmp_path / "pipe"
     os.mkfifo(pipe)
     link = tmp_path / "link.csv"
     link.symlink_to(csv_file)
+    reading, writing = os.pipe()
     for option in ("--save", "--report", "--json"):
         for name, message in (
             (csv_file, "is read as the input"),
             (link, "is read as the input"),
             (tmp_path, "is a folder"),
             (pipe, "is a device or a pipe"),
+            (f"/dev/fd/{writing}", "is a device or a pipe"),  # what /dev/stdout is in a pipeline
             (tmp_path / "no" / "x", "does not exist; make it first"),
         ):
             code, _, err = shoal("run", csv_file, *TABLE, option, name)
             assert (code, len(err.splitlines())) == (2, 1)
             assert option in err
             assert message in err
+    os.close(reading)
+    os.close(writing)
     assert csv_file.read_bytes() == content
     assert pipe.is_fifo()
 

@@ -165,7 +165,7 @@ def test_built_in_data(shoal: Program) -> None:
         (["run", "dataset:related_tasks", "--learner", "MultitaskPerceptron", "--set", "etta=1"], "did you mean eta?"),
         (["run", "dataset:related_tasks", "--learner", "MultitaskPerceptron", "--set", "eta"], "name=value"),
         (["run", "dataset:related_tasks", "--learner", "MultitaskPerceptron", "--set", "eta=-1"], "eta must be"),
-        (["run", "dataset:related_tasks", "--window", "0"], "window must be"),
+        (["run", "dataset:related_tasks", "--window", "0"], 'Invalid value "0" for --window'),
         (["run", "dataset:related_tasks", "--save", "no/such/folder/m.shoal"], "does not exist"),
         (["run", "dataset:related_tasks", "--load", "no.shoal"], "no model at"),
         (["run", "dataset:related_tasks", "--load", "no.shoal", "--set", "eta=1"], "leave out --learner"),

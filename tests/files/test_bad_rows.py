@@ -93,6 +93,16 @@ def test_text_that_is_not_utf8(tmp_path: Path, whole: type[Whole]) -> None:
         open_stream(path, label="y")
 
 
+def test_line_ends_and_headers_that_are_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"c,y\ra,0\rb,1\r")
+    with pytest.raises(ValueError, match="end in CR alone"):
+        open_stream(path, label="y")
+    path.write_text("x,y\n" + "1.5,0\n2.5,1\n" * 600 + "x,y\n")
+    with pytest.raises(BadRow, match=r"line 1202: column 'x' has 'x' .a second header"):
+        list(open_stream(path, label="y"))
+
+
 def test_json_lines(tmp_path: Path, whole: type[Whole]) -> None:
     bad = {
         '{"x": 1, "y":': "not JSON",

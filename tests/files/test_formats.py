@@ -42,6 +42,12 @@ def test_every_table_format_gives_the_same(
     found.same(expected)
 
 
+def test_txt_is_a_table_where_columns_are_named(table: pl.DataFrame, tmp_path: Path, whole: type[Whole]) -> None:
+    expected = whole(open_stream(write(table, tmp_path / "a.csv"), task="dest", label="late"))
+    path = (tmp_path / "a.csv").rename(tmp_path / "a.txt")
+    whole(open_stream(path, task="dest", label="late")).same(expected)
+
+
 @pytest.mark.parametrize("chunk_rows", [1, 7, 999, 1_000, 2_000])
 @pytest.mark.parametrize("format", ["csv", "ndjson", "parquet"])
 def test_chunks_change_no_value(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from cyclopts import Group, Parameter
+from cyclopts.validators import Number
 
 from shoal.cli.options import LEARNER, OUTPUT, PROTOCOL, ROWS, Names, Switch
 
@@ -25,10 +26,10 @@ class CompareOptions:
     cluster: Annotated[str | None, Parameter(group=LEARNER)] = None
     """Try them on the Ray cluster at this address; local is one on this machine. [default: in this process]"""
 
-    window: Annotated[int, Parameter(group=PROTOCOL)] = 1000
+    window: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=1))] = 1000
     """Rows of the sliding window of the "last rows" scores."""
 
-    delay: Annotated[int, Parameter(group=PROTOCOL)] = 0
+    delay: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=0))] = 0
     """Learn the label of a row only after this many later rows have been predicted."""
 
     json: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None

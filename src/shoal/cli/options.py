@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated
 
 from cyclopts import Group, Parameter, Token
+from cyclopts.validators import Number
 
 LEARNER, ROWS = Group("Learner", sort_key=1), Group("Rows", sort_key=2)
 WAYS = Group("How columns are read (by default the first 1,000 rows decide)", sort_key=3)
@@ -108,10 +109,10 @@ class RunOptions:
     load: Annotated[str | None, Parameter(group=LEARNER)] = None
     """Go on with this model."""
 
-    window: Annotated[int, Parameter(group=PROTOCOL)] = 1000
+    window: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=1))] = 1000
     """Rows of the sliding window of the "last rows" scores."""
 
-    delay: Annotated[int, Parameter(group=PROTOCOL)] = 0
+    delay: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=0))] = 0
     """Learn the label of a row only after this many later rows have been predicted."""
 
     baselines: Annotated[bool, Parameter(group=PROTOCOL)] = True

@@ -44,7 +44,7 @@ def check_folder(option: str, name: str | None) -> None:
 def _check_file(option: str, name: str, path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{option} {name} is a folder, expected a file")
-    if path.exists() and not path.is_file():
+    if Path(name).exists() and not path.is_file():  # a pipe that a link such as /dev/stdout means has no path
         raise ValueError(f"{option} {name} is a device or a pipe, expected a file")
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(f"{option} {name} must not be written to")

@@ -31,7 +31,7 @@ def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: 
     acknowledged and not learned again.
     """
     paths = find_files(list(data))
-    kind = choose_format(paths, format)
+    kind = choose_format(paths, format, has_columns=True)
     if kind in SPARSE:
         raise ValueError(f"{paths[0]} is {kind} text, which has no columns; a service takes rows of tables")
     parts = Parts(paths, kind, delimiter, ())

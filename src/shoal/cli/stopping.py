@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -29,10 +30,15 @@ class Stop:
         return 0 if self.signal is None else 128 + self.signal
 
     def until(self, items: Iterator[T]) -> Iterator[T]:
-        """The items up to the stop."""
+        """The items up to the stop; before the first item the program ends, for there is nothing to tell."""
+        begun = False
         for item in items:
             if self.signal is not None:
-                return
+                if begun:
+                    return
+                print(f"shoal: stopped by {self.name} before the first row: nothing is saved", file=sys.stderr)
+                sys.exit(self.exit_code)
+            begun = True
             yield item
 
     @contextmanager

@@ -21,23 +21,35 @@ FORMATS = {
 
 TYPED = ("parquet", "arrow")
 SPARSE = ("libsvm", "vw")
+EITHER = ".txt"  # an ending of VW text, and of CSV where columns are named
+
+
+def unpacked(path: str) -> str:
+    """The lower-case name of a file without the ending that says how it is packed."""
+    name = path.lower().partition("?")[0] if "://" in path else path.lower()
+    for packed in PACKED:
+        name = name.removesuffix(packed)
+    return name
 
 
 def format_of(path: str) -> str | None:
     """The format that a file's name means, if any; an archive's name may say it for all in it."""
     if isinstance(path, Member):
         return format_of(path.archive) or format_of(path.name)
-    name = path.lower().partition("?")[0] if "://" in path else path.lower()
-    for packed in PACKED:
-        name = name.removesuffix(packed)
-    ending = name.rpartition(".")[2]
+    ending = unpacked(path).rpartition(".")[2]
     return next((format for format, endings in FORMATS.items() if ending in endings), None)
 
 
-def choose_format(paths: Sequence[str], format: str | None) -> str:
-    """The format that was asked for, or that the names of the files mean."""
+def _meant(path: str, has_columns: bool) -> str | None:
+    if path == STDIN or (has_columns and unpacked(path).endswith(EITHER)):
+        return "csv"
+    return format_of(path)
+
+
+def choose_format(paths: Sequence[str], format: str | None, *, has_columns: bool = False) -> str:
+    """The format that was asked for, or that the names of the files mean; `has_columns` if only a table will do."""
     if format is None:
-        found = {path: "csv" if path == STDIN else format_of(path) for path in paths}
+        found = {path: _meant(path, has_columns) for path in paths}
         unknown = [path for path, meant in found.items() if meant is None]
         if unknown:
             endings = ", ".join(f".{other}" for others in FORMATS.values() for other in others)

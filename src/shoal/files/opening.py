@@ -109,7 +109,8 @@ def open_stream(
     """
     options = (options or ReadOptions()).changed(**changes)
     paths = find_files(path)  # before the format, so that a typo in it is reported first
-    format = choose_format(paths, options.format)
+    has_columns = options.label is not None or (isinstance(state, dict) and state.get("family") == "table")
+    format = choose_format(paths, options.format, has_columns=has_columns)
     family = format if format in SPARSE else "table"
     names = ["standard input" if path == STDIN else path for path in paths]
     labels = _labels(options, state, family, names[0])

@@ -90,6 +90,8 @@ class ByteSource:
         for block in blocks:
             if first and _has_wide_letters(block):
                 raise ValueError(f"{self.name} is UTF-16 or UTF-32 text, expected UTF-8 (iconv converts it)")
+            if first and b"\r" in block[:-1] and b"\n" not in block:
+                raise ValueError(f"{self.name} has lines that end in CR alone, expected LF or CR LF (tr converts them)")
             yield block.removeprefix(b"\xef\xbb\xbf") if first else block
             first = False
 

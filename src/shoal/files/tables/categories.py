@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.files.suggest import plural
 from shoal.files.tables.features import Slots
 from shoal.files.targets import State, check_state
 
@@ -64,7 +65,7 @@ class Categories(Slots):
         """What became of the values, for people."""
         if self._hashed:
             return f"{LIMIT:,} values one-hot, the further ones hashed into {BUCKETS:,} features"
-        return f"{len(self._values):,} values one-hot"
+        return f"{plural(len(self._values), 'value')} one-hot"
 
     def to_dict(self) -> State:
         """Values, names and columns, for JSON."""

@@ -139,7 +139,12 @@ def missing(text: pl.Series, notation: Notation) -> NDArray[np.bool_]:
 
 
 def _problems(column: pl.Series, bad: NDArray[np.int64], expected: str) -> list[Problem]:
-    return [(int(row), f"column {column.name!r} has {shown(column[int(row)])}, expected {expected}") for row in bad]
+    values = [column[int(row)] for row in bad]
+    again = [" (a second header? give files by their names)" if value == column.name else "" for value in values]
+    return [
+        (int(row), f"column {column.name!r} has {shown(value)}{header}, expected {expected}")
+        for row, value, header in zip(bad, values, again, strict=True)
+    ]
 
 
 def shown(value: object) -> str:
