@@ -46,7 +46,8 @@ class Learner(Estimator):
         task : (n,) task ids, any hashables; None: all rows belong to one task
         rounds : (n,) integers, optional
             Rows with equal consecutive values form a round, at most one row per task. None: each row is a
-            round, or in the simultaneous protocol a maximal run of rows in which no task repeats.
+            round, or in the simultaneous protocol a maximal run of rows in which no task repeats; it ends with the
+            call at the latest, so in that protocol other chunks are other rounds.
         classes : two labels, optional
             Needed while only one label has been seen and it is not one of -1, 0, 1, False, True.
         sample_weight : (n,) numbers from 0 to 1e6, optional
@@ -200,7 +201,11 @@ class Learner(Estimator):
         return self
 
     def forget_task(self, task: Hashable) -> Self:
-        """Remove a task and what only it holds; what others learned from it stays with them."""
+        """Remove a task and what only it holds; what others learned from it stays with them.
+
+        Where the relation between tasks depends on how many there are, it becomes that of the tasks that are left, and
+        their decisions move.
+        """
         self._fitted_model().forget_task(task)
         return self
 

@@ -96,7 +96,8 @@ class LocalGlobalGaussian(Classifier):
     -----
     An unseen task is answered by the global Gaussian. Regret: `shoal.theory.gaussian_regret_bound`, of full
     covariances. Only the supplement of the paper is public; its objective and feature map are reconstructed. Of low
-    rank, the doubt after a row is lam v/(lam + v) with v the doubt before, as if there were room for the row.
+    rank, the doubt after a row is lam v/(lam + v) with v the doubt before, as if there were room for the row. A round
+    ends where a call ends, so other chunks are other rounds unless `rounds=` names them.
 
     References
     ----------

@@ -199,7 +199,8 @@ class OSMTL(_OSMTL, Classifier):
 
     Notes
     -----
-    An unseen task is answered by the mean of all tasks' weights. Regret: `shoal.theory.osmtl_regret_bound`.
+    An unseen task is answered by the mean of all tasks' weights. Regret: `shoal.theory.osmtl_regret_bound`. A round
+    ends where a call ends, so other chunks are other rounds unless `rounds=` names them.
 
     References
     ----------
@@ -290,9 +291,10 @@ class OSMTLRegressor(_OSMTL, Regressor):
     Notes
     -----
     This is our reading: the paper says that its methods "are also applicable to regression tasks" (section 2.1) and
-    gives no loss. The hinge becomes the loss of support vector regression, whose slope is as bounded as the hinge's. A
-    loss is the trigger, as algorithm 2 prints it: there are no labels to mistake. There is no bias: put a constant
-    among the features. An unseen task is answered by the mean of all tasks' weights.
+    gives no loss. The hinge becomes the loss of support vector regression, whose slope is as bounded as the hinge's.
+    A loss is the trigger, as algorithm 2 prints it: there are no labels to mistake. There is no bias: put a constant
+    among the features. An unseen task is answered by the mean of all tasks' weights. A round ends where a call ends,
+    so other chunks are other rounds unless `rounds=` names them.
 
     References
     ----------

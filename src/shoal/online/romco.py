@@ -318,7 +318,8 @@ class ROMCO(Classifier):
     Notes
     -----
     An unseen task is answered by the mean of the common parts u_k. With "nuclear", constant steps and the trigger
-    "margin" the regret is bounded: `shoal.theory.romco_regret_bound`.
+    "margin" the regret is bounded: `shoal.theory.romco_regret_bound`. A round ends where a call ends, so other chunks
+    are other rounds unless `rounds=` names them.
 
     References
     ----------

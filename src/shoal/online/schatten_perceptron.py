@@ -274,6 +274,7 @@ class SchattenPerceptron(Supported, Classifier):
     A task that is absent from a round stays. An unseen task has v = 0 and is answered with margin 0, the larger
     label. A forgotten task takes its sum v_k, and with it what the others' weights owe to it. Mistakes are bounded by
     Theorem 9, `shoal.theory.schatten_mistake_bound`, shared losses by Remark 12, `shoal.theory.schatten_loss_bound`.
+    A round ends where a call ends, so other chunks are other rounds unless `rounds=` names them.
 
     References
     ----------

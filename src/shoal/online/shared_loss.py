@@ -154,7 +154,8 @@ class SharedLoss(Classifier):
     -----
     A task that is absent from a round has no loss in it and stays. No weights are shared: an unseen task is answered
     with margin 0, the larger label. With one row a round there is nothing to weigh up, and every norm is the same.
-    Regret: `shoal.theory.shared_loss_bound`.
+    Regret: `shoal.theory.shared_loss_bound`. A round ends where a call ends, so other chunks are other rounds unless
+    `rounds=` names them.
 
     References
     ----------
