@@ -49,7 +49,7 @@ def note(result: dict[str, Any], column: str) -> str:
 
 
 def test_words_are_features_by_themselves(shoal: Shoal, sales: Path) -> None:
-    result = found(shoal, sales, *COLUMNS, "--ignore", "land,id")
+    result = found(shoal, sales, *COLUMNS, "--ignore", 'land, "id"')
     assert note(result, "note") == "note: text, single words and pairs hashed into 262,144 features"
     assert result["learners"]["HedgedSharing"]["overall"]["error"] < 0.1
     assert "fields are separated by ';'" in result["notes"]

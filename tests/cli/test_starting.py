@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 
 import shoal
 from shoal import HedgedSharing, MultitaskPerceptron
+from shoal.cli import main
 from shoal.cli.warm_up import FEW_ROWS, warmed_up
 from shoal.engine.rounds import Chunk
 
@@ -82,3 +83,13 @@ def test_warming_up_teaches_nothing_and_loses_no_row(labels: list[float]) -> Non
     assert all(one is other for one, other in zip(seen, chunks, strict=True))
     assert not any(hasattr(learner, "n_features_in_") for learner in learners.values())
     assert list(warmed_up(iter([]), learners, **options)) == []
+
+
+def test_an_interrupt_while_it_starts_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("shoal.cli.starting.collect_rarely", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130

@@ -11,10 +11,10 @@ def main() -> None:
     """Entry point; everything else is imported when it is needed."""
     from shoal.cli.starting import collect_rarely, defer, exit_at_once
 
-    collect_rarely()
-    defer()
-    exit_at_once()
     try:
+        collect_rarely()
+        defer()
+        exit_at_once()
         from shoal.cli.app import start
 
         start()
@@ -23,3 +23,5 @@ def main() -> None:
             raise
         print(f'shoal: the program needs {error.name}, among others: pip install "shoal[cli]"', file=sys.stderr)
         sys.exit(2)
+    except KeyboardInterrupt:  # while modules are imported
+        sys.exit(130)

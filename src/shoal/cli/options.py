@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated
@@ -16,8 +17,9 @@ OUTPUT = Group("Output", sort_key=6)
 
 
 def _split(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Names separated by commas."""
-    return tuple(name.strip() for token in tokens for name in token.value.split(",") if name.strip())
+    """Names separated by commas; one that holds a comma stands in double quotes, as in CSV."""
+    lines = [token.value for token in tokens]
+    return tuple(name.strip() for names in csv.reader(lines, skipinitialspace=True) for name in names if name.strip())
 
 
 Names = Annotated[tuple[str, ...], Parameter(converter=_split, n_tokens=1, negative="", show_default=False)]
@@ -67,7 +69,7 @@ class RowOptions:
     """Columns of dates or times of day."""
 
     ignore: Annotated[Names, Parameter(group=WAYS)] = ()
-    """Columns to leave out."""
+    """Columns to leave out (in lists, a name that holds a comma stands in double quotes)."""
 
     hash_bits: Annotated[int | None, Parameter(group=WAYS)] = None
     """The words of a column share 2^this many features. [default: 18]"""
