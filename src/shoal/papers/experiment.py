@@ -36,7 +36,19 @@ class Metric:
     form: str = ".4f"
     scale: float = 1.0  # ours times this is in the paper's unit
     factor: float = 1.1  # of a number relative to a reference: how far ours may be from the paper's
-    given: tuple[str, ...] = ()  # entrants that were told this number: nothing is compared; "*" for all
+    given: tuple[str, ...] = ()  # entrants that were told this number, "*" for all; or "*": it repeats other numbers
+    whole: float = 0.0  # of a relative number: what is compared is how much is missing to this, as F1 is to 100
+    place: tuple[str, int] | None = None  # a list that the measure gives, and which of it; else what has its name
+    group: str = ""  # the heading above its column, else the data set's name
+    only: str = ""  # the one data set that it is of, else all
+
+    def of(self, result: Mapping[str, Any]) -> float | None:
+        """Ours, or None if the measure gave no such number."""
+        if self.place is None or self.name in result:
+            found: float | None = result.get(self.name)
+            return found
+        name, position = self.place
+        return result[name][position] if position < len(result.get(name, ())) else None
 
 
 @dataclass(frozen=True)
@@ -109,8 +121,8 @@ class Experiment:
         Paper, table or figure, page.
     protocol : "as published" or "as it should be done"
     data, entrants, metrics
-        Who runs on what; the first metric decides comparisons. Variants (see `Data`, `Entrant`) are shown only to
-        say what was tried.
+        Who runs on what; metrics in the order of columns. Variants (see `Data`, `Entrant`) are shown only to say
+        what was tried.
     measure, options
         A function of a module, ``measure(data, learner, seed, **options)``, and its options.
     seeds : int
@@ -161,6 +173,11 @@ class Experiment:
                 raise ValueError(f"{self.id}: no entrant, data set and metric are called {key}")
         if self.tuning is None and any(entrant.grid for entrant in self.entrants):
             raise ValueError(f"{self.id}: an entrant has a grid but there is no tuning")
+
+    @property
+    def decisive(self) -> Metric:
+        """What comparisons of learners go by: the first that all data sets have."""
+        return next(metric for metric in self.metrics if not metric.only)
 
     @property
     def paper(self) -> str:

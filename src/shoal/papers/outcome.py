@@ -58,7 +58,7 @@ class Outcome:
     def values(self, entrant: str, data: str, metric: Metric) -> FloatArray:
         """The metric in every shuffle, in the paper's unit."""
         results = self.runs.get((entrant, data), [])
-        return metric.scale * np.array([result.get(metric.name, np.nan) for _, result in results], float)
+        return metric.scale * np.array([metric.of(result) for _, result in results], float)
 
     def lists(self, entrant: str, data: str, name: str) -> FloatArray:
         """(shuffles, ...) of a result that is a list, such as a curve or a matrix."""
@@ -72,14 +72,14 @@ class Outcome:
             for data in self.main_data()
             for entrant in self.main_entrants()
             for metric in self.experiment.metrics
-            if self._tells(entrant.name, data.name, metric.name)
+            if metric.only in ("", data.name) and self._tells(entrant.name, data.name, metric)
         ]
 
-    def _tells(self, entrant: str, data: str, metric: str) -> bool:
+    def _tells(self, entrant: str, data: str, metric: Metric) -> bool:
         """Whether we or the paper have the number; not every learner has every number, but failures are told."""
         results = [result for _, result in self.runs.get((entrant, data), [])]
-        ours = any(metric in result or "failed" in result for result in results)
-        return ours or (entrant, data, metric) in self.experiment.published
+        ours = any(metric.of(result) is not None or "failed" in result for result in results)
+        return ours or (entrant, data, metric.name) in self.experiment.published
 
     def main_data(self) -> list[Data]:
         """Without variants."""
@@ -150,9 +150,10 @@ class Outcome:
         keys, published = self._reference(row), self.experiment.published
         if row.paper is None or not keys or any(key not in published or key[:2] not in self.runs for key in keys):
             return None
-        theirs = float(np.mean([published[key][0] for key in keys]))
-        ours = float(np.mean([self.values(entrant, data, row.metric).mean() for entrant, data, _ in keys]))
-        return (row.paper / theirs, row.ours / ours) if theirs and ours else None
+        whole = row.metric.whole
+        theirs = float(np.mean([published[key][0] for key in keys])) - whole
+        ours = float(np.mean([self.values(entrant, data, row.metric).mean() for entrant, data, _ in keys])) - whole
+        return ((row.paper - whole) / theirs, (row.ours - whole) / ours) if theirs and ours else None
 
     def _relative_verdict(self, row: Row) -> tuple[str, str]:
         assert row.relative is not None
@@ -163,4 +164,5 @@ class Outcome:
             return "reproduced", ""
         if row.metric.better == 0:
             return "differs", ""
-        return ("better" if row.metric.better * (ours - paper) > 0 else "worse"), ""
+        better = -1 if row.metric.whole else row.metric.better  # the less is missing, the better
+        return ("better" if better * (ours - paper) > 0 else "worse"), ""

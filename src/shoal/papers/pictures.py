@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import altair as alt
@@ -14,12 +15,13 @@ from shoal.report.figure import Figure
 from shoal.report.style import COLOURS, INK, QUIET, data, panel_title
 
 WIDTH, HEIGHT = 380, 220
+SMALLER = {3: (248, 160), 4: (178, 120)}  # panels in a row: width and height of each
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, when the colours have all been used
 
 
 def beside(outcome: Outcome, n_metrics: int = 1) -> Figure | None:
-    """The first metrics of every learner: ours as a dot with its deviation, the paper's as a ring."""
-    metrics = outcome.experiment.metrics[:n_metrics]
+    """Every learner's decisive metric, or the first ones: ours as a dot with its deviation, the paper's as a ring."""
+    metrics = [outcome.experiment.decisive] if n_metrics == 1 else outcome.experiment.metrics[:n_metrics]
     records: list[dict[str, Any]] = []
     for row in outcome.rows():
         if row.metric in metrics:
@@ -62,8 +64,12 @@ def _beside(title: str, records: list[dict[str, Any]], names: Sequence[str], axi
 def curves(
     outcome: Outcome, panels: Mapping[str, Mapping[str, FloatArray]], x: Mapping[str, Sequence[float]], *, title: str,
     caption: str, x_title: str, y_title: str, labels: Sequence[str] | None = None, suffix: str = "",
+    rows: Sequence[int] = (),
 ) -> Figure | None:  # fmt: skip
-    """A panel for each key of `panels`, a line for each learner in it; `x` is a panel's axis."""
+    """A panel for each key of `panels`, a line for each learner in it; `x` is a panel's axis.
+
+    `rows` says how many panels are beside each other in each row, else two.
+    """
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     drawn = [
         _curves(
@@ -72,7 +78,10 @@ def curves(
         for panel, lines in panels.items()
         if lines
     ]
-    return Figure(_name(outcome) + suffix, title, caption, _grid(drawn)) if drawn else None
+    if rows:
+        sizes = [SMALLER[n] for n in rows for _ in range(n)]
+        drawn = [panel.properties(width=w, height=h) for panel, (w, h) in zip(drawn, sizes, strict=False)]
+    return Figure(_name(outcome) + suffix, title, caption, _grid(drawn, rows)) if drawn else None
 
 
 def _curves(
@@ -142,10 +151,11 @@ def _matrix(title: str, matrix: FloatArray, names: Sequence[str]) -> Any:
     )
 
 
-def _grid(panels: Sequence[Any], columns: int = 2) -> Any:
-    """Two in a row: more would be shrunk on the page until nobody can read them."""
-    rows = [alt.hconcat(*panels[i : i + columns]) for i in range(0, len(panels), columns)]
-    return alt.vconcat(*rows)
+def _grid(panels: Sequence[Any], rows: Sequence[int] = ()) -> Any:
+    """Two in a row: more of that size would be shrunk on the page until nobody can read them."""
+    rest = iter(panels)
+    filled = [list(islice(rest, n)) for n in rows or [2] * -(-len(panels) // 2)]
+    return alt.vconcat(*(alt.hconcat(*row) for row in filled if row))
 
 
 def _name(outcome: Outcome) -> str:

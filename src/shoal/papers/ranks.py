@@ -33,8 +33,8 @@ class Ranking(NamedTuple):
 
 
 def rankings(outcome: Outcome) -> list[Ranking]:
-    """Of the first metric: one per data set with at least three entrants, and one over data sets if there are three."""
-    metric = outcome.experiment.metrics[0]
+    """Of the decisive metric: one per data set with three entrants or more, one over data sets if there are three."""
+    metric = outcome.experiment.decisive
     if not outcome.experiment.shuffles or metric.better == 0:
         return []
     found = [_over_shuffles(outcome, data.name, metric) for data in outcome.main_data()]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from shoal.papers.experiment import Metric
 from shoal.papers.outcome import Outcome, Row
 from shoal.papers.text import number
 
 COLUMNS = 10  # of numbers, before a table is cut in two
+NARROW = 5  # columns up to which the paper's number and ours fit on one line
 SIGNS = {
     "reproduced": "=", "better": "▲", "worse": "▼", "differs": "≠", "given": "", "reference": "1", "failed": "!",
     "no data": "!", "not yet": "…",
 }  # fmt: skip
 LEGEND = (
-    "Upper numbers are the paper's, lower ones ours. = reproduced, ▲ better, ▼ worse, ≠ differs; 1 is the reference of "
-    "a relative comparison; no sign: nothing to compare. Point at a number for its comparison."
+    "The paper's number comes first (above, or to the left), ours after it. = reproduced, ▲ better, ▼ worse, "
+    "≠ differs; 1 is the reference of a relative comparison; no sign: nothing to compare. Point at a "
+    "number for its comparison."
 )
 
 
@@ -32,17 +35,35 @@ def tables(outcome: Outcome) -> Iterator[Table]:
     """Learners by data and metric; with one learner, its metrics by data, as the papers print it."""
     rows = outcome.rows()
     entrants, data = _names(row.entrant for row in rows), _names(row.data for row in rows)
-    metrics = list(dict.fromkeys(row.metric.title for row in rows))
-    cells = {(row.entrant, row.data, row.metric.title): row for row in rows}
+    told = {row.metric for row in rows}
+    metrics = [metric for metric in outcome.experiment.metrics if metric in told]
+    cells = {(row.entrant, row.data, row.metric.name): row for row in rows}
     if len(entrants) == 1:
         for some in _pieces(data, 8):
-            lines = [(title, [cells.get((entrants[0], d, title)) for d in some]) for title in metrics]
+            lines = [(metric.title, [cells.get((entrants[0], d, metric.name)) for d in some]) for metric in metrics]
             yield Table([], some, lines)
         return
-    for some in _pieces(data, max(1, COLUMNS // len(metrics))):
-        pairs = [(d, m) for d in some for m in metrics if any((e, d, m) in cells for e in entrants)]
-        lines = [(e, [cells.get((e, d, m)) for d, m in pairs]) for e in entrants]
-        yield Table([(d, sum(p[0] == d for p in pairs)) for d in some], [m for _, m in pairs], lines)
+    groups: dict[str, list[tuple[str, Metric]]] = {}
+    for d in data:
+        for metric in metrics:
+            if any((e, d, metric.name) in cells for e in entrants):
+                groups.setdefault(metric.group or d, []).append((d, metric))
+    for some in _beside(groups):
+        columns = [column for heading in some for column in groups[heading]]
+        lines = [(e, [cells.get((e, d, metric.name)) for d, metric in columns]) for e in entrants]
+        yield Table([(h, len(groups[h])) for h in some], [metric.title for _, metric in columns], lines)
+
+
+def _beside(groups: Mapping[str, Sequence[Any]]) -> Iterator[list[str]]:
+    """As many headings in a table as there is room for their columns."""
+    some: list[str] = []
+    for heading, columns in groups.items():
+        if some and sum(len(groups[h]) for h in some) + len(columns) > COLUMNS:
+            yield some
+            some = []
+        some.append(heading)
+    if some:
+        yield some
 
 
 def _names(found: Iterator[str]) -> list[str]:
@@ -64,8 +85,9 @@ def as_html(table: Table) -> str:
         for name, cells in table.lines
         if any(cell is not None for cell in cells)
     )
+    kind = "wide" if len(table.columns) > NARROW else "wide narrow"
     return (
-        f'<div class="scroll"><table class="wide"><thead>{top}<tr><th></th>{heads}</tr></thead>'
+        f'<div class="scroll"><table class="{kind}"><thead>{top}<tr><th></th>{heads}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div>"
     )
 
