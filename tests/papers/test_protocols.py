@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import f1_score, roc_auc_score
 
 from shoal import OSMTL, PassiveAggressive
 from shoal.datasets import make_related_tasks
@@ -55,3 +55,21 @@ def test_progressive_is_progressive_validation() -> None:
     assert found["nsv"] == expected.n_updates
     assert found["curve"][-1] == pytest.approx(found["error"])
     assert len(found["curve"]) == 40
+
+
+def test_progressive_by_task_is_progressive() -> None:
+    """Each task's own numbers, whose means are the numbers; the curves end at them."""
+    few = DATA.subset(np.delete(np.arange(400), np.flatnonzero(DATA.task == 2)[7:]))  # a task of seven rows
+    plain, found = progressive(few, PassiveAggressive(), 1), progressive(few, PassiveAggressive(), 1, by_task=True)
+    rows = few.interleaved(1)
+    said = PassiveAggressive().test_then_train(rows.X, rows.y, rows.task, classes=[-1.0, 1.0]) >= 0
+    mine = [rows.task == k for k in range(4)]
+    for name, label in (("f1_positive", True), ("f1_negative", False)):
+        expected = [f1_score(rows.y[m] > 0, said[m], pos_label=label) for m in mine]
+        assert found[f"{name} of tasks"] == pytest.approx(expected)
+        assert found[f"{name} curve"][-1] == pytest.approx(plain[name])
+        half = [f1_score((rows.y[m] > 0)[: m.sum() // 2], said[m][: m.sum() // 2], pos_label=label) for m in mine]
+        assert found[f"{name} curve"][19] == pytest.approx(np.mean(half))
+    assert [curve[-1] for curve in found["curves"]] == pytest.approx(found["errors"])
+    assert np.mean(found["curves"], axis=0) == pytest.approx(plain["curve"])
+    assert found["tasks"] == ["0", "1", "2", "3"]

@@ -108,6 +108,7 @@ STRUCTURE = replace(
         romco.ERROR,
     ),
     measure=ranks,
+    options={},
     seeds=5,
     seconds=20,
     shuffles=False,

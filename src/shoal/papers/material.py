@@ -104,6 +104,29 @@ def enron(treatment: str = "log-unit", mails: int | None = None) -> Dataset:
     return treated(data, treatment)
 
 
+# Users 1 to 4 and how many legitimate and spam mails of each are taken. The paper prints how many mails its users have,
+# and that user 2 has 19.76 % of spam (Table II, OMTLVON, which always answers "legitimate" there). Its address has the
+# PU corpora, which are private: their authors print 44 % of spam for PU1, 20 % for PU2, 44 % for PU3, 50 % for PUA
+# (Androutsopoulos, Paliouras, Michelakis, 2004). Our user 3 has only 1,500 spam mails, which makes 36 %.
+FOUR_USERS = {1: (611, 476), 2: (570, 140), 3: (2629, 1500), 4: (571, 571)}
+N_WORDS = 1458
+
+
+def enron_of_four(treatment: str = "tf-idf") -> Dataset:
+    """Four users with as many mails and words as the paper's; first mails of a kind, words that most mails have."""
+    data = _mails()
+    firsts = [
+        np.flatnonzero((data.task == user) & (data.y == label))[:n]
+        for user, numbers in FOUR_USERS.items()
+        for label, n in zip((-1.0, 1.0), numbers, strict=True)
+    ]
+    data = data.subset(np.sort(np.concatenate(firsts)))
+    often = np.argsort(-data.X.getnnz(axis=0), kind="stable")[:N_WORDS]
+    words = np.sort(often)
+    data = replace(data, X=data.X[:, words], feature_names=tuple(data.feature_names[j] for j in words))
+    return treated(data, treatment)
+
+
 def mhc(treatment: str = "raw", encoding: str = "pairs") -> Dataset:
     """12 alleles."""
     return treated(load_mhc("pairs" if encoding == "pairs" else "one-hot"), treatment)

@@ -7,6 +7,7 @@ rows to load compiled code.
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -67,10 +68,13 @@ def _fit_and_rank(data: Dataset, learner: Any, first: IntArray, rest: IntArray) 
     return numbers
 
 
-def progressive(data: Dataset, learner: Any, seed: int, *, shuffle: bool = True) -> dict[str, Any]:
+def progressive(
+    data: Dataset, learner: Any, seed: int, *, shuffle: bool = True, by_task: bool = False
+) -> dict[str, Any]:
     """Every row answered before it is learned; the k-th round holds the k-th row of each task that has one.
 
-    Errors and F1 of both classes are means over tasks (and per task); the curve is the mean error so far.
+    Errors and F1 of both classes are means over tasks; the curve is the mean error so far. With `by_task`, F1 and the
+    error so far of every task, and the mean F1 so far.
     """
     rows = data.interleaved(seed) if shuffle else data
     decisions, seconds = answered(rows, learner)
@@ -79,16 +83,18 @@ def progressive(data: Dataset, learner: Any, seed: int, *, shuffle: bool = True)
     predicted, positive = decisions >= 0, rows.y > 0
     wrong = predicted != positive
     error = [float(wrong[codes == k].mean()) for k in range(K)]
-    f1 = {
-        name: [_f1(predicted[codes == k] == side, positive[codes == k] == side) for k in range(K)]
-        for name, side in (("f1_positive", True), ("f1_negative", False))
-    }
+    errors, f1 = _errors_so_far(codes, wrong), _f1_so_far(codes, predicted, positive)
     _, auc = aucs(codes, positive, decisions, K)
     numbers: dict[str, Any] = {
         "error": float(np.mean(error)), "all_error": float(wrong.mean()), "auc": float(np.nanmean(auc)),
-        **{name: float(np.mean(values)) for name, values in f1.items()},
-        "seconds": seconds, "errors": error, "curve": _curve(codes, wrong), "rows_per_second": len(rows) / seconds,
+        **{name: float(curves[:, -1].mean()) for name, curves in f1.items()},
+        "seconds": seconds, "errors": error, "curve": errors.mean(axis=0).tolist(),
+        "rows_per_second": len(rows) / seconds,
     }  # fmt: skip
+    if by_task:
+        numbers |= {"tasks": np.unique(rows.task).astype(str).tolist(), "curves": errors.tolist()}
+        numbers |= {f"{name} of tasks": curves[:, -1].tolist() for name, curves in f1.items()}
+        numbers |= {f"{name} curve": curves.mean(axis=0).tolist() for name, curves in f1.items()}
     if hasattr(learner, "n_updates_"):
         numbers["nsv"] = float(learner.n_updates_)
     return numbers
@@ -109,21 +115,30 @@ def warm_up(learner: Any, data: Dataset, rows: IntArray) -> None:
         clone(learner).fit(data.X[few], data.y[few], data.task[few])
 
 
-def _curve(codes: IntArray, wrong: Any) -> list[float]:
-    """The mean over tasks of the error after each 1/40 of a task's rows."""
-    per_task = []
-    for k in range(codes.max() + 1):
-        mine = np.cumsum(wrong[codes == k])
-        ends = np.maximum(1, np.arange(1, CURVE_POINTS + 1) * len(mine) // CURVE_POINTS)
-        per_task.append(mine[ends - 1] / ends)
-    curve: list[float] = np.mean(per_task, axis=0).tolist()
-    return curve
+def _errors_so_far(codes: IntArray, wrong: Any) -> FloatArray:
+    """(tasks, 40): the error after each fortieth of a task's rows."""
+    return np.array([np.cumsum(wrong[codes == k])[ends - 1] / ends for k, ends in _fortieths(codes)])
 
 
-def _f1(predicted: Any, true: Any) -> float:
-    both = float((predicted & true).sum())
-    all_ = float(predicted.sum() + true.sum())
-    return 2 * both / all_ if all_ else 0.0
+def _f1_so_far(codes: IntArray, predicted: Any, positive: Any) -> dict[str, FloatArray]:
+    """Of each class, (tasks, 40): F1 after each fortieth of a task's rows, 0 before the first row of that class."""
+    found = {}
+    for name, side in (("f1_positive", True), ("f1_negative", False)):
+        said, true = predicted == side, positive == side
+        both, either = (said & true).astype(float), said.astype(float) + true
+        found[name] = np.array(
+            [
+                2 * np.cumsum(both[codes == k])[ends - 1] / np.maximum(1, np.cumsum(either[codes == k])[ends - 1])
+                for k, ends in _fortieths(codes)
+            ]
+        )
+    return found
+
+
+def _fortieths(codes: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Each task, and how many of its rows have passed at each fortieth."""
+    for k, size in enumerate(np.bincount(codes).tolist()):
+        yield k, np.maximum(1, np.arange(1, CURVE_POINTS + 1) * size // CURVE_POINTS)
 
 
 def _codes(data: Dataset) -> IntArray:
