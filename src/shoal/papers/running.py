@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from threadpoolctl import threadpool_limits
+
 from shoal.papers import store
 from shoal.papers.experiment import Data, Experiment
 from shoal.papers.jobs import Job, final_jobs, scores, tuning_jobs
@@ -129,6 +131,7 @@ def run_all(jobs: list[Job], processes: int | None, on_progress: OnProgress | No
 
 
 def _compute(job: Job) -> tuple[str, Any]:
-    with warnings.catch_warnings():
+    # A job is one core's: numpy's threads would stand in each other's way, and waiting ones count in CPU seconds.
+    with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a solver that stops early says so in its own numbers
         return job.key, job.run()
