@@ -24,7 +24,7 @@ BOXES = {
             ("shuffles", "30", "30 (Figure 1: 10)"),
             ("tuning", "5-fold cross-validation; grids not printed",
              "5-fold cross-validation on a 31st shuffle, 30 settings a learner at most"),
-            ("time", "CPU seconds an instance", "CPU seconds a pass; compared relative to FOML's"),
+            ("time", "CPU seconds an instance", "CPU time a row, learning alone; compared relative to FOML's"),
         ),
         (
             "The step is C (eq. 9), not C/2 (eq. 8); a learner updates on mistakes, as the text says, not on margins, "

@@ -104,7 +104,7 @@ ENTRANTS = (
 ERROR = Metric("error", "error %", -1, ".2f", scale=100)
 F1_POSITIVE = Metric("f1_positive", "F1 % positive", +1, ".2f", scale=100, whole=100)
 F1_NEGATIVE = Metric("f1_negative", "F1 % negative", +1, ".2f", scale=100, whole=100)
-SECONDS = Metric("seconds", "time (s)", 0, ".2g", factor=2.0)
+SECONDS = Metric("seconds", "time (s)", 0, ".3g", factor=2.0)
 LEGITIMATE, UNWANTED = replace(F1_NEGATIVE, title="F1 % legit"), replace(F1_POSITIVE, title="F1 % spam")
 
 
