@@ -11,6 +11,7 @@ from shoal.papers import Data, Entrant, Experiment, Metric
 from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome
 from shoal.papers.protocols import progressive
+from shoal.papers.shapes import shape
 from shoal.papers.wide import tables
 
 F1 = Metric("f1", "F1 %", +1, ".2f", scale=100, whole=100)
@@ -52,3 +53,20 @@ def test_of_a_number_with_a_whole_what_is_missing_is_compared(missing: float, ve
     printed = {("alone", "few", "f1"): (90.0, None), ("shared", "few", "f1"): (100 - missing, None)}
     rows = Outcome(replace(EXPERIMENT, published=printed), RUNS, {}, quick=False).rows()
     assert [row.verdict for row in rows if row.paper is not None] == ["reference", verdict]
+
+
+def test_shapes_are_compared_block_by_block() -> None:
+    """Numbers that are compared with the mean of their block: their ranks in it, and the correlation of all."""
+    levels = tuple(Data(f"D{level}", make_related_tasks) for level in range(1, 5))
+    ours = dict(zip(("D1", "D2", "D3", "D4"), (0.1, 0.2, 0.4, 0.3), strict=True))
+    printed = {("alone", data.name, "error"): (float(i), None) for i, data in enumerate(levels)}
+    runs = {("alone", name): [(Spec("", {}), {"error": error, "f1": error})] for name, error in ours.items()}
+    one = replace(
+        EXPERIMENT, data=levels, entrants=EXPERIMENT.entrants[:1], metrics=EXPERIMENT.metrics[1:], published=printed,
+        reference=lambda entrant, data, metric: [(entrant, level.name, metric) for level in levels],
+    )  # fmt: skip
+    found = shape(Outcome(one, runs, {}, quick=False))
+    assert found is not None
+    assert [name for name, _ in found.blocks] == ["D1 to D4, error"]
+    assert [found.n, found.correlation, found.blocks[0][1]] == pytest.approx([4, 0.8, 0.8])
+    assert shape(Outcome(replace(one, reference=EXPERIMENT.reference), runs, {}, quick=False)) is None

@@ -17,7 +17,7 @@ from shoal.papers.claims.table import judged
 from shoal.papers.library import experiments
 from shoal.papers.outcome import Outcome
 from shoal.papers.ranks import rankings
-from shoal.papers.text import duration, remarks
+from shoal.papers.text import alike, duration, remarks
 from shoal.papers.verdicts import claim_table, opening
 from shoal.papers.wide import LEGEND, as_html, tables
 from shoal.report.figure import Figure
@@ -116,6 +116,7 @@ def _section(outcome: Outcome) -> str:
         f"{ranking.data}, {ranking.agreement:.2f}" for ranking in rankings(outcome) if not math.isnan(ranking.agreement)
     )
     order = f"<p>Order of the means against the paper's, Kendall's tau: {escape(agreement)}.</p>" if agreement else ""
+    order += "".join(f"<p>{escape(sentence)}</p>" for sentence in alike(outcome))
     return (
         f'<section id="{_anchor(outcome)}"><h3>{escape(experiment.title)}</h3>'
         f'<p class="source">{escape(experiment.source)} &middot; protocol: {escape(experiment.protocol)} '

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from shoal.papers.fairness import edges
 from shoal.papers.outcome import Outcome, Row
 from shoal.papers.ranks import Ranking, rankings
+from shoal.papers.shapes import shape
 
 HEADINGS = ("data", "learner", "", "paper", "ours", "difference", "verdict")
 OURS = (0, 1, 2, 4)  # the columns there are where nothing is published
@@ -70,7 +71,20 @@ def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
     said += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
     said += [f"on the edge of its grid: {edge}" for edge in edges(outcome)]
     said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
-    return [*said, *outcome.experiment.notes, f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"]
+    said += [*alike(outcome), *outcome.experiment.notes]
+    return [*said, f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"]
+
+
+def alike(outcome: Outcome) -> list[str]:
+    """The sentence on the shape of a table, if that is what is compared."""
+    found = shape(outcome)
+    if found is None:
+        return []
+    ranks = "; ".join(f"{name}: {rank:.2f}" for name, rank in found.blocks)
+    return [
+        f"Shape against the paper's: r of all {found.n} numbers is {found.correlation:.3f}; Spearman's rank "
+        f"correlation of {ranks}."
+    ]
 
 
 def duration(seconds: float) -> str:

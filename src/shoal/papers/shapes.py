@@ -1,0 +1,43 @@
+"""How alike the shapes of two tables are, where data sets are levels of something and the numbers themselves differ."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from shoal.papers.outcome import Outcome, Row
+
+
+class Shape(NamedTuple):
+    """Of the paper's numbers and ours."""
+
+    blocks: list[tuple[str, float]]  # the numbers compared with one mean, and Spearman's rank correlation
+    n: int
+    correlation: float  # Pearson's, of all n numbers
+
+
+def shape(outcome: Outcome) -> Shape | None:
+    """Of numbers that are compared with the mean of a block of three or more; None if there are none."""
+    of = outcome.experiment.reference
+    blocks: dict[tuple[object, ...], list[Row]] = {}
+    for row in outcome.rows():
+        known = row.paper is not None and not math.isnan(row.ours)
+        keys = tuple(of(row.entrant, row.data, row.metric.name)) if known and of is not None else ()
+        if len(keys) >= 3:
+            blocks.setdefault(keys, []).append(row)
+    whole = [rows for keys, rows in blocks.items() if len(rows) == len(keys)]
+    if not whole:
+        return None
+    from scipy.stats import pearsonr, spearmanr
+
+    told = [(_name(rows), float(spearmanr(*_both(rows)).statistic)) for rows in whole]
+    every = _both([row for rows in whole for row in rows])
+    return Shape(told, len(every[0]), float(pearsonr(*every).statistic))
+
+
+def _name(rows: list[Row]) -> str:
+    return f"{rows[0].data} to {rows[-1].data}, {rows[0].metric.title}"
+
+
+def _both(rows: list[Row]) -> tuple[list[float], list[float]]:
+    return [float(row.paper or 0.0) for row in rows], [row.ours for row in rows]
