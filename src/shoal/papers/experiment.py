@@ -180,6 +180,11 @@ class Experiment:
         return next(metric for metric in self.metrics if not metric.only)
 
     @property
+    def is_aside(self) -> bool:
+        """Whether no paper has it: a gain without its cause, or mistakes against a bound; claims tell what it says."""
+        return self.paper == "theory" or self.source.startswith("controls of ")
+
+    @property
     def paper(self) -> str:
         """The first part of the id."""
         return self.id.partition("/")[0]

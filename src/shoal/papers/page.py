@@ -79,7 +79,8 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
     quick = "<p class=warning>This is a quick run, on pieces of the data: its numbers mean nothing.</p>"
     work = {key: seconds for outcome in outcomes for key, seconds in outcome.seconds.items()}  # some tables share runs
     took = f"{len(work):,} runs, {duration(sum(work.values()))}"
-    aside = f" {left_out} more are given to the learner or are the reference of a comparison." if left_out else ""
+    others = "given to the learner, describe the data, are means of the others, or are the reference of a comparison"
+    aside = f" {left_out} more are {others}." if left_out else ""
     return f"<p>{counts.total()} published numbers: {parts or 'none'}.{aside} {took}.</p>" + quick * any(
         outcome.quick for outcome in outcomes
     )
@@ -101,13 +102,18 @@ def _anchor(outcome: Outcome) -> str:
 
 
 def _section(outcome: Outcome) -> str:
-    """Open is what the paper prints: its table, or where it prints none, our picture."""
+    """Open is what the paper prints: its table, or where it prints none, our picture; what claims tell is folded."""
     experiment, rows = outcome.experiment, outcome.rows()
     figure = _figure(None if experiment.figure is None or not outcome.runs else experiment.figure(outcome))
-    table = "".join(as_html(part) for part in tables(outcome)) if rows else ""
+    parts = list(tables(outcome)) if rows else []
+    compared = [part for part in parts if part.is_compared] or parts
+    table = "".join(map(as_html, compared))
+    others = "".join(as_html(part) for part in parts if part not in compared and outcome.runs)
     notes = "".join(f"<li>{escape(sentence)}</li>" for sentence in remarks(outcome, rows))
     if not outcome.runs:
         shown, folded = f"<p>Not run yet: <code>shoal reproduce {escape(experiment.id)}</code>.</p>", ""
+    elif experiment.is_aside or {row.verdict for row in rows} == {"given"}:
+        shown, folded = "", _fold("Table", table) + _fold("Picture", figure)
     elif figure and not experiment.published and _height(figure) <= max(TALL, LINE * table.count("<tr>")):
         shown, folded = figure, _fold("Numbers", table)
     else:
@@ -121,7 +127,8 @@ def _section(outcome: Outcome) -> str:
         f'<section id="{_anchor(outcome)}"><h3>{escape(experiment.title)}</h3>'
         f'<p class="source">{escape(experiment.source)} &middot; protocol: {escape(experiment.protocol)} '
         f'&middot; <code>shoal reproduce {escape(experiment.id)}</code> &middot; <a href="#top">top</a></p>'
-        f"{shown}{order}{folded}{_fold('Settings, tests, notes', f'<ul>{notes}</ul>')}</section>"
+        f"{shown}{order}{folded}{_fold('More numbers', others)}"
+        f"{_fold('Settings, tests, notes', f'<ul>{notes}</ul>')}</section>"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice, repeat
 from typing import Any
 
 import altair as alt
@@ -14,8 +14,8 @@ from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
 from shoal.report.style import COLOURS, INK, QUIET, data, panel_title
 
-WIDTH, HEIGHT = 380, 220
-SMALLER = {3: (248, 160), 4: (178, 120)}  # panels in a row: width and height of each
+WIDTH, HEIGHT = 380, 190
+SIZES = {2: (WIDTH, HEIGHT), 3: (248, 160), 4: (192, 120), 6: (118, 90)}  # panels in a row: the size of each
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, when the colours have all been used
 
 
@@ -68,25 +68,24 @@ def curves(
 ) -> Figure | None:  # fmt: skip
     """A panel for each key of `panels`, a line for each learner in it; `x` is a panel's axis.
 
-    `rows` says how many panels are beside each other in each row, else two.
+    `rows` says how many panels are beside each other in each row, else two; from four on, axes have no titles.
     """
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    beside = chain.from_iterable([n] * n for n in rows or repeat(2))
     drawn = [
         _curves(
-            panel, {n: v for n, v in lines.items() if np.isfinite(v).any()}, x[panel], names, x_title, y_title, labels
+            panel, {name: v for name, v in lines.items() if np.isfinite(v).any()}, x[panel], names,
+            (x_title, y_title) if n < 4 else ("", ""), labels, SIZES[n],
         )
-        for panel, lines in panels.items()
+        for (panel, lines), n in zip(panels.items(), beside, strict=False)
         if lines
-    ]
-    if rows:
-        sizes = [SMALLER[n] for n in rows for _ in range(n)]
-        drawn = [panel.properties(width=w, height=h) for panel, (w, h) in zip(drawn, sizes, strict=False)]
+    ]  # fmt: skip
     return Figure(_name(outcome) + suffix, title, caption, _grid(drawn, rows)) if drawn else None
 
 
 def _curves(
-    panel: str, lines: Mapping[str, FloatArray], x: Sequence[float], names: Sequence[str], x_title: str, y_title: str,
-    labels: Sequence[str] | None,
+    panel: str, lines: Mapping[str, FloatArray], x: Sequence[float], names: Sequence[str], titles: tuple[str, str],
+    labels: Sequence[str] | None, size: tuple[int, int],
 ) -> Any:  # fmt: skip
     records = [
         {"name": name, "x": at if labels is None else labels[int(at)], "value": float(value)}
@@ -94,9 +93,13 @@ def _curves(
         for at, value in zip(x, values, strict=True)
         if np.isfinite(value)
     ]
-    kind, look = "x:Q" if labels is None else "x:O", alt.Axis(labelAngle=0, tickCount=6, labelFlush=False)
-    axis = alt.X(kind, title=x_title, sort=None, axis=look)
-    return _lines(panel, records, names, axis, y_title, points=labels is not None)
+    kind, look = (
+        "x:Q" if labels is None else "x:O",
+        alt.Axis(labelAngle=0, tickCount=min(6, size[0] // 40), labelFlush=False),
+    )
+    axis = alt.X(kind, title=titles[0], sort=None, axis=look)
+    drawn = _lines(panel, records, names, axis, titles[1], points=labels is not None)
+    return drawn.properties(width=size[0], height=size[1])
 
 
 def _lines(

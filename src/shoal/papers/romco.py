@@ -201,46 +201,50 @@ TABLE_3 = replace(
 
 # ---- Figures 3 to 5: errors and F1 along the stream ------------------------------------------------------------------
 
-MEANS = {"curve": "error %", "f1_positive curve": F1_POSITIVE.title, "f1_negative curve": F1_NEGATIVE.title}
+LISTS = {"error": "curve", "f1_positive": "f1_positive curve", "f1_negative": "f1_negative curve"}
 
 
 def _draw_curves(outcome: Outcome, each: str | None = None) -> Figure | None:
-    """Means over tasks of the error and of both F1; below, the error of each task ("" or "user"), four in a row."""
+    """Means over tasks of the error and of both F1; below, the error of each task ("" or "user")."""
     (data,) = outcome.main_data()
     fractions = [(i + 1) / CURVE_POINTS for i in range(1, CURVE_POINTS)]
     names = [e.name for e in outcome.main_entrants() if outcome.lists(e.name, data.name, "curves").size]
     ids = outcome.runs[names[0], data.name][0][1]["tasks"] if names and each is not None else []
     tasks = [f"{each} {id}".strip() for id in ids]
-    panels: dict[str, dict[str, FloatArray]] = {title: {} for title in (*MEANS.values(), *tasks)}
+    metrics = outcome.experiment.metrics
+    panels: dict[str, dict[str, FloatArray]] = {title: {} for title in (*(m.title for m in metrics), *tasks)}
     for name in names:
-        for listed, title in MEANS.items():
-            panels[title][name] = outcome.lists(name, data.name, listed)
+        for metric in metrics:
+            panels[metric.title][name] = outcome.lists(name, data.name, LISTS[metric.name])
         own = outcome.lists(name, data.name, "curves")
         panels |= {task: {**panels[task], name: own[:, k]} for k, task in enumerate(tasks)}
     drawn = {
         title: {name: 100 * values.mean(axis=0)[1:] for name, values in lines.items()}
         for title, lines in panels.items()
     }
+    beside = 4 if len(tasks) <= 4 else 6
     return pictures.curves(
         outcome, drawn, dict.fromkeys(drawn, fractions), x_title="fraction of the stream", y_title="% so far",
-        title="Along the stream", rows=(len(MEANS), *[4] * -(-len(tasks) // 4)),
+        title="Along the stream", rows=(len(metrics), *[beside] * -(-len(tasks) // beside)),
         caption="Means over shuffles, on top over tasks too; the first fortieth is left out."
-        + (" Below, the error % of each task." if tasks else ""),
+        + (" Below, the error % so far of each task." if tasks else ""),
     )  # fmt: skip
 
 
-def _curves(number: int, table: Experiment, what: str, each: str | None = None) -> Experiment:
+def _curves(
+    number: int, table: Experiment, metrics: tuple[Metric, ...], what: str, each: str | None = None
+) -> Experiment:
     return replace(
         table, id=f"romco/figure{number}", title=f"Figure {number}: errors along the stream of {what}",
-        source=f"{PAPER}, Figure {number}", data=table.data[:1], metrics=(ERROR, F1_POSITIVE, F1_NEGATIVE),
+        source=f"{PAPER}, Figure {number}", data=table.data[:1], metrics=metrics,
         published={}, figure=partial(_draw_curves, each=each),
         notes=("The runs are those of the table. The paper prints no numbers in its figure.",),
     )  # fmt: skip
 
 
-FIGURE_3 = _curves(3, TABLE_2, "spam", "user")
-FIGURE_4 = _curves(4, TABLE_4, "MHC-I", "")
-FIGURE_5 = _curves(5, TABLE_5, "movies")
+FIGURE_3 = _curves(3, TABLE_2, (ERROR, LEGITIMATE, UNWANTED), "spam", "user")
+FIGURE_4 = _curves(4, TABLE_4, TABLE_4.metrics, "MHC-I", "")
+FIGURE_5 = _curves(5, TABLE_5, TABLE_5.metrics, "movies")
 
 # ---- Figure 6: sensitivity to the two regularisers -----------------------------------------------------------------
 

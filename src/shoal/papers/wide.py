@@ -30,6 +30,12 @@ class Table(NamedTuple):
     columns: list[str]
     lines: list[tuple[str, list[Row | None]]]
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether the paper prints a number of it, other than those that are given."""
+        cells = [cell for _, line in self.lines for cell in line if cell is not None]
+        return any(cell.paper is not None and cell.verdict != "given" for cell in cells)
+
 
 def tables(outcome: Outcome) -> Iterator[Table]:
     """Learners by data and metric; with one learner, its metrics by data, as the papers print it."""
