@@ -15,7 +15,7 @@ from shoal.report.figure import Figure
 from shoal.report.style import COLOURS, INK, QUIET, data, panel_title
 
 WIDTH, HEIGHT = 380, 190
-SIZES = {2: (WIDTH, HEIGHT), 3: (248, 160), 4: (192, 120), 6: (118, 90)}  # panels in a row: the size of each
+SIZES = {2: (WIDTH, HEIGHT), 3: (234, 150), 4: (170, 112), 6: (90, 78)}  # panels in a row: the size of each
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 2, 2, 2])  # of lines, when the colours have all been used
 
 
