@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Program
 
-from shoal.datasets import make_related_tasks
-from shoal.papers import Data, Entrant, Experiment, Metric
+from shoal import PassiveAggressive
+from shoal.datasets import Dataset, make_related_tasks
+from shoal.papers import Data, Entrant, Experiment, Metric, Tuning
 from shoal.papers.pictures import beside
 from shoal.papers.protocols import progressive
 
@@ -57,6 +58,28 @@ def test_claims_are_judged_by_what_is_kept(shoal: Program) -> None:
     assert "claims: " in out.splitlines()[-3]
     assert out.splitlines()[-1] == "0 chosen settings lie on an edge of their grid."
     assert out.count("not run yet") > 30  # the made experiments are none of the papers'
+
+
+def by_c(data: Dataset, learner: PassiveAggressive, seed: int) -> dict[str, float]:
+    """The larger C the better."""
+    return {"error": 1.0 / learner.C}
+
+
+def test_a_setting_on_an_edge_is_the_exit_code(shoal: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = Experiment(
+        id="made/tuned", title="t", source="s", protocol="as published",
+        data=(Data("related", make_related_tasks, {"n_tasks": 2}),),
+        entrants=(Entrant("PA", "PassiveAggressive", {}, {"C": (0.1, 1.0, 10.0)}),),
+        metrics=(Metric("error", "error", -1),), measure=by_c, seeds=1, seconds=1, tuning=Tuning(by_c, "error", -1),
+    )  # fmt: skip
+    monkeypatch.setattr("shoal.cli.reproduce.experiments", lambda: {wide.id: wide})
+    said = ["1 chosen settings lie on an edge of their grid.",
+            "- related / PA: C=10 is the end of its grid (0.1, inside 1)"]  # fmt: skip
+    assert shoal("reproduce", "--all", "--quick")[0] == 0  # two settings tell nothing
+    for arguments in ("--all", "--claims"):
+        code, out, err = shoal("reproduce", arguments)
+        assert (code, err) == (1, "")
+        assert out.splitlines()[-2:] == said
 
 
 def test_a_paper_or_all_with_page_and_pictures(shoal: Program, tmp_path: Path) -> None:

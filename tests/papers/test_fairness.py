@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 from shoal.papers import controls, romco
 from shoal.papers.experiment import Entrant, Experiment, Metric, Tuning
-from shoal.papers.fairness import edges
+from shoal.papers.fairness import at_ends, edges, moved_inside
 from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome, Tried
 from shoal.papers.protocols import progressive
@@ -34,6 +35,24 @@ def test_a_best_setting_on_an_edge_is_found() -> None:
 
 def test_the_end_of_a_parameters_own_range_is_no_edge() -> None:
     assert not edges(tried({0.0: 0.9, 0.5: 0.7, 1.0: 0.6}, "alpha"))
+
+
+def test_a_value_that_costs_nothing_to_move_inside_is_no_edge() -> None:
+    """The others inside may be worse for other reasons."""
+    outcome = tried({0.1: 0.70, 1.0: 0.72, 10.0: 0.80})
+    chosen = max(outcome.tuned["learner", "MHC-I"], key=lambda one: one.score).spec
+    (inside,) = moved_inside(outcome.experiment.entrants[0], chosen)
+    assert inside.parameters == {"C": 1.0}
+    for score, n_edges in ((0.799, 0), (0.75, 1)):
+        assert len(edges(replace(outcome, moved={("learner", "MHC-I"): [Tried(inside, score)]}))) == n_edges
+
+
+def test_a_number_within_a_learner_has_ends_too() -> None:
+    ridges = [Spec("sklearn.linear_model.Ridge", {"alpha": a, "fit_intercept": False}) for a in (1.0, 2.0, 3.0)]
+    entrant = Entrant("ridge", "IndependentTasks", {}, {"estimator": ridges})
+    assert [list(at_ends(entrant, entrant.spec(romco.MHC, {"estimator": one}))) for one in ridges] == [
+        ["estimator"], [], ["estimator"],
+    ]  # fmt: skip
 
 
 def test_romco_and_its_rivals_have_one_budget_and_wide_grids() -> None:

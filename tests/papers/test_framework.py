@@ -107,12 +107,15 @@ def numbers(outcome: Outcome) -> dict[Any, Any]:
 def test_a_second_run_reads_what_the_first_kept(ran: list[Job]) -> None:
     assert str(state(EXPERIMENT)) == "not started"
     first = reproduce(EXPERIMENT)
-    # Tuning: 3 data sets x 2 settings (the budget). Then 3 learners x (4 + 4 + 2 shuffles).
-    assert len(ran) == 3 * 2 + 3 * (4 + 4 + 2) == state(EXPERIMENT).total
+    # Tuning: 3 data sets x 2 settings (the budget), and b = 8, chosen on all, moved off the end of its grid. Then 3
+    # learners x (4 + 4 + 2 shuffles).
+    assert len(ran) == 3 * (2 + 1) + 3 * (4 + 4 + 2) == state(EXPERIMENT).total
     assert str(state(EXPERIMENT)) == "cached"
     second = reproduce(EXPERIMENT)
-    assert len(ran) == 36
+    assert len(ran) == 39
     assert first.runs == second.runs
+    assert first.moved == second.moved == recall(EXPERIMENT).moved
+    assert [one.spec.parameters for moved in first.moved.values() for one in moved] == 3 * [{"relation": 2.0}]
     assert lines(first) == lines(second)
 
 
@@ -123,10 +126,10 @@ def test_a_killed_run_goes_on_where_it_was(ran: list[Job], monkeypatch: pytest.M
 
     with pytest.raises(KeyboardInterrupt):
         reproduce(EXPERIMENT, on_progress=kill_at_20)
-    assert state(EXPERIMENT).done == 26
-    assert str(state(EXPERIMENT)) == "72% cached"
+    assert state(EXPERIMENT).done == 3 * (2 + 1) + 20
+    assert str(state(EXPERIMENT)) == "74% cached"
     reproduce(EXPERIMENT)
-    assert len(ran) == 36
+    assert len(ran) == 39
 
 
 def test_only_what_changed_is_run_again(ran: list[Job]) -> None:
@@ -134,10 +137,10 @@ def test_only_what_changed_is_run_again(ran: list[Job]) -> None:
     alone, together, pa, to_come = EXPERIMENT.entrants
     other = replace(pa, parameters={"C": 0.5})
     reproduce(replace(EXPERIMENT, entrants=(alone, together, other, to_come), seeds=5))
-    assert len(ran) == 36 + 10 + 2 * (5 - 4) + 2 * 1 + 2 * 1  # all of PA; the fifth shuffle of all on two data sets
+    assert len(ran) == 39 + 10 + 2 * (5 - 4) + 2 * 1 + 2 * 1  # all of PA; the fifth shuffle of all on two data sets
     again = len(ran)
     reproduce(replace(EXPERIMENT, data=(replace(FEW, options={"n_tasks": 3}),), published={}))
-    assert len(ran) == again + 2 + 3 * 4
+    assert len(ran) == again + 2 + 1 + 3 * 4
 
 
 def test_what_is_kept_is_recalled_without_a_run(ran: list[Job]) -> None:

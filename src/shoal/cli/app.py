@@ -301,10 +301,11 @@ def reproduce(
     cluster: str | None = None,
     report: str | None = None,
     figures: str | None = None,
-) -> None:
+) -> int:
     """Run the papers' experiments and print ours next to theirs; without arguments, list them.
 
-    Results are kept ($SHOAL_CACHE, else ~/.cache/shoal/results): a killed run goes on where it was.
+    Results are kept ($SHOAL_CACHE, else ~/.cache/shoal/results): a killed run goes on where it was. Settings chosen
+    on an edge of their grid, where a better one may lie beyond, are listed last and make the exit code 1.
 
     Parameters
     ----------
@@ -330,7 +331,7 @@ def reproduce(
     """
     from shoal.cli.reproduce import Options, reproduce_papers
 
-    reproduce_papers(
+    return reproduce_papers(
         Options(
             ids=list(experiments), everything=all_, quick=quick, claims=claims, n_jobs=jobs, backend=backend,
             cluster=cluster, report=report, figures=figures,

@@ -41,16 +41,15 @@ class Options:
     figures: str | None
 
 
-def reproduce_papers(options: Options) -> None:
-    """The whole command."""
+def reproduce_papers(options: Options) -> int:
+    """The whole command; the exit code is 1 if a setting was chosen on an edge of its grid."""
     known = experiments()
     if options.claims:
-        _judge_claims(known, options.report)
-        return
+        return _judge_claims(known, options.report)
     wanted = _wanted(options, known)
     if not wanted:
         _list(known, options.quick)
-        return
+        return 0
     if options.report and not Path(options.report).parent.is_dir():
         raise FileNotFoundError(f"the folder {Path(options.report).parent} for --report does not exist; make it first")
     if options.cluster is not None and (options.n_jobs != 1 or options.backend != "loky"):
@@ -66,6 +65,7 @@ def reproduce_papers(options: Options) -> None:
             _print(bars, "\n".join([*lines(outcome), ""]))
             outcomes.append(outcome)
     _write(options, outcomes)
+    return 0 if options.quick else _check_edges(outcomes)
 
 
 def _wanted(options: Options, known: dict[str, Experiment]) -> list[Experiment]:
@@ -96,13 +96,19 @@ def _list(known: dict[str, Experiment], quick: bool) -> None:
     print("\nshoal reproduce ID runs one, a paper's name all of its own, --all everything; --quick small pieces of it.")
 
 
-def _judge_claims(known: dict[str, Experiment], report: str | None) -> None:
+def _judge_claims(known: dict[str, Experiment], report: str | None) -> int:
     outcomes = [recall(experiment) for experiment in known.values()]
     if report:
         write_page(report, outcomes)
     print("\n".join(as_text(judged(outcomes, known))))
+    return _check_edges(outcomes)
+
+
+def _check_edges(outcomes: list[Outcome]) -> int:
+    """Say which settings lie on an edge; the exit code. Experiments that share runs have an edge in common."""
     found = dict.fromkeys(str(edge) for outcome in outcomes for edge in edges(outcome))
     print("\n".join([f"{len(found)} chosen settings lie on an edge of their grid.", *(f"- {edge}" for edge in found)]))
+    return 1 if found else 0
 
 
 def _time(seconds: float) -> str:

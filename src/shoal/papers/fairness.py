@@ -1,14 +1,22 @@
-"""Whether grids were wide enough: a setting that is best on the edge of its grid may have a better one beyond."""
+"""Whether grids were wide enough: a setting that is best on the edge of its grid may have a better one beyond.
+
+An edge counts if a step back inside costs something: if all settings inside are worse, those tried and the chosen one
+with that value moved one step. Where they are not, the error is flat there, and nothing can be gained beyond.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from shoal.papers.experiment import Entrant
+from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome, Tried
 
-NATURAL = {"alpha": (0.0, 1.0), "pull": (0.0, 1.0), "relation": (0.0,)}  # beyond these there is nothing
+# Beyond these there is nothing: shares end at 0 and 1, no task has negative weight in another, a norm has p >= 1, and
+# one hypothesis for all tasks, or one for each of landmine's 19, are the fewest and the most.
+NATURAL = {"alpha": (0, 1), "pull": (0, 1), "relation": (0,), "p": (1,), "n_hypotheses": (1, 19)}
 CLEAR = 0.005  # an edge counts if what lies inside is worse by more than this share of the best value
 
 
@@ -29,20 +37,55 @@ class Edge(NamedTuple):
         )
 
 
-def edges(outcome: Outcome) -> list[Edge]:
-    """The chosen settings that lie on an edge where it matters."""
-    entrants = {entrant.name: entrant for entrant in outcome.experiment.entrants}
-    return [edge for (name, data), tried in outcome.tuned.items() for edge in _edges(entrants[name], data, tried)]
+def number(value: Any) -> float | None:
+    """Of a value of a grid: itself, or the one number of a learner that another is built around; else None."""
+    if isinstance(value, Spec):
+        found = [one for one in map(number, value.parameters.values()) if one is not None]
+        return found[0] if len(found) == 1 else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _edges(entrant: Entrant, data: str, tried: list[Tried]) -> Iterator[Edge]:
-    best = max(tried, key=lambda one: one.score)
+def ends(values: Sequence[Any]) -> tuple[float, ...]:
+    """The least and the largest number of a grid; none if it has fewer than two numbers."""
+    sizes = [size for size in map(number, values) if size is not None]
+    return (min(sizes), max(sizes)) if len(sizes) > 1 else ()
+
+
+def at_ends(entrant: Entrant, spec: Spec) -> Iterator[str]:
+    """The parameters whose value is the end of a grid that could go on."""
     for parameter, values in entrant.grid.items():
-        if len(values) < 3 or not all(isinstance(value, int | float) for value in values):
-            continue
-        ends, value = (min(values), max(values)), best.spec.parameters[parameter]
-        if value not in ends or value in NATURAL.get(parameter, ()):
-            continue
-        inside = max((one.score for one in tried if one.spec.parameters[parameter] not in ends), default=float("-inf"))
+        size = number(spec.parameters[parameter])
+        if size in ends(values) and size not in NATURAL.get(parameter, ()):
+            yield parameter
+
+
+def moved_inside(entrant: Entrant, spec: Spec) -> Iterator[Spec]:
+    """The setting with each value that is an end of its grid moved one step."""
+    for parameter in at_ends(entrant, spec):
+        size, values = number(spec.parameters[parameter]), entrant.grid[parameter]
+        others = [value for value in values if number(value) not in (None, size)]
+        nearest = min(others, key=lambda value: abs((number(value) or 0.0) - (size or 0.0)))
+        yield spec._replace(parameters={**spec.parameters, parameter: nearest})
+
+
+def edges(outcome: Outcome) -> list[Edge]:
+    """The chosen settings that lie on an edge where it matters; a quick run tries too few settings to tell."""
+    if outcome.quick:
+        return []
+    entrants = {entrant.name: entrant for entrant in outcome.experiment.entrants}
+    return [
+        edge
+        for (name, data), tried in outcome.tuned.items()
+        for edge in _edges(entrants[name], data, tried, outcome.moved.get((name, data), []))
+    ]
+
+
+def _edges(entrant: Entrant, data: str, tried: list[Tried], moved: list[Tried]) -> Iterator[Edge]:
+    best = max(tried, key=lambda one: one.score)
+    for parameter in at_ends(entrant, best.spec):
+        outer = ends(entrant.grid[parameter])
+        sizes = [(number(one.spec.parameters[parameter]), one.score) for one in (*tried, *moved)]
+        inside = max((score for size, score in sizes if size not in outer), default=-math.inf)
         if best.score - inside > CLEAR * abs(best.score):
-            yield Edge(data, entrant.name, parameter, float(value), abs(best.score), abs(inside))
+            value = number(best.spec.parameters[parameter]) or 0.0
+            yield Edge(data, entrant.name, parameter, value, abs(best.score), abs(inside))

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from shoal.papers import store
-from shoal.papers.experiment import HELD_OUT, QUICK_POINTS, Data, Entrant, Experiment, Measure
+from shoal.papers.experiment import HELD_OUT, QUICK_POINTS, Data, Entrant, Experiment, Measure, Tuning
+from shoal.papers.fairness import moved_inside
 from shoal.papers.learners import Spec, build, modules
 from shoal.papers.outcome import Tried
 from shoal.papers.store import Prepared
@@ -51,19 +52,37 @@ def tuning_jobs(experiment: Experiment, ready: Mapping[str, Prepared], quick: bo
     if tuning is None:
         return []
     return [
-        Job(
-            entrant.name,
-            data.name,
-            spec,
-            ready[data.name],
-            tuning.measure,
-            _options(tuning.options, data, experiment, quick),
-            HELD_OUT,
-        )
+        _tried(experiment, tuning, entrant, data, spec, ready, quick)
         for entrant, data in experiment.pairs(quick)
         if entrant.grid and data.name in ready
         for spec in entrant.points(data, QUICK_POINTS if quick else tuning.budget)
     ]
+
+
+def moved_jobs(
+    experiment: Experiment, ready: Mapping[str, Prepared], quick: bool, tried: list[tuple[Job, Any]]
+) -> list[Job]:
+    """The chosen settings, off the ends of their grids, on the held-out shuffle: they tell whether an end matters.
+
+    They are never chosen themselves, so that all learners have one budget.
+    """
+    tuning = experiment.tuning
+    if tuning is None or quick:
+        return []
+    return [
+        _tried(experiment, tuning, entrant, data, spec, ready, quick)
+        for entrant, data in experiment.pairs(quick)
+        if entrant.grid and data.name in ready
+        for spec in moved_inside(entrant, chosen(experiment, entrant, data, tried))
+    ]
+
+
+def _tried(
+    experiment: Experiment, tuning: Tuning, entrant: Entrant, data: Data, spec: Spec, ready: Mapping[str, Prepared],
+    quick: bool,
+) -> Job:  # fmt: skip
+    options = _options(tuning.options, data, experiment, quick)
+    return Job(entrant.name, data.name, spec, ready[data.name], tuning.measure, options, HELD_OUT)
 
 
 def chosen(experiment: Experiment, entrant: Entrant, data: Data, tried: list[tuple[Job, Any]]) -> Spec:

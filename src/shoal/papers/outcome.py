@@ -54,6 +54,7 @@ class Outcome:
     quick: bool
     seconds: Mapping[str, float] = field(default_factory=dict)  # of every job, by its key, on one core
     tuned: Mapping[tuple[str, str], list[Tried]] = field(default_factory=dict)  # (entrant, data) -> the settings tried
+    moved: Mapping[tuple[str, str], list[Tried]] = field(default_factory=dict)  # the chosen ones, off ends of grids
 
     def values(self, entrant: str, data: str, metric: Metric) -> FloatArray:
         """The metric in every shuffle, in the paper's unit."""

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from shoal.papers import store
 from shoal.papers.experiment import Data, Experiment
-from shoal.papers.jobs import Job, final_jobs, scores, tuning_jobs
+from shoal.papers.jobs import Job, final_jobs, moved_jobs, scores, tuning_jobs
 from shoal.papers.outcome import Outcome, Runs
 from shoal.papers.store import Prepared
 from shoal.parallel.jobs import results as results_of
@@ -46,7 +46,10 @@ def state(experiment: Experiment, quick: bool = False) -> State:
     tuned = [(job, store.read(job.key)) for job in tuning_jobs(experiment, ready, quick)]
     done = sum(result is not None for _, result in tuned)
     if ready and done == len(tuned):
-        done += sum(store.read(job.key) is not None for job in final_jobs(experiment, ready, quick, tuned))
+        moved = moved_jobs(experiment, ready, quick, tuned)
+        total += len(moved)
+        rest = [*moved, *final_jobs(experiment, ready, quick, tuned)]
+        done += sum(store.read(job.key) is not None for job in rest)
     absent = [f"{entrant.name} (not yet)" for entrant in experiment.entrants if not entrant.is_there]
     return State(done, total, absent)
 
@@ -58,9 +61,11 @@ def recall(experiment: Experiment, quick: bool = False) -> Outcome:
     tuned = [(job, store.read(job.key)) for job in tuning_jobs(experiment, ready, quick)]
     if any(result is None for _, result in tuned):
         return Outcome(experiment, {}, {}, quick)
+    moved = [(job, store.read(job.key)) for job in moved_jobs(experiment, ready, quick, tuned)]
+    told = [(job, result) for job, result in moved if result is not None]
     found = [(job, store.read(job.key)) for job in final_jobs(experiment, ready, quick, tuned)]
     partial = {(job.entrant, job.data) for job, result in found if result is None}
-    return _outcome(experiment, quick, {}, tuned, [pair for pair in found if _whose(pair[0]) not in partial])
+    return _outcome(experiment, quick, {}, tuned, told, [pair for pair in found if _whose(pair[0]) not in partial])
 
 
 def _whose(job: Job) -> tuple[str, str]:
@@ -69,13 +74,13 @@ def _whose(job: Job) -> tuple[str, str]:
 
 def _outcome(
     experiment: Experiment, quick: bool, missing: dict[str, str], tuned: list[tuple[Job, Any]],
-    done: list[tuple[Job, Any]],
+    moved: list[tuple[Job, Any]], done: list[tuple[Job, Any]],
 ) -> Outcome:  # fmt: skip
     runs: Runs = {}
     for job, result in done:
         runs.setdefault(_whose(job), []).append((job.spec, result))
-    seconds = {job.key: result["wall"] for job, result in [*tuned, *done]}
-    return Outcome(experiment, runs, missing, quick, seconds, scores(experiment, tuned))
+    seconds = {job.key: result["wall"] for job, result in [*tuned, *moved, *done]}
+    return Outcome(experiment, runs, missing, quick, seconds, scores(experiment, tuned), scores(experiment, moved))
 
 
 def reproduce(
@@ -105,8 +110,9 @@ def reproduce(
             missing[data.name] = str(error)
     first = tuning_jobs(experiment, ready, quick)
     tuned = run_all(first, n_jobs, on_progress)
+    moved = run_all(moved_jobs(experiment, ready, quick, tuned), n_jobs, on_progress)
     done = run_all(final_jobs(experiment, ready, quick, tuned), n_jobs, on_progress)
-    return _outcome(experiment, quick, missing, tuned, done)
+    return _outcome(experiment, quick, missing, tuned, moved, done)
 
 
 def _used(experiment: Experiment, quick: bool) -> list[Data]:
