@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from itertools import combinations
 
-from shoal.papers import controls, romco
+import pytest
+
+from shoal.papers import controls, experiments, osmtl, romco
 from shoal.papers.experiment import Entrant, Experiment, Metric, Tuning
-from shoal.papers.fairness import at_ends, edges, moved_inside
+from shoal.papers.fairness import at_ends, edges, ends, moved_inside
 from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome, Tried
 from shoal.papers.protocols import progressive
@@ -55,21 +57,46 @@ def test_a_number_within_a_learner_has_ends_too() -> None:
     ]  # fmt: skip
 
 
-def test_romco_and_its_rivals_have_one_budget_and_wide_grids() -> None:
-    for table in (romco.TABLE_2, romco.TABLE_4, romco.TABLE_5, controls.ROMCO):
+TUNED = [experiment for experiment in experiments().values() if experiment.tuning is not None]
+
+
+def ids(experiment: Experiment) -> str:
+    return experiment.id
+
+
+@pytest.mark.parametrize("experiment", TUNED, ids=ids)
+def test_who_is_not_tuned_has_a_reason(experiment: Experiment) -> None:
+    assert [e.name for e in experiment.entrants if bool(e.grid) == bool(e.untuned)] == []
+
+
+@pytest.mark.parametrize("experiment", TUNED, ids=ids)
+def test_all_may_try_as_many_settings_on_wide_grids(experiment: Experiment) -> None:
+    """Who tries fewer tries all of a grid that has fewer parameters than the grids of those who try more."""
+    assert experiment.tuning is not None
+    budget, data = experiment.tuning.budget, experiment.data[0]
+    parameters: dict[bool, list[int]] = {True: [], False: []}  # by whether the whole budget is taken
+    for entrant in experiment.entrants:
+        numbers = [values for values in entrant.grid.values() if len(ends(values)) == 2]
+        assert all(len(values) >= 5 for values in numbers), entrant.name  # else most settings lie on an end
+        n_tried, size = len(entrant.points(data, budget)), math.prod(map(len, entrant.grid.values()))
+        assert n_tried == (min(budget, size) if entrant.grid else 1)
+        if entrant.grid:
+            parameters[size >= budget].append(len(numbers))
+    assert not parameters[True] or max(parameters[False], default=0) <= max(parameters[True])
+
+
+def test_experiments_of_one_paper_on_the_same_data_have_one_budget() -> None:
+    """So that controls are tuned like what they control."""
+    for table, control in ((osmtl.ONLINE, controls.OSMTL), (romco.TABLE_4, controls.ROMCO)):
         assert table.tuning is not None
-        assert table.tuning.budget == romco.BUDGET >= 200
-    for entrant in romco.ENTRANTS:
-        if entrant.learner == "ROMCO":
-            assert len(entrant.points(romco.MHC, romco.BUDGET)) == romco.BUDGET
-            assert min(entrant.grid["eta"]) <= 3e-4
-            assert max(entrant.grid["lambda1"]) >= 10
-    for one, other in combinations((e for e in romco.ENTRANTS if e.learner == "ROMCO"), 2):
-        mine, theirs = (
-            {
-                str(sorted((k, v) for k, v in spec.parameters.items() if k != "penalty"))
-                for spec in e.points(romco.MHC, 200)
-            }
-            for e in (one, other)
-        )
-        assert len(mine & theirs) < 50  # other points, not the same 200
+        assert table.tuning == control.tuning
+
+
+def test_learners_with_one_grid_try_points_of_their_own() -> None:
+    one, other = (e for e in romco.ENTRANTS if e.learner == "ROMCO")
+    assert one.grid == other.grid
+    mine, theirs = (
+        {tuple(spec.parameters[name] for name in one.grid) for spec in entrant.points(romco.MHC, romco.BUDGET)}
+        for entrant in (one, other)
+    )
+    assert len(mine & theirs) < len(mine) / 4

@@ -13,6 +13,7 @@ from shoal.datasets.related_tasks import make_related_tasks
 from shoal.papers import cavallanti, osmtl, pictures, protocols, romco, sparse_mtl
 from shoal.papers.batch_protocols import simulated
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
+from shoal.papers.grids import QUARTERS, TENTHS, decades
 
 SMALL = (0.001, 0.01)  # C, so small that every step of Passive-Aggressive is C: a classifier by class means
 
@@ -27,17 +28,18 @@ OSMTL = Experiment(
     data=osmtl.ONLINE.data[:3],
     entrants=(
         *(entrant for entrant in osmtl.ENTRANTS if entrant.name.startswith("OSMTL")),
-        Entrant("uniform attention", "OSMTL", {"lam": math.inf}, {"alpha": osmtl.ALPHA, "C": osmtl.C}),
+        Entrant("uniform attention", "OSMTL", {"lam": math.inf}, {"alpha": TENTHS, "C": QUARTERS}),
         *(
-            Entrant(f"{name}, C = {C:g}", "PassiveAggressive", {"relation": relation, "C": C})
+            Entrant(f"{name}, C = {C:g}", "PassiveAggressive", {"relation": relation, "C": C},
+                    untuned="its C is what is shown")
             for name, relation in _PA.items()
             for C in SMALL
         ),
         Entrant("FOML, margin trigger, C = 1", "OSMTL", {"lam": math.inf, "trigger": "margin", "C": 1.0}, {},
-                osmtl.FIXED),
+                osmtl.FIXED, untuned="its C is what is shown"),
         *(
             Entrant(f"{relation}, hinge SGD", "MultitaskPerceptron", {"relation": relation, "loss": "hinge"},
-                    {"eta": osmtl.QUARTERS})
+                    {"eta": QUARTERS})
             for relation in ("independent", "pooled")
         ),
     ),
@@ -55,8 +57,8 @@ OSMTL = Experiment(
 
 # ---- Yang, Zhao, Gao: steps and C tuned alike ------------------------------------------------------------------------
 
-RATES = romco.decades(3e-4, 30.0, 8)
-SPREADS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)  # b of Cavallanti et al.
+RATES = decades(1e-4, 100.0, 8)
+SPREADS = (0.0, 0.5, *(2.0**i for i in range(9)))  # b of Cavallanti et al.
 _ROMCO = tuple(entrant for entrant in romco.ENTRANTS if entrant.name.startswith("ROMCO"))
 _DATA = (romco.SPAM, romco.MHC, romco.MOVIES)
 ROMCO = replace(
@@ -67,8 +69,9 @@ ROMCO = replace(
     data=_DATA,
     entrants=(
         *_ROMCO,
-        Entrant("PA-Unique, C tuned", "PassiveAggressive", {"relation": "independent"}, {"C": osmtl.QUARTERS}),
-        Entrant("PA-Global, C tuned", "PassiveAggressive", {"relation": "pooled"}, {"C": osmtl.QUARTERS}),
+        Entrant("PA-Unique, C tuned", "PassiveAggressive", {"relation": "independent"}, {"C": QUARTERS}),
+        Entrant("PA-Global, C tuned", "PassiveAggressive", {"relation": "pooled"}, {"C": QUARTERS}),
+        Entrant("OMTL, C tuned", "SharedLoss", {"norm": "l2", "rule": "implicit"}, {"C": QUARTERS}),
         Entrant("independent, hinge SGD", "MultitaskPerceptron", {"relation": "independent", "loss": "hinge"},
                 {"eta": RATES}),
         Entrant("pooled, hinge SGD", "MultitaskPerceptron", {"relation": "pooled", "loss": "hinge"}, {"eta": RATES}),

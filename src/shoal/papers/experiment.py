@@ -76,6 +76,7 @@ class Entrant:
     grid: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     of_data: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # data set -> parameters that depend on it
     variant_of: str = ""
+    untuned: str = ""  # why it has no grid, in an experiment where others have one
 
     @property
     def is_there(self) -> bool:

@@ -1,14 +1,14 @@
 """As it should be done: all online learners on all data sets, rows alike, the same budget for choosing parameters.
 
 Words are log(1 + count), rows have unit norm; one pass, every row predicted before it is learned, macro-AUC. Each
-learner may try 10 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.
+learner may try 30 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.
 """
 
 from __future__ import annotations
 
-from shoal.evaluation.grids import GRIDS, RATES, B
 from shoal.papers import material, pictures
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
+from shoal.papers.grids import CONFIDENCE, TENTHS, decades
 from shoal.papers.protocols import progressive
 
 DATA = (
@@ -24,23 +24,29 @@ VW_RULES = (
     *(f"-l {rate}{power}" for power in ("", " --power_t 0") for rate in (0.1, 0.5, 2, 8)), "--coin", "--ftrl",
 )  # fmt: skip
 
+B = (0.0, 0.5, *(2.0**i for i in range(11)))  # of Cavallanti et al.: from independent tasks to nearly one model
+RATES, COSTS = decades(1e-3, 100.0, 2), decades(1e-3, 100.0, 2)  # steps, and the C of a loss
+NORMS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 32.0)
+STRENGTHS, VARIANCES = decades(1e-7, 10.0, 2), decades(0.01, 100.0, 2)
+
 ENTRANTS = (
-    Entrant("HedgedSharing", "HedgedSharing"),
+    Entrant("HedgedSharing", "HedgedSharing", untuned="it has nothing to tune"),
     Entrant("Vowpal Wabbit", "VW", {}, {"setting": VW_RULES, "crossed": (False, True)}),
     Entrant("MultitaskPerceptron, logistic", "MultitaskPerceptron", {"loss": "logistic"},
             {"relation": B, "eta": RATES, "step": ("constant", "sqrt")}),
     Entrant("MultitaskPerceptron", "MultitaskPerceptron", {}, {"relation": B}),
-    Entrant("PNormPerceptron", "PNormPerceptron", {}, GRIDS["PNormPerceptron"]),
-    Entrant("SchattenPerceptron", "SchattenPerceptron", {}, GRIDS["SchattenPerceptron"]),
-    Entrant("PassiveAggressive", "PassiveAggressive", {}, GRIDS["PassiveAggressive"]),
-    Entrant("SharedLoss", "SharedLoss", {"rule": "implicit"}, GRIDS["SharedLoss"]),
-    Entrant("OMTRL", "OMTRL", {}, GRIDS["OMTRL"]),
-    Entrant("CollaborativePA", "CollaborativePA", {}, GRIDS["CollaborativePA"]),
-    Entrant("CollaborativeCW", "CollaborativeCW", {}, GRIDS["CollaborativeCW"]),
-    Entrant("OSMTL", "OSMTL", {}, GRIDS["OSMTL"]),
-    Entrant("ROMCO", "ROMCO", {}, GRIDS["ROMCO"]),
+    Entrant("PNormPerceptron", "PNormPerceptron", {}, {"relation": B, "p": (*NORMS[3:10], "auto")}),
+    Entrant("SchattenPerceptron", "SchattenPerceptron", {}, {"p": NORMS}),
+    Entrant("PassiveAggressive", "PassiveAggressive", {}, {"relation": ("independent", "pooled"), "C": COSTS}),
+    Entrant("SharedLoss", "SharedLoss", {"rule": "implicit"}, {"norm": ("l2", "linf"), "C": COSTS}),
+    Entrant("OMTRL", "OMTRL", {}, {"divergence": ("logdet", "batch"), "eta_A": decades(1e-7, 100.0, 2)}),
+    Entrant("CollaborativePA", "CollaborativePA", {}, {"pull": TENTHS, "C": COSTS}),
+    Entrant("CollaborativeCW", "CollaborativeCW", {}, {"pull": TENTHS, "confidence": CONFIDENCE}),
+    Entrant("OSMTL", "OSMTL", {},
+            {"alpha": TENTHS, "C": COSTS, "lam": decades(1e-3, 1e3, 2), "trigger": ("mistake", "margin")}),
+    Entrant("ROMCO", "ROMCO", {}, {"eta": RATES, "rho": RATES, "lambda1": STRENGTHS, "lambda2": STRENGTHS}),
     Entrant("LocalGlobalGaussian", "LocalGlobalGaussian", {"covariance": "diagonal"},
-            GRIDS["LocalGlobalGaussian"]),
+            {"lam": VARIANCES, "eps": VARIANCES}),
 )  # fmt: skip
 
 BOARD = Experiment(
@@ -57,7 +63,7 @@ BOARD = Experiment(
     measure=progressive,
     seeds=5,
     seconds=780,
-    tuning=Tuning(progressive, "auc", +1, budget=10),
+    tuning=Tuning(progressive, "auc", +1, budget=30),
     champion="HedgedSharing",
     figure=pictures.beside,
     notes=(

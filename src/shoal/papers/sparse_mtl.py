@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from shoal.papers import material, pictures
 from shoal.papers.batch_protocols import explained, simulated
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
+from shoal.papers.grids import decades
 from shoal.papers.learners import Spec
 
 PAPER = "Srijith, Shevade, ECML PKDD 2012"
@@ -34,24 +35,30 @@ BOTH = {name: {"n_common": common, "n_task": own} for name, (common, own) in SIZ
 IN_ALL = {name: {"n_common": common, "n_task": 2} for name, (common, _) in SIZES.items()}  # 2 for each of 30 tasks
 COMMON = {name: {"n_common": common + own} for name, (common, own) in SIZES.items()}
 
-SIGMA, LAMBDA = (4.0, 7.0), (0.01, 0.03, 0.1)
-OF_BOTH = {"sigma": SIGMA, "gamma": (0.01,), "lam": LAMBDA}
-OF_REGMTL = {"gamma": (0.01, 0.03), "mu": (0.3, 1.0, 3.0), "C": (3.0, 10.0)}
-MU = (1e-4, 1e-3, 1e-2, 1e-1)
+WIDTHS = tuple(round(2 ** (i / 2), 2) for i in range(9))  # of the Gaussian kernel, sigma: 1 to 16
+WIDE = tuple(float(f"{0.5 / sigma**2:.3g}") for sigma in WIDTHS)  # the same kernels by RegMTL's gamma
+OF_BOTH = {"sigma": WIDTHS[2:], "gamma": decades(1e-3, 10.0, 2), "lam": decades(1e-3, 10.0, 2)}
+OF_REGMTL = {"gamma": WIDE[2:], "mu": decades(0.01, 100.0, 2), "C": decades(0.1, 100.0, 2)}
+MU = decades(1e-6, 10.0, 4)
+
+
+def only(grid: Mapping[str, Sequence[float]], *names: str) -> dict[str, Sequence[float]]:
+    """The grid of a learner that has these parameters alone."""
+    return {name: grid[name] for name in names}
+
 
 CHOICES = (
     Entrant("RegMTL", "RegMTL", {"kernel": "rbf", "loss": "squared_hinge"}, OF_REGMTL),
     Entrant("SparseMTL", "SparseMTL", {"tol": 0.0}, OF_BOTH, BOTH),
-    Entrant("SparseCTL", "SparseMTL", {"sharing": "common", "tol": 0.0}, {"sigma": SIGMA, "gamma": (0.1, 1.0, 10.0)},
-            COMMON),
-    Entrant("SparseSTL", "SparseMTL", {"sharing": "task", "n_task": 96, "tol": 0.0}, {"sigma": SIGMA, "lam": LAMBDA}),
+    Entrant("SparseCTL", "SparseMTL", {"sharing": "common", "tol": 0.0}, only(OF_BOTH, "sigma", "gamma"), COMMON),
+    Entrant("SparseSTL", "SparseMTL", {"sharing": "task", "n_task": 96, "tol": 0.0}, only(OF_BOTH, "sigma", "lam")),
     Entrant("independent, linear", "IndependentTasks", {}, {"mu": MU}),
     Entrant("pooled, linear", "PooledTasks", {}, {"mu": MU}),
-    Entrant("RegMTL, linear kernel", "RegMTL", {}, {"mu": (0.1, 0.3, 1.0, 3.0), "C": (0.1, 0.2, 0.4)},
+    Entrant("RegMTL, linear kernel", "RegMTL", {}, {"mu": OF_REGMTL["mu"], "C": decades(0.01, 10.0, 2)},
             variant_of="RegMTL"),
     Entrant("RegMTL with the hinge loss", "RegMTL", {"kernel": "rbf"}, OF_REGMTL, variant_of="RegMTL"),
     Entrant("RegMTL with the hinge loss and without sharing", "RegMTL", {"kernel": "rbf", "mu": 1e4},
-            {"gamma": (0.01, 0.03), "C": (3.0, 10.0)}, variant_of="SparseSTL"),
+            only(OF_REGMTL, "gamma", "C"), variant_of="SparseSTL"),
     Entrant("SparseMTL, the own vectors counted over all tasks", "SparseMTL", {"tol": 0.0}, OF_BOTH, IN_ALL,
             variant_of="SparseMTL"),
 )  # fmt: skip
@@ -89,7 +96,7 @@ CLASSIFICATION = Experiment(
     seeds=10,
     seconds=660,
     published=dict(_published_errors()),
-    tuning=Tuning(simulated, "error", -1, {**PEOPLE, "repeats": 2}, budget=12),
+    tuning=Tuning(simulated, "error", -1, {**PEOPLE, "repeats": 2}, budget=30),
     figure=pictures.beside,
     champion="SparseMTL",
     notes=(
@@ -109,25 +116,29 @@ CLASSIFICATION = Experiment(
 
 
 SCHOOL = Data("School", material.school, {}, "school", quick={"schools": 15}, quick_rows=600)
-RIDGES = {"estimator": [Spec("sklearn.linear_model.Ridge", {"alpha": a, "fit_intercept": False}) for a in (1, 3, 10)]}
-WIDTH, COST = (2.0, 4.0), (1.0, 3.0)
+RIDGES = {
+    "estimator": [
+        Spec("sklearn.linear_model.Ridge", {"alpha": alpha, "fit_intercept": False}) for alpha in decades(0.01, 1e3, 4)
+    ]
+}  # fmt: skip
+OF_PUPILS = {"sigma": WIDTHS, "gamma": decades(0.01, 100.0, 2), "lam": decades(0.01, 100.0, 2)}
+OF_SVR = {"gamma": WIDE, "mu": decades(0.01, 10.0, 2), "C": decades(0.1, 10.0, 2)}
 
 EXAMS = (
-    Entrant("RegMTL", "RegMTLRegressor", {"kernel": "rbf"}, {"gamma": (0.01, 0.03), "mu": (0.03, 0.1), "C": COST}),
-    Entrant("SparseMTL", "SparseMTLRegressor", {"n_common": 65, "n_task": 10, "tol": 0.0},
-            {"sigma": WIDTH, "gamma": (0.1, 0.3), "lam": (1.0, 3.0)}),
+    Entrant("RegMTL", "RegMTLRegressor", {"kernel": "rbf"}, OF_SVR),
+    Entrant("SparseMTL", "SparseMTLRegressor", {"n_common": 65, "n_task": 10, "tol": 0.0}, OF_PUPILS),
     Entrant("SparseCTL", "SparseMTLRegressor", {"sharing": "common", "n_common": 75, "tol": 0.0},
-            {"sigma": WIDTH, "gamma": (0.03, 0.3, 3.0)}),
+            only(OF_PUPILS, "sigma", "gamma")),
     Entrant("SparseSTL", "SparseMTLRegressor", {"sharing": "task", "n_task": 300, "tol": 0.0},
-            {"sigma": WIDTH, "lam": (0.1, 0.3, 1.0)}),
-    Entrant("MTFL", "MTFL", {"loss": "squared"}, {"gamma": (0.1, 0.3, 1.0, 3.0)}),
-    Entrant("TraceNorm", "TraceNorm", {"loss": "squared"}, {"rho": (1.0, 2.0, 3.0, 5.0)}),
+            only(OF_PUPILS, "sigma", "lam")),
+    Entrant("MTFL", "MTFL", {"loss": "squared"}, {"gamma": decades(0.01, 100.0, 4)}),
+    Entrant("TraceNorm", "TraceNorm", {"loss": "squared"}, {"rho": decades(0.1, 100.0, 4)}),
     Entrant("independent ridge", "IndependentTasks", {}, RIDGES),
     Entrant("pooled ridge", "PooledTasks", {}, RIDGES),
     Entrant("RegMTL, least squares", "RegMTLRegressor", {"kernel": "rbf", "loss": "squared"},
-            {"gamma": (0.01, 0.03), "mu": (0.1,), "C": (0.1,)}, variant_of="RegMTL"),
+            {**OF_SVR, "C": decades(0.01, 1.0, 2)}, variant_of="RegMTL"),
     Entrant("SparseMTL, one own vector a school", "SparseMTLRegressor", {"n_common": 65, "n_task": 1, "tol": 0.0},
-            {"sigma": WIDTH, "lam": (1.0, 3.0)}, variant_of="SparseMTL"),
+            OF_PUPILS, variant_of="SparseMTL"),
 )  # fmt: skip
 
 TABLE_2 = {"RegMTL": (0.3275, 11330), "SparseMTL": (0.3282, 75), "SparseCTL": (0.2833, 75), "SparseSTL": (0.2710, None)}
@@ -156,7 +167,7 @@ REGRESSION = Experiment(
     seeds=10,
     seconds=360,
     published=dict(_published_variance()),
-    tuning=Tuning(explained, "explained", +1, budget=8),
+    tuning=Tuning(explained, "explained", +1, budget=24),
     variant_seeds=3,
     figure=partial(pictures.beside, n_metrics=2),
     champion="SparseMTL",

@@ -69,6 +69,7 @@ def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
     said += [sentence for row in rows for sentence in _tried(outcome, row)]
     settings = dict.fromkeys((row.data, row.entrant, row.setting) for row in rows if row.setting)
     said += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
+    said += untuned(outcome)
     said += [f"on the edge of its grid: {edge}" for edge in edges(outcome)]
     said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
     said += [*alike(outcome), *outcome.experiment.notes]
@@ -85,6 +86,15 @@ def alike(outcome: Outcome) -> list[str]:
         f"Shape against the paper's: r of all {found.n} numbers is {found.correlation:.3f}; Spearman's rank "
         f"correlation of {ranks}."
     ]
+
+
+def untuned(outcome: Outcome) -> list[str]:
+    """Why learners have no grid where others have one."""
+    reasons: dict[str, list[str]] = {}
+    for entrant in outcome.main_entrants():
+        if entrant.untuned:
+            reasons.setdefault(entrant.untuned, []).append(entrant.name)
+    return [f"not tuned: {', '.join(names)}: {reason}" for reason, names in reasons.items()]
 
 
 def duration(seconds: float) -> str:
