@@ -56,7 +56,7 @@ def test_claims_are_judged_by_what_is_kept(shoal: Program) -> None:
     code, out, err = shoal("reproduce", "--claims")
     assert (code, err) == (0, "")
     assert "claims: " in out.splitlines()[-3]
-    assert out.splitlines()[-1] == "0 chosen settings lie on an edge of their grid."
+    assert out.splitlines()[-1] == "0 of 0 chosen settings lie on an edge of their grid."
     assert out.count("not run yet") > 30  # the made experiments are none of the papers'
 
 
@@ -73,7 +73,7 @@ def test_a_setting_on_an_edge_is_the_exit_code(shoal: Program, monkeypatch: pyte
         metrics=(Metric("error", "error", -1),), measure=by_c, seeds=1, seconds=1, tuning=Tuning(by_c, "error", -1),
     )  # fmt: skip
     monkeypatch.setattr("shoal.cli.reproduce.experiments", lambda: {wide.id: wide})
-    said = ["1 chosen settings lie on an edge of their grid.",
+    said = ["1 of 1 chosen settings lie on an edge of their grid.",
             "- related / PA: C=10 is the end of its grid (0.1, inside 1)"]  # fmt: skip
     assert shoal("reproduce", "--all", "--quick")[0] == 0  # two settings tell nothing
     for arguments in ("--all", "--claims"):

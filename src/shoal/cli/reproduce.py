@@ -105,9 +105,11 @@ def _judge_claims(known: dict[str, Experiment], report: str | None) -> int:
 
 
 def _check_edges(outcomes: list[Outcome]) -> int:
-    """Say which settings lie on an edge; the exit code. Experiments that share runs have an edge in common."""
+    """Say which settings lie on an edge; the exit code. Experiments that share runs have settings in common."""
     found = dict.fromkeys(str(edge) for outcome in outcomes for edge in edges(outcome))
-    print("\n".join([f"{len(found)} chosen settings lie on an edge of their grid.", *(f"- {edge}" for edge in found)]))
+    n = len({pair for outcome in outcomes for pair in outcome.tuned})
+    print(f"{len(found)} of {n} chosen settings lie on an edge of their grid.")
+    print("".join(f"- {edge}\n" for edge in found), end="")
     return 1 if found else 0
 
 
