@@ -7,6 +7,7 @@ learner may try 30 settings, drawn from its grid, on a held-out shuffle; one tha
 from __future__ import annotations
 
 from shoal.papers import material, pictures
+from shoal.papers.defaults import OF_LABELS
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
 from shoal.papers.grids import CONFIDENCE, TENTHS, decades
 from shoal.papers.protocols import progressive
@@ -30,7 +31,7 @@ NORMS = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 16.0, 32.0)
 STRENGTHS, VARIANCES = decades(1e-7, 10.0, 2), decades(0.01, 100.0, 2)
 
 ENTRANTS = (
-    Entrant("HedgedSharing", "HedgedSharing", untuned="it has nothing to tune"),
+    *OF_LABELS,
     Entrant("Vowpal Wabbit", "VW", {}, {"setting": VW_RULES, "crossed": (False, True)}),
     Entrant("MultitaskPerceptron, logistic", "MultitaskPerceptron", {"loss": "logistic"},
             {"relation": B, "eta": RATES, "step": ("constant", "sqrt")}),
@@ -62,7 +63,7 @@ BOARD = Experiment(
     ),
     measure=progressive,
     seeds=5,
-    seconds=780,
+    seconds=1400,
     tuning=Tuning(progressive, "auc", +1, budget=30),
     champion="HedgedSharing",
     figure=pictures.beside,
