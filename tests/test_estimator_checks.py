@@ -11,6 +11,8 @@ from tests.cases import LEARNERS, OPEN, refuses_weights
 from shoal import Learner, PassiveAggressive
 from shoal.evaluation import Periodic
 
+# It looks for the word "zero" in the refusal, and the reason in that is each learner's own.
+BY_WORDS = {"check_all_zero_sample_weights_error"}
 ORDER = "check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data"
 WEIGHTS = (
     "check_all_zero_sample_weights_error", "check_classifiers_one_label_sample_weights", "check_sample_weights_list",
@@ -42,7 +44,7 @@ def assert_passes_scikit_learns_checks(estimator: Any) -> None:
     skipped = {result["check_name"] for result in results if result["status"] == "skipped"}
     assert skipped <= {"check_array_api_input"}  # its switch, SCIPY_ARRAY_API, would change SciPy for all other tests
     passed = {result["check_name"] for result in results if result["status"] == "passed"}
-    assert not passed & set(expected)
+    assert not passed & set(expected) - BY_WORDS
 
 
 @pytest.mark.parametrize("name", OPEN)
