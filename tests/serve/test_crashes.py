@@ -88,6 +88,23 @@ def test_killed_under_load(tmp_path: Path) -> None:
     kill_often(write_model(tmp_path), tmp_path / "engine", f"sqlite:///{tmp_path / 'log.sqlite'}", KILLS)
 
 
+def test_a_log_whose_last_record_is_cut_off_serves_without_it(tmp_path: Path) -> None:
+    model = write_model(tmp_path)
+    mails, cut = records(120, seed=13), tmp_path / "cut"
+    with Engine(model, tmp_path / "engine", SETTINGS._replace(rhythm=Rhythm(rows=10**9, seconds=1e9))) as engine:
+        for i in range(0, 120, 12):
+            engine.learn(rows(mails[i : i + 12])).result()
+        shutil.copytree(engine.folder, cut)  # as a crash leaves it, but
+        waiting = next(cut.glob("*-wal"))
+        waiting.write_bytes(waiting.read_bytes()[:-100])
+    with Engine(None, cut, SETTINGS) as engine:
+        assert engine.wait_until_learned(timeout=30)
+        assert engine.describe()["rows"] == 108
+        engine.learn(rows(mails[108:])).result()
+        assert engine.wait_until_learned(timeout=30)
+        assert_same(engine.export(), fold_in_one_go(model, f"sqlite:///{cut / 'log.sqlite'}", tmp_path / "again.shoal"))
+
+
 class Postgres:
     """A server of its own; root is not allowed to run one, so then the system's user for it does."""
 
