@@ -6,6 +6,7 @@ import gzip
 import io
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,6 +47,9 @@ def test_txt_is_a_table_where_columns_are_named(table: pl.DataFrame, tmp_path: P
     expected = whole(open_stream(write(table, tmp_path / "a.csv"), task="dest", label="late"))
     path = (tmp_path / "a.csv").rename(tmp_path / "a.txt")
     whole(open_stream(path, task="dest", label="late")).same(expected)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.write(path, "a.txt")
+    whole(open_stream(tmp_path / "a.zip", task="dest", label="late")).same(expected)
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 7, 999, 1_000, 2_000])

@@ -41,7 +41,8 @@ def format_of(path: str) -> str | None:
 
 
 def _meant(path: str, has_columns: bool) -> str | None:
-    if path == STDIN or (has_columns and unpacked(path).endswith(EITHER)):
+    name = path.name if isinstance(path, Member) else path
+    if path == STDIN or (has_columns and unpacked(name).endswith(EITHER)):
         return "csv"
     return format_of(path)
 
