@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from tests.serve.mock_kafka import Brokers, mock_brokers
 from shoal.cli.app import start
 from shoal.serve.bodies import unpack
 from shoal.serve.client import Client
+from shoal.serve.contract import Messages
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.kafka.address import Address, read_settings
 from shoal.serve.kafka.follower import Follower
@@ -151,6 +153,29 @@ def test_addresses_messages_and_settings(tmp_path: Path) -> None:
     assert "message 3 of mails/0: 'spam' is missing" in str(bad[0])
     label = Message("truths", 0, 0, b"k1", b'{"spam": "yes"}')
     assert read_messages([label], Columns("spam", labels_topic="truths"))[0].labels == [("k1", "yes")]
+
+
+def test_a_lost_log_is_read_again_behind_the_snapshot(tmp_path: Path) -> None:
+    folder, mails = tmp_path / "engine", records(30, seed=0)
+
+    def message(i: int) -> Messages:
+        return Messages([mails[i]], [], [], {"mails/0": i + 1})
+
+    with Engine(write_model(tmp_path), folder, SETTINGS, offsets={"other/0": 7}) as engine:
+        for i in range(10):
+            engine.follow(message(i)).result()
+        assert engine.wait_until_learned(timeout=30)
+    whole = shutil.copytree(folder, tmp_path / "whole")
+    with Engine(None, folder, EngineSettings(rhythm=Rhythm(10**9, 1e9))) as engine:
+        assert engine.offsets() == {"mails/0": 10, "other/0": 7}
+        engine.follow(message(10)).result()
+    for log in whole.glob("log.sqlite*"):
+        log.unlink()
+    with Engine(None, whole, SETTINGS) as engine:
+        assert engine.offsets() == {"mails/0": 10, "other/0": 7}
+        engine.follow(message(10)).result()
+        assert engine.wait_until_learned(timeout=30)
+        assert_same(engine.export(), max((folder / "snapshots").glob("*.shoal")))
 
 
 def test_the_program_follows_a_topic_from_nothing(brokers: Brokers, tmp_path: Path) -> None:

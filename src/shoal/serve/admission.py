@@ -130,6 +130,8 @@ class Admission(threading.Thread):
                 groups, admitted = self._admit(commands, moment)
                 batch = self._batch(admitted, [one for one in commands if _writes_no_record(one)], moment)
                 self._commit(batch, commands)
+            if groups:
+                groups[-1] = groups[-1]._replace(offsets=batch.offsets)
         except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
             for command in commands:
                 fail(command, error)

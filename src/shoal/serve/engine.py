@@ -57,7 +57,7 @@ from shoal.serve.limits import Caps, Limits
 from shoal.serve.log import Log, Waiting
 from shoal.serve.outcomes import now
 from shoal.serve.served import Served
-from shoal.serve.snapshots import Snapshots
+from shoal.serve.snapshots import Context, Snapshots
 from shoal.serve.statistics import Statistics
 
 logger = logging.getLogger("shoal")
@@ -126,10 +126,12 @@ class Engine:
             raise ValueError(f"{folder} holds no snapshot")
         self._log = Log(self.settings.log or f"sqlite:///{folder / 'log.sqlite'}")
         if is_new and model is not None:
-            self._log.begin_at(offsets)  # first: with the snapshot the folder is no longer new
-            Served(model).save(self._snapshots.path(0))
-        served, position, counted = newest(self._snapshots, with_shadows=self.settings.shadows)
-        self.statistics = Statistics(served, counted)
+            first = self._snapshots.path(0)
+            snapshots.write_context(first, Context(None, offsets))  # before it: with it the folder is no longer new
+            Served(model).save(first)
+        served, position, context = newest(self._snapshots, with_shadows=self.settings.shadows)
+        self._log.begin_at(context.offsets)
+        self.statistics = Statistics(served, context.counted)
         self._fold = Fold(served, position, self.statistics)
         self._fold.forgotten = self._log.last_forgotten()
         # A crash may have come before these; a damaged newer snapshot is no reason to delete this one.
@@ -138,10 +140,11 @@ class Engine:
         for reached in self._fold.replay(self._log.read(position)):
             if on_progress is not None:
                 on_progress(reached, self._log.last)
+        self._fold.offsets = self._log.offsets()
         self._answers = Answers(self._fold)
         knows, tasks = served.learner.knows_task, served.learner
         self._learning = Learning(
-            self._fold, position, self._snapshots, self.settings.rhythm, self.statistics.to_dict, self._drop_records
+            self._fold, position, self._snapshots, self.settings.rhythm, self._context, self._drop_records
         )
         limits = Limits(self.settings.caps, knows, lambda: len(tasks.tasks_))
         self._admission = Admission(self._log, self._fold, limits, self._learning.put, self.settings.label_wait)
@@ -374,6 +377,10 @@ class Engine:
             raise Unavailable("the log cannot be written")
         if self.queue >= self.settings.most_rows:
             raise Busy(f"{self.queue:,} rows wait to be learned", 1.0)
+
+    def _context(self) -> Context:
+        """What stands next to a snapshot."""
+        return Context(self.statistics.to_dict(), dict(self._fold.offsets))
 
     def _drop_records(self, oldest: int) -> None:
         """Those below the oldest snapshot; of a kept log the first snapshot is kept, too, so that there are none."""

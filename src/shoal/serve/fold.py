@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -31,6 +31,7 @@ class Group(NamedTuple):
     times: FloatArray  # when each row was accepted
     checked: Checked | None
     forgotten: str | None = None
+    offsets: Mapping[str, int] = {}  # how far topics have been read with it
 
     @property
     def rows(self) -> int:
@@ -64,6 +65,8 @@ class Fold:
         Held while the encoder changes, or is read for rows of a table.
     turns : Turns
         Held while the learner changes, or answers.
+    offsets : dict
+        How far topics have been learned: the next message of each partition.
     forgotten : int
         The position of the last record that forgot a task.
     refused : int
@@ -74,6 +77,7 @@ class Fold:
         self.served, self.position = served, position
         self.accepting, self.columns, self.turns = threading.Lock(), threading.Lock(), Turns()
         self.rows = self.refused = self.forgotten = 0
+        self.offsets: dict[str, int] = {}
         self.one_row = served.encoder.one_row()
         self._counted = counted
         self._rows_a_slice = 64.0
@@ -91,6 +95,7 @@ class Fold:
         self.position, self.rows = group.last, self.rows + group.rows
 
     def _learn(self, checked: Checked, times: FloatArray) -> None:
+        self.offsets |= group.offsets
         with self.columns:
             chunk = self.served.encode(checked)
             one_row = self.served.encoder.one_row()

@@ -6,19 +6,16 @@ import fcntl
 import logging
 import os
 from pathlib import Path
-from typing import Any
 
 from shoal.serve import snapshots
 from shoal.serve.served import Served
-from shoal.serve.snapshots import Snapshots
+from shoal.serve.snapshots import Context, Snapshots
 
 logger = logging.getLogger("shoal")
 
 
-def newest(
-    folder: Snapshots, *, with_shadows: bool, until: int | None = None
-) -> tuple[Served, int, dict[str, Any] | None]:
-    """The model of the newest sound snapshot (up to a position), that position, and what was counted up to there.
+def newest(folder: Snapshots, *, with_shadows: bool, until: int | None = None) -> tuple[Served, int, Context]:
+    """The model of the newest sound snapshot (up to a position), that position, and what stood next to it.
 
     Raises
     ------
@@ -34,7 +31,7 @@ def newest(
             logger.warning("snapshot %d cannot be read: %s", snapshot.position, error)
             reasons.append(str(error))
         else:
-            return served, snapshot.position, snapshots.saved_statistics(snapshot)
+            return served, snapshot.position, snapshots.saved_context(snapshot)
     raise ValueError(f"no snapshot can be read: {'; '.join(reasons) or 'there is none'}")
 
 

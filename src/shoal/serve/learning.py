@@ -6,12 +6,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from shoal.serve import snapshots
 from shoal.serve.fold import Fold, Group
-from shoal.serve.snapshots import Snapshots, Writing
+from shoal.serve.snapshots import Context, Snapshots, Writing
 
 logger = logging.getLogger("shoal")
 POLL_SECONDS = 0.2
@@ -35,19 +35,19 @@ class Learning(threading.Thread):
         The position of the newest snapshot.
     folder : Snapshots
     rhythm : Rhythm
-    statistics : function
+    context : function
         What to save next to a snapshot.
     on_snapshot : function
         Called with the position of the oldest snapshot that is kept, when a new one stands.
     """
 
     def __init__(
-        self, fold: Fold, saved: int, folder: Snapshots, rhythm: Rhythm, statistics: Callable[[], Mapping[str, Any]],
+        self, fold: Fold, saved: int, folder: Snapshots, rhythm: Rhythm, context: Callable[[], Context],
         on_snapshot: Callable[[int], None],
     ) -> None:  # fmt: skip
         super().__init__(name="shoal-learn", daemon=True)
         self._fold, self._folder, self._rhythm = fold, folder, rhythm
-        self._statistics, self._on_snapshot = statistics, on_snapshot
+        self._context, self._on_snapshot = context, on_snapshot
         self._inbox: queue.SimpleQueue[Group | None] = queue.SimpleQueue()
         self._saved = saved
         self._rows_saved, self._next_by = fold.rows, time.monotonic() + rhythm.seconds
@@ -105,7 +105,7 @@ class Learning(threading.Thread):
         position, fold = self._fold.position, self._fold
         with fold.accepting, fold.columns, fold.turns.learning():
             begun = time.perf_counter()
-            writing = snapshots.begin(position, self._folder.path(position), fold.served.save, self._statistics)
+            writing = snapshots.begin(position, self._folder.path(position), fold.served.save, self._context)
             self.pause = time.perf_counter() - begun
         self._rows_saved, self._next_by = fold.rows, time.monotonic() + self._rhythm.seconds
         return writing

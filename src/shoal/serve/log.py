@@ -233,7 +233,9 @@ class Log:
         return {row.source: row.next for row in self._rows(sa.select(offsets))}
 
     def begin_at(self, found: Mapping[str, int]) -> None:
-        """Say how far topics have been read before there was a log."""
+        """Say how far topics have been read before there was a log, or in one that is lost."""
+        known = self.offsets()
+        found = {source: at for source, at in found.items() if at > known.get(source, -1)}
         with _failures(), self._engine.begin() as connection:
             _replace(connection, offsets.c.source, _positions(found))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 NAME = re.compile(r"(\d{16})\.shoal$")
-STATISTICS = ".json"  # the ending of what stands next to a model
+CONTEXT = ".json"  # the ending of what stands next to a model
 
 
 class Snapshot(NamedTuple):
@@ -27,14 +27,21 @@ class Snapshot(NamedTuple):
     path: Path
 
     @property
-    def statistics(self) -> Path:
-        """What the service had counted."""
-        return self.path.with_suffix(STATISTICS)
+    def context(self) -> Path:
+        """The file of its `Context`."""
+        return self.path.with_suffix(CONTEXT)
 
     @property
     def time(self) -> float:
         """When it was written."""
         return self.path.stat().st_mtime
+
+
+class Context(NamedTuple):
+    """What stands next to a model: what the service had counted, and how far it had learned topics."""
+
+    counted: Mapping[str, Any] | None
+    offsets: Mapping[str, int]  # of the next message of each partition
 
 
 class Snapshots:
@@ -75,7 +82,7 @@ class Snapshots:
             kept = [snapshot for snapshot in kept if snapshot.position >= forgotten]
         for snapshot in found:
             if snapshot not in kept:
-                snapshot.statistics.unlink(missing_ok=True)
+                snapshot.context.unlink(missing_ok=True)
                 snapshot.path.unlink(missing_ok=True)
         return kept[-1].position if kept else 0
 
@@ -110,16 +117,14 @@ class Writing:
 
 
 def begin(
-    position: int, path: Path, save: Callable[[Path], object], statistics: Callable[[], Mapping[str, Any]] | None = None
+    position: int, path: Path, save: Callable[[Path], object], context: Callable[[], Context] | None = None
 ) -> Writing:
-    """Write a snapshot of the memory as it is now; nothing may change the model or its statistics until this returns.
+    """Write a snapshot of the memory as it is now; nothing may change the model or its context until this returns.
     Both functions may be called in a fork, where other threads hold their locks for ever."""
 
     def write() -> None:
-        if statistics is not None:
-            aside = path.with_suffix(".part")
-            aside.write_text(json.dumps(statistics()), encoding="utf-8")
-            aside.replace(path.with_suffix(STATISTICS))
+        if context is not None:
+            write_context(path, context())
         save(path)  # to a file of another name that is renamed once it is on the disk
 
     if not hasattr(os, "fork"):
@@ -144,10 +149,17 @@ def begin(
         os._exit(code)
 
 
-def saved_statistics(snapshot: Snapshot) -> dict[str, Any] | None:
-    """What the service had counted; None if that is not there or damaged: the model does not need it."""
+def write_context(path: Path, context: Context) -> None:
+    """Write what stands next to a model, before the model itself."""
+    aside = path.with_suffix(".part")
+    aside.write_text(json.dumps(context._asdict()), encoding="utf-8")
+    aside.replace(path.with_suffix(CONTEXT))
+
+
+def saved_context(snapshot: Snapshot) -> Context:
+    """What stands next to a model; nothing if that is not there or damaged: the model does not need it."""
     try:
-        found = json.loads(snapshot.statistics.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+        found = Context(**json.loads(snapshot.context.read_text(encoding="utf-8")))
+        return found._replace(offsets={str(source): int(at) for source, at in found.offsets.items()})
+    except (OSError, ValueError, TypeError, AttributeError):
+        return Context(None, {})
