@@ -86,7 +86,7 @@ def test_it_answers_as_one_service_over_http(service: ShardedService, folder: Pa
         for shard in range(2):
             model = Served(folder / "models" / f"shard-{shard}.shoal", with_shadows=False)
             own = [mail for mail in unlabeled(mails) if shard_of(mail["user"]) == shard][:20]
-            alone = model.predict(model.rows_of(rows(own))).probability
+            alone = model.predict(model.rows_of(rows(own), model.readers().table)).probability
             assert [answer.probability for answer in client.predict(own)] == pytest.approx(np.asarray(alone), rel=1e-12)
         for wrong in ({"size": 1}, {"user": "", "size": 1}):
             with pytest.raises(ServiceError, match="user") as raised:

@@ -110,7 +110,7 @@ def test_answers_are_those_of_the_model_file(engine: Engine) -> None:
     assert not found[0].known_task
     assert found[1].known_task
     served = Served(engine.export())
-    chunk = served.rows_of(rows(mails))
+    chunk = served.rows_of(rows(mails), served.readers().table)
     X = chunk.X[:, : served.learner.n_features_in_]
     assert [one.predicted for one in found] == served.learner.predict(X, chunk.task).tolist()
     expected = served.learner.predict_proba(X, chunk.task)[:, 1]
@@ -119,6 +119,9 @@ def test_answers_are_those_of_the_model_file(engine: Engine) -> None:
     assert 0.02 < np.mean([one.ask for one in worth]) < 0.3
     assert engine.gauges()["labels_asked"] == sum(one.ask for one in worth)
     assert np.mean([one.margin for one in worth if one.ask]) < np.mean([one.margin for one in worth])
+    with engine._fold.columns:  # held while rows to learn are read: no answer waits for it
+        assert engine._answers.of(rows(mails)) == [one._replace(id=None) for one in found]
+        assert len(engine.worth(rows(mails))) == 40
 
 
 def test_labels_complete_the_rows_as_they_were_predicted(model: Path, tmp_path: Path) -> None:

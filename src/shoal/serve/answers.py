@@ -57,8 +57,7 @@ class Answers:
     def of(self, rows: Rows) -> list[Answer]:
         """Answers in the order of the rows. Raises Refused."""
         fold = self._fold
-        with fold.columns:
-            chunk = fold.served.rows_of(rows)
+        chunk = fold.served.rows_of(rows, fold.readers.table)
         found: list[Answer] = []
         for part in parts(chunk, ROWS_A_TURN):
             with fold.turns.answering():
@@ -76,7 +75,7 @@ class Answers:
         places: list[int] = []
         tasks: list[str | None] = []
         read: list[Row] = []
-        one_row = self._fold.one_row
+        one_row = self._fold.readers.one_row
         for i, row in enumerate(rows):
             try:
                 task = self._task_of(row)
@@ -125,11 +124,9 @@ class Answers:
         learner = fold.served.learner
         if not isinstance(learner, Classifier):
             raise Refused(Fault(None, None, "this model predicts numbers: there is no margin to say how sure it is"))
-        with fold.columns:
-            chunk = fold.served.rows_of(rows)
-        X = chunk.X[:, : learner.n_features_in_]
+        chunk = fold.served.rows_of(rows, fold.readers.table)
         with fold.turns.answering():
-            values = np.asarray(learner.decision_function(X, chunk.task))
+            values = np.asarray(learner.decision_function(fold.served.as_wide(chunk.X), chunk.task))
         margins = np.abs(values) if values.ndim == 1 else np.diff(np.sort(-values, axis=1)[:, :2])[:, 0]
         tasks = [None] * len(margins) if chunk.task is None else chunk.task.tolist()
         return [Worth(task, self._query.wants(float(m)), float(m)) for task, m in zip(tasks, margins, strict=True)]

@@ -62,13 +62,15 @@ class Fold:
         Held from the check of rows to their commit: what is saved meanwhile would know columns and labels that the log
         may never hold. Taken before `columns`.
     columns : Lock
-        Held while the encoder changes, or is read for rows of a table.
+        Held while the encoder changes, or is read for rows to learn.
     turns : Turns
         Held while the learner changes, or answers.
     offsets : dict
         How far topics have been learned: the next message of each partition.
     forgotten : int
         The position of the last record that forgot a task.
+    readers : Readers
+        Of rows to answer, as the columns were when the last group was learned: an answer waits for no lock but `turns`.
     refused : int
         Rows that were in the log and that the learner refused all the same.
     """
@@ -78,7 +80,7 @@ class Fold:
         self.accepting, self.columns, self.turns = threading.Lock(), threading.Lock(), Turns()
         self.rows = self.refused = self.forgotten = 0
         self.offsets: dict[str, int] = {}
-        self.one_row = served.encoder.one_row()
+        self.readers = served.readers()
         self._counted = counted
         self._rows_a_slice = 64.0
 
@@ -93,12 +95,12 @@ class Fold:
         elif group.checked is not None:
             self._learn(group.checked, group.times)
         self.position, self.rows = group.last, self.rows + group.rows
+        self.offsets |= group.offsets
 
     def _learn(self, checked: Checked, times: FloatArray) -> None:
-        self.offsets |= group.offsets
         with self.columns:
             chunk = self.served.encode(checked)
-            one_row = self.served.encoder.one_row()
+            readers = self.served.readers()
         rows_a_slice, learned = max(int(self._rows_a_slice), FEWEST_ROWS), 0
         for part in self.served.slices(chunk, rows_a_slice):
             shadows = {name: self._learn_slice(shadow, part)[0] for name, shadow in self.served.shadows.items()}
@@ -114,7 +116,7 @@ class Fold:
                 now = times[learned : learned + n]
                 self._counted.learned(Learned(now, tasks, np.asarray(part.y), decisions, shadows))
             learned += n
-        self.one_row = one_row
+        self.readers = readers
 
     def _learn_slice(self, learner: Learner, part: Chunk) -> tuple[FloatArray, int]:
         """Learn a slice: what was said of its rows before, and how many the learner refused. If it refuses any, rows

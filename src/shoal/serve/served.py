@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
@@ -22,6 +23,7 @@ from shoal.evaluation.predictions import Predictions, predict_chunk
 from shoal.files.suggest import unknown_name
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.notation import Notation
+from shoal.files.tables.one_row import OneRow
 from shoal.files.tables.rows import Checked, Roles, RowReader
 from shoal.files.tables.targets import Tasks
 from shoal.files.targets import Labels, check_state, reading_state
@@ -30,6 +32,13 @@ from shoal.model_file import Reading, load_baselines, load_model, save_model
 from shoal.serve.contract import Fault, Refused, Rows
 
 HINT = re.compile(r" \([a-z_]+=.*\)$")  # to an option of the readers, which a request does not have
+
+
+class Readers(NamedTuple):
+    """How rows to answer are read as the columns are at one moment; what learns meanwhile does not change it."""
+
+    one_row: OneRow
+    table: RowReader
 
 
 class Learned(NamedTuple):
@@ -76,7 +85,6 @@ class Served:
             check_state(date_format is None or isinstance(date_format, str), "date_format")
         self._date_format = date_format
         self.rows_to_learn = RowReader(self.encoder, self.labels, self.roles)
-        self.rows_to_answer = RowReader(self.encoder, self.labels, self.roles, labeled=False, learns=False)
 
     def save(self, path: Path) -> Path:
         """Write a model file that any verb of the program reads."""
@@ -94,13 +102,18 @@ class Served:
         checked, problems = self.rows_to_learn.check(rows.frame, self._notation(rows))
         return checked, [self._fault(row, sentence) for row, sentence in problems]
 
-    def rows_of(self, rows: Rows) -> Chunk:
+    def readers(self) -> Readers:
+        """Readers of rows to answer. Nothing may be encoded meanwhile; later, in other threads, it may."""
+        table = RowReader(self.encoder.frozen(), self.labels, self.roles, labeled=False, learns=False)
+        return Readers(self.encoder.one_row(), table)
+
+    def rows_of(self, rows: Rows, reader: RowReader) -> Chunk:
         """Rows to answer. Raises Refused if one cannot be read."""
         self._refuse_missing(rows.frame, labeled=False)
-        checked, problems = self.rows_to_answer.check(rows.frame, self._notation(rows))
+        checked, problems = reader.check(rows.frame, self._notation(rows))
         if problems:
             raise Refused(*(self._fault(row, sentence) for row, sentence in sorted(problems)))
-        return self.rows_to_answer.encode(checked)
+        return reader.encode(checked)
 
     def task_ids(self, frame: pl.DataFrame) -> list[str | None]:
         """The task of each row."""
@@ -147,7 +160,12 @@ class Served:
 
     def predict(self, chunk: Chunk) -> Predictions:
         """What the model says of rows."""
-        return predict_chunk(self.learner, chunk)
+        return predict_chunk(self.learner, chunk._replace(X=self.as_wide(chunk.X)))
+
+    def as_wide(self, X: csr_matrix) -> csr_matrix:
+        """Rows to answer with as many features as the learner has now: it may have learned since they were read."""
+        width = self.learner.n_features_in_
+        return X[:, :width] if X.shape[1] >= width else csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
 
 
 def parts(chunk: Chunk, rows: int) -> Iterator[Chunk]:

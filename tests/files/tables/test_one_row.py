@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.one_row import OneRow, Unread
@@ -70,12 +74,25 @@ def test_what_is_unusual_is_left_to_the_frame(encoder: StreamEncoder, row: dict[
         encoder.one_row().read(row)
 
 
-def test_a_reader_of_single_rows_does_not_change_while_the_encoder_learns_on(encoder: StreamEncoder) -> None:
-    row = {"size": 0.5, "color": "green", "text": "gate late nobody", "many": "v1"}
+def test_readers_do_not_change_while_the_encoder_learns_on(encoder: StreamEncoder) -> None:
+    row = {"size": 0.5, "color": "green", "text": "gate late nobody", "many": "v1", "late": "x"}
+    hashed = [{**row, "many": f"w{i}", "day": "2015-05-05 23:10"} for i in range(2_000)]  # more than have their own
+    frame = texts([row, *hashed], list(hashed[0]))
     reader: OneRow = encoder.one_row()
-    before = reader.read(row)
-    frame = texts([row] * 3, list(row))
-    encoder.encode(encoder.read(frame)[0], 3)
-    np.testing.assert_array_equal(reader.read(row).indices, before.indices)
-    np.testing.assert_array_equal(reader.read(row).values, before.values)
-    assert len(encoder.one_row().read(row).indices) > len(before.indices)
+    frozen = encoder.frozen()
+
+    def arrays(X: csr_matrix) -> list[NDArray[Any]]:
+        return [X.indptr, X.indices, X.data]
+
+    def read() -> csr_matrix:
+        return frozen.encode(frozen.read(frame, learns=False)[0], frame.height, learns=False)
+
+    before, alone = read(), reader.read(row)
+    encoder.encode(encoder.read(frame)[0], frame.height)
+    np.testing.assert_array_equal(reader.read(row).indices, alone.indices)
+    np.testing.assert_array_equal(reader.read(row).values, alone.values)
+    for old, new in zip(arrays(before), arrays(read()), strict=True):
+        np.testing.assert_array_equal(old, new)
+    np.testing.assert_array_equal(before[0].indices, alone.indices)
+    assert before.shape[1] == read().shape[1] < len(encoder.feature_names)
+    assert len(encoder.one_row().read(row).indices) > len(alone.indices)

@@ -34,22 +34,25 @@ class Categories(Slots):
         self._values: dict[str, int] = {}  # value: slot
         self._hashed: dict[int, int] = {}  # bucket: slot
         self._known = pl.Enum([])
+        self._slot_of_code = np.array([self._missing], np.int32)
 
     def encode(self, texts: pl.Series, *, learns: bool) -> NDArray[np.int32]:
         """(n,) slots of the values, -1 for those that are not known if nothing is to be learned."""
         codes = texts.cast(self._known, strict=False).to_physical()
-        slot_of_code = np.array([*self._values.values(), self._missing], np.int32)
         places = codes.to_numpy()  # null becomes nan
         if codes.null_count():
             places = np.where(np.isnan(places), -1, places).astype(np.int32)
-        local: NDArray[np.int32] = slot_of_code[places]
+        local: NDArray[np.int32] = self._slot_of_code[places]
         if codes.null_count() > texts.null_count():
             unknown = np.flatnonzero((places < 0) & texts.is_not_null().to_numpy())
             texts = texts.gather(unknown)
             distinct = texts.unique(maintain_order=True)
             slots = np.array([self._slot(value, learns=learns) for value in distinct.to_list()], np.int32)
+            if learns:
+                self._grow()
+            else:
+                slots[slots >= len(self.index)] = -1  # another thread has learned it since this was frozen
             local[unknown] = slots[texts.cast(pl.Enum(distinct)).to_physical().to_numpy()]
-            self._grow()
         return local
 
     def slot_of(self, value: str | None) -> int:
@@ -77,7 +80,7 @@ class Categories(Slots):
         super().restore(state)
         self._values = dict(state["values"])
         self._hashed = {int(bucket): slot for bucket, slot in state["hashed"].items()}
-        self._known = pl.Enum(list(self._values))
+        self._remember()
         slots = [*self._values.values(), *self._hashed.values()]
         own = range(len(self.names))[self._missing + 1 :]
         check_state(sorted(slots) == list(own) and len(self._values) <= LIMIT, f"values of {self.name!r}")
@@ -103,7 +106,12 @@ class Categories(Slots):
         more = len(self.names) - len(self.index)
         self.index = np.append(self.index, np.full(more, -1, np.int32))
         if len(self._values) > len(self._known.categories):
-            self._known = pl.Enum(list(self._values))
+            self._remember()
+
+    def _remember(self) -> None:
+        """Lay the values out for `encode`."""
+        self._known = pl.Enum(list(self._values))
+        self._slot_of_code = np.array([*self._values.values(), self._missing], np.int32)
 
 
 def bucket_of(value: str) -> int:

@@ -18,7 +18,7 @@ from scipy.sparse import csr_matrix
 from shoal.files.tables import columns
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.columns import Values
-from shoal.files.tables.features import Cells, TextSlots, assemble
+from shoal.files.tables.features import Cells, TextSlots, assemble, shallow
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.one_row import OneRow
 from shoal.files.tables.running import Column, scale, standardise
@@ -70,6 +70,7 @@ class StreamEncoder:
         *, keep_names: bool = False,
     ) -> None:  # fmt: skip
         self.feature_names = [CONSTANT]
+        self._width = 1  # of X
         self.notation = notation or Notation()
         self._given = dict(given or {})
         self._restored = False
@@ -142,12 +143,25 @@ class StreamEncoder:
         if learns and self._texts.words is not None:
             for i, (text, names) in enumerate(zip(texts, self._texts.words, strict=True)):
                 name_buckets(text, bags.ends[i], bags.buckets, self._texts.index[i], names)
-        return assemble(parts, cells, self._texts, bags, order, self.feature_names, learns=learns)
+        X, appeared = assemble(parts, cells, self._texts, bags, order, self._width, learns=learns)
+        self.feature_names += appeared
+        self._width = X.shape[1]
+        return X
+
+    def frozen(self) -> StreamEncoder:
+        """The encoder as it is now, for `read` and `encode` without `learns`, while this one goes on in another thread.
+
+        Nothing is copied that grows with the stream, so `feature_names` may get names of features it does not know.
+        """
+        found = shallow(self)
+        found._columns = {name: column.frozen() if column else None for name, column in self._columns.items()}
+        found._texts = self._texts.frozen()
+        return found
 
     def one_row(self) -> OneRow:
         """What reads single rows as the columns are now; later encoding does not change it."""
         texts = dict(zip(self._texts.names, self._texts.index, strict=True))
-        return OneRow(self._known(), texts, self._texts.bits, len(self.feature_names), self._given)
+        return OneRow(self._known(), texts, self._texts.bits, self._width, self._given)
 
     def notes(self) -> list[str]:
         """What was done with each column, a sentence each."""
@@ -158,7 +172,7 @@ class StreamEncoder:
         """The whole state for JSON; `from_dict` gives an encoder that goes on bit for bit."""
         saved = {name: column.to_dict() if column else None for name, column in self._columns.items()}
         texts = {"bits": self._texts.bits, **self._texts.to_dict()}
-        return {"given": dict(self._given), "columns": saved, "texts": texts, "width": len(self.feature_names)}
+        return {"given": dict(self._given), "columns": saved, "texts": texts, "width": self._width}
 
     @classmethod
     def from_dict(cls, state: State, notation: Notation | None = None) -> StreamEncoder:
@@ -186,6 +200,7 @@ class StreamEncoder:
         placed.sort(key=lambda pair: pair[0])
         check_state([column for column, _ in placed] == list(range(1, width)), "columns of X")
         self.feature_names = [CONSTANT, *(name for _, name in placed)]
+        self._width = width
 
     @property
     def column_names(self) -> list[str]:

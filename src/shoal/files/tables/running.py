@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shoal.engine.compile import kernel
 from shoal.files.tables.categories import Categories
 from shoal.files.tables.columns import KINDS, Kind, Values
-from shoal.files.tables.features import Cells, Slots
+from shoal.files.tables.features import Cells, Slots, shallow
 from shoal.files.targets import State, check_state
 
 
@@ -88,6 +88,12 @@ class Column:
     def parts(self) -> list[Slots]:
         """What gives a row a feature each."""
         return [*self.categories] or [self.slots]
+
+    def frozen(self) -> Column:
+        """As it is now: to learn replaces the moments."""
+        found = shallow(self)
+        found.slots, found.categories = self.slots.frozen(), [part.frozen() for part in self.categories]
+        return found
 
     def begin(self, values: Values) -> int:
         """The first row of the batch that has the column: none before its first value, if the sample had none."""
