@@ -117,7 +117,7 @@ class Twin:
         p = sigmoid(self.logits)
         happened = (p if y else 1 - p) ** h
         q = sigmoid(self.stack)
-        curvature, Pz = h * max(q * (1 - q), 1e-5), (self.P + 1e-6 * np.eye(21)) @ self.inputs
+        curvature, Pz = h * max(q * (1 - q), 1e-5), self.drifted() @ self.inputs
         pull = moved(self.stack, y, self.inputs @ Pz, h)
         if h == 1:
             pull = (y - q) / (1 + curvature * (self.inputs @ Pz))
@@ -136,6 +136,9 @@ class Twin:
         for kalman, m in ((self.pooled, self.margins[16]), (self.matrices[k], self.margins[17])):
             kalman.learn(self.z, m, now, self.came)
 
+    def drifted(self) -> np.ndarray:
+        return np.asarray(self.P + 3e-3 / (self.n.sum() + 1) * np.eye(len(self.P)))
+
     def mix(self, likelihood: np.ndarray, k: int, curvature: float, pull: float) -> None:
         awake = self.part > 0
         if not self.n[k]:
@@ -143,7 +146,7 @@ class Twin:
         before = self.pi_k[k] @ (likelihood * awake)
         self.pi = 0.99 * self.pi * awake * likelihood / (self.pi @ (likelihood * awake)) + 0.01 * self.uniform
         self.pi_k[k] = 0.99 * self.pi_k[k] * awake * likelihood / before + 0.01 * self.pi
-        self.P += 1e-6 * np.eye(21)
+        self.P = self.drifted()
         Pz = self.P @ self.inputs
         self.w += Pz * pull
         self.P -= curvature * np.outer(Pz, Pz) / (1 + curvature * self.inputs @ Pz)
@@ -201,7 +204,7 @@ class RegressionTwin(Twin):
             squares = (y - self.logits) ** 2
             best = squares[self.part > 0].min()
             precision = h * before**2 / variance
-            Pz = (self.P + 1e-6 * np.eye(21)) @ self.inputs
+            Pz = self.drifted() @ self.inputs
             pull = precision * (y - self.stack) / before / (1 + precision * self.inputs @ Pz)
             self.mix(np.exp(h * (best - squares) / (2 * variance)), k, precision, pull)
         else:

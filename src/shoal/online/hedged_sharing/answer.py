@@ -12,6 +12,7 @@ from shoal.online.hedged_sharing.experts import (
     N_LOGITS,
 )  # fmt: skip
 from shoal.online.hedged_sharing.mixing import (
+    DRIFT,
     LIMIT,
     bayes,
     gaussian,
@@ -118,7 +119,7 @@ def mix(
     label_times = 1.0 if settings.regression else h
     newton_step(
         state.regression, state.covariance, work.z, error, curvature, y, work.forecast[STACK], label_times,
-        work.direction,
+        DRIFT / (state.rows[0] + 1), work.direction,
     )  # fmt: skip
 
 

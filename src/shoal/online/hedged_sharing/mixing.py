@@ -13,7 +13,7 @@ from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS
 TURN = 24  # inputs with zeros after them: whole turns of a SIMD loop
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
 SHARE = 0.01  # of the weights that goes back to the prior after every row, so that any expert can come back
-DRIFT = 1e-6  # variance that the regression's weights gain a row, so that it never stops learning
+DRIFT = 3e-3  # the regression's weights gain the variance DRIFT/t in row t, so that its steps shrink as 1/sqrt(t)
 LIMIT = 15.0  # logits are kept within +-15
 
 
@@ -142,16 +142,16 @@ def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior:
 @kernel(disjoint=True)
 def newton_step(
     weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float, y: float, logit: float,
-    times: float, direction: FloatArray,
+    times: float, drift: float, direction: FloatArray,
 ) -> None:  # fmt: skip
     """One online Newton (Kalman) step of a regression on z; `error` is the loss's slope, `curvature` h its second.
 
-    P <- P + DRIFT I;  w <- w + P z error / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
+    P <- P + drift I;  w <- w + P z error / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
 
     For a label y that does not come once but several `times`, the fraction is `weighted_slope` with tau = z'Pz.
     """
     for j in range(len(direction)):  # columns outside, not rows: P is symmetric, and this way the loop is SIMD
-        total = DRIFT * z[j]
+        total = drift * z[j]
         for i in range(N_INPUTS):
             total += covariance[i * TURN + j] * z[i]
         direction[j] = total
@@ -165,4 +165,4 @@ def newton_step(
             covariance[i * TURN + j] -= pull * direction[i] * direction[j]
         weights[j] += direction[j] * error * scale
     for i in range(N_INPUTS):
-        covariance[i * (TURN + 1)] += DRIFT
+        covariance[i * (TURN + 1)] += drift
