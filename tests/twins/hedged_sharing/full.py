@@ -11,10 +11,8 @@ class Kalman:
 
     def __init__(self, d: int, drift: float) -> None:
         self.w, self.P, self.drift = np.zeros(1 + d), 10 * np.eye(1 + d), drift
-        self.came = np.zeros(1 + d, bool)
 
-    def learn(self, z: np.ndarray, m: float, now: Now, came: np.ndarray) -> None:
-        """`came`: the features so far, of any task."""
+    def learn(self, z: np.ndarray, m: float, now: Now) -> None:
         p = sigmoid(m)
         c = now.h * (1.0 if now.real else max(p * (1 - p), 1e-3))
         v = self.P @ z
@@ -22,4 +20,4 @@ class Kalman:
         pull = (now.y - (m if now.real else p)) / (1 + c * tau) if now.h == 1 else now.pull(m, tau)
         self.w += v * pull
         self.P -= c * np.outer(v, v) / (1 + c * tau)
-        self.P += self.drift * np.diag(came.astype(float))
+        self.P += self.drift * np.diag(z**2)

@@ -38,9 +38,7 @@ class Twin:
         self.tables = Table(1, 1 + max(N_SHARED, N_OWN), CROSSED)  # of all tasks, in one
         self.crossing, self.interactions = Crossing(N_SHARED, N_OWN), interactions
         self.serial: dict[int, int] = {}
-        self.pooled, self.matrices = Kalman(d, 1e-2), [Kalman(d, 1e-6) for _ in range(K)]
-        self.came = np.zeros(1 + d, bool)
-        self.came[0] = True
+        self.pooled, self.matrices = Kalman(d, 0.05), [Kalman(d, 1e-5) for _ in range(K)]
         self.n = np.zeros(K)
         self.part = np.ones(18)
         if self.real:
@@ -132,9 +130,8 @@ class Twin:
                 table[:, 0, 0] = 0.0
             self.crossing.learn(x)
             self.serial.setdefault(k, len(self.serial) + 1)
-        self.came[1:] |= x != 0
         for kalman, m in ((self.pooled, self.margins[16]), (self.matrices[k], self.margins[17])):
-            kalman.learn(self.z, m, now, self.came)
+            kalman.learn(self.z, m, now)
 
     def drifted(self) -> np.ndarray:
         return np.asarray(self.P + 3e-3 / (self.n.sum() + 1) * np.eye(len(self.P)))

@@ -11,7 +11,7 @@ which is one Newton iterate of the implicit step; an undivided expert leaves out
     FORGETTING  r = 1/(a + HF),   HF <- 0.99 HF + c x^2
     ADAGRAD     r = eta/sqrt(G),  G <- G + e^2 x^2 at the mixture of all tasks
     CONSTANT    r = a
-    KALMAN      a full matrix instead of r (`full`), whose variances grow by a in every row
+    KALMAN      a full matrix instead of r (`full`), whose variances grow by a x^2
 
 H, HF and G take the row in before the step.
 """
@@ -58,8 +58,8 @@ CROSSED = (  # on the scaled row, its bins and its pairs
     Expert("crossed-forgetting-together", TOGETHER, FORGETTING, 1.0),
 )
 FULL = (  # on the scaled row, with full matrices
-    Expert("full-pooled", POOLED, KALMAN, 1e-2),
-    Expert("full-own", OWN, KALMAN, 1e-6, leans_on="newton-pooled"),
+    Expert("full-pooled", POOLED, KALMAN, 0.05),
+    Expert("full-own", OWN, KALMAN, 1e-5, leans_on="newton-pooled"),
 )
 EXPERTS = PLAIN + CROSSED + FULL
 N_EXPERTS = len(EXPERTS)

@@ -2,9 +2,10 @@
 
 With v = P x, p the expert's own forecast and h = max(p (1 - p), 1e-3), or 1 for real targets,
 
-    w <- w + v e / (1 + h x'v),   P <- P - h v v' / (1 + h x'v),   P <- P + a I,   P = 10 I at the start
+    w <- w + v e / (1 + h x'v),   P <- P - h v v' / (1 + h x'v),   P_jj <- P_jj + a x_j^2,   P = 10 I at the start
 
-(Kalman 1960). They learn from their own forecasts alone, so they need no other expert.
+(Kalman 1960). A weight drifts in the rows that use it, so that nothing is forgotten of a feature that does not come.
+They learn from their own forecasts alone, so they need no other expert.
 """
 
 from __future__ import annotations
@@ -109,8 +110,9 @@ def kalman_step(
         w[c] += pull * v[c]
         factors[c] = -curvature * scale * v[c]
     _rank_one(width, factors, v, matrix)
-    for r in range(used):
-        matrix[r, r] += drift
+    for i in range(n):
+        at = np.uint64(row.place[i])
+        matrix[at, at] += drift * (row.x[i] * row.x[i])
 
 
 @kernel
