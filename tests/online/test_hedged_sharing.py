@@ -75,7 +75,7 @@ def test_a_heavy_mistake_does_not_shoot_over() -> None:
     assert (margins > 2.0).all()
     learner.learn_one(x, 0, "a", sample_weight=1000.0)
     margins = learner.experts_coef("a") @ [0.3, *x / np.sqrt(3)]
-    assert (margins < -2.0).all()
+    assert (margins < -0.5).all()
     assert (margins > -10.0).all()
 
 
@@ -161,7 +161,7 @@ def test_the_regression_stays_positive_definite() -> None:
     n = 100_000
     X, y = sp.random_array((n, 20), density=0.2, format="csr", rng=rng), rng.choice([-1.0, 1.0], n)
     learner = HedgedSharing().partial_fit(X, y, rng.integers(3, size=n))
-    covariance = core_of(learner).state.covariance.reshape(21, 24)[:, :21]
+    covariance = core_of(learner).state.covariance.reshape(22, 24)[:, :22]
     assert np.allclose(covariance, covariance.T, rtol=1e-6)
     assert np.linalg.eigvalsh((covariance + covariance.T) / 2).min() > 0
 

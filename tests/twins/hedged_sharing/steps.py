@@ -36,7 +36,7 @@ class Now(NamedTuple):
     h: float
     c: float  # curvature of the answer
     e2: float  # squared error of the mixture of all tasks
-    eta: float
+    per_row: float  # one over the mean 1-norm
     tiny: float
     real: bool
 
@@ -87,6 +87,6 @@ class Table:
         return lambda rule, a: {
             "N": 1 / (a + H) if a else H,
             "F": 1 / (a + HF) if a else H,
-            "A": now.eta / np.sqrt(G + now.tiny),
+            "A": a * now.per_row / np.sqrt(G + now.tiny),
             "C": np.full(len(x), a),
         }[rule]

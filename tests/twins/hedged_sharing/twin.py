@@ -11,14 +11,15 @@ from tests.twins.hedged_sharing.steps import Now, Table, moved, sigmoid
 
 PLAIN = [
     ("N", "pooled", 0.1, False), ("N", "pooled", 0.1, True), ("N", "together", 1.0, True), ("N", "own", 0.1, False),
-    ("A", "pooled", 0.0, True), ("A", "together", 0.0, True), ("A", "own", 0.0, True),
+    ("A", "pooled", 3.0, True), ("A", "together", 3.0, True), ("A", "own", 3.0, True),
     ("C", "pooled", 0.4, True), ("C", "together", 0.1, True), ("C", "own", 1.6, True), ("C", "pooled", 1.6, True),
+    ("A", "pooled", 0.3, True),
 ]  # fmt: skip
 CROSSED = [
-    ("N", "pooled", 0.1, True), ("N", "own", 0.1, True), ("A", "own", 0.0, True), ("F", "pooled", 0.1, True),
+    ("N", "pooled", 0.1, True), ("N", "together", 1.0, True), ("A", "together", 1.0, True), ("A", "own", 3.0, True),
     ("F", "together", 1.0, True),
 ]  # fmt: skip
-LEANS = {3: 1, 6: 4, 9: 7, 12: 11, 13: 11, 17: 1}  # an own expert: the pooled one
+LEANS = {3: 1, 6: 4, 9: 7, 15: 12, 18: 1}  # an own expert: the pooled one
 N_SHARED, N_OWN = 2**16, 2**18
 
 
@@ -40,15 +41,15 @@ class Twin:
         self.serial: dict[int, int] = {}
         self.pooled, self.matrices = Kalman(d, 0.05), [Kalman(d, 1e-5) for _ in range(K)]
         self.n = np.zeros(K)
-        self.part = np.ones(18)
+        self.part = np.ones(19)
         if self.real:
             self.part[0] = 0
         if not interactions:
-            self.part[11:16] = 0
+            self.part[12:17] = 0
         self.uniform = self.part / self.part.sum()
         self.pi, self.pi_k = self.uniform.copy(), np.tile(self.uniform, (K, 1))
-        self.w, self.P = np.zeros(21), np.eye(21)
-        self.w[18] = 1
+        self.w, self.P = np.zeros(22), np.eye(22)
+        self.w[19] = 1
 
     def scaled(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         used = x != 0
@@ -110,7 +111,7 @@ class Twin:
             return f
         y, q = (y + 1) / 2, sigmoid(f)
         self.take_in(x, h)
-        now = Now(y, h, h * q * (1 - q), h * (y - self.everybody) ** 2, 3 / (self.l1 / self.rows), 1e-12, False)
+        now = Now(y, h, h * q * (1 - q), h * (y - self.everybody) ** 2, 1 / (self.l1 / self.rows), 1e-12, False)
         self.learn_experts(x, k, now)
         p = sigmoid(self.logits)
         happened = (p if y else 1 - p) ** h
@@ -123,14 +124,14 @@ class Twin:
         return f
 
     def learn_experts(self, x: np.ndarray, k: int, now: Now) -> None:
-        self.plain.learn(self.at, self.at, self.z[self.at], k, self.margins[:11], now)
+        self.plain.learn(self.at, self.at, self.z[self.at], k, self.margins[:12], now)
         if self.interactions:
-            self.tables.learn(*self.crossed, 0, self.margins[11:16], now)
+            self.tables.learn(*self.crossed, 0, self.margins[12:17], now)
             for table in (self.tables.v, self.tables.own_sums):
                 table[:, 0, 0] = 0.0
             self.crossing.learn(x)
             self.serial.setdefault(k, len(self.serial) + 1)
-        for kalman, m in ((self.pooled, self.margins[16]), (self.matrices[k], self.margins[17])):
+        for kalman, m in ((self.pooled, self.margins[17]), (self.matrices[k], self.margins[18])):
             kalman.learn(self.z, m, now)
 
     def drifted(self) -> np.ndarray:
@@ -193,8 +194,8 @@ class RegressionTwin(Twin):
         e2 = h * (y - self.everybody) ** 2
         self.errors += e2
         unit = self.unit()
-        eta, tiny = 3 * unit / (self.l1 / self.rows), max(1e-12 * unit**2, 1e-300)
-        self.learn_experts(x, k, Now(y, h, h, e2, eta, tiny, True))
+        per_row, tiny = unit / (self.l1 / self.rows), max(1e-12 * unit**2, 1e-300)
+        self.learn_experts(x, k, Now(y, h, h, e2, per_row, tiny, True))
         self.largest = max(self.largest, abs(y))
         variance = self.errors / sum(self.often)
         if variance > 0 and before > 0:

@@ -1,4 +1,4 @@
-"""The eighteen experts, one line each: on which row, how it shares, by which rule it learns.
+"""The nineteen experts, one line each: on which row, how it shares, by which rule it learns.
 
 With margin m of an expert, error e (of a label y - sigmoid(m), of a real target y - m), curvature c (p (1 - p), or 1)
 and per-feature steps r_j,
@@ -9,7 +9,7 @@ which is one Newton iterate of the implicit step; an undivided expert leaves out
 
     NEWTON      r = 1/(a + H),    H <- H + c x^2 at the final forecast
     FORGETTING  r = 1/(a + HF),   HF <- 0.99 HF + c x^2
-    ADAGRAD     r = eta/sqrt(G),  G <- G + e^2 x^2 at the mixture of all tasks
+    ADAGRAD     r = a/(l sqrt(G)), G <- G + e^2 x^2 at the mixture of all tasks; l: mean 1-norm of rows
     CONSTANT    r = a
     KALMAN      a full matrix instead of r (`full`), whose variances grow by a x^2
 
@@ -42,19 +42,20 @@ PLAIN = (  # on the scaled row
     Expert("newton-pooled", POOLED, NEWTON, 0.1),
     Expert("newton-together", TOGETHER, NEWTON, 1.0),
     Expert("newton-own", OWN, NEWTON, 0.1, divided=False, leans_on="newton-pooled"),
-    Expert("adagrad-pooled", POOLED, ADAGRAD),
-    Expert("adagrad-together", TOGETHER, ADAGRAD),
-    Expert("adagrad-own", OWN, ADAGRAD, leans_on="adagrad-pooled"),
+    Expert("adagrad-pooled", POOLED, ADAGRAD, 3.0),
+    Expert("adagrad-together", TOGETHER, ADAGRAD, 3.0),
+    Expert("adagrad-own", OWN, ADAGRAD, 3.0, leans_on="adagrad-pooled"),
     Expert("constant-pooled", POOLED, CONSTANT, 0.4),
     Expert("constant-together", TOGETHER, CONSTANT, 0.1),
     Expert("constant-own", OWN, CONSTANT, 1.6, leans_on="constant-pooled"),
     Expert("constant-pooled-fast", POOLED, CONSTANT, 1.6),
+    Expert("adagrad-pooled-slow", POOLED, ADAGRAD, 0.3),
 )
 CROSSED = (  # on the scaled row, its bins and its pairs
     Expert("crossed-newton-pooled", POOLED, NEWTON, 0.1),
-    Expert("crossed-newton-own", OWN, NEWTON, 0.1, leans_on="crossed-newton-pooled"),
-    Expert("crossed-adagrad-own", OWN, ADAGRAD, leans_on="crossed-newton-pooled"),
-    Expert("crossed-forgetting-pooled", POOLED, FORGETTING, 0.1),
+    Expert("crossed-newton-together", TOGETHER, NEWTON, 1.0),
+    Expert("crossed-adagrad-together", TOGETHER, ADAGRAD, 1.0),
+    Expert("crossed-adagrad-own", OWN, ADAGRAD, 3.0, leans_on="crossed-newton-pooled"),
     Expert("crossed-forgetting-together", TOGETHER, FORGETTING, 1.0),
 )
 FULL = (  # on the scaled row, with full matrices

@@ -1,4 +1,4 @@
-"""HedgedSharing, the default: nothing to tune, eighteen ways of learning and sharing mixed row by row."""
+"""HedgedSharing, the default: nothing to tune, nineteen ways of learning and sharing mixed row by row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Hedged(Learner):
 
     @property
     def weights_(self) -> FloatArray:
-        """(n_tasks, 18) Bayes weights of the experts in each task."""
+        """(n_tasks, 19) Bayes weights of the experts in each task."""
         state: State = self._state("weights_")
         n = len(self.tasks_)
         seen = state.task_rows[:n, None] > 0
@@ -58,7 +58,7 @@ class _Hedged(Learner):
         return names[:FIRST_CROSSED] + names[FIRST_FULL:]
 
     def experts_coef(self, task: Any) -> FloatArray:
-        """(13, 1 + n_features) weights of `linear_experts_` on a task's scaled row; the first column is the constant's.
+        """(14, 1 + n_features) weights of `linear_experts_` on a task's scaled row; the first column is the constant's.
 
         The weights of crossed experts lie in tables by hashes of bins and pairs; `explain_one` reads them.
         """
@@ -72,16 +72,16 @@ class _Hedged(Learner):
 
     @property
     def experts_coef_(self) -> FloatArray:
-        """(n_tasks, 13, 1 + n_features) `experts_coef` of every task: dense, so for models that are not too large."""
+        """(n_tasks, 14, 1 + n_features) `experts_coef` of every task: dense, so for models that are not too large."""
         self._state("experts_coef_")
         return np.array([self.experts_coef(task) for task in self.tasks_])
 
 
 class HedgedSharing(_Hedged, Classifier):
-    """The default: eighteen ways of learning and sharing, mixed row by row. Nothing to tune.
+    """The default: nineteen ways of learning and sharing, mixed row by row. Nothing to tune.
 
     Experts learn by several rules (diagonal second order, AdaGrad, constant steps, full matrices) and share in several
-    ways (one model for all; shared plus own, both stepping; one model per task). Eleven work on the row itself. Five
+    ways (one model for all; shared plus own, both stepping; one model per task). Twelve work on the row itself. Five
     work on the crossed row, which has bins of numeric features and products of pairs as well, where rows are narrow.
     Two have full matrices, while few features have come. With e = y - p, y in {0, 1}, linear experts step by
     ``w <- w + r x e / (1 + p (1 - p) Σ r x²)``, r the rule's step for each feature. Forecasts are mixed by Bayes
@@ -114,10 +114,10 @@ class HedgedSharing(_Hedged, Classifier):
 
     Attributes
     ----------
-    weights_ : (n_tasks, 18) Bayes weights of the experts `experts_`: which way of sharing won in each task
+    weights_ : (n_tasks, 19) Bayes weights of the experts `experts_`: which way of sharing won in each task
     experts_ : names of the experts
-    linear_experts_ : names of the thirteen on the row itself
-    experts_coef_ : (n_tasks, 13, 1 + n_features) their weights; `experts_coef(task)` for one task
+    linear_experts_ : names of the fourteen on the row itself
+    experts_coef_ : (n_tasks, 14, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
 
     Raises
@@ -130,7 +130,7 @@ class HedgedSharing(_Hedged, Classifier):
     The mixture is not linear in x, so there is no `coef_`; `experts_coef_` holds the linear models on the scaled
     row. The decision value is the logit of the probability of the larger label. An unseen task is answered by
     the shared parts of the experts, mixed by the weights of all tasks together. The first mixing loses at most
-    ln 18 + T ln(1/(1 - 0.01)) to its best expert in T rows, over the rows in which that one is awake:
+    ln 19 + T ln(1/(1 - 0.01)) to its best expert in T rows, over the rows in which that one is awake:
     `shoal.theory.fixed_share_regret_bound`. Entries of crossed rows have places in tables by a hash, so that two may
     share a record; `forget_task` empties the records that the task moved last.
 
@@ -197,10 +197,10 @@ class HedgedSharingRegressor(_Hedged, Regressor):
 
     Attributes
     ----------
-    weights_ : (n_tasks, 18) Bayes weights of the experts `experts_`: which way of sharing won in each task
+    weights_ : (n_tasks, 19) Bayes weights of the experts `experts_`: which way of sharing won in each task
     experts_ : names of the experts; the first, which for real targets would equal the second, sleeps
-    linear_experts_ : names of the thirteen on the row itself
-    experts_coef_ : (n_tasks, 13, 1 + n_features) their weights; `experts_coef(task)` for one task
+    linear_experts_ : names of the fourteen on the row itself
+    experts_coef_ : (n_tasks, 14, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
 
     Raises

@@ -31,6 +31,7 @@ from shoal.online.hedged_sharing.mixing import slope
 from shoal.online.hedged_sharing.sleeping import OWN_PART, SHARED_PART
 
 H, G, HF = range(3)  # sums of a record, counted from its end
+FACTORS = (ADAGRAD, CONSTANT)  # rules whose steps are a times a column
 
 
 class Plan(NamedTuple):
@@ -74,7 +75,7 @@ def plan_of(experts: tuple[Expert, ...], shared_width: int, own_width: int) -> P
         ints([rule for rule, _, _ in columns]), np.array([a for _, a, _ in columns]), ints([o for _, _, o in columns]),
         ints(lanes(OWN, shared_width)), ints(lanes(POOLED, own_width)),
         ints(columns_of(OWN, 0)), ints(columns_of(POOLED, 1)),
-        np.array([expert.a if expert.rule == CONSTANT else 1.0 for expert in experts]),
+        np.array([expert.a if expert.rule in FACTORS else 1.0 for expert in experts]),
         ints([not expert.divided for expert in experts]),
     )  # fmt: skip
 
@@ -95,7 +96,9 @@ def part_of(experts: tuple[Expert, ...], width: int, *, own: bool) -> Part:
 
 
 def _column(expert: Expert, of_own: int) -> tuple[int, float, int]:
-    return (X, 0.0, 0) if expert.rule == CONSTANT else (expert.rule, expert.a, of_own)
+    if expert.rule == CONSTANT:
+        return (X, 0.0, 0)
+    return (expert.rule, 0.0 if expert.rule in FACTORS else expert.a, of_own)
 
 
 def _columns(experts: tuple[Expert, ...]) -> list[tuple[int, float, int]]:
@@ -155,12 +158,12 @@ def _newton(n: int, x: FloatArray, H: FloatArray, c: float, keep: float, a: floa
 
 
 @kernel(disjoint=True)
-def _adagrad(n: int, x: FloatArray, G: FloatArray, g: float, eta: float, tiny: float, out: FloatArray) -> float:
-    """r x, r = eta/sqrt(G), G taking the row in first; return tau."""
+def _adagrad(n: int, x: FloatArray, G: FloatArray, g: float, unit: float, tiny: float, out: FloatArray) -> float:
+    """r x, r = unit/sqrt(G), G taking the row in first; return tau."""
     tau = 0.0
     for i in range(n):
         square = x[i] * x[i]
-        r = eta / math.sqrt(G[i] + g * square + tiny)
+        r = unit / math.sqrt(G[i] + g * square + tiny)
         tau += r * square
         out[i] = r * x[i]
     return tau
@@ -183,7 +186,7 @@ class Row(NamedTuple):
     h: float  # how often the row counts
     curvature: float  # h times c at the answer
     squared: float  # h times e^2 at the mixture of all tasks
-    eta: float
+    unit: float  # one over the mean 1-norm of rows, times the deviation of real targets
     tiny: float
     regression: bool
 
@@ -201,7 +204,7 @@ def fill_columns(n: int, x: FloatArray, row: Row, parts: int, plan: Plan, lanes:
         elif rule == FORGETTING:
             lanes.tau[k] = _newton(whole, x, sums[HF], row.curvature, KEPT, plan.a[k], column)
         elif rule == ADAGRAD:
-            lanes.tau[k] = _adagrad(whole, x, sums[G], row.squared, row.eta, row.tiny, column)
+            lanes.tau[k] = _adagrad(whole, x, sums[G], row.squared, row.unit, row.tiny, column)
         elif rule == X:
             lanes.tau[k] = _itself(whole, x, column, lanes.columns[k + 1])
 

@@ -181,14 +181,14 @@ def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, st
         state.errors[0] += squared
         state.errors[1] += h
         tiny = max(TINY * unit * unit, 1e-300)
-        _step(task, Row(y, h, h, squared, settings.eta * unit / facts[MEAN_L1], tiny, True), settings, state, work)
+        _step(task, Row(y, h, h, squared, unit / facts[MEAN_L1], tiny, True), settings, state, work)
         variance = state.errors[0] / state.errors[1]
         if variance > 0.0 and facts[UNIT_BEFORE] > 0.0:
             mix_real(task, y, variance, h, settings, state, work)
     else:
         q = sigmoid(f)
         curvature = times(h, q * (1.0 - q))
-        _step(task, Row(y, h, curvature, squared, settings.eta / facts[MEAN_L1], TINY, False), settings, state, work)
+        _step(task, Row(y, h, curvature, squared, 1.0 / facts[MEAN_L1], TINY, False), settings, state, work)
         mix_label(task, y, sigmoid(work.forecast[STACK]), h, settings, state, work)
     state.rows[0] += 1
     state.task_rows[task] += 1

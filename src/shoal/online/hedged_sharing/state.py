@@ -39,8 +39,8 @@ class State(NamedTuple):
     task_rows: Annotated[IntArray, TASK]  # rows of each task
     task_weights: Annotated[FloatArray, TASK, OTHER]  # (tasks, experts) Bayes weights
     weights: FloatArray  # (experts,) Bayes weights of all tasks together
-    regression: FloatArray  # (24,) of the second mixing: 21 and zeros
-    covariance: FloatArray  # (21 * 24,)
+    regression: FloatArray  # (24,) of the second mixing: 22 and zeros
+    covariance: FloatArray  # (22 * 24,)
     updates: Annotated[IntArray, TASK]
     counters: IntArray  # (3,) tasks, rounds, features
 

@@ -40,7 +40,6 @@ class Settings(NamedTuple):
     interactions: int
     memory: float  # bytes, of full matrices
     full_features: int  # beyond which there are no full matrices
-    eta: float = 3.0  # of ADAGRAD, divided by the mean 1-norm of rows
     young: float = 10.0  # rows after which a task's own experts count half
     fresh: float = 5.0  # rows after which the second mixing counts half
 

@@ -18,7 +18,7 @@ from shoal.online.hedged_sharing.linear import Lanes, Row, collect, fill_columns
 from shoal.online.hedged_sharing.sleeping import OWN_PART, SHARED_PART
 
 WIDTH = 8
-SERIAL = 3  # the number of a task's record that says whose it is
+SERIAL = 4  # the number of a task's record that says whose it is
 PLAN = plan_of(CROSSED, WIDTH, WIDTH)
 N_COLUMNS = len(PLAN.rule)
 products, move = part_of(CROSSED, WIDTH, own=False)
