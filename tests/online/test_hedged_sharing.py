@@ -235,6 +235,17 @@ def test_room_for_all_rows_is_made_at_once(is_sparse: bool, monkeypatch: pytest.
     assert sum(asked[0]) <= 1 + np.count_nonzero(X[:60]) + 60
 
 
+@pytest.mark.parametrize(
+    ("n_features", "interactions", "there"), [(31, False, True), (32, False, False), (32, "auto", True)]
+)
+def test_tasks_have_matrices_while_few_features_have_come(n_features: int, interactions: Any, there: bool) -> None:
+    stream = draw(1, n_rows=40, d=n_features, K=2, protocol="one")
+    learner = HedgedSharing(interactions=interactions).partial_fit(stream.X, stream.y, stream.task)
+    pooled, own = learner.experts_coef(learner.tasks_[0])[-2:]
+    assert pooled.any()
+    assert own.any() == there
+
+
 def test_a_forgotten_task_leaves_the_others_as_they_were() -> None:
     stream = draw(6, n_rows=300, K=4, protocol="one")
     learner = HedgedSharing(interactions=False).partial_fit(stream.X, stream.y, stream.task)

@@ -85,22 +85,22 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: State, work: W
             rounds, row, n, x, feature, state.crossed.bins, int(facts[SERIAL]),
             len(state.crossed.shared) - 1, len(state.crossed.own) - 1, work.crossed,
         )  # fmt: skip
-    few = state.seen[FEATURES] + new <= settings.full_features
+    features = state.seen[FEATURES] + new
     facts[POOLED_AWAKE] = facts[OWN_AWAKE] = 0.0
-    if few:
-        _ask_full(task, n, parts, settings, state, work)
+    if features <= settings.full_features:
+        _ask_full(task, n, parts, features <= settings.own_features, settings, state, work)
     targets = state.targets
     facts[MEAN_BEFORE], facts[UNIT_BEFORE], facts[LARGEST_BEFORE] = targets[MEAN], deviation(targets), targets[LARGEST]
     return new
 
 
 @kernel(inline="source")
-def _ask_full(task: int, n: int, parts: int, settings: Settings, state: State, work: Work) -> None:
+def _ask_full(task: int, n: int, parts: int, few: bool, settings: Settings, state: State, work: Work) -> None:
     full, facts = state.full, work.facts
     full_row(n, work.row.x, work.row.feature, full, work.full)
     if parts & SHARED_PART:
         facts[POOLED_AWAKE], facts[POOLED_MARGIN] = 1.0, full_margin(n, work.full, full.pooled)
-    if parts & OWN_PART:
+    if parts & OWN_PART and few:
         slot = full.slot[task] if task >= 0 else 0
         most = settings.memory // matrix_bytes(full.pooled.shape[1], full.pooled.itemsize)
         facts[OWN_AWAKE] = 1.0 if slot > 0 or full.counters[SLOTS] < most else 0.0

@@ -53,7 +53,7 @@ def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
         awake[FIRST_CROSSED:FIRST_FULL] = 0.0
     if seen[FEATURES] > settings.full_features:
         awake[FIRST_FULL:] = 0.0
-    if task < 0 or state.full.slot[task] == 0:
+    if task < 0 or state.full.slot[task] == 0 or seen[FEATURES] > settings.own_features:
         awake[FIRST_FULL + 1] = 0.0
     return awake
 

@@ -39,7 +39,8 @@ class Settings(NamedTuple):
     sharing: int
     interactions: int
     memory: float  # bytes, of full matrices
-    full_features: int  # beyond which there are no full matrices
+    full_features: int  # beyond which there are no full matrices ...
+    own_features: int  # ... and none of tasks
     young: float = 10.0  # rows after which a task's own experts count half
     fresh: float = 5.0  # rows after which the second mixing counts half
 

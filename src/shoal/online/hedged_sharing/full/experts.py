@@ -23,6 +23,7 @@ from shoal.online.hedged_sharing.mixing import sigmoid, slope
 
 SIDES = (16, 32, 48, 64, 96, 128, 192, 256)  # of the matrices, as features come
 FEW_FULL, MOST_FULL = 63, SIDES[-1] - 1  # features, without and with interactions; and the constant
+FEW_OWN = 31  # features of matrices of tasks, without interactions
 PRIOR = 10.0
 FLOOR = 1e-3  # of the curvature
 DRIFT, OWN_DRIFT = FULL[0].a, FULL[1].a
