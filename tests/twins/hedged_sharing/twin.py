@@ -41,6 +41,7 @@ class Twin:
         self.serial: dict[int, int] = {}
         self.pooled, self.matrices = Kalman(d, 0.05), [Kalman(d, 1e-5) for _ in range(K)]
         self.n = np.zeros(K)
+        self.stretch, self.variance = np.zeros(K), np.full(K, 3e-3)
         self.part = np.ones(19)
         if self.real:
             self.part[0] = 0
@@ -93,7 +94,8 @@ class Twin:
         self.inputs = np.concatenate([self.logits, [logit(mine), logit(self.everybody), 1]])
         self.stack = float(np.clip(self.w @ self.inputs, -15, 15))
         trust = self.n[k] / (self.n[k] + 5)
-        return float(trust * self.stack + (1 - trust) * logit(self.everybody))
+        self.mixed = trust * self.stack + (1 - trust) * logit(self.everybody)
+        return float((1 + self.stretch[k]) * self.mixed)
 
     def take_in(self, x: np.ndarray, h: float) -> None:
         used = x != 0
@@ -110,6 +112,9 @@ class Twin:
         if h == 0:
             return f
         y, q = (y + 1) / 2, sigmoid(f)
+        tau = self.variance[k] * self.mixed**2
+        self.stretch[k] += self.variance[k] * self.mixed * moved(f, y, tau, h)
+        self.variance[k] /= 1 + h * q * (1 - q) * tau
         self.take_in(x, h)
         now = Now(y, h, h * q * (1 - q), h * (y - self.everybody) ** 2, 1 / (self.l1 / self.rows), 1e-12, False)
         self.learn_experts(x, k, now)
@@ -181,7 +186,8 @@ class RegressionTwin(Twin):
         self.inputs = np.append(inputs / unit if unit > 0 else 0 * inputs, 1)
         self.stack = float(np.clip(unit * (self.w @ self.inputs), -self.limit(), self.limit()))
         trust = self.n[k] / (self.n[k] + 5)
-        return float(self.mean() + trust * self.stack + (1 - trust) * self.everybody)
+        self.mixed = trust * self.stack + (1 - trust) * self.everybody
+        return float(self.mean() + (1 + self.stretch[k]) * self.mixed)
 
     def learn(self, x: np.ndarray, y: float, k: int, h: float = 1.0) -> float:
         answer, before = self.answer(x, k), self.unit()
@@ -199,6 +205,9 @@ class RegressionTwin(Twin):
         self.largest = max(self.largest, abs(y))
         variance = self.errors / sum(self.often)
         if variance > 0 and before > 0:
+            e, gain = y - (1 + self.stretch[k]) * self.mixed, h * self.variance[k] * self.mixed / variance
+            self.stretch[k] += gain * e / (1 + gain * self.mixed)
+            self.variance[k] /= 1 + gain * self.mixed
             squares = (y - self.logits) ** 2
             best = squares[self.part > 0].min()
             precision = h * before**2 / variance

@@ -1,9 +1,9 @@
 """Hedged sharing as an algorithm: many ways of learning and sharing, mixed row by row.
 
 The forecasts of the experts (`experts`) are mixed twice (`answer`): by Bayes weights with a fixed share, one set a task
-and one for all, then by a regression on the experts and the two mixtures, whose forecast q is the answer. Labels are
-forecast by probabilities and mixed on the logits. Real targets are centred on their running mean and measured in their
-running deviation; the likelihood of an expert is Gaussian with the mixture's mean squared error.
+and one for all, then by a regression on the experts and the two mixtures. Its forecast times a factor of the task is
+the answer. Labels are forecast by probabilities and mixed on the logits. Real targets are centred on their running mean
+and measured in their running deviation; the likelihood of an expert is Gaussian with the mixture's mean squared error.
 """
 
 from __future__ import annotations

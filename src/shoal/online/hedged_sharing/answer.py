@@ -1,4 +1,4 @@
-"""From the experts' margins to the answer: young tasks lean on all, then both mixings."""
+"""From the experts' margins to the answer: young tasks lean on all, then both mixings and each task's stretch."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from shoal.online.hedged_sharing.mixing import (
     gaussian,
     inner,
     labels,
+    learn_stretch,
     logit_of,
     mixture,
     newton_step,
@@ -37,7 +38,7 @@ from shoal.online.hedged_sharing.work import (
     Work,
 )  # fmt: skip
 
-EVERYBODY, STACK = range(2)  # positions in `Work.forecast`
+EVERYBODY, STACK, MIXED = range(3)  # positions in `Work.forecast`
 FLAT = 1e-5  # the least curvature of the second mixing
 
 
@@ -100,7 +101,9 @@ def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
             z[e] = z[e] / unit if unit > 0.0 else 0.0
         stack = within(limit, unit * inner(state.regression, z))
     work.forecast[STACK] = stack
-    return trust * stack + (1.0 - trust) * everybody
+    work.forecast[MIXED] = trust * stack + (1.0 - trust) * everybody
+    own = task >= 0 and settings.sharing != ALL_POOLED
+    return float((1.0 + (state.stretch[task, 0] if own else 0.0)) * work.forecast[MIXED])
 
 
 @kernel
@@ -126,6 +129,7 @@ def mix(
 @kernel(inline="source")
 def mix_label(task: int, y: float, q: float, h: float, settings: Settings, state: State, work: Work) -> None:
     """Learn a label, 0 or 1; q is the second mixing's probability."""
+    learn_stretch(state.stretch[task], work.forecast[MIXED], y, 1.0, h, False)
     labels(work.p, y > 0.5)
     mix(task, y - q, h * max(q * (1.0 - q), FLAT), y, h, settings, state, work)
 
@@ -134,6 +138,7 @@ def mix_label(task: int, y: float, q: float, h: float, settings: Settings, state
 def mix_real(task: int, y: float, variance: float, h: float, settings: Settings, state: State, work: Work) -> None:
     """Learn a real target less its mean."""
     before = work.facts[UNIT_BEFORE]
+    learn_stretch(state.stretch[task], work.forecast[MIXED], y, variance, h, True)
     gaussian(work.p, work.awake, y, variance)
     precision = before / variance * before  # of the forecast in units of the deviation
     error = h * ((y - work.forecast[STACK]) / before * precision)

@@ -86,9 +86,9 @@ class HedgedSharing(_Hedged, Classifier):
     Two have full matrices, while few features have come. With e = y - p, y in {0, 1}, linear experts step by
     ``w <- w + r x e / (1 + p (1 - p) Σ r x²)``, r the rule's step for each feature. Forecasts are mixed by Bayes
     weights with a fixed share, ``a_k <- 0.99 a_k P_k(y) / Σ_j a_j P_j(y) + 0.01 prior_k``, per task and for all tasks,
-    and then by an online logistic regression on the experts' logits, whose forecast is calibrated; in a young task the
-    answer leans on the mixture of all tasks. Rows may come on any scale: features are brought near the overall r.m.s.
-    and rows to usual length by running statistics.
+    and then by an online logistic regression on the experts' logits, whose forecast is calibrated, times a factor of
+    each task; in a young task the answer leans on the mixture of all tasks. Rows may come on any scale: features are
+    brought near the overall r.m.s. and rows to usual length by running statistics.
 
     Cost O(non-zeros) an example whatever the number of tasks; on narrow rows O(pairs of non-zeros), at most some 400
     entries, and O(features²) while there are full matrices. Memory: 16 numbers a feature and 8 per (task, feature)

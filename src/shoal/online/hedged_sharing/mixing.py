@@ -14,6 +14,7 @@ TURN = 24  # inputs with zeros after them: whole turns of a SIMD loop
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
 SHARE = 0.01  # of the weights that goes back to the prior after every row, so that any expert can come back
 DRIFT = 3e-3  # the regression's weights gain the variance DRIFT/t in row t, so that its steps shrink as 1/sqrt(t)
+VARIANCE = 3e-3  # of how far a task's answers are to be stretched, before its first row
 LIMIT = 15.0  # logits are kept within +-15
 
 
@@ -166,3 +167,17 @@ def newton_step(
         weights[j] += direction[j] * error * scale
     for i in range(N_INPUTS):
         covariance[i * (TURN + 1)] += drift
+
+
+@kernel
+def learn_stretch(stretch: FloatArray, f: float, y: float, variance: float, h: float, regression: bool) -> None:
+    """A Newton step of s in the answer (1 + s) f of one task; real targets have this variance around it.
+
+    s <- s + v f e / (1 + h c v f^2);  v <- v / (1 + h c v f^2)
+    """
+    s, v = stretch[0], stretch[1]
+    f, m = f / math.sqrt(variance), (1.0 + s) * f / math.sqrt(variance)
+    p = 0.0 if regression else sigmoid(m)
+    tau = v * f * f
+    stretch[0] += v * f * slope(m, p, y / math.sqrt(variance) if regression else y, tau, False, h, regression)
+    stretch[1] = v / (1.0 + tau * (h if regression else h * p * (1.0 - p)))

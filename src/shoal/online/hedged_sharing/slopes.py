@@ -82,8 +82,9 @@ def mixture_of(settings: Settings, state: State, task: int, awake: FloatArray, m
         stack = r[:N_EXPERTS] + r[N_EXPERTS] * _slopes(mine, forecasts) + r[N_EXPERTS + 1] * of_all
     whole = constant if forecasts is None else constant + stack @ forecasts
     part = trust * float(_kept(limit, np.array([whole]))[0])
-    slopes = (part * stack + (1.0 - trust) * of_all) @ lean * kept
-    return Mixture(slopes, part * constant + targets[MEAN])
+    stretch = 1.0 + (float(state.stretch[task, 0]) if task >= 0 and settings.sharing != ALL_POOLED else 0.0)
+    slopes = stretch * (part * stack + (1.0 - trust) * of_all) @ lean * kept
+    return Mixture(slopes, stretch * part * constant + targets[MEAN])
 
 
 def _normed(weights: FloatArray, awake: FloatArray) -> FloatArray:

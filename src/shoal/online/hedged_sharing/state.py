@@ -18,7 +18,7 @@ from shoal.online.hedged_sharing.crossed.experts import Crossed, PackedCrossed, 
 from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS
 from shoal.online.hedged_sharing.full import matrices as full
 from shoal.online.hedged_sharing.full.experts import Full
-from shoal.online.hedged_sharing.mixing import TURN
+from shoal.online.hedged_sharing.mixing import TURN, VARIANCE
 from shoal.online.hedged_sharing.plain.experts import OWN_WIDTH, WIDTH
 from shoal.online.hedged_sharing.scaling import Scale, new_scale
 from shoal.online.hedged_sharing.sleeping import FEATURES, taking_part
@@ -39,6 +39,7 @@ class State(NamedTuple):
     task_rows: Annotated[IntArray, TASK]  # rows of each task
     task_weights: Annotated[FloatArray, TASK, OTHER]  # (tasks, experts) Bayes weights
     weights: FloatArray  # (experts,) Bayes weights of all tasks together
+    stretch: Annotated[FloatArray, TASK, OTHER]  # (tasks, 2) what is added to answers per unit, and its variance
     regression: FloatArray  # (24,) of the second mixing: 22 and zeros
     covariance: FloatArray  # (22 * 24,)
     updates: Annotated[IntArray, TASK]
@@ -60,6 +61,7 @@ class PackedState(NamedTuple):
     task_rows: Annotated[IntArray, TASK]
     task_weights: Annotated[FloatArray, TASK, OTHER]
     weights: FloatArray
+    stretch: Annotated[FloatArray, TASK, OTHER]
     regression: FloatArray
     covariance: FloatArray
     updates: Annotated[IntArray, TASK]
@@ -78,7 +80,8 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
         "scale": new_scale(size.features),
         "targets": np.zeros(4), "seen": np.zeros(3, np.int64), "errors": np.zeros(2), "rows": np.zeros(1, np.int64),
         "task_rows": np.zeros(size.tasks, np.int64), "task_weights": np.tile(uniform, (size.tasks, 1)),
-        "weights": uniform, "regression": start, "covariance": np.eye(N_INPUTS, TURN).ravel(),
+        "weights": uniform, "stretch": np.tile([0.0, VARIANCE], (size.tasks, 1)),
+        "regression": start, "covariance": np.eye(N_INPUTS, TURN).ravel(),
         "updates": np.zeros(size.tasks, np.int64), "counters": np.zeros(3, np.int64),
     }  # fmt: skip
 

@@ -74,7 +74,7 @@ class Work(NamedTuple):
     p: FloatArray  # (experts,) forecasts, with the leaning ones
     z: FloatArray  # (24,) inputs of the second mixing, and zeros
     direction: FloatArray  # (24,)
-    forecast: FloatArray  # (2,) everybody's mixture, the second mixing's
+    forecast: FloatArray  # (3,) everybody's mixture, the second mixing's, and what the task stretches
     part: FloatArray  # (experts,) 1 for those that may be awake
     awake: FloatArray  # (experts,) 1, or 0 for those that sleep
     uniform: FloatArray  # (experts,) over those that may be awake
@@ -109,7 +109,7 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
         np.zeros(3, np.int64), small[b + 2 : b + 2 + N_FACTS],
         new_lanes(plain.N_COLUMNS, n), new_lanes(crossed.N_COLUMNS, crossed_n),
         small[:N_LOGITS], small[N_LOGITS : 2 * N_LOGITS], small[a + N_EXPERTS : a + 2 * N_EXPERTS],
-        small[2 * N_LOGITS : 2 * N_LOGITS + TURN], small[2 * N_LOGITS + TURN : a], np.zeros(2),
+        small[2 * N_LOGITS : 2 * N_LOGITS + TURN], small[2 * N_LOGITS + TURN : a], np.zeros(3),
         part, small[a + 2 * N_EXPERTS : a + 3 * N_EXPERTS], part / part.sum(),
     )  # fmt: skip
 
