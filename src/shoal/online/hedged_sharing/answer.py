@@ -122,7 +122,7 @@ def mix(
     label_times = 1.0 if settings.regression else h
     newton_step(
         state.regression, state.covariance, work.z, error, curvature, y, work.forecast[STACK], label_times,
-        DRIFT / (state.rows[0] + 1), work.direction,
+        max(DRIFT / (state.rows[0] + 1), settings.least_drift), work.direction,
     )  # fmt: skip
 
 
