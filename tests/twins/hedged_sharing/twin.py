@@ -17,9 +17,9 @@ PLAIN = [
 ]  # fmt: skip
 CROSSED = [
     ("N", "pooled", 0.1, True), ("N", "together", 1.0, True), ("A", "together", 1.0, True), ("A", "own", 3.0, True),
-    ("F", "together", 1.0, True),
+    ("F", "pooled", 0.1, True), ("F", "together", 1.0, True),
 ]  # fmt: skip
-LEANS = {3: 1, 6: 4, 9: 7, 15: 12, 18: 1}  # an own expert: the pooled one
+LEANS = {3: 1, 6: 4, 9: 7, 15: 12, 19: 1}  # an own expert: the pooled one
 N_SHARED, N_OWN = 2**16, 2**18
 
 
@@ -42,15 +42,15 @@ class Twin:
         self.pooled, self.matrices = Kalman(d, 0.05), [Kalman(d, 1e-5) for _ in range(K)]
         self.n = np.zeros(K)
         self.stretch, self.variance = np.zeros(K), np.full(K, 3e-3)
-        self.part = np.ones(19)
+        self.part = np.ones(20)
         if self.real:
             self.part[0] = 0
         if not interactions:
-            self.part[12:17] = 0
+            self.part[12:18] = 0
         self.uniform = self.part / self.part.sum()
         self.pi, self.pi_k = self.uniform.copy(), np.tile(self.uniform, (K, 1))
-        self.w, self.P = np.zeros(22), np.eye(22)
-        self.w[19] = 1
+        self.w, self.P = np.zeros(23), np.eye(23)
+        self.w[20] = 1
 
     def scaled(self, x: np.ndarray) -> tuple[np.ndarray, float]:
         used = x != 0
@@ -77,7 +77,7 @@ class Twin:
             self.crossed = self.crossing.row(x, self.z, serial)
             margins += self.tables.margins(*self.crossed, 0)
         else:
-            margins += 5 * [0.0]
+            margins += 6 * [0.0]
         margins += [self.pooled.w @ self.z, self.matrices[k].w @ self.z]
         self.margins = np.clip(margins, -self.limit(), self.limit()) * self.part
         trust = self.n[k] / (self.n[k] + 10)
@@ -131,16 +131,16 @@ class Twin:
     def learn_experts(self, x: np.ndarray, k: int, now: Now) -> None:
         self.plain.learn(self.at, self.at, self.z[self.at], k, self.margins[:12], now)
         if self.interactions:
-            self.tables.learn(*self.crossed, 0, self.margins[12:17], now)
+            self.tables.learn(*self.crossed, 0, self.margins[12:18], now)
             for table in (self.tables.v, self.tables.own_sums):
                 table[:, 0, 0] = 0.0
             self.crossing.learn(x)
             self.serial.setdefault(k, len(self.serial) + 1)
-        for kalman, m in ((self.pooled, self.margins[17]), (self.matrices[k], self.margins[18])):
+        for kalman, m in ((self.pooled, self.margins[18]), (self.matrices[k], self.margins[19])):
             kalman.learn(self.z, m, now)
 
     def drifted(self) -> np.ndarray:
-        return np.asarray(self.P + 3e-3 / (self.n.sum() + 1) * np.eye(len(self.P)))
+        return np.asarray(self.P + 1e-3 / (self.n.sum() + 1) * np.eye(len(self.P)))
 
     def mix(self, likelihood: np.ndarray, k: int, curvature: float, pull: float) -> None:
         awake = self.part > 0

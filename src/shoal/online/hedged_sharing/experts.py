@@ -1,4 +1,4 @@
-"""The nineteen experts, one line each: on which row, how it shares, by which rule it learns.
+"""The twenty experts, one line each: on which row, how it shares, by which rule it learns.
 
 With margin m of an expert, error e (of a label y - sigmoid(m), of a real target y - m), curvature c (p (1 - p), or 1)
 and per-feature steps r_j,
@@ -56,6 +56,7 @@ CROSSED = (  # on the scaled row, its bins and its pairs
     Expert("crossed-newton-together", TOGETHER, NEWTON, 1.0),
     Expert("crossed-adagrad-together", TOGETHER, ADAGRAD, 1.0),
     Expert("crossed-adagrad-own", OWN, ADAGRAD, 3.0, leans_on="crossed-newton-pooled"),
+    Expert("crossed-forgetting-pooled", POOLED, FORGETTING, 0.1),
     Expert("crossed-forgetting-together", TOGETHER, FORGETTING, 1.0),
 )
 FULL = (  # on the scaled row, with full matrices

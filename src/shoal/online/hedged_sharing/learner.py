@@ -1,4 +1,4 @@
-"""HedgedSharing, the default: nothing to tune, nineteen ways of learning and sharing mixed row by row."""
+"""HedgedSharing, the default: nothing to tune, twenty ways of learning and sharing mixed row by row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Hedged(Learner):
 
     @property
     def weights_(self) -> FloatArray:
-        """(n_tasks, 19) Bayes weights of the experts in each task."""
+        """(n_tasks, 20) Bayes weights of the experts in each task."""
         state: State = self._state("weights_")
         n = len(self.tasks_)
         seen = state.task_rows[:n, None] > 0
@@ -78,7 +78,7 @@ class _Hedged(Learner):
 
 
 class HedgedSharing(_Hedged, Classifier):
-    """The default: nineteen ways of learning and sharing, mixed row by row. Nothing to tune.
+    """The default: twenty ways of learning and sharing, mixed row by row. Nothing to tune.
 
     Experts learn by several rules (diagonal second order, AdaGrad, constant steps, full matrices) and share in several
     ways (one model for all; shared plus own, both stepping; one model per task). Twelve work on the row itself. Five
@@ -114,7 +114,7 @@ class HedgedSharing(_Hedged, Classifier):
 
     Attributes
     ----------
-    weights_ : (n_tasks, 19) Bayes weights of the experts `experts_`: which way of sharing won in each task
+    weights_ : (n_tasks, 20) Bayes weights of the experts `experts_`: which way of sharing won in each task
     experts_ : names of the experts
     linear_experts_ : names of the fourteen on the row itself
     experts_coef_ : (n_tasks, 14, 1 + n_features) their weights; `experts_coef(task)` for one task
@@ -130,7 +130,7 @@ class HedgedSharing(_Hedged, Classifier):
     The mixture is not linear in x, so there is no `coef_`; `experts_coef_` holds the linear models on the scaled
     row. The decision value is the logit of the probability of the larger label. An unseen task is answered by
     the shared parts of the experts, mixed by the weights of all tasks together. The first mixing loses at most
-    ln 19 + T ln(1/(1 - 0.01)) to its best expert in T rows, over the rows in which that one is awake:
+    ln 20 + T ln(1/(1 - 0.01)) to its best expert in T rows, over the rows in which that one is awake:
     `shoal.theory.fixed_share_regret_bound`. Entries of crossed rows have places in tables by a hash, so that two may
     share a record; `forget_task` empties the records that the task moved last.
 
@@ -197,7 +197,7 @@ class HedgedSharingRegressor(_Hedged, Regressor):
 
     Attributes
     ----------
-    weights_ : (n_tasks, 19) Bayes weights of the experts `experts_`: which way of sharing won in each task
+    weights_ : (n_tasks, 20) Bayes weights of the experts `experts_`: which way of sharing won in each task
     experts_ : names of the experts; the first, which for real targets would equal the second, sleeps
     linear_experts_ : names of the fourteen on the row itself
     experts_coef_ : (n_tasks, 14, 1 + n_features) their weights; `experts_coef(task)` for one task

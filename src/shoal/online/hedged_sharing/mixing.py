@@ -13,7 +13,7 @@ from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS
 TURN = 24  # inputs with zeros after them: whole turns of a SIMD loop
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
 SHARE = 0.01  # of the weights that goes back to the prior after every row, so that any expert can come back
-DRIFT = 3e-3  # the regression's weights gain the variance DRIFT/t in row t, so that its steps shrink as 1/sqrt(t)
+DRIFT = 1e-3  # the regression's weights gain the variance DRIFT/t in row t, so that its steps shrink as 1/sqrt(t)
 LEAST_DRIFT = 1e-6  # without sharing, where the mixing alone follows what changes in all tasks
 VARIANCE = 3e-3  # of how far a task's answers are to be stretched, before its first row
 LIMIT = 15.0  # logits are kept within +-15

@@ -40,8 +40,8 @@ class State(NamedTuple):
     task_weights: Annotated[FloatArray, TASK, OTHER]  # (tasks, experts) Bayes weights
     weights: FloatArray  # (experts,) Bayes weights of all tasks together
     stretch: Annotated[FloatArray, TASK, OTHER]  # (tasks, 2) what is added to answers per unit, and its variance
-    regression: FloatArray  # (24,) of the second mixing: 22 and zeros
-    covariance: FloatArray  # (22 * 24,)
+    regression: FloatArray  # (24,) of the second mixing: 23 and a zero
+    covariance: FloatArray  # (23 * 24,)
     updates: Annotated[IntArray, TASK]
     counters: IntArray  # (3,) tasks, rounds, features
 

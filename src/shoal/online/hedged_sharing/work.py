@@ -70,10 +70,10 @@ class Work(NamedTuple):
     facts: FloatArray  # (N_FACTS,)
     plain_lanes: Lanes
     crossed_lanes: Lanes
-    logits: FloatArray  # (24,) of the experts, and of the own ones leaning on the pooled while young
-    chance: FloatArray  # (24,) their sigmoids
+    logits: FloatArray  # (25,) of the experts, and of the own ones leaning on the pooled while young
+    chance: FloatArray  # (25,) their sigmoids
     p: FloatArray  # (experts,) forecasts, with the leaning ones
-    z: FloatArray  # (24,) inputs of the second mixing, and zeros
+    z: FloatArray  # (24,) inputs of the second mixing, and a zero
     direction: FloatArray  # (24,)
     forecast: FloatArray  # (3,) everybody's mixture, the second mixing's, and what the task stretches
     part: FloatArray  # (experts,) 1 for those that may be awake
