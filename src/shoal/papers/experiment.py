@@ -62,6 +62,7 @@ class Data:
     measure: Mapping[str, Any] = field(default_factory=dict)  # options of the measure on this data set
     differs: str = ""  # from the paper's data, so that values are not comparable
     variant_of: str = ""  # another treatment of that data set, to say what was tried
+    without: tuple[str, ...] = ()  # entrants that it would take too long
     quick: Mapping[str, Any] = field(default_factory=dict)  # options of a quick run, where the full data takes long
     quick_rows: int = 900
 
@@ -199,4 +200,9 @@ class Experiment:
         """Who runs on what: main entrants on variants of the data, and the other way round; none in a quick run."""
         most = 0 if quick else 1
         there = [entrant for entrant in self.entrants if entrant.is_there]
-        return [(e, d) for d in self.data for e in there if bool(e.variant_of) + bool(d.variant_of) <= most]
+        return [
+            (entrant, data)
+            for data in self.data
+            for entrant in there
+            if bool(entrant.variant_of) + bool(data.variant_of) <= most and entrant.name not in data.without
+        ]
