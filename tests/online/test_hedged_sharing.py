@@ -75,7 +75,9 @@ def test_a_heavy_mistake_does_not_shoot_over() -> None:
     assert (margins > 2.0).all()
     learner.learn_one(x, 0, "a", sample_weight=1000.0)
     margins = learner.experts_coef("a") @ [0.3, *x / np.sqrt(3)]
-    assert (margins < -0.5).all()
+    slow = np.array(learner.linear_experts_) == "adagrad-pooled-slow"  # its steps are a tenth of those of the others
+    assert (margins[~slow] < -2.0).all(), margins
+    assert (margins[slow] < 0.0).all(), margins
     assert (margins > -10.0).all()
 
 

@@ -272,6 +272,14 @@ def test_a_number_that_a_learner_does_not_have_is_no_row() -> None:
     ]
 
 
+def test_a_data_set_that_goes_without_a_learner_has_no_row_of_it() -> None:
+    one = replace(EXPERIMENT, data=(replace(FEW, without=("PA",)), MANY), published={}, seeds=2)
+    rows = {(row.data, row.entrant) for row in reproduce(one).rows() if row.entrant != "to come"}
+    assert rows == {(data, name) for data in ("few", "many") for name in ("alone", "together", "PA")} - {("few", "PA")}
+    with pytest.raises(ValueError, match="'few' is without .'nobody'., which are no entrants"):
+        replace(one, data=(replace(FEW, without=("nobody",)),))
+
+
 def test_a_learner_of_another_package_goes_by_its_full_name() -> None:
     ridge = Spec("sklearn.linear_model.Ridge", {"alpha": 3.0})
     learner = build(Spec("IndependentTasks", {"estimator": ridge}), 0)

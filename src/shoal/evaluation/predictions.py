@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 from sklearn.base import is_classifier
 
 from shoal.classifier import probabilities
@@ -44,9 +45,17 @@ def predictions_of(
         return Predictions(task, label, predicted, 1.0 / (1.0 + np.exp(-score)), None)
 
 
+def as_wide(X: Any, n_features: int) -> Any:
+    """Rows with as many features as a model knows: those that it has not learned from have no weight, and those that it
+    has learned since the rows were read do not occur in them."""
+    if X.shape[1] >= n_features:
+        return X[:, :n_features]
+    return csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
+
+
 def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:
     """What a learner says of rows that it does not learn."""
-    X = chunk.X[:, : learner.n_features_in_]  # what the model has not learned from has no weight
+    X = as_wide(chunk.X, learner.n_features_in_)
     task = None if chunk.task is None else chunk.task.tolist()
     is_known = None if task is None else [learner.knows_task(one) for one in task]
     if not is_classifier(learner):

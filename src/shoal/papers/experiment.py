@@ -62,7 +62,7 @@ class Data:
     measure: Mapping[str, Any] = field(default_factory=dict)  # options of the measure on this data set
     differs: str = ""  # from the paper's data, so that values are not comparable
     variant_of: str = ""  # another treatment of that data set, to say what was tried
-    without: tuple[str, ...] = ()  # entrants that it would take too long
+    without: tuple[str, ...] = ()  # entrants that would take too long on it
     quick: Mapping[str, Any] = field(default_factory=dict)  # options of a quick run, where the full data takes long
     quick_rows: int = 900
 
@@ -173,6 +173,9 @@ class Experiment:
         for key in self.published:
             if any(part not in names for part, names in zip(key, known, strict=True)):
                 raise ValueError(f"{self.id}: no entrant, data set and metric are called {key}")
+        for data in self.data:
+            if unknown := set(data.without) - known[0]:
+                raise ValueError(f"{self.id}: {data.name!r} is without {sorted(unknown)}, which are no entrants")
         if self.tuning is None and any(entrant.grid for entrant in self.entrants):
             raise ValueError(f"{self.id}: an entrant has a grid but there is no tuning")
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from shoal.classifier import Classifier
+from shoal.evaluation.predictions import as_wide
 from shoal.files.tables.one_row import Row, Unread
 from shoal.serve.bodies import as_text, from_dicts
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
@@ -126,7 +127,8 @@ class Answers:
             raise Refused(Fault(None, None, "this model predicts numbers: there is no margin to say how sure it is"))
         chunk = fold.served.rows_of(rows, fold.readers.table)
         with fold.turns.answering():
-            values = np.asarray(learner.decision_function(fold.served.as_wide(chunk.X), chunk.task))
+            X = as_wide(chunk.X, learner.n_features_in_)
+            values = np.asarray(learner.decision_function(X, chunk.task))
         margins = np.abs(values) if values.ndim == 1 else np.diff(np.sort(-values, axis=1)[:, :2])[:, 0]
         tasks = [None] * len(margins) if chunk.task is None else chunk.task.tolist()
         return [Worth(task, self._query.wants(float(m)), float(m)) for task, m in zip(tasks, margins, strict=True)]

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
@@ -160,12 +159,7 @@ class Served:
 
     def predict(self, chunk: Chunk) -> Predictions:
         """What the model says of rows."""
-        return predict_chunk(self.learner, chunk._replace(X=self.as_wide(chunk.X)))
-
-    def as_wide(self, X: csr_matrix) -> csr_matrix:
-        """Rows to answer with as many features as the learner has now: it may have learned since they were read."""
-        width = self.learner.n_features_in_
-        return X[:, :width] if X.shape[1] >= width else csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
+        return predict_chunk(self.learner, chunk)
 
 
 def parts(chunk: Chunk, rows: int) -> Iterator[Chunk]:

@@ -16,8 +16,6 @@ from shoal.files.targets import State, check_state
 FEW = 24  # features that insertion sorts faster than counting digits does
 LOGS = np.array([math.log1p(count) for count in range(256)])
 U = np.uint64
-
-
 T = TypeVar("T")
 
 
@@ -234,11 +232,9 @@ def fill_rows(
                 for k in range(bags.ends[text, row], bags.ends[text, row + 1]):
                     bucket = bags.buckets[k]
                     column = text_index[text, bucket]
-                    if not learns and column >= width:
-                        continue  # another thread has learned it since the index was frozen
+                    if not learns and not 0 <= column < width:
+                        continue  # beyond: another thread has learned it since the index was frozen
                     if column < 0:
-                        if not learns:
-                            continue
                         column = np.int32(width + n_appeared)
                         text_index[text, bucket] = column
                         appeared[n_appeared] = -1 - (text * text_index.shape[1] + np.int64(bucket))

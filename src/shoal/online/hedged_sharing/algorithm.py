@@ -30,7 +30,6 @@ from shoal.online.hedged_sharing.full.experts import (
     matrix_bytes,
 )  # fmt: skip
 from shoal.online.hedged_sharing.linear import G, H
-from shoal.online.hedged_sharing.mixing import LEAST_DRIFT
 from shoal.online.hedged_sharing.one_row import answer, decide_row, learn_ahead, learn_answer, read_row
 from shoal.online.hedged_sharing.sleeping import (
     ALL_POOLED,
@@ -170,15 +169,7 @@ def settings_of(p: Params, *, regression: bool) -> Settings:
     """Of labels, or of real targets."""
     interactions = NARROW if p.interactions is NARROW else ALWAYS if p.interactions else NEVER
     full, own = (FEW_FULL, FEW_OWN) if interactions == NEVER else (MOST_FULL, MOST_FULL)
-    return Settings(
-        regression,
-        p.relation,
-        interactions,
-        p.memory * MEGABYTE,
-        full,
-        own,
-        LEAST_DRIFT if p.relation == INDEPENDENT else 0.0,
-    )
+    return Settings(regression, p.relation, interactions, p.memory * MEGABYTE, full, own)
 
 
 def count_features(_: Setup, state: State) -> None:

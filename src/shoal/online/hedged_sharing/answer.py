@@ -13,6 +13,7 @@ from shoal.online.hedged_sharing.experts import (
 )  # fmt: skip
 from shoal.online.hedged_sharing.mixing import (
     DRIFT,
+    LEAST_DRIFT,
     LIMIT,
     bayes,
     gaussian,
@@ -120,9 +121,10 @@ def mix(
     bayes(state.weights, work.p, work.awake, work.uniform)
     bayes(state.task_weights[task], work.p, work.awake, prior)
     label_times = 1.0 if settings.regression else h
+    drift = max(DRIFT / (state.rows[0] + 1), LEAST_DRIFT if settings.sharing == INDEPENDENT else 0.0)
     newton_step(
         state.regression, state.covariance, work.z, error, curvature, y, work.forecast[STACK], label_times,
-        max(DRIFT / (state.rows[0] + 1), settings.least_drift), work.direction,
+        drift, work.direction,
     )  # fmt: skip
 
 

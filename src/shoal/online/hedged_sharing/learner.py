@@ -81,7 +81,7 @@ class HedgedSharing(_Hedged, Classifier):
     """The default: twenty ways of learning and sharing, mixed row by row. Nothing to tune.
 
     Experts learn by several rules (diagonal second order, AdaGrad, constant steps, full matrices) and share in several
-    ways (one model for all; shared plus own, both stepping; one model per task). Twelve work on the row itself. Five
+    ways (one model for all; shared plus own, both stepping; one model per task). Twelve work on the row itself. Six
     work on the crossed row, which has bins of numeric features and products of pairs as well, where rows are narrow.
     Two have full matrices, while few features have come. With e = y - p, y in {0, 1}, linear experts step by
     ``w <- w + r x e / (1 + p (1 - p) Σ r x²)``, r the rule's step for each feature. Forecasts are mixed by Bayes

@@ -41,7 +41,6 @@ class Settings(NamedTuple):
     memory: float  # bytes, of full matrices
     full_features: int  # beyond which there are no full matrices ...
     own_features: int  # ... and none of tasks
-    least_drift: float  # of the second mixing
     young: float = 10.0  # rows after which a task's own experts count half
     fresh: float = 5.0  # rows after which the second mixing counts half
 
