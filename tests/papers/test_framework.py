@@ -276,7 +276,7 @@ def test_a_data_set_that_goes_without_a_learner_has_no_row_of_it() -> None:
     one = replace(EXPERIMENT, data=(replace(FEW, without=("PA",)), MANY), published={}, seeds=2)
     rows = {(row.data, row.entrant) for row in reproduce(one).rows() if row.entrant != "to come"}
     assert rows == {(data, name) for data in ("few", "many") for name in ("alone", "together", "PA")} - {("few", "PA")}
-    with pytest.raises(ValueError, match="'few' is without .'nobody'., which are no entrants"):
+    with pytest.raises(ValueError, match=r"'few' is without \['nobody'\], which are no entrants"):
         replace(one, data=(replace(FEW, without=("nobody",)),))
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from tests.serve.material import assert_same, fold_in_one_go, records, write_model
 from tests.serve.mock_kafka import Brokers, mock_brokers
 
@@ -24,6 +25,7 @@ from shoal.serve.bodies import unpack
 from shoal.serve.client import Client
 from shoal.serve.contract import Messages
 from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.kafka import topic
 from shoal.serve.kafka.address import Address, read_settings
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns, Message, read_messages
@@ -153,6 +155,22 @@ def test_addresses_messages_and_settings(tmp_path: Path) -> None:
     assert "message 3 of mails/0: 'spam' is missing" in str(bad[0])
     label = Message("truths", 0, 0, b"k1", b'{"spam": "yes"}')
     assert read_messages([label], Columns("spam", labels_topic="truths"))[0].labels == [("k1", "yes")]
+
+
+def test_a_partition_that_moves_is_asked_for_again(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Moving(Consumer):
+        def get_watermark_offsets(self, *args: Any, **more: Any) -> Any:
+            asked.append(args)
+            if len(asked) == 1:  # as while its broker has stopped and no other has it yet
+                raise KafkaException(KafkaError(KafkaError._UNKNOWN_PARTITION))
+            return super().get_watermark_offsets(*args, **more)
+
+    monkeypatch.setattr(topic, "Consumer", Moving)
+    brokers.send("moving", [as_message({"size": 1.0})])
+    Topics(brokers.address, ["moving"], {"moving/0": 0}).close()
+    assert len(asked) == 2
 
 
 def test_a_lost_log_is_read_again_behind_the_snapshot(tmp_path: Path) -> None:

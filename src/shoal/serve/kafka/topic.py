@@ -15,6 +15,7 @@ from shoal.serve.kafka.messages import Message
 
 logger = logging.getLogger("shoal")
 PATIENCE = 15.0  # seconds for a broker to answer
+POLL_SECONDS = 0.2
 FIXED = {
     "group.id": "shoal",  # the client wants one; nothing is committed to it
     "enable.auto.commit": "false",
@@ -122,11 +123,24 @@ class Topics:
         for one in partitions:
             if one.offset == OFFSET_BEGINNING:
                 continue
-            low, _ = self._consumer.get_watermark_offsets(one, timeout=PATIENCE)
+            low = self._first_of(one)
             if low > one.offset:
                 source = f"{one.topic}/{one.partition}"
                 logger.error("messages %d to %d of %s are gone: nobody learned them", one.offset, low - 1, source)
                 one.offset = low
+
+    def _first_of(self, partition: TopicPartition) -> int:
+        """The first message that is there. While a partition moves from a broker that stopped to another it is unknown,
+        which the client says at once: so it is asked again."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                marks: tuple[int, int] = self._consumer.get_watermark_offsets(partition, timeout=PATIENCE)
+                return marks[0]
+            except KafkaException:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(POLL_SECONDS)
 
 
 def _number(value: int | None) -> int:
