@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from numpy.testing import assert_array_equal
 from sqlalchemy import event
 from tests.serve.material import assert_same, fold_in_one_go, predict_one, records, rows, write_model
 
@@ -350,23 +352,33 @@ def test_numbers_have_no_margin(tmp_path: Path) -> None:
         assert engine.statistics.state()["rows"] == 1
 
 
-def test_slices_stay_short_however_fast_rows_are_learned(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a slice may be grows by what the last one took, not by every slice of a large request."""
-    monkeypatch.setattr("shoal.serve.fold.SLICE_SECONDS", 60.0)
-    served = Served(model, with_shadows=False)
-    fold = Fold(served)
-    sizes: list[int] = []
-    slices = served.slices
+@pytest.mark.parametrize(
+    ("learner", "seconds", "most"),
+    [(None, 0.0001, 8), (None, 0.003, 1), (OSMTL(), 0.0001, 8), (OSMTL(), 0.003, 6)],
+    ids=["fast rows", "a row is too slow", "rounds", "a round is too slow"],
+)
+def test_a_slice_takes_a_millisecond_or_one_row(
+    learner: Any, seconds: float, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of six tasks a round has six rows at most. However rows are cut, the same is learned."""
+    path, frame = write_model(tmp_path, learner), rows(records(500, late_columns=False))
+    now, sizes = [0.0], []
 
-    def noted(chunk: Any, n: int) -> Iterator[Any]:
-        sizes.append(n)
-        return slices(chunk, n)
+    def slowly(learner: Any, part: Any) -> Any:
+        now[0] += seconds * part.X.shape[0]
+        sizes.append(part.X.shape[0])
+        return learn(learner, part)
 
-    monkeypatch.setattr(served, "slices", noted)
-    for last in (1, 2, 3):
-        checked, _ = served.check(rows(records(2_000, late_columns=False)))
-        fold.apply(Group(last, np.zeros(2_000), checked))
-    assert sizes == [64, 96, 144]
+    monkeypatch.setattr("shoal.serve.fold.learn", slowly)
+    monkeypatch.setattr("shoal.serve.fold.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    fold, whole = Fold(Served(path, with_shadows=False)), Served(path, with_shadows=False)
+    for last in (1, 2):
+        fold.apply(Group(last, np.zeros(500), fold.served.check(frame)[0]))
+        learn(whole.learner, whole.encode(whole.check(frame)[0]))
+    assert sum(sizes) == 1_000
+    assert max(sizes[1:]) <= most < 2 * max(sizes[1:])
+    x = fold.served.rows_of(frame, fold.readers.table)
+    assert_array_equal(fold.served.learner.decision_function(x.X, x.task), whole.learner.decision_function(x.X, x.task))
 
 
 def test_typed_rows_are_learned_as_they_are(engine: Engine) -> None:

@@ -16,7 +16,7 @@ from shoal.files.tables.one_row import Row, Unread
 from shoal.serve.bodies import as_text, from_dicts
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.fold import Fold
-from shoal.serve.served import parts
+from shoal.serve.served import part_of
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass
 
@@ -60,7 +60,8 @@ class Answers:
         fold = self._fold
         chunk = fold.served.rows_of(rows, fold.readers.table)
         found: list[Answer] = []
-        for part in parts(chunk, ROWS_A_TURN):
+        for first in range(0, chunk.X.shape[0], ROWS_A_TURN):
+            part = part_of(chunk, first, first + ROWS_A_TURN)
             with fold.turns.answering():
                 said = fold.served.predict(part)
             n = len(said.predicted)

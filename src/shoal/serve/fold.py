@@ -9,19 +9,19 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk
 from shoal.files.tables.rows import Checked
 from shoal.learner import Learner
 from shoal.serve.bodies import are_alike, concat, unpack
 from shoal.serve.contract import Rows
 from shoal.serve.log import Record
-from shoal.serve.served import Learned, Served, learn
+from shoal.serve.served import Learned, Served, learn, part_of
 from shoal.serve.turns import Turns
 
 MOST_ROWS = 20_000  # of several records that are learned as one chunk
-SLICE_SECONDS = 0.001  # learning holds the model no longer, so that an answer waits no longer
-FEWEST_ROWS = 8  # of a slice: below, cutting costs more than learning
+SLICE_SECONDS = 0.001  # learning holds the model no longer, or for one row (round) that takes longer by itself
+FIRST_ROWS = 8  # of the first slice, before it is known how long a row takes
 
 
 class Group(NamedTuple):
@@ -82,7 +82,7 @@ class Fold:
         self.offsets: dict[str, int] = {}
         self.readers = served.readers()
         self._counted = counted
-        self._rows_a_slice = 64.0
+        self._rows_a_slice = float(FIRST_ROWS)
 
     def apply(self, group: Group) -> None:
         """Learn or forget what comes next in the log."""
@@ -101,16 +101,17 @@ class Fold:
         with self.columns:
             chunk = self.served.encode(checked)
             readers = self.served.readers()
-        rows_a_slice, learned = max(int(self._rows_a_slice), FEWEST_ROWS), 0
-        for part in self.served.slices(chunk, rows_a_slice):
+        cuts, learned = self.served.cuts(chunk), 0
+        while learned < chunk.X.shape[0]:
+            part = part_of(chunk, learned, _last_cut(cuts, learned, self._rows_a_slice))
             shadows = {name: self._learn_slice(shadow, part)[0] for name, shadow in self.served.shadows.items()}
             with self.turns.learning():
                 begun = time.perf_counter()
                 decisions, refused = self._learn_slice(self.served.learner, part)
                 seconds = time.perf_counter() - begun
             n, self.refused = part.X.shape[0], self.refused + refused
-            if n == rows_a_slice:  # as many rows the next time as took a slice's time this time
-                self._rows_a_slice = rows_a_slice * min(max(0.8 * SLICE_SECONDS / seconds, 0.5), 1.5)
+            fit = 0.8 * SLICE_SECONDS / seconds * n  # as the last slice went; growing slowly, as rows differ
+            self._rows_a_slice = max(1.0, min(fit, 1.5 * self._rows_a_slice))
             if self._counted is not None:
                 tasks = [None] * n if part.task is None else part.task.tolist()
                 now = times[learned : learned + n]
@@ -119,22 +120,23 @@ class Fold:
         self.readers = readers
 
     def _learn_slice(self, learner: Learner, part: Chunk) -> tuple[FloatArray, int]:
-        """Learn a slice: what was said of its rows before, and how many the learner refused. If it refuses any, rows
-        are learned one by one, so that slices do not matter; of those refused nothing is said, and of all if there are
-        several labels, whose number may grow from row to row."""
+        """Learn a slice: what was said of its rows before, and how many the learner refused.
+
+        If it refuses any, rows (or rounds) are learned one by one, so that slices do not matter; of those refused
+        nothing is said, and of all if there are several labels, whose number may grow from row to row.
+        """
         try:
             return learn(learner, part), 0
         except ValueError:
-            said, reached, refused = np.full(part.X.shape[0], np.nan), 0, 0
-            for row in self.served.slices(part, 1):
-                n = row.X.shape[0]
+            said, refused, reached = np.full(part.X.shape[0], np.nan), 0, 0
+            for cut in self.served.cuts(part).tolist():
                 try:
-                    found = learn(learner, row)
+                    found = learn(learner, part_of(part, reached, cut))
                 except ValueError:
-                    refused += n
+                    refused += cut - reached
                 else:
-                    said[reached : reached + n] = found if found.ndim == 1 else np.nan
-                reached += n
+                    said[reached:cut] = found if found.ndim == 1 else np.nan
+                reached = cut
             return said, refused
 
     def replay(self, records: Iterable[Record]) -> Iterator[int]:
@@ -157,6 +159,12 @@ class Fold:
                 times = np.repeat([read.record.time for read in found], [piece.frame.height for piece in pieces])
                 self.apply(Group(last.position, times, checked))
             yield self.position
+
+
+def _last_cut(cuts: IntArray, first: int, rows: float) -> int:
+    """The last cut by which no more rows are passed, or the next one if there is none."""
+    following, beyond = np.searchsorted(cuts, [first, first + rows], side="right")
+    return int(cuts[max(following, beyond - 1)])
 
 
 class _Read(NamedTuple):

@@ -7,8 +7,7 @@ rows, so that the page can say what sharing is worth now.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.engine.arrays import FloatArray
-from shoal.engine.rounds import Chunk
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.rounds import Chunk, starts_without_repeats
 from shoal.evaluation.predictions import Predictions, predict_chunk
 from shoal.files.suggest import unknown_name
 from shoal.files.tables.encoder import StreamEncoder
@@ -144,10 +143,14 @@ class Served:
         """The rows as the learner takes them; the statistics of the columns move on."""
         return self.rows_to_learn.encode(checked)
 
-    def slices(self, chunk: Chunk, rows: int) -> Iterator[Chunk]:
-        """A chunk in parts that are learned one after the other, to the same effect: as a whole where rows of different
-        tasks are learned together."""
-        return iter([chunk]) if self.learner.simultaneous else parts(chunk, rows)
+    def cuts(self, chunk: Chunk) -> IntArray:
+        """Where a chunk may be cut into parts that are learned one after the other, to the same effect: behind every
+        row, or behind every round where rows of different tasks are learned together."""
+        n = chunk.X.shape[0]
+        if not self.learner.simultaneous or chunk.task is None:
+            return np.arange(1, n + 1)
+        ids, codes = np.unique(chunk.task, return_inverse=True)
+        return starts_without_repeats(codes.astype(np.int64), len(ids))[1:]
 
     def forget(self, task: str) -> None:
         """Forget a task, if it is known."""
@@ -162,16 +165,13 @@ class Served:
         return predict_chunk(self.learner, chunk)
 
 
-def parts(chunk: Chunk, rows: int) -> Iterator[Chunk]:
-    """A chunk in pieces of so many rows."""
-    n = chunk.X.shape[0]
-    if n <= rows:
-        yield chunk
-        return
-    for first, last in pairwise([*range(0, n, rows), n]):
-        part = slice(first, last)
-        y, task, weight = (None if one is None else one[part] for one in (chunk.y, chunk.task, chunk.weight))
-        yield Chunk(chunk.X[part], y, task, weight=weight)
+def part_of(chunk: Chunk, first: int, last: int) -> Chunk:
+    """The rows of a chunk from the first on, up to the last and without it."""
+    if first == 0 and last >= chunk.X.shape[0]:
+        return chunk
+    part = slice(first, last)
+    y, task, weight = (None if one is None else one[part] for one in (chunk.y, chunk.task, chunk.weight))
+    return Chunk(chunk.X[part], y, task, weight=weight)
 
 
 def learn(learner: Learner, chunk: Chunk) -> FloatArray:
