@@ -62,7 +62,7 @@ class TestProgress:
         cases = {
             (0.6, 0.7, 0.8): "A leads throughout: AUC 0.800 over tasks, against 0.550 (B)",
             (0.5, 0.7, 0.8): "A leads from 2,000 rows on: AUC 0.800 over tasks, against 0.550 (B)",
-            (0.6, 0.5, 0.8): "A leads from 3,000 rows on: AUC 0.800 over tasks, against 0.550 (B)",
+            (0.6, 0.5, 0.8): "A leads in the end: AUC 0.800 over tasks, against 0.550 (B)",
             (0.6, 0.5, 0.4): "B leads from 2,000 rows on: AUC 0.550 over tasks, against 0.400 (A)",
         }
         for values, title in cases.items():

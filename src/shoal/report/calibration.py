@@ -9,9 +9,9 @@ import altair as alt
 
 from shoal.evaluation import Evaluation
 from shoal.report.figure import Figure
-from shoal.report.style import QUIET, colour, data
+from shoal.report.style import QUIET, colour, data, panel_title
 
-SIDE = 340
+WIDTH, HEIGHT = 390, 340
 MIN_ROWS = 20  # of a bin that is drawn: the share of fewer rows is mostly chance
 
 
@@ -21,14 +21,14 @@ def calibration_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
         {"name": name, "forecast": found.forecast, "share": found.share, "rows": found.rows}
         for name, evaluation in evaluations.items()
         for found in evaluation.calibration
-        if found.rows >= MIN_ROWS
+        if found.rows
     ]
-    if not records:
+    if max((record["rows"] for record in records), default=0) < MIN_ROWS:
         return None
     names = [name for name, evaluation in evaluations.items() if evaluation.calibration]
     caption = (
-        "Rows in 20 bins by the probability they were given, and the share of them that had the larger label. On the "
-        f"diagonal forecasts are right. Larger points stand for more rows; bins of fewer than {MIN_ROWS} are left out."
+        "Left: rows in 20 bins by the probability they were given, and the share of them that had the larger label. On "
+        f"the diagonal forecasts are right. Bins of fewer than {MIN_ROWS} rows are left out. Right: rows of each bin."
     )
     return Figure("calibration", _title(names, evaluations), caption, _draw(records, names))
 
@@ -41,27 +41,37 @@ def _title(names: list[str], evaluations: Mapping[str, Evaluation]) -> str:
 
 
 def _draw(records: list[dict[str, Any]], names: list[str]) -> Any:
-    scale = alt.Scale(domain=[0, 1], nice=False)
-    axis = alt.Axis(format="%", tickCount=5)
+    scale, axis = alt.Scale(domain=[0, 1], nice=False), alt.Axis(format="%", tickCount=5)
+    forecast = alt.X("forecast:Q", title="probability forecast", scale=scale, axis=axis)
+    share = alt.Y("share:Q", title="share of rows that had the label", scale=scale, axis=axis)
+    most = max(record["rows"] for record in records)
+    count = alt.Y("rows:Q", title="rows", scale=alt.Scale(type="log", domain=[0.8, 1.3 * most], nice=False),
+                  axis=alt.Axis(format="~s", values=[10**p for p in range(12)]))  # fmt: skip
     diagonal = (
         alt.Chart(data([{"forecast": 0.0, "share": 0.0}, {"forecast": 1.0, "share": 1.0}]))
         .mark_line(color=QUIET, strokeDash=[4, 4], strokeWidth=1)
         .encode(x="forecast:Q", y="share:Q")
     )
-    base = alt.Chart(data(records)).encode(
-        x=alt.X("forecast:Q", title="probability forecast", scale=scale, axis=axis),
-        y=alt.Y("share:Q", title="share of rows that had the label", scale=scale, axis=axis),
-        color=colour(names, legend=len(names) > 1),
+    told = [record for record in records if record["rows"] >= MIN_ROWS]
+    right = alt.layer(diagonal, *_lines(told, names, forecast, share))
+    rows = alt.layer(*_lines(records, names, forecast, count))
+    return alt.hconcat(
+        right.properties(width=WIDTH, height=HEIGHT, title=panel_title("what came of forecasts")),
+        rows.properties(width=WIDTH, height=HEIGHT, title=panel_title("how often each was made")),
     )
-    first = alt.datum.name == names[0]
-    lines = base.mark_line().encode(strokeWidth=alt.condition(first, alt.value(2.5), alt.value(1.2)), detail="name:N")
-    points = base.mark_circle(opacity=0.85).encode(
-        size=alt.Size("rows:Q", scale=alt.Scale(range=[20, 260]), legend=None),
-        tooltip=[
-            alt.Tooltip("name:N", title="learner"),
-            alt.Tooltip("forecast:Q", format=".1%"),
-            alt.Tooltip("share:Q", format=".1%"),
-            alt.Tooltip("rows:Q", format=","),
-        ],
-    )
-    return alt.layer(diagonal, lines, points).properties(width=SIDE, height=SIDE)
+
+
+def _lines(records: list[dict[str, Any]], names: list[str], x: alt.X, y: alt.Y) -> list[Any]:
+    """A line with points for each learner, the first one's thicker."""
+    base = alt.Chart(data(records)).encode(x=x, y=y, color=colour(names, legend=len(names) > 1))
+    width = alt.condition(alt.datum.name == names[0], alt.value(2.5), alt.value(1.2))
+    tooltip = [
+        alt.Tooltip("name:N", title="learner"),
+        alt.Tooltip("forecast:Q", format=".1%"),
+        alt.Tooltip("share:Q", format=".1%"),
+        alt.Tooltip("rows:Q", format=","),
+    ]
+    return [
+        base.mark_line().encode(strokeWidth=width, detail="name:N"),
+        base.mark_circle(opacity=0.85, size=40).encode(tooltip=tooltip),
+    ]

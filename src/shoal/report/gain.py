@@ -80,7 +80,8 @@ def _labelled(records: Sequence[Mapping[str, Any]], domain: tuple[float, float])
 def _draw(records: list[dict[str, Any]], domain: tuple[float, float], metric: str, title: str) -> Any:
     rows = [record["rows"] for record in records]
     records, many = _placed(records, domain), len(records) > MANY
-    axis = alt.Axis(format="+.3~r", tickCount=6, title=f"difference in {label(metric)}")
+    title_of_axis, signed = f"difference in {label(metric)}", "datum.value ? format(datum.value, '+.3~r') : '0'"
+    axis = alt.Axis(labelExpr=signed, tickCount=6, title=title_of_axis)
     y = alt.Y("y:Q", scale=alt.Scale(domain=list(domain), nice=False), axis=axis)
     shapes = alt.Scale(domain=["inside", "above", "below"], range=["circle", "triangle-up", "triangle-down"])
     points = (

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib import metadata, resources
+from itertools import count
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -74,7 +75,7 @@ def write_report(
         subtitle = f"{first.rows:,} rows of {first.tasks:,} tasks, in one pass"
     specs = {figure.name: figure.spec() for figure in drawn}
     said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
-    sections = [_verdict(verdict), _table(evaluations), *map(_figure, drawn), _notes(said)]
+    sections = [_verdict(verdict), _table(evaluations), *map(_figure, drawn, count(1)), _notes(said)]
     page = Template(resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
         subtitle=escape(subtitle),
@@ -109,12 +110,10 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
         label(name): ([e.overall.get(name, NONE) for e in evaluations.values()], SCORE, _sign(name))
         for name in first.overall
     }
-    columns[f"{label(main)}, mean over tasks"] = (
-        [e.macro.get(main, NONE) for e in evaluations.values()],
-        SCORE,
-        _sign(main),
-    )
-    columns["updates a row"] = [e.n_updates / e.rows for e in evaluations.values()], ".2f", 0
+    columns[f"macro-{label(main)}"] = [e.macro.get(main, NONE) for e in evaluations.values()], SCORE, _sign(main)
+    updates = [e.n_updates / e.rows for e in evaluations.values()]
+    if set(updates) != {1.0}:
+        columns["updates a row"] = updates, ".2f", 0
     columns["seconds"] = [e.wall_seconds for e in evaluations.values()], ".2f", 0
     head = "".join(f"<th>{escape(heading)}</th>" for heading in ("learner", *columns))
     body = ""
@@ -122,8 +121,8 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
         cells = "".join(_cell(values, i, form, sign) for values, form, sign in columns.values())
         body += f"<tr><td>{escape(name)}</td>{cells}</tr>"
     caption = (
-        "Every row was predicted before it was learned. Seconds are those spent in the learner, "
-        "loading compiled code included."
+        f"Every row was predicted before it was learned. Macro-{label(main)} is the mean over tasks. Seconds are those "
+        "spent in the learner, loading compiled code included."
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     text = f'<h2>Scores</h2><p class="caption">{caption}</p>'
@@ -144,8 +143,9 @@ def _cell(values: Sequence[float], i: int, form: str, sign: int) -> str:
     return f"<td{' class=best' if best else ''}>{text}</td>"
 
 
-def _figure(figure: Figure) -> str:
-    text = f'<h2>{escape(figure.title)}</h2><p class="caption">{escape(figure.caption)}</p>'
+def _figure(figure: Figure, number: int) -> str:
+    text = f'<p class="number">Figure {number}</p><h2>{escape(figure.title)}</h2>'
+    text += f'<p class="caption">{escape(figure.caption)}</p>'
     return f'<section>{text}<div class="scroll"><div class="chart" id="{figure.name}"></div></div></section>'
 
 

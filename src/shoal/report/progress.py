@@ -124,6 +124,6 @@ def _since(evaluations: Mapping[str, Evaluation], best: str, metric: str, sign: 
         if not sign * point.macro[metric] > max(rivals):
             since = i + 1
     history = evaluations[best].history
-    if since >= len(history):
+    if since >= max(len(history) - 1, 1):
         return " in the end"
     return " throughout" if since == 0 else f" from {history[since].rows:,} rows on"

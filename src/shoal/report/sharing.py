@@ -14,7 +14,7 @@ from shoal.evaluation.winners import winners
 from shoal.report.figure import Figure
 from shoal.report.style import GAIN, data, rows_axis
 
-WIDTH, ROW = 620, 34
+WIDTH, ROW = 760, 34
 
 
 def sharing_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
