@@ -15,6 +15,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, ROUNDS, TASKS
 from shoal.model.algorithm import FAILED, Algorithm, Setup, Size, State
 from shoal.model.explanations import Parts, parts_of_linear
+from shoal.model.growth import aside
 from shoal.model.parameters import read
 from shoal.model.state import copied, in_capacity, leaves, nbytes, trimmed, without_task
 
@@ -116,12 +117,21 @@ class Core:
     def _grow(self, size: Size) -> None:
         algorithm = self.algorithm
         if self.state is None:
-            self.state = algorithm.allocate(self.setup, size)
+            self._take(lambda: algorithm.allocate(self.setup, size))
         elif algorithm.grow is not None:
-            self.state = algorithm.grow(self.setup, self.state, size)
+            grow = algorithm.grow
+            self._take(lambda: grow(self.setup, self.state, size))
         else:
-            self.state = in_capacity(self.state, algorithm.allocate(self.setup, size))
+            self._take(lambda: in_capacity(self.state, algorithm.allocate(self.setup, size)))
         self.size = size
+
+    def _take(self, make: Callable[[], State]) -> None:
+        """Go on with another state. Who reads may read the old one until then."""
+        with aside():
+            larger = make()
+        old, self.state = self.state, larger
+        with aside():  # to give a gigabyte back takes a tenth of a second
+            del old
 
     # ---- tasks -------------------------------------------------------------------------------------------
 
@@ -133,8 +143,9 @@ class Core:
         """Task k, one of `n_tasks`, goes; those after it move up."""
         algorithm, setup = self.algorithm, self.setup
         algorithm.leave(setup, self.state, k)
-        empty = algorithm.allocate(setup, self.size)
-        self.state = without_task(self.state, k, empty)
+        with aside():
+            smaller = without_task(self.state, k, algorithm.allocate(setup, self.size))
+        self.state = smaller
         self.state.counters[TASKS] -= 1
         algorithm.left(setup, self.state, n_tasks - 1)
 
@@ -167,11 +178,14 @@ class Core:
         done = self._run(rounds, settings, out)
         while done is not None and 0 <= done < len(rounds.starts) - 1:  # what follows needs more capacity
             rounds = rounds._replace(starts=rounds.starts[done:])
-            assert self.algorithm.extend is not None
-            self.state = self.algorithm.extend(self.setup, self.state, self.size, rounds)
+            self._take(partial(self._extended, rounds))
             done = self._run(rounds, settings, out)
         if done == FAILED:
             raise ValueError(self.algorithm.failure.format(updates=self.state.updates.sum()))
+
+    def _extended(self, rounds: Rounds) -> State:
+        assert self.algorithm.extend is not None
+        return self.algorithm.extend(self.setup, self.state, self.size, rounds)
 
     def _run(self, rounds: Rounds, settings: Any, out: FloatArray) -> Any:
         algorithm = self.algorithm

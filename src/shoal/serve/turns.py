@@ -9,6 +9,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from shoal.model.growth import stepping_aside
+
+PATIENCE = 0.05  # seconds
+
 
 class Turns:
     """A lock at which those who answer go before those who learn."""
@@ -22,12 +26,22 @@ class Turns:
         return self._answering
 
     @contextmanager
-    def learning(self, patience: float = 0.05) -> Iterator[None]:
-        """Nothing is answered meanwhile. After `patience` seconds it does not stand back any more: rows that are
-        accepted are learned however many ask."""
-        self._answering.wait_for_none(patience)
-        with self._lock:
+    def learning(self) -> Iterator[None]:
+        """Nothing is answered meanwhile, but while the model is made larger. After `PATIENCE` seconds it does not stand
+        back any more: rows that are accepted are learned however many ask."""
+        self._answering.wait_for_none(PATIENCE)
+        with self._lock, stepping_aside(self._standing_back):
             yield
+
+    @contextmanager
+    def _standing_back(self) -> Iterator[None]:
+        """Answers are given meanwhile."""
+        self._lock.release()
+        try:
+            yield
+        finally:
+            self._answering.wait_for_none(PATIENCE)
+            self._lock.acquire()
 
 
 class _Answering:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from shoal.learner import Learner
 from shoal.model import labels as label_codes
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
+from shoal.model.growth import stepping_aside
 from shoal.model.targets import Classes, ManyLabels
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.wrappers.inner import inner_core, seen_through
@@ -70,8 +72,9 @@ class OneAgainstRest:
             core.enter(n_tasks)
 
     def leave(self, k: int, n_tasks: int) -> None:
-        for core in self.cores:
-            core.leave(k, n_tasks)
+        with stepping_aside(nullcontext):
+            for core in self.cores:
+                core.leave(k, n_tasks)
 
     def new_out(self, n_rows: int) -> FloatArray:
         """A column a class, as many as there are when it is filled: the list grows with the classes."""
@@ -86,10 +89,11 @@ class OneAgainstRest:
         while len(self.classes) < n_codes:
             self.classes.append(copy.deepcopy(self.rest))
         decisions = []
-        for code, core in enumerate(self.cores, -1):
-            out = core.new_out(len(rounds.y)) if keep else NO_OUT
-            core.learn(rounds._replace(y=np.where(rounds.y == code, 1.0, -1.0)), out)
-            decisions.append(out)
+        with stepping_aside(nullcontext):
+            for code, core in enumerate(self.cores, -1):
+                out = core.new_out(len(rounds.y)) if keep else NO_OUT
+                core.learn(rounds._replace(y=np.where(rounds.y == code, 1.0, -1.0)), out)
+                decisions.append(out)
         return decisions
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:

@@ -1,0 +1,66 @@
+"""Whose turn it is while a model becomes larger."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+from tests.serve.material import records, rows, write_model
+
+from shoal import HedgedSharing, MultiClass
+from shoal.model.core import Core
+from shoal.serve.fold import Fold, Group
+from shoal.serve.served import Served
+
+
+def test_answers_are_given_while_the_model_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """New tasks and features make a larger copy of the model; meanwhile the old one answers."""
+    fold = Fold(Served(write_model(tmp_path), with_shadows=False))
+    frame = rows(records(50, late_columns=False))
+    asked = fold.served.rows_of(frame, fold.readers.table)
+    before = fold.served.predict(asked).probability
+    grows, answered, in_time = threading.Event(), threading.Event(), []
+    take = Core._take
+
+    def slowly(core: Core, make: Callable[[], Any]) -> None:
+        def make_slowly() -> Any:
+            grows.set()
+            in_time.append(answered.wait(20))
+            return make()
+
+        take(core, make_slowly)
+
+    monkeypatch.setattr(Core, "_take", slowly)
+    new = rows([row | {"user": f"new {i}", f"column {i}": 1.0} for i, row in enumerate(records(200))])
+    learning = threading.Thread(target=fold.apply, args=(Group(1, np.zeros(200), fold.served.check(new)[0]),))
+    learning.start()
+    assert grows.wait(20)
+    with fold.turns.answering():
+        assert_array_equal(fold.served.predict(asked).probability, before)
+    answered.set()
+    learning.join()
+    assert in_time
+    assert all(in_time)
+    assert "new 199" in fold.served.learner.tasks_
+
+
+@pytest.mark.parametrize("learner", [None, MultiClass(HedgedSharing(memory=8))], ids=["one model", "a model a class"])
+def test_an_answer_never_sees_half_a_row(learner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each class has a model, some have learned a row when another grows: then nobody is answered."""
+    fold = Fold(Served(write_model(tmp_path, learner), with_shadows=False))
+    held, extended = [], Core._extended
+
+    def noted(core: Core, rounds: Any) -> Any:
+        held.append(fold.turns._lock.locked())
+        return extended(core, rounds)
+
+    monkeypatch.setattr(Core, "_extended", noted)
+    frame = rows([row | {"user": f"new {i}"} for i, row in enumerate(records(2_000, late_columns=False))])
+    fold.apply(Group(1, np.zeros(2_000), fold.served.check(frame)[0]))
+    assert held
+    assert set(held) == {learner is not None}
