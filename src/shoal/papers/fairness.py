@@ -14,9 +14,10 @@ from shoal.papers.experiment import Entrant
 from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome, Tried
 
-# Beyond these there is nothing: shares end at 0 and 1, no task has negative weight in another, a norm has p >= 1, and
-# one hypothesis for all tasks, or one for each of landmine's 19, are the fewest and the most.
-NATURAL = {"alpha": (0, 1), "pull": (0, 1), "relation": (0,), "p": (1,), "n_hypotheses": (1, 19)}
+# Beyond these there is nothing: shares end at 0 and 1, no task has negative weight in another, a Schatten norm has
+# p >= 1, a p-norm Perceptron p >= 2, and one hypothesis for all tasks, or one for each of landmine's 19, are the fewest
+# and the most.
+NATURAL = {"alpha": (0, 1), "pull": (0, 1), "relation": (0,), "p": (1, 2), "n_hypotheses": (1, 19)}
 CLEAR = 0.005  # an edge counts if what lies inside is worse by more than this share of the best value
 
 

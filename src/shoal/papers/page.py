@@ -22,7 +22,7 @@ from shoal.papers.verdicts import claim_table, opening
 from shoal.papers.wide import LEGEND, as_html, tables
 from shoal.report.figure import Figure
 
-TALL, LINE = 640, 33  # pixels: a taller picture is folded and its table shown, unless its lines are taller still
+TALL, LINE = 660, 33  # pixels: a taller picture is folded and its table shown, unless its lines are taller still
 PAPERS = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
     "romco": "Yang, Zhao, Gao: Robust Online Multi-Task Learning with Correlative and Personalized Structures (2017)",
@@ -123,12 +123,15 @@ def _section(outcome: Outcome) -> str:
     )
     order = f"<p>Order of the means against the paper's, Kendall's tau: {escape(agreement)}.</p>" if agreement else ""
     order += "".join(f"<p>{escape(sentence)}</p>" for sentence in alike(outcome))
-    return (
-        f'<section id="{_anchor(outcome)}"><h3>{escape(experiment.title)}</h3>'
+    source = (
         f'<p class="source">{escape(experiment.source)} &middot; protocol: {escape(experiment.protocol)} '
         f'&middot; <code>shoal reproduce {escape(experiment.id)}</code> &middot; <a href="#top">top</a></p>'
+    )
+    above, within = (source, "") if shown else ("", source)  # where all is folded, a heading and its folds are enough
+    return (
+        f'<section id="{_anchor(outcome)}"{"" if shown else " class=folded"}><h3>{escape(experiment.title)}</h3>{above}'
         f"{shown}{order}{folded}{_fold('More numbers', others)}"
-        f"{_fold('Settings, tests, notes', f'<ul>{notes}</ul>')}</section>"
+        f"{_fold('Settings, tests, notes', f'{within}<ul>{notes}</ul>')}</section>"
     )
 
 

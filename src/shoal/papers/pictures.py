@@ -171,11 +171,14 @@ def scatter(
 ) -> Figure | None:  # fmt: skip
     """A panel for each key, in it a line with points for each name, every point with its own place."""
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
+    beside = 3 if len(panels) == 3 else 2
     drawn = []
     for panel, lines in panels.items():
         records = [
             {"name": name, "x": float(x), "value": float(y)} for name, points in lines.items() for x, y in points
         ]
         if records:
-            drawn.append(_lines(panel, records, names, alt.X("x:Q", title=x_title), y_title, points=True))
-    return Figure(_name(outcome), title, caption, _grid(drawn)) if drawn else None
+            lines_of = _lines(panel, records, names, alt.X("x:Q", title=x_title), y_title, points=True)
+            drawn.append(lines_of.properties(width=SIZES[beside][0], height=SIZES[beside][1]))
+    rows = [beside] * -(-len(drawn) // beside)
+    return Figure(_name(outcome), title, caption, _grid(drawn, rows)) if drawn else None

@@ -35,10 +35,10 @@ BOTH = {name: {"n_common": common, "n_task": own} for name, (common, own) in SIZ
 IN_ALL = {name: {"n_common": common, "n_task": 2} for name, (common, _) in SIZES.items()}  # 2 for each of 30 tasks
 COMMON = {name: {"n_common": common + own} for name, (common, own) in SIZES.items()}
 
-WIDTHS = tuple(round(2 ** (i / 2), 2) for i in range(9))  # of the Gaussian kernel, sigma: 1 to 16
+WIDTHS = tuple(2.0**i for i in range(-1, 7))  # of the Gaussian kernel, sigma: 0.5 to 64
 WIDE = tuple(float(f"{0.5 / sigma**2:.3g}") for sigma in WIDTHS)  # the same kernels by RegMTL's gamma
-OF_BOTH = {"sigma": WIDTHS[2:], "gamma": decades(1e-3, 10.0, 2), "lam": decades(1e-3, 10.0, 2)}
-OF_REGMTL = {"gamma": WIDE[2:], "mu": decades(0.01, 100.0, 2), "C": decades(0.1, 100.0, 2)}
+OF_BOTH = {"sigma": WIDTHS, "gamma": decades(1e-5, 10.0, 1), "lam": decades(1e-5, 10.0, 1)}
+OF_REGMTL = {"gamma": WIDE, "mu": decades(0.01, 100.0, 1), "C": decades(0.1, 1e3, 1)}
 MU = decades(1e-6, 10.0, 4)
 
 
@@ -121,7 +121,7 @@ RIDGES = {
         Spec("sklearn.linear_model.Ridge", {"alpha": alpha, "fit_intercept": False}) for alpha in decades(0.01, 1e3, 4)
     ]
 }  # fmt: skip
-OF_PUPILS = {"sigma": WIDTHS, "gamma": decades(0.01, 100.0, 2), "lam": decades(0.01, 100.0, 2)}
+OF_PUPILS = {"sigma": WIDTHS, "gamma": decades(1e-4, 100.0, 1), "lam": decades(1e-4, 100.0, 1)}
 OF_SVR = {"gamma": WIDE, "mu": decades(0.01, 10.0, 2), "C": decades(0.1, 10.0, 2)}
 
 EXAMS = (

@@ -56,7 +56,6 @@ CLAIMS = (
         "SparseMTL requires an order of magnitude less number of basis vectors than regMTL",
         f"RegMTL needs at least {AN_ORDER:g} times as many vectors, for one prediction and to keep.", few_vectors,
         CHOICES, remark="Each task has its own vectors: one prediction needs few, the model keeps those of all tasks.",
-        revised=SCHOOL,
     ),
     Claim(
         "sparse_mtl-3", "similar tasks share more vectors", "section 4.1",

@@ -48,7 +48,12 @@ def summary(lines: Iterable[Line]) -> str:
     """How many claims came out how."""
     verdicts = [line.ours.verdict for line in lines]
     counts = [(verdicts.count(verdict), verdict) for verdict in VERDICTS]
-    return f"{len(verdicts)} claims: " + ", ".join(f"{n} {verdict}" for n, verdict in counts if n) + "."
+    told = [f"{n} {verdict if n == 1 else _plural(verdict)}" for n, verdict in counts if n]
+    return f"{len(verdicts)} claims: {', '.join(told)}."
+
+
+def _plural(verdict: str) -> str:
+    return verdict.replace("holds", "hold").replace("does not", "do not")
 
 
 def two_numbers(judgement: Judgement) -> str:
