@@ -35,10 +35,12 @@ BOTH = {name: {"n_common": common, "n_task": own} for name, (common, own) in SIZ
 IN_ALL = {name: {"n_common": common, "n_task": 2} for name, (common, _) in SIZES.items()}  # 2 for each of 30 tasks
 COMMON = {name: {"n_common": common + own} for name, (common, own) in SIZES.items()}
 
-WIDTHS = tuple(2.0**i for i in range(-1, 7))  # of the Gaussian kernel, sigma: 0.5 to 64
+WIDTHS = tuple(2.0**i for i in range(-1, 10))  # of the Gaussian kernel, sigma: 0.5 to 512, where it is linear
 WIDE = tuple(float(f"{0.5 / sigma**2:.3g}") for sigma in WIDTHS)  # the same kernels by RegMTL's gamma
-OF_BOTH = {"sigma": WIDTHS, "gamma": decades(1e-5, 10.0, 1), "lam": decades(1e-5, 10.0, 1)}
-OF_REGMTL = {"gamma": WIDE, "mu": decades(0.01, 100.0, 1), "C": decades(0.1, 1e3, 1)}
+OF_BOTH = {"sigma": WIDTHS[1:7], "gamma": decades(1e-4, 1.0, 1), "lam": decades(1e-4, 1.0, 1)}
+OF_COMMON = {"sigma": WIDTHS[:10], "gamma": decades(1e-4, 10.0, 1)}
+OF_REGMTL = {"gamma": WIDE[2:], "mu": decades(0.01, 100.0, 1), "C": decades(1.0, 1e5, 1)}
+OF_SVM = {**OF_REGMTL, "C": decades(0.1, 1e3, 1)}  # with the hinge loss
 MU = decades(1e-6, 10.0, 4)
 
 
@@ -50,15 +52,15 @@ def only(grid: Mapping[str, Sequence[float]], *names: str) -> dict[str, Sequence
 CHOICES = (
     Entrant("RegMTL", "RegMTL", {"kernel": "rbf", "loss": "squared_hinge"}, OF_REGMTL),
     Entrant("SparseMTL", "SparseMTL", {"tol": 0.0}, OF_BOTH, BOTH),
-    Entrant("SparseCTL", "SparseMTL", {"sharing": "common", "tol": 0.0}, only(OF_BOTH, "sigma", "gamma"), COMMON),
+    Entrant("SparseCTL", "SparseMTL", {"sharing": "common", "tol": 0.0}, OF_COMMON, COMMON),
     Entrant("SparseSTL", "SparseMTL", {"sharing": "task", "n_task": 96, "tol": 0.0}, only(OF_BOTH, "sigma", "lam")),
     Entrant("independent, linear", "IndependentTasks", {}, {"mu": MU}),
     Entrant("pooled, linear", "PooledTasks", {}, {"mu": MU}),
     Entrant("RegMTL, linear kernel", "RegMTL", {}, {"mu": OF_REGMTL["mu"], "C": decades(0.01, 10.0, 2)},
             variant_of="RegMTL"),
-    Entrant("RegMTL with the hinge loss", "RegMTL", {"kernel": "rbf"}, OF_REGMTL, variant_of="RegMTL"),
+    Entrant("RegMTL with the hinge loss", "RegMTL", {"kernel": "rbf"}, OF_SVM, variant_of="RegMTL"),
     Entrant("RegMTL with the hinge loss and without sharing", "RegMTL", {"kernel": "rbf", "mu": 1e4},
-            only(OF_REGMTL, "gamma", "C"), variant_of="SparseSTL"),
+            only(OF_SVM, "gamma", "C"), variant_of="SparseSTL"),
     Entrant("SparseMTL, the own vectors counted over all tasks", "SparseMTL", {"tol": 0.0}, OF_BOTH, IN_ALL,
             variant_of="SparseMTL"),
 )  # fmt: skip
@@ -121,8 +123,8 @@ RIDGES = {
         Spec("sklearn.linear_model.Ridge", {"alpha": alpha, "fit_intercept": False}) for alpha in decades(0.01, 1e3, 4)
     ]
 }  # fmt: skip
-OF_PUPILS = {"sigma": WIDTHS, "gamma": decades(1e-4, 100.0, 1), "lam": decades(1e-4, 100.0, 1)}
-OF_SVR = {"gamma": WIDE, "mu": decades(0.01, 10.0, 2), "C": decades(0.1, 10.0, 2)}
+OF_PUPILS = {"sigma": WIDTHS[:8], "gamma": decades(1e-4, 100.0, 1), "lam": decades(1e-4, 100.0, 1)}
+OF_SVR = {"gamma": WIDE[:8], "mu": decades(0.01, 10.0, 2), "C": decades(0.1, 10.0, 2)}
 
 EXAMS = (
     Entrant("RegMTL", "RegMTLRegressor", {"kernel": "rbf"}, OF_SVR),
