@@ -83,7 +83,7 @@ AGGRESSIVE = (
 METRICS = (
     Metric("auc", "AUC", +1),
     Metric("nsv", "nSV", -1, ".1f"),
-    Metric("ms", "s a row", 0, ".2g", scale=1e-3, factor=2.0),
+    Metric("ms", "s a row", 0, ".3g", scale=1e-3, factor=2.0),
 )
 
 # ---- Table 1, page 8: AUC (standard error), nSV (standard error), CPU seconds a row ------------------------------

@@ -48,8 +48,9 @@ def beside(outcome: Outcome, n_metrics: int = 1) -> Figure | None:
 
 
 def _beside(title: str, records: list[dict[str, Any]], names: Sequence[str], axis: str) -> Any:
+    room = min(7.5 * max(len(record["name"]) for record in records), 220)  # in the widest font that a reader may have
     base = alt.Chart(data(records)).encode(
-        y=alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(grid=True, labelLimit=220)),
+        y=alt.Y("name:N", sort=list(names), title=None, axis=alt.Axis(grid=True, labelLimit=220, minExtent=room)),
         color=alt.Color("whose:N", scale=alt.Scale(domain=["ours", "paper"], range=[COLOURS[0], QUIET]), legend=None),
     )
     x = alt.X("value:Q", title=axis, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5, labelFlush=False))

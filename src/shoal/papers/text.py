@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
 from shoal.papers.fairness import edges
@@ -52,10 +53,11 @@ def _relative(row: Row) -> str:
 
 
 def number(value: float | None, deviation: float | None, form: str) -> str:
-    """`value ± deviation`, or a dash."""
+    """`value ± deviation`, or a dash; powers of ten are short: 5.1e-8, not 5.1e-08."""
     if value is None or math.isnan(value):
         return "-"
-    return f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
+    told = f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
+    return re.sub(r"e([+-])0*", lambda found: "e" + found[1].strip("+"), told)
 
 
 def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:

@@ -173,11 +173,12 @@ def _draw(outcome: Outcome) -> Figure | None:
 
 
 def _experiment(
-    paper: str, name: str, source: str, entrants: tuple[Entrant, ...], data: tuple[Data, ...], seconds: float
-) -> Experiment:
+    paper: str, name: str, whose: str, source: str, entrants: tuple[Entrant, ...], data: tuple[Data, ...],
+    seconds: float,
+) -> Experiment:  # fmt: skip
     return Experiment(
         id=f"theory/{paper}",
-        title=f"{name.capitalize()} against the bound",
+        title=f"{name.capitalize()} against the bound: {whose}",
         source=source,
         protocol="as it should be done",
         data=data,
@@ -199,7 +200,7 @@ def _experiment(
 
 
 CAVALLANTI = _experiment(
-    "cavallanti", "mistakes", "Cavallanti et al., JMLR 2010, Theorems 1, 6, 8 and 9",
+    "cavallanti", "mistakes", "multitask Perceptrons", "Cavallanti et al., JMLR 2010, Theorems 1, 6, 8 and 9",
     (
         Entrant("independent", "MultitaskPerceptron", {"relation": "independent"}),
         Entrant("pairwise", "MultitaskPerceptron", {"relation": "pairwise"}),
@@ -212,7 +213,7 @@ CAVALLANTI = _experiment(
 )  # fmt: skip
 T = 400
 SHARED = _experiment(
-    "cavallanti-shared", "cumulative shared loss",
+    "cavallanti-shared", "cumulative shared loss", "2p-norm matrix Perceptron",
     "Cavallanti et al., JMLR 2010, Remark 12 as corrected in shoal.theory, with C = 1/sqrt(T), T = 400",
     tuple(
         Entrant(f"2p-norm, p = 2, {norm}", "SchattenPerceptron", {"p": 2, "shared_loss": norm, "C": T**-0.5})
@@ -221,7 +222,8 @@ SHARED = _experiment(
     (MADE, SPAM), 300,
 )  # fmt: skip
 OSMTL = _experiment(
-    "osmtl", "cumulative loss", "Murugesan et al., NIPS 2016, Theorem 1, with the alpha and C of Corollary 2 (T = 400)",
+    "osmtl", "cumulative loss", "OSMTL",
+    "Murugesan et al., NIPS 2016, Theorem 1, with the alpha and C of Corollary 2 (T = 400)",
     tuple(
         Entrant(f"attention {attention}", "OSMTL",
                 {"attention": attention, "alpha": T**0.5 / (1 + T**0.5), "C": (1 + T**0.5) / T, "trigger": "margin",
@@ -231,13 +233,15 @@ OSMTL = _experiment(
     (MADE, SPAM), 200,
 )  # fmt: skip
 ROMCO = _experiment(
-    "romco", "cumulative loss", "Yang, Zhao, Gao, 2017, Theorem 3; steps 1/sqrt(T), strengths 0.01/sqrt(T), T = 400",
+    "romco", "cumulative loss", "ROMCO",
+    "Yang, Zhao, Gao, 2017, Theorem 3; steps 1/sqrt(T), strengths 0.01/sqrt(T), T = 400",
     (Entrant("ROMCO-NuCl", "ROMCO", {"eta": T**-0.5, "rho": T**-0.5, "lambda1": 0.01 * T**-0.5,
                                      "lambda2": 0.01 * T**-0.5}),),
     (MADE, SPAM), 200,
 )  # fmt: skip
 YANG_LI = _experiment(
-    "yang_li", "loss on mistaken rows", "Yang, Li, WWW 2020, supplement, Theorem 1 as corrected in shoal.theory",
+    "yang_li", "loss on mistaken rows", "local-global Gaussians",
+    "Yang, Li, WWW 2020, supplement, Theorem 1 as corrected in shoal.theory",
     (Entrant("hinge", "LocalGlobalGaussian", {"loss": "hinge", "lam": 1.0, "eps": 1.0}),),
     (MADE,), 60,
 )  # fmt: skip

@@ -10,7 +10,7 @@ from shoal.papers.experiment import Metric
 from shoal.papers.outcome import Outcome, Row
 from shoal.papers.text import number
 
-COLUMNS = 10  # of numbers, before a table is cut in two
+COLUMNS, HEADINGS = 10, 8  # of numbers, and of groups of them, before a table is cut in two
 NARROW = 5  # columns up to which the paper's number and ours fit on one line
 SIGNS = {
     "reproduced": "=", "better": "▲", "worse": "▼", "differs": "≠", "given": "", "reference": "1", "failed": "!",
@@ -45,7 +45,7 @@ def tables(outcome: Outcome) -> Iterator[Table]:
     metrics = [metric for metric in outcome.experiment.metrics if metric in told]
     cells = {(row.entrant, row.data, row.metric.name): row for row in rows}
     if len(entrants) == 1:
-        for some in _pieces(data, 8):
+        for some in _pieces(data, HEADINGS):
             lines = [(metric.title, [cells.get((entrants[0], d, metric.name)) for d in some]) for metric in metrics]
             yield Table([], some, lines)
         return
@@ -64,7 +64,7 @@ def _beside(groups: Mapping[str, Sequence[Any]]) -> Iterator[list[str]]:
     """As many headings in a table as there is room for their columns."""
     some: list[str] = []
     for heading, columns in groups.items():
-        if some and sum(len(groups[h]) for h in some) + len(columns) > COLUMNS:
+        if len(some) == HEADINGS or (some and sum(len(groups[h]) for h in some) + len(columns) > COLUMNS):
             yield some
             some = []
         some.append(heading)
