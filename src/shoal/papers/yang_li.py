@@ -66,19 +66,20 @@ ENTRANTS = (
 
 
 def _draw_asked(outcome: Outcome) -> Figure | None:
-    error, share = outcome.experiment.metrics[:2]
+    error, share, auc = outcome.experiment.metrics
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for data in outcome.main_data():
+        metric = auc if data is LANDMINE else error  # who knows little of rare positives never says so, and errs less
         for line, names in LINES.items():
             points = [
-                (outcome.values(name, data.name, share).mean(), outcome.values(name, data.name, error).mean())
+                (outcome.values(name, data.name, share).mean(), outcome.values(name, data.name, metric).mean())
                 for name in names
                 if (name, data.name) in outcome.runs
             ]
-            panels.setdefault(data.name, {})[line] = sorted(points)
+            panels.setdefault(f"{data.name}, {metric.title}", {})[line] = sorted(points)
     return pictures.scatter(
-        outcome, panels, x_title="labels asked for, %", y_title=error.title,
-        title="Error against the share of labels asked for",
+        outcome, panels, x_title="labels asked for, %", y_title="",
+        title="Error, or AUC where positives are rare, against the share of labels asked for",
         caption="A point is a budget, mean over shuffles; all rows count, asked for or not.",
     )  # fmt: skip
 
