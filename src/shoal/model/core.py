@@ -115,15 +115,16 @@ class Core:
         self.state.counters[FEATURES] = n_features
 
     def _grow(self, size: Size) -> None:
+        self._take(partial(self._grown, size))
+        self.size = size
+
+    def _grown(self, size: Size) -> State:
         algorithm = self.algorithm
         if self.state is None:
-            self._take(lambda: algorithm.allocate(self.setup, size))
-        elif algorithm.grow is not None:
-            grow = algorithm.grow
-            self._take(lambda: grow(self.setup, self.state, size))
-        else:
-            self._take(lambda: in_capacity(self.state, algorithm.allocate(self.setup, size)))
-        self.size = size
+            return algorithm.allocate(self.setup, size)
+        if algorithm.grow is not None:
+            return algorithm.grow(self.setup, self.state, size)
+        return in_capacity(self.state, algorithm.allocate(self.setup, size))
 
     def _take(self, make: Callable[[], State]) -> None:
         """Go on with another state. Who reads may read the old one until then."""

@@ -57,7 +57,7 @@ def number(value: float | None, deviation: float | None, form: str) -> str:
     if value is None or math.isnan(value):
         return "-"
     told = f"{value:{form}}" + ("" if deviation is None else f" ± {deviation:{form}}")
-    return re.sub(r"e([+-])0*", lambda found: "e" + found[1].strip("+"), told)
+    return re.sub(r"e([+-])0*(?=\d)", lambda found: "e" + found[1].strip("+"), told)
 
 
 def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:

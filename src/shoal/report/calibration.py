@@ -53,11 +53,11 @@ def _draw(records: list[dict[str, Any]], names: list[str]) -> Any:
         .encode(x="forecast:Q", y="share:Q")
     )
     told = [record for record in records if record["rows"] >= MIN_ROWS]
-    right = alt.layer(diagonal, *_lines(told, names, forecast, share))
-    rows = alt.layer(*_lines(records, names, forecast, count))
+    came = alt.layer(diagonal, *_lines(told, names, forecast, share))
+    made = alt.layer(*_lines(records, names, forecast, count))
     return alt.hconcat(
-        right.properties(width=WIDTH, height=HEIGHT, title=panel_title("what came of forecasts")),
-        rows.properties(width=WIDTH, height=HEIGHT, title=panel_title("how often each was made")),
+        came.properties(width=WIDTH, height=HEIGHT, title=panel_title("what came of forecasts")),
+        made.properties(width=WIDTH, height=HEIGHT, title=panel_title("how often each was made")),
     )
 
 

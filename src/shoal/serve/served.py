@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.engine.rounds import Chunk, starts_without_repeats
+from shoal.engine.rounds import Chunk, form_rounds
 from shoal.evaluation.predictions import Predictions, predict_chunk
 from shoal.files.suggest import unknown_name
 from shoal.files.tables.encoder import StreamEncoder
@@ -26,6 +26,8 @@ from shoal.files.tables.rows import Checked, Roles, RowReader
 from shoal.files.tables.targets import Tasks
 from shoal.files.targets import Labels, check_state, reading_state
 from shoal.learner import Learner
+from shoal.model.slicing import rows_of
+from shoal.model.tasks import TaskIndex
 from shoal.model_file import Reading, load_baselines, load_model, save_model
 from shoal.serve.contract import Fault, Refused, Rows
 
@@ -147,10 +149,10 @@ class Served:
         """Where a chunk may be cut into parts that are learned one after the other, to the same effect: behind every
         row, or behind every round where rows of different tasks are learned together."""
         n = chunk.X.shape[0]
-        if not self.learner.simultaneous or chunk.task is None:
+        if not self.learner.simultaneous:
             return np.arange(1, n + 1)
-        ids, codes = np.unique(chunk.task, return_inverse=True)
-        return starts_without_repeats(codes.astype(np.int64), len(ids))[1:]
+        columns, tasks = TaskIndex().encode(chunk.task, n)
+        return form_rounds(columns, len(tasks), None, simultaneous=True)[1:]
 
     def forget(self, task: str) -> None:
         """Forget a task, if it is known."""
@@ -167,11 +169,7 @@ class Served:
 
 def part_of(chunk: Chunk, first: int, last: int) -> Chunk:
     """The rows of a chunk from the first on, up to the last and without it."""
-    if first == 0 and last >= chunk.X.shape[0]:
-        return chunk
-    part = slice(first, last)
-    y, task, weight = (None if one is None else one[part] for one in (chunk.y, chunk.task, chunk.weight))
-    return Chunk(chunk.X[part], y, task, weight=weight)
+    return Chunk(*(rows_of(column, first, last) for column in chunk))
 
 
 def learn(learner: Learner, chunk: Chunk) -> FloatArray:
