@@ -9,7 +9,7 @@ import altair as alt
 
 from shoal.evaluation import Evaluation
 from shoal.report.figure import Figure
-from shoal.report.style import QUIET, colour, data, panel_title
+from shoal.report.style import QUIET, colour, data, logarithmic, panel_title
 
 WIDTH, HEIGHT = 390, 340
 MIN_ROWS = 20  # of a bin that is drawn: the share of fewer rows is mostly chance
@@ -44,9 +44,8 @@ def _draw(records: list[dict[str, Any]], names: list[str]) -> Any:
     scale, axis = alt.Scale(domain=[0, 1], nice=False), alt.Axis(format="%", tickCount=5)
     forecast = alt.X("forecast:Q", title="probability forecast", scale=scale, axis=axis)
     share = alt.Y("share:Q", title="share of rows that had the label", scale=scale, axis=axis)
-    most = max(record["rows"] for record in records)
-    count = alt.Y("rows:Q", title="rows", scale=alt.Scale(type="log", domain=[0.8, 1.3 * most], nice=False),
-                  axis=alt.Axis(format="~s", values=[10**p for p in range(12)]))  # fmt: skip
+    logs, ticks = logarithmic(record["rows"] for record in records)
+    count = alt.Y("rows:Q", title="rows", scale=logs, axis=alt.Axis(format="~s", values=ticks))
     diagonal = (
         alt.Chart(data([{"forecast": 0.0, "share": 0.0}, {"forecast": 1.0, "share": 1.0}]))
         .mark_line(color=QUIET, strokeDash=[4, 4], strokeWidth=1)
