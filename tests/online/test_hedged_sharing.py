@@ -287,6 +287,7 @@ def test_two_threads_learn_the_same_bits_as_one(
     in_threads = []
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
     monkeypatch.setattr(pipeline, "FEWEST", 0)
+    monkeypatch.setattr(pipeline, "START", 8)
     for entries in (2**30, 64, 300, 1000):
         monkeypatch.setattr(pipeline, "ENTRIES", entries)
         learner = kind()

@@ -19,6 +19,7 @@ from shoal.parallel.cores import add_seconds, n_threads
 
 ENTRIES = 2**17  # of a block of rows
 FEWEST = 2**13  # of a chunk that is worth a second thread
+START = 2**8  # rounds that one thread learns first: a new model outgrows its arrays there, and threads begin anew then
 
 
 class Part(NamedTuple):
@@ -48,22 +49,33 @@ def blocks(rounds: Rounds, entries: IntArray) -> IntArray | None:
 
 
 def run(
-    step: Callable[[Part], int], whole: Part, rounds: Rounds, entries: IntArray, new_block: Callable[..., Any]
+    step: Callable[[Part], int],
+    whole: Part,
+    rounds: Rounds,
+    entries_of: Callable[[Rounds], IntArray],
+    new_block: Callable[..., Any],
 ) -> int:
     """Learn rounds by `step`, in blocks and two threads if that pays; how many were learned before one did not fit.
 
     Parameters
     ----------
     whole : all of it, row by row
-    entries : (kinds, rows) places that each row takes in a block
+    entries_of : (kinds, rows) places that each row of rounds takes in a block
     new_block : of so many places of each kind, and rows
     """
-    edges = blocks(rounds, entries)
-    if edges is None:
+    if len(rounds.values) < FEWEST or len(rounds.starts) - 1 <= START:
         return step(whole)
+    done = step(whole._replace(last=START))
+    if done < START:
+        return done
+    rest = rounds._replace(starts=rounds.starts[START:])
+    entries = entries_of(rest)
+    edges = blocks(rest, entries)
+    if edges is None:
+        return step(whole._replace(first=START))
     sizes = np.add.reduceat(entries, edges[:-1], axis=1).max(axis=1).tolist()
     these, those = (new_block(*sizes, int(np.diff(edges).max())) for _ in range(2))
-    done, seconds = learn_in_blocks(step, edges, these, those)
+    done, seconds = learn_in_blocks(step, START + edges, these, those)
     add_seconds(seconds)
     return done
 

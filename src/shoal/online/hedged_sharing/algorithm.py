@@ -150,9 +150,7 @@ WHOLE = Part(0, -1, True, True, new_block(0, 0, 0))  # row by row
 
 def run(step: Callable[[Part], int], rounds: Rounds, settings: Settings) -> int:
     """Learn rounds, in two threads if that pays."""
-    if len(rounds.values) < pipeline.FEWEST:
-        return step(WHOLE)
-    return pipeline.run(step, WHOLE, rounds, entries_of_rows(rounds, settings), new_block)
+    return pipeline.run(step, WHOLE, rounds, partial(entries_of_rows, settings=settings), new_block)
 
 
 SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}
