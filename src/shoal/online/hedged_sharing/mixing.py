@@ -8,9 +8,9 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
-from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS
+from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS, N_LOGITS
 
-TURN = 24  # inputs with zeros after them: whole turns of a SIMD loop
+TURN, LOGITS_TURN = (-(-n // 8) * 8 for n in (N_INPUTS, N_LOGITS))  # with zeros after them: whole turns of SIMD loops
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
 SHARE = 0.01  # of the weights that goes back to the prior after every row, so that any expert can come back
 DRIFT = 1e-3  # the regression's weights gain the variance DRIFT/t in row t, so that its steps shrink as 1/sqrt(t)
@@ -27,7 +27,7 @@ def sigmoid(logit: float) -> float:
 @kernel
 def sigmoids(logits: FloatArray, out: FloatArray) -> None:
     """The same for a whole turn of SIMD: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
-    for i in range(len(logits)):
+    for i in range(LOGITS_TURN):
         t = logits[i] * (-1.0 / 64.0)
         power = 1.0
         for k in INVERSES:
@@ -89,16 +89,6 @@ def logit_of(p: float) -> float:
 
 
 @kernel
-def mixture(weights: FloatArray, p: FloatArray, awake: FloatArray) -> float:
-    """The forecasts of those awake by their weights."""
-    total = mass = 0.0
-    for e in range(N_EXPERTS):
-        total += awake[e] * weights[e] * p[e]
-        mass += awake[e] * weights[e]
-    return total / mass
-
-
-@kernel
 def inner(weights: FloatArray, z: FloatArray) -> float:
     """The regression's logit."""
     total = 0.0
@@ -125,16 +115,30 @@ def gaussian(forecasts: FloatArray, awake: FloatArray, y: float, variance: float
         forecasts[e] = math.exp(0.5 * (least - (y - forecasts[e]) ** 2) / variance) if awake[e] > 0.0 else 1.0
 
 
+@kernel
+def of_those_awake(weights: FloatArray, values: FloatArray, awake: FloatArray) -> tuple[float, float]:
+    """The sum of weight times value, and that of weights."""
+    total = mass = 0.0
+    for e in range(N_EXPERTS):
+        total += awake[e] * weights[e] * values[e]
+        mass += awake[e] * weights[e]
+    return total, mass
+
+
+@kernel
+def mixture(weights: FloatArray, p: FloatArray, awake: FloatArray) -> float:
+    """The forecasts of those awake by their weights."""
+    total, mass = of_those_awake(weights, p, awake)
+    return total / mass
+
+
 @kernel(sums="in order")
 def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray) -> None:
     """Weight times likelihood over the mixture's; then a share of the prior. Who sleeps has the mixture's likelihood.
 
     So a sleeping expert neither gains nor loses. In order: else each is divided by the total.
     """
-    total = mass = 0.0
-    for e in range(N_EXPERTS):
-        total += awake[e] * weights[e] * likelihood[e]
-        mass += awake[e] * weights[e]
+    total, mass = of_those_awake(weights, likelihood, awake)
     kept, asleep = (1.0 - SHARE) * mass / total, 1.0 - SHARE
     for e in range(N_EXPERTS):
         weights[e] *= awake[e] * (kept * likelihood[e]) + (1.0 - awake[e]) * asleep

@@ -72,8 +72,9 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
     """A new state's parts but for records."""
     part, settings = np.empty(N_EXPERTS), setup.settings
     taking_part(settings.sharing, settings.interactions, settings.regression, part)
-    start, uniform = np.zeros(TURN), part / part.sum()
+    start, covariance, uniform = aligned_zeros((TURN,)), aligned_zeros((N_INPUTS, TURN)), part / part.sum()
     start[N_EXPERTS] = 1.0  # the regression begins as the task's mixture
+    np.fill_diagonal(covariance, 1.0)
     return {
         "shared": aligned_zeros((1 + size.features, WIDTH), setup.params.dtype),
         "full": full.new_full(size.tasks, size.features, setup.params.dtype),
@@ -81,7 +82,7 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
         "targets": np.zeros(4), "seen": np.zeros(3, np.int64), "errors": np.zeros(2), "rows": np.zeros(1, np.int64),
         "task_rows": np.zeros(size.tasks, np.int64), "task_weights": np.tile(uniform, (size.tasks, 1)),
         "weights": uniform, "stretch": np.tile([0.0, VARIANCE], (size.tasks, 1)),
-        "regression": start, "covariance": np.eye(N_INPUTS, TURN).ravel(),
+        "regression": start, "covariance": covariance.ravel(),
         "updates": np.zeros(size.tasks, np.int64), "counters": np.zeros(3, np.int64),
     }  # fmt: skip
 

@@ -14,10 +14,10 @@ from shoal.engine.task_weights.record_table import Found
 from shoal.online.hedged_sharing.crossed import experts as crossed
 from shoal.online.hedged_sharing.crossed.bins import MOST_NUMERIC
 from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS, CrossedRow, most_entries
-from shoal.online.hedged_sharing.experts import N_EXPERTS, N_LOGITS
+from shoal.online.hedged_sharing.experts import N_EXPERTS
 from shoal.online.hedged_sharing.full.experts import SIDES, FullRow
 from shoal.online.hedged_sharing.linear import Lanes, new_lanes
-from shoal.online.hedged_sharing.mixing import TURN
+from shoal.online.hedged_sharing.mixing import LOGITS_TURN, TURN
 from shoal.online.hedged_sharing.plain import experts as plain
 from shoal.online.hedged_sharing.scaling import ScaledRow
 from shoal.online.hedged_sharing.sleeping import NEVER, taking_part
@@ -69,8 +69,8 @@ class Work(NamedTuple):
     facts: FloatArray  # (N_FACTS,)
     plain_lanes: Lanes
     crossed_lanes: Lanes
-    logits: FloatArray  # (25,) of the experts, and of the own ones leaning on the pooled while young
-    chance: FloatArray  # (25,) their sigmoids
+    logits: FloatArray  # (32,) of the experts, and of the own ones leaning on the pooled while young
+    chance: FloatArray  # (32,) their sigmoids
     p: FloatArray  # (experts,) forecasts, with the leaning ones
     z: FloatArray  # (24,) inputs of the second mixing, and a zero
     direction: FloatArray  # (24,)
@@ -90,15 +90,13 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
     few = min(n, padded(WIDEST))
     # One array of each kind: each takes its time to be made.
     reals, ints = np.zeros(3 * n + 2 * crossed_n), np.zeros(3 * n + 2 * crossed_n, np.int64)
-    small = np.zeros(2 * TURN + 2 * N_LOGITS + 4 * N_EXPERTS + 3 + N_FACTS + 2)
+    small, facts = np.zeros((7, LOGITS_TURN)), np.zeros(N_FACTS)
     room = ints[3 * n :]
     row_x, squares, counts = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n]
-    a = 2 * TURN + 2 * N_LOGITS
-    b = a + 4 * N_EXPERTS
-    part = small[a : a + N_EXPERTS]
+    part = small[4, :N_EXPERTS]
     taking_part(settings.sharing, settings.interactions, settings.regression, part)
     return Work(
-        ScaledRow(row_x, ints[:n], squares, counts, small[b : b + 2]),
+        ScaledRow(row_x, ints[:n], squares, counts, np.zeros(2)),
         Found(ints[n : 2 * n], ints[2 * n : 3 * n]),
         CrossedRow(
             reals[3 * n : 3 * n + crossed_n], room[:crossed_n], room[crossed_n:], np.zeros(n, np.int64), np.zeros(n)
@@ -106,11 +104,9 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
         FullRow(
             np.zeros(few), np.zeros(few, np.int64), np.zeros(WIDEST, dtype_of.dtype), np.zeros(WIDEST, dtype_of.dtype)
         ),
-        np.zeros(3, np.int64), small[b + 2 : b + 2 + N_FACTS],
-        new_lanes(plain.N_COLUMNS, n), new_lanes(crossed.N_COLUMNS, crossed_n),
-        small[:N_LOGITS], small[N_LOGITS : 2 * N_LOGITS], small[a + N_EXPERTS : a + 2 * N_EXPERTS],
-        small[2 * N_LOGITS : 2 * N_LOGITS + TURN], small[2 * N_LOGITS + TURN : a], np.zeros(3),
-        part, small[a + 2 * N_EXPERTS : a + 3 * N_EXPERTS], part / part.sum(),
+        np.zeros(3, np.int64), facts, new_lanes(plain.N_COLUMNS, n), new_lanes(crossed.N_COLUMNS, crossed_n),
+        small[0], small[1], small[5, :N_EXPERTS], small[2, :TURN], small[3, :TURN], np.zeros(3),
+        part, small[6, :N_EXPERTS], part / part.sum(),
     )  # fmt: skip
 
 
