@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 import numba
 
-from shoal.engine.intrinsics import CompiledOnly, NoAlias
+from shoal.engine.intrinsics import CompiledOnly, pipeline_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,9 +28,10 @@ def kernel(
     *,
     entry: bool = False,
     allocates: bool = False,
-    inline: bool | Literal["source"] = True,
+    inline: bool = True,
     sums: Literal["any order", "in order", "exact"] = "any order",
     disjoint: bool = False,
+    alone: bool = True,
 ) -> Callable[[F], F]: ...
 
 
@@ -40,9 +41,10 @@ def kernel(
     *,
     entry: bool = False,
     allocates: bool = False,
-    inline: bool | Literal["source"] = True,
+    inline: bool = True,
     sums: Literal["any order", "in order", "exact"] = "any order",
     disjoint: bool = False,
+    alone: bool = True,
 ) -> Any:
     """Compile a function: cached on disk, without the GIL, division by zero as in NumPy.
 
@@ -53,24 +55,26 @@ def kernel(
         for Python would take a third of the time to compile.
     allocates : bool
         It makes arrays. Otherwise it counts no references, which would cost 6 ns for each array and call.
-    inline : bool or "source"
+    inline : bool
         True: LLVM inlines it. False: it is called, for rare or long work, whose copies in all callers take minutes
-        to compile. "source": its source is put into its only caller, so that a long function is compiled once.
+        to compile.
     sums : {"any order", "in order", "exact"}
         What the compiler may do to sums of floats; see `SUMS`.
     disjoint : bool
         None of its arrays overlap. Without that promise, loops over more than three are not vectorised.
+    alone : bool
+        False: it is optimised, and becomes machine code, only within its callers. What calls many such functions
+        compiles in two thirds of the time; a loop over all tasks may be 20 % slower within a long function.
     """
 
     def compiled(function: F) -> F:
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
         options["fastmath"] = SUMS[sums]  # even if empty: numba would inherit the caller's
-        options |= {"inline": "always"} if inline == "source" else {"forceinline": True} if inline else {}
-        pipeline: dict[str, Any] = {"pipeline_class": NoAlias} if disjoint else {}
+        options |= {"forceinline": True} if inline else {}
         if not entry:
             options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-            return cast(F, CompiledOnly.of(function, **pipeline, **options))
-        return cast(F, numba.njit(function, cache=True, **pipeline, **options))
+            return cast(F, CompiledOnly.of(function, pipeline_of(disjoint, alone=alone), **options))
+        return cast(F, numba.njit(function, cache=True, pipeline_class=pipeline_of(disjoint, alone=True), **options))
 
     return compiled if function is None else compiled(function)
 

@@ -10,8 +10,10 @@ from functools import partial
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from llvmlite import binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, event, types
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 from numba.cpython.unsafe.numbers import trailing_zeros
@@ -47,20 +49,61 @@ class _Compiling(event.Listener):
 event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
 
 
-class NoAlias(Compiler):
-    """Compile a function none of whose array arguments overlap."""
+ENVIRONMENT = "_ZN08NumbaEnv"  # how the name of a function's environment begins
 
+
+class _Piece(JITCodeLibrary):
+    """Code that is optimised, and becomes machine code, only within its callers: nobody runs it alone.
+
+    The engine gets no more of it than its environment, for numba puts a pointer there at once.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Its callers do."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True  # else it could not be linked
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        whole: Any = self._get_module_for_linking()  # type: ignore[no-untyped-call]
+        name = self._final_module.name
+        environments = [str(each) for each in whole.global_variables if each.name.startswith(ENVIRONMENT)]
+        self._final_module = llvm.parse_assembly("\n".join(environments))
+        self._final_module.name = name
+        super()._finalize_final_module()  # type: ignore[no-untyped-call]
+
+
+class _Pieces(Compiler):
+    def define_pipelines(self) -> Any:
+        """The usual passes, whose result is a piece."""
+        state = self.state
+        state.library = _Piece(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
+        state.library.enable_object_caching()
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
+
+
+class _Disjoint(Compiler):
     def define_pipelines(self) -> Any:
         """The usual passes, with LLVM told that pointers do not alias."""
         self.state.flags.noalias = True
         return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
+class _DisjointPieces(_Disjoint, _Pieces):
+    pass
+
+
+def pipeline_of(disjoint: bool, *, alone: bool) -> type[Compiler]:
+    """How to compile a function: its arrays may overlap or not, it is optimised alone or within its callers."""
+    if alone:
+        return _Disjoint if disjoint else Compiler
+    return _DisjointPieces if disjoint else _Pieces
+
+
 class CompiledOnly(CPUDispatcher):
     """A compiled function without a wrapper for Python."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any], pipeline_class: Any = Compiler, **options: Any) -> CompiledOnly:
+    def of(cls, function: Callable[..., Any], pipeline_class: type[Compiler], **options: Any) -> CompiledOnly:
         """The function, to be compiled when compiled code first calls it, and cached on disk."""
         made = cls(py_func=function, targetoptions={"nopython": True, **options}, pipeline_class=pipeline_class)
         made.enable_caching()

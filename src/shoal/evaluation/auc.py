@@ -60,7 +60,7 @@ def _grouped(rows: Kept, n_tags: int) -> Sorted:
     return Sorted(scores, starts, by_label[: len(rows.tag) - n_positive], by_label[len(rows.tag) - n_positive :])
 
 
-@kernel
+@kernel(alone=False)
 def _insertion_sort(scores: FloatArray) -> None:
     for i in range(1, len(scores)):
         score, p = scores[i], i
@@ -70,7 +70,7 @@ def _insertion_sort(scores: FloatArray) -> None:
         scores[p] = score
 
 
-@kernel
+@kernel(alone=False)
 def _share_won(negative: FloatArray, positive: FloatArray) -> float:
     """Of the pairs, from sorted scores; NaN if there are none."""
     wins = lower = not_higher = 0  # wins count twice, negative rows those below and up to the score
@@ -97,7 +97,7 @@ def _shares_won(rows: Sorted) -> FloatArray:
     return shares
 
 
-@kernel
+@kernel(alone=False)
 def _merge(a: FloatArray, b: FloatArray, merged: FloatArray) -> None:
     """Two sorted runs as one; without a branch that depends on the scores, which no processor could foresee."""
     i = j = p = 0

@@ -56,7 +56,7 @@ def _text_codes(letters: NDArray[np.uint32]) -> tuple[IntArray, IntArray]:
     return codes, firsts[:n]
 
 
-@kernel
+@kernel(alone=False)
 def _same(a: NDArray[np.uint32], b: NDArray[np.uint32]) -> bool:
     differing = 0
     for i in range(len(a)):

@@ -16,7 +16,7 @@ LARGEST = 1e151  # of a number's size: products of two are finite
 BLOCK = 2**15  # numbers that are validated and then learned at once: they stay in a core's own cache in between
 
 
-@kernel
+@kernel(alone=False)
 def _all_in_range(values: FloatArray) -> bool:
     """One SIMD pass; NaN is not in range."""
     outside = 0
@@ -36,7 +36,7 @@ def first_out_of_range(values: FloatArray) -> int:
     return -1
 
 
-@kernel
+@kernel(alone=False)
 def _in_order(indptr: IntArray, indices: IndexArray, n_features: int, first: int, last: int) -> bool:
     """Are offsets and columns of these rows in range, columns sorted and none twice in a row? Almost all work is one
     SIMD pass."""

@@ -17,7 +17,7 @@ ONES = np.uint64(0x0101010101010101)
 HIGHS = np.uint64(0x8080808080808080)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def load_word(data: NDArray[np.uint8], i: int) -> np.uint64:
     """The bytes from i on; the compiler makes it one load."""
     low = U(data[U(i)]) | U(data[U(i + 1)]) << U(8) | U(data[U(i + 2)]) << U(16) | U(data[U(i + 3)]) << U(24)
@@ -30,26 +30,26 @@ def repeated(byte: int) -> np.uint64:
     return ONES * U(byte)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def equal_bytes(word: np.uint64, bytes_: np.uint64) -> np.uint64:
     """The mask of the bytes that are as in the other word."""
     difference = word ^ bytes_
     return (difference - ONES) & ~difference & HIGHS
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def smaller_bytes(word: np.uint64, limits: np.uint64) -> np.uint64:
     """The mask of the bytes that are less than the (equal) bytes of the other word, which are at most 128."""
     return (word - limits) & ~word & HIGHS
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def bytes_before(mask: np.uint64) -> np.uint64:
     """All bits of the bytes before the first one of the mask; all bits if it has none."""
     return ((mask & (~mask + U(1))) >> U(7)) - U(1)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def count_bytes(bits: np.uint64) -> int:
     """How many bytes have all their bits, if the others have none."""
     return int(np.int64(((bits & ONES) * ONES) >> U(56)))
@@ -59,13 +59,13 @@ NEWLINE, SPACE = 10, 32
 PADDING = b"\n" * SLACK  # behind a text, so that its last line ends too and words of eight bytes may be read
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def is_space(byte: np.uint8) -> bool:
     """Whether it is a space within a line."""
     return bool(byte <= SPACE and (byte == SPACE or byte == 9 or 11 <= byte <= 13 or byte >= 28))
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def skip_spaces(data: NDArray[np.uint8], i: int) -> int:
     """The first byte from i on that is no space, at the latest the end of the line."""
     while is_space(data[U(i)]):
@@ -73,7 +73,7 @@ def skip_spaces(data: NDArray[np.uint8], i: int) -> int:
     return i
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def line_end(data: NDArray[np.uint8], i: int) -> int:
     """Where the line that goes on at i ends."""
     while data[U(i)] != NEWLINE:
@@ -81,7 +81,7 @@ def line_end(data: NDArray[np.uint8], i: int) -> int:
     return i
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def is_ascii(data: NDArray[np.uint8], i: int) -> bool:
     """Whether the rest of the line at i is."""
     while data[U(i)] != NEWLINE:

@@ -68,13 +68,13 @@ NO_LETTERS = np.int64(0)
 U = np.uint64
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _ends_word(byte: np.uint8) -> bool:
     """Also where a comment begins."""
     return bool(byte <= SPACE or byte == HASH)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _read_task(data: NDArray[np.uint8], i: int) -> tuple[int, int, Hash]:
     """The qid at i, if there is one: where its task starts and ends, its hash; both are i if there is none."""
     name = no_name()
@@ -87,7 +87,7 @@ def _read_task(data: NDArray[np.uint8], i: int) -> tuple[int, int, Hash]:
     return first, last, name
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def _long_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """An index of more than seven digits, see `_read_index`."""
     index, first = 0, i
@@ -99,7 +99,7 @@ def _long_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     return i + 1, index
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _read_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """The index before the colon: position behind the colon, index; UNUSUAL if it is no index."""
     word = load_word(data, i)
@@ -113,7 +113,7 @@ def _read_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     return i + n + 1, index
 
 
-@kernel(inline="source", sums="exact")
+@kernel(sums="exact", alone=False)
 def _read_pairs(
     data: NDArray[np.uint8], i: int, columns: NDArray[np.int32], values: NDArray[np.float64], at: int, last: int
 ) -> tuple[int, int]:
@@ -138,7 +138,7 @@ def _read_pairs(
         at += 1
 
 
-@kernel(inline="source", sums="exact")
+@kernel(sums="exact", alone=False)
 def _scan_line(
     data: NDArray[np.uint8], i: int, with_task: bool, buffer: RowBuffer, tasks: NameTable
 ) -> tuple[int, int]:

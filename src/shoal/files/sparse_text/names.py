@@ -41,19 +41,19 @@ class Hash(NamedTuple):
     length: int  # bytes of the name
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def no_name() -> Hash:
     """The hash of nothing."""
     return Hash(U(0), U(0), U(0), 0)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _mix(mixed: np.uint64, word: np.uint64) -> np.uint64:
     """Different words give different results, and each bit of them reaches the highest."""
     return (mixed ^ (mixed >> U(32)) ^ word) * FACTOR
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def with_bits(name: Hash, word: np.uint64, more: np.uint64) -> Hash:
     """The hash with more bits (eight for each byte), the lowest ones of the word, whose others are 0."""
     mixed, bits = name.mixed, name.bits + more
@@ -64,13 +64,13 @@ def with_bits(name: Hash, word: np.uint64, more: np.uint64) -> Hash:
     return Hash(mixed, joined, bits, name.length + int(np.int64(more >> U(3))))
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def finished(name: Hash) -> np.uint64:
     """The hash of a complete name. Two names of the same length, up to eight bytes, never share it."""
     return _mix(name.mixed, name.word)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def read_name(data: NDArray[np.uint8], i: int, name: Hash) -> tuple[int, Hash]:
     """The hash with the bytes from i on, up to a byte that ends a word, a bar or a colon; and where that is."""
     word = load_word(data, i)
@@ -110,7 +110,7 @@ class Place(NamedTuple):
     last: int
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _is_same(letters: NDArray[np.uint8], at: int, data: NDArray[np.uint8], first: int, last: int) -> bool:
     """Whether the letters from `at` on are data[first:last]."""
     while first + 8 <= last:
@@ -121,7 +121,7 @@ def _is_same(letters: NDArray[np.uint8], at: int, data: NDArray[np.uint8], first
     return first == last or (load_word(letters, at) ^ load_word(data, first)) << U(8 * (8 - last + first)) == U(0)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _is(table: NameTable, i: int, data: NDArray[np.uint8], place: Place) -> bool:
     """Whether name i is the one that stands there; it is as long."""
     at = table.ends[U(i)]
@@ -133,13 +133,13 @@ def _is(table: NameTable, i: int, data: NDArray[np.uint8], place: Place) -> bool
     return _is_same(table.letters, at, data, place.first, place.last)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _slot(table: NameTable, mixed: np.uint64) -> int:
     """Where the search for a name begins."""
     return int(np.int64((mixed >> U(32)) * U(len(table.slots)) >> U(32)))
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def _append(table: NameTable, slot: int, mixed: np.uint64, length: int, data: NDArray[np.uint8], place: Place) -> int:
     """A new name, if there is capacity for it."""
     n = table.used[0]
@@ -160,7 +160,7 @@ def _append(table: NameTable, slot: int, mixed: np.uint64, length: int, data: ND
     return int(n)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def number_of(table: NameTable, name: Hash, data: NDArray[np.uint8], place: Place) -> int:
     """The number of a name; a new one gets the next, TABLE_FULL if there is no capacity for it."""
     mixed, length = finished(name), U(name.length)
@@ -178,7 +178,7 @@ def number_of(table: NameTable, name: Hash, data: NDArray[np.uint8], place: Plac
             slot = 0
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def number_of_outlined(table: NameTable, name: Hash, data: NDArray[np.uint8], place: Place) -> int:
     """`number_of`, called and not inlined."""
     return number_of(table, name, data, place)
@@ -195,7 +195,7 @@ def fill_slots(table: NameTable) -> None:
         table.slots[slot, 1] = U(table.ends[i + 1] - table.ends[i]) << U(32) | U(i)
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def truncate(table: NameTable, n: int) -> None:
     """Only the first n names stay; the slots are as they were before the others came."""
     for i in range(table.used[0] - 1, n - 1, -1):

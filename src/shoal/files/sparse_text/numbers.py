@@ -48,7 +48,7 @@ HALF = np.uint64(2**32 - 1)
 U = np.uint64
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     """The high and the low half of a b."""
     a1, a0, b1, b0 = a >> U(32), a & HALF, b >> U(32), b & HALF
@@ -58,7 +58,7 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
     return high, (carried << U(32)) | (low & HALF)
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def nearest_double(w: np.uint64, q: int) -> float:
     """The double nearest to w 10^q, -1 where 128 bits of 5^q do not tell or it is not a normal number."""
     if w == U(0) or q < LOWEST or q > HIGHEST:
@@ -86,7 +86,7 @@ def nearest_double(w: np.uint64, q: int) -> float:
     return math.ldexp(np.float64(mantissa), int(exponent) - 1075)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _digits(data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int) -> tuple[int, np.uint64, int, int]:
     """Digits from i on appended to w, which has n significant ones: position behind, w, n, how many were read."""
     first = i
@@ -100,7 +100,7 @@ def _digits(data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int) -> 
     return i, w, n, i - first
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     """What stands behind an e: position behind, exponent."""
     negative = False
@@ -114,7 +114,7 @@ def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
     return i, -exponent if negative else exponent
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
     """The number that starts at i: position behind it (FAILED if Python has to judge) and value."""
     negative = False
@@ -142,7 +142,7 @@ def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
     return i, -value if negative else value
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def _by_128_bits(w: np.uint64, q: int, n: int) -> float:
     """The double nearest to w 10^q, -1 if that cannot be told; w holds the leading ones of n digits."""
     if w == U(0):
@@ -164,13 +164,13 @@ DOTS, ZEROS = repeated(DOT), repeated(ZERO)
 PAIRS = np.uint64(0x000000FF000000FF)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def no_digits(word: np.uint64) -> np.uint64:
     """The mask of the bytes that are no digits."""
     return smaller_bytes(word, ZEROS) | ((word + ABOVE_NINE) | word) & HIGHS
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def digits_before(word: np.uint64, n: int) -> tuple[np.uint64, bool]:
     """The number that the first n bytes (1 to 8) are, and whether all are digits; three multiplications.
 
@@ -183,7 +183,7 @@ def digits_before(word: np.uint64, n: int) -> tuple[np.uint64, bool]:
     return (even * U((1_000_000 << 32) + 100) + odd * U((10_000 << 32) + 1)) >> U(32), right
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def read_short(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
     """The number of up to eight digits and a dot at i: position behind it (FAILED if it is none) and value.
 
@@ -206,7 +206,7 @@ def read_short(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
     return i + length, np.float64(np.int64(number)) / SIGNED_TENS[U(9 * negative + fraction)]
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def read_value(data: NDArray[np.uint8], i: int, mark: np.uint8) -> tuple[int, float]:
     """The number at i, however long, up to a space or a mark: position behind it, FAILED if it is none, and value."""
     end, value = read_short(data, i)

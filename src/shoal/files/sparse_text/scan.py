@@ -15,7 +15,7 @@ U = np.uint64
 FEW = 32  # so many are sorted fastest by counting the smaller ones, though that takes the square of the time
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _sort_few(keys: NDArray[np.int64], first: int, last: int, ordered: NDArray[np.int64]) -> None:
     """Sort keys[first:last]: each goes behind as many as are smaller. No branch depends on the keys."""
     for i in range(first, last):
@@ -25,7 +25,7 @@ def _sort_few(keys: NDArray[np.int64], first: int, last: int, ordered: NDArray[n
         ordered[U(place)] = key
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _merge(keys: NDArray[np.int64], first: int, middle: int, last: int, ordered: NDArray[np.int64]) -> None:
     """Join the sorted keys[first:middle] and keys[middle:last]."""
     i, j = first, middle
@@ -50,7 +50,7 @@ def sort_keys(keys: NDArray[np.int64], n: int, ordered: NDArray[np.int64]) -> No
         width *= 2
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def sort_few(
     found: NDArray[np.int32], found_values: NDArray[np.float64], n: int, columns: NDArray[np.int32],
     values: NDArray[np.float64], first: int,
@@ -70,7 +70,7 @@ def sort_few(
     return pairs == n * (n - 1) // 2
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def is_ordered(columns: NDArray[np.int32], first: int, last: int) -> bool:
     """Whether columns[first:last] ascend and none stands there twice."""
     ordered = True
@@ -104,13 +104,13 @@ class RowBuffer(NamedTuple):
     cursor: NDArray[np.int64]  # where the scan is, and what it lacks
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def capacity_left(buffer: RowBuffer) -> int:
     """How many features the next row may have."""
     return min(len(buffer.columns) - int(buffer.ends[buffer.cursor[ROWS]]), len(buffer.keys))
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def is_known(buffer: RowBuffer, label: float) -> bool:
     """Whether the label is one that needs no thought."""
     for known in buffer.classes:
@@ -119,7 +119,7 @@ def is_known(buffer: RowBuffer, label: float) -> bool:
     return len(buffer.classes) == 0
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def _sort(buffer: RowBuffer, first: int, last: int) -> int:
     """Sort the features first to last by column; values of equal columns add up in the order of the file."""
     n = last - first

@@ -60,12 +60,12 @@ UNUSUAL = -1  # "position" where the parser has to look
 U = np.uint64
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _ends_word(byte: np.uint8) -> bool:
     return bool(byte <= SPACE or byte == BAR)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _word_end(data: NDArray[np.uint8], i: int) -> int:
     """Where the word that starts at i ends: at a space, a bar or the end of the line."""
     while not _ends_word(data[U(i)]):
@@ -73,7 +73,7 @@ def _word_end(data: NDArray[np.uint8], i: int) -> int:
     return i
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def read_weight_and_tag(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
     """What stands between label and first bar, `[weight] [tag]`: position of the bar (or UNUSUAL), and weight."""
     weighted = tagged = False
@@ -93,7 +93,7 @@ def read_weight_and_tag(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
             weighted = True
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def read_space(data: NDArray[np.uint8], i: int) -> tuple[int, int, float]:
     """What touches a bar: position behind it, where the namespace's name ends, its scale."""
     last = i
@@ -107,7 +107,7 @@ def read_space(data: NDArray[np.uint8], i: int) -> tuple[int, int, float]:
     return i, last, scale
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def is_task(data: NDArray[np.uint8], first: int, last: int, task_space: NDArray[np.uint8]) -> bool:
     """Whether the namespace data[first:last] has the task."""
     if last - first != len(task_space):
@@ -118,7 +118,7 @@ def is_task(data: NDArray[np.uint8], first: int, last: int, task_space: NDArray[
     return True
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def prefix(data: NDArray[np.uint8], first: int, last: int) -> Hash:
     """The hash of what stands before a name: nothing, or the namespace data[first:last] and a caret."""
     name = no_name()
@@ -132,7 +132,7 @@ NEEDS_CAPACITY = -2  # "position" where capacity is needed
 MARK = np.uint8(BAR)  # ends a word as a space does
 
 
-@kernel(inline="source", sums="exact")
+@kernel(sums="exact", alone=False)
 def _read_features(
     data: NDArray[np.uint8], i: int, space: int, space_end: int, scale: float, columns: NDArray[np.int32],
     values: NDArray[np.float64], names: NameTable, at: int, last: int,
@@ -167,7 +167,7 @@ def _read_features(
         at += 1
 
 
-@kernel(inline="source", sums="exact")
+@kernel(sums="exact", alone=False)
 def _scan_line(
     data: NDArray[np.uint8], i: int, with_task: bool, task_space: NDArray[np.uint8], buffer: RowBuffer,
     names: NameTable, tasks: NameTable,

@@ -152,7 +152,7 @@ class Scratch(NamedTuple):
     appeared: NDArray[np.int64]  # (most,) slots of features that are new, slot s of the texts as -1 - s
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def _sort(keys: NDArray[np.int32], other: NDArray[np.int32], n: int, largest: int, counts: NDArray[np.int64]) -> None:
     """Sort the first n keys, which are not negative."""
     if n <= FEW:
@@ -180,7 +180,7 @@ def _sort(keys: NDArray[np.int32], other: NDArray[np.int32], n: int, largest: in
         shift += 8
 
 
-@kernel(inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def _merge_words(
     words: NDArray[np.int32], n: int, first: int, end: int,
     indices: NDArray[np.int32], data: NDArray[np.float64],

@@ -49,7 +49,7 @@ def fold_table() -> NDArray[np.int32]:
     return table
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _finish(hashed: np.uint64) -> np.uint64:
     """Each bit of the hash reaches the highest ones (the finalizer of MurmurHash3)."""
     hashed = (hashed ^ (hashed >> U(33))) * U(0xFF51AFD7ED558CCD)
@@ -57,7 +57,7 @@ def _finish(hashed: np.uint64) -> np.uint64:
     return hashed ^ (hashed >> U(33))
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _decode(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     """The code point at i, and how many bytes it has; the text is valid UTF-8."""
     first = np.int64(data[i])
@@ -71,7 +71,7 @@ def _decode(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     return int((first & 0x07) << 18 | middle << 6 | (np.int64(data[i + 3]) & 0x3F)), 4
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def _emit(hashed: np.uint64, last: np.uint64, shift: np.uint64, buckets: NDArray[np.int32], n: int) -> int:
     """A word, and its pair with the last one (0 if there is none): how many features there are now."""
     buckets[n] = np.int32(np.int64(_finish(hashed) >> shift))

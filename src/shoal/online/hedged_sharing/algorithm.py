@@ -59,7 +59,7 @@ from shoal.parallel import pipeline
 from shoal.parallel.pipeline import Part
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def decide_rows(
     rounds: Rounds, first: int, last: int, settings: Settings, state: State, decisions: FloatArray, work: Work
 ) -> None:
@@ -68,7 +68,7 @@ def decide_rows(
         decisions[row] = decide_row(rounds, row, settings, state, work)
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def has_room(rounds: Rounds, first: int, last: int, settings: Settings, state: State) -> bool:
     """Whether a round's pairs, new features and new tasks fit."""
     if not has_capacity(rounds, first, last, state.own.tables):
@@ -86,7 +86,7 @@ def has_room(rounds: Rounds, first: int, last: int, settings: Settings, state: S
     return settings.sharing == ALL_POOLED or min(full.counters[SLOTS] + new_tasks, most) <= len(full.own)
 
 
-@kernel
+@kernel(alone=False)
 def _new_places(rounds: Rounds, row: int, state: State) -> int:
     """Entries of a row whose feature has no column."""
     new = 0
@@ -99,7 +99,7 @@ def _new_places(rounds: Rounds, row: int, state: State) -> int:
     return new
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def learn_rounds(
     rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part, end: int, block: Block,
     work: Work,

@@ -43,7 +43,7 @@ EVERYBODY, STACK, MIXED = range(3)  # positions in `Work.forecast`
 FLAT = 1e-5  # the least curvature of the second mixing
 
 
-@kernel
+@kernel(alone=False)
 def wake(work: Work) -> None:
     """Who is awake on this row."""
     for e in range(N_EXPERTS):
@@ -54,7 +54,7 @@ def wake(work: Work) -> None:
     work.awake[FIRST_FULL + 1] *= work.facts[OWN_AWAKE]
 
 
-@kernel
+@kernel(alone=False)
 def lean(trust: float, work: Work) -> None:
     """A young task's own experts lean on the pooled ones."""
     for i in range(len(LEANING)):
@@ -62,7 +62,7 @@ def lean(trust: float, work: Work) -> None:
         work.logits[N_EXPERTS + i] = trust * own + (1.0 - trust) * pooled
 
 
-@kernel
+@kernel(alone=False)
 def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
     """The answer: a logit, or a target less the mean. `work.logits` holds the experts' margins."""
     logits, z, p, awake = work.logits, work.z, work.p, work.awake
@@ -107,7 +107,7 @@ def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
     return float((1.0 + (state.stretch[task, 0] if own else 0.0)) * work.forecast[MIXED])
 
 
-@kernel
+@kernel(alone=False)
 def mix(
     task: int, error: float, curvature: float, y: float, h: float, settings: Settings, state: State, work: Work
 ) -> None:
@@ -128,7 +128,7 @@ def mix(
     )  # fmt: skip
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def mix_label(task: int, y: float, q: float, h: float, settings: Settings, state: State, work: Work) -> None:
     """Learn a label, 0 or 1; q is the second mixing's probability."""
     learn_stretch(state.stretch[task], work.forecast[MIXED], y, 1.0, h, False)
@@ -136,7 +136,7 @@ def mix_label(task: int, y: float, q: float, h: float, settings: Settings, state
     mix(task, y - q, h * max(q * (1.0 - q), FLAT), y, h, settings, state, work)
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def mix_real(task: int, y: float, variance: float, h: float, settings: Settings, state: State, work: Work) -> None:
     """Learn a real target less its mean."""
     before = work.facts[UNIT_BEFORE]

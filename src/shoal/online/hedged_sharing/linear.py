@@ -125,7 +125,7 @@ class Lanes(NamedTuple):
 MOST_NUMBERS = 16  # of a record
 
 
-@kernel(allocates=True)
+@kernel(allocates=True, alone=False)
 def new_lanes(n_columns: int, room: int) -> Lanes:
     """Room for rows of so many entries."""
     sums = np.zeros((4, MOST_NUMBERS + 1))
@@ -135,7 +135,7 @@ def new_lanes(n_columns: int, room: int) -> Lanes:
     )  # fmt: skip
 
 
-@kernel
+@kernel(alone=False)
 def collect(plan: Plan, lanes: Lanes, margins: FloatArray) -> None:
     """Each expert's margin, from what the records' numbers add up to."""
     for e in range(len(plan.shared_lane)):
@@ -145,7 +145,7 @@ def collect(plan: Plan, lanes: Lanes, margins: FloatArray) -> None:
 # ---- steps -------------------------------------------------------------------------------------------------
 
 
-@kernel(disjoint=True)
+@kernel(disjoint=True, alone=False)
 def _newton(n: int, x: FloatArray, H: FloatArray, c: float, keep: float, a: float, out: FloatArray) -> float:
     """r x, r = 1/(a + H), H taking the row in first; return tau."""
     tau = 0.0
@@ -157,7 +157,7 @@ def _newton(n: int, x: FloatArray, H: FloatArray, c: float, keep: float, a: floa
     return tau
 
 
-@kernel(disjoint=True)
+@kernel(disjoint=True, alone=False)
 def _adagrad(n: int, x: FloatArray, G: FloatArray, g: float, unit: float, tiny: float, out: FloatArray) -> float:
     """r x, r = unit/sqrt(G), G taking the row in first; return tau."""
     tau = 0.0
@@ -169,7 +169,7 @@ def _adagrad(n: int, x: FloatArray, G: FloatArray, g: float, unit: float, tiny: 
     return tau
 
 
-@kernel(disjoint=True)
+@kernel(disjoint=True, alone=False)
 def _itself(n: int, x: FloatArray, out: FloatArray, squares: FloatArray) -> float:
     tau = 0.0
     for i in range(n):
@@ -191,7 +191,7 @@ class Row(NamedTuple):
     regression: bool
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def fill_columns(n: int, x: FloatArray, row: Row, parts: int, plan: Plan, lanes: Lanes) -> None:
     """The columns of the row that the parts which learn need, and the sums tau of each."""
     whole = padded(n)
@@ -209,7 +209,7 @@ def fill_columns(n: int, x: FloatArray, row: Row, parts: int, plan: Plan, lanes:
             lanes.tau[k] = _itself(whole, x, column, lanes.columns[k + 1])
 
 
-@kernel
+@kernel(alone=False)
 def fill_scales(
     width: int, own_width: int, row: Row, margins: FloatArray, chances: FloatArray, awake: FloatArray, plan: Plan,
     lanes: Lanes, forgets: bool,

@@ -19,12 +19,12 @@ VARIANCE = 3e-3  # of how far a task's answers are to be stretched, before its f
 LIMIT = 15.0  # logits are kept within +-15
 
 
-@kernel
+@kernel(alone=False)
 def sigmoid(logit: float) -> float:
     return 1.0 / (1.0 + math.exp(-logit))
 
 
-@kernel
+@kernel(alone=False)
 def sigmoids(logits: FloatArray, out: FloatArray) -> None:
     """The same for a whole turn of SIMD: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
     for i in range(LOGITS_TURN):
@@ -37,13 +37,13 @@ def sigmoids(logits: FloatArray, out: FloatArray) -> None:
         out[i] = 1.0 / (1.0 + power)
 
 
-@kernel(sums="exact")
+@kernel(sums="exact", alone=False)
 def times(h: float, value: float) -> float:
     """h value, in no other order than this: once is the value to the bit."""
     return h * value
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def weighted_slope(logit: float, y: float, tau: float, undivided: bool, h: float) -> float:
     """What a label that counts h times moves a logit by, over tau: sum_i h_i (y - p_i)/(1 + tau h_i p_i (1 - p_i)).
 
@@ -58,7 +58,7 @@ def weighted_slope(logit: float, y: float, tau: float, undivided: bool, h: float
     return total
 
 
-@kernel
+@kernel(alone=False)
 def slope(m: float, p: float, y: float, tau: float, undivided: bool, h: float, regression: bool) -> float:
     """h e/(1 + tau h c) of a margin m, or of its probability p: divided, the step cannot overshoot."""
     if regression:
@@ -68,7 +68,7 @@ def slope(m: float, p: float, y: float, tau: float, undivided: bool, h: float, r
     return (y - p) / (1.0 + (0.0 if undivided else tau * p * (1.0 - p)))
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def sharpen(likelihood: FloatArray, weights: FloatArray, awake: FloatArray, h: float) -> None:
     """Likelihoods of h times the same, up to a factor: the best of an expert with a weight becomes 1."""
     best = 0.0
@@ -78,17 +78,17 @@ def sharpen(likelihood: FloatArray, weights: FloatArray, awake: FloatArray, h: f
         likelihood[e] = (min(likelihood[e] / best, 1.0) if best > 0.0 else 1.0) ** h
 
 
-@kernel
+@kernel(alone=False)
 def within(limit: float, value: float) -> float:
     return min(limit, max(-limit, value))
 
 
-@kernel
+@kernel(alone=False)
 def logit_of(p: float) -> float:
     return within(LIMIT, math.log(max(p, 1e-300) / max(1.0 - p, 1e-300)))
 
 
-@kernel
+@kernel(alone=False)
 def inner(weights: FloatArray, z: FloatArray) -> float:
     """The regression's logit."""
     total = 0.0
@@ -97,7 +97,7 @@ def inner(weights: FloatArray, z: FloatArray) -> float:
     return total
 
 
-@kernel
+@kernel(alone=False)
 def labels(p: FloatArray, positive: bool) -> None:
     """Probabilities of the larger label become those of what happened."""
     if not positive:
@@ -105,7 +105,7 @@ def labels(p: FloatArray, positive: bool) -> None:
             p[e] = 1.0 - p[e]
 
 
-@kernel
+@kernel(alone=False)
 def gaussian(forecasts: FloatArray, awake: FloatArray, y: float, variance: float) -> None:
     """Forecasts of a real target become their likelihoods, up to a factor: the best of those awake has 1."""
     least = np.inf
@@ -115,7 +115,7 @@ def gaussian(forecasts: FloatArray, awake: FloatArray, y: float, variance: float
         forecasts[e] = math.exp(0.5 * (least - (y - forecasts[e]) ** 2) / variance) if awake[e] > 0.0 else 1.0
 
 
-@kernel
+@kernel(alone=False)
 def of_those_awake(weights: FloatArray, values: FloatArray, awake: FloatArray) -> tuple[float, float]:
     """The sum of weight times value, and that of weights."""
     total = mass = 0.0
@@ -125,14 +125,14 @@ def of_those_awake(weights: FloatArray, values: FloatArray, awake: FloatArray) -
     return total, mass
 
 
-@kernel
+@kernel(alone=False)
 def mixture(weights: FloatArray, p: FloatArray, awake: FloatArray) -> float:
     """The forecasts of those awake by their weights."""
     total, mass = of_those_awake(weights, p, awake)
     return total / mass
 
 
-@kernel(sums="in order")
+@kernel(sums="in order", alone=False)
 def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray) -> None:
     """Weight times likelihood over the mixture's; then a share of the prior. Who sleeps has the mixture's likelihood.
 
@@ -145,7 +145,7 @@ def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior:
         weights[e] += SHARE * prior[e]
 
 
-@kernel(disjoint=True)
+@kernel(disjoint=True, alone=False)
 def newton_step(
     weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float, y: float, logit: float,
     times: float, drift: float, direction: FloatArray,
@@ -174,7 +174,7 @@ def newton_step(
         covariance[i * (TURN + 1)] += drift
 
 
-@kernel
+@kernel(alone=False)
 def learn_stretch(stretch: FloatArray, f: float, y: float, variance: float, h: float, regression: bool) -> None:
     """A Newton step of s in the answer (1 + s) f of one task; real targets have this variance around it.
 

@@ -68,7 +68,7 @@ TINY = 1e-12  # AdaGrad's first step divides by a root that may be zero
 # ---- what needs no answer ----------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(alone=False)
 def read_row(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> int:
     """Scale and cross the row, find its records, and ask the full experts; return its new features."""
     task, facts = rounds.task[row], work.facts
@@ -94,7 +94,7 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: State, work: W
     return new
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def _ask_full(task: int, n: int, parts: int, few: bool, settings: Settings, state: State, work: Work) -> None:
     full, facts = state.full, work.facts
     full_row(n, work.row.x, work.row.feature, full, work.full)
@@ -107,7 +107,7 @@ def _ask_full(task: int, n: int, parts: int, few: bool, settings: Settings, stat
         facts[OWN_MARGIN] = full_margin(n, work.full, full.own[slot - 1]) if slot > 0 else 0.0
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def learn_ahead(rounds: Rounds, row: int, new: int, h: float, settings: Settings, state: State, work: Work) -> None:
     """Learn what needs no answer."""
     task, n, facts, y = rounds.task[row], work.counts[N], work.facts, rounds.y[row]
@@ -134,7 +134,7 @@ def learn_ahead(rounds: Rounds, row: int, new: int, h: float, settings: Settings
     learn_seen(n, new, state.seen)
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def _learn_full(
     task: int, n: int, y: float, h: float, limit: float, settings: Settings, state: State, work: Work
 ) -> None:
@@ -155,7 +155,7 @@ def _learn_full(
 # ---- what needs the answer ---------------------------------------------------------------------------------
 
 
-@kernel
+@kernel(alone=False)
 def answer(task: int, settings: Settings, state: State, work: Work) -> float:
     """The decision on a row that has been read."""
     n, n_crossed, row, facts = work.counts[N], work.counts[N_CROSSED], work.row, work.facts
@@ -172,7 +172,7 @@ def answer(task: int, settings: Settings, state: State, work: Work) -> float:
     return forecast(task, settings, state, work)
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, state: State, work: Work) -> None:
     """Learn what needs the answer f: the linear experts and the mixtures."""
     squared, facts = h * (y - work.forecast[EVERYBODY]) ** 2, work.facts
@@ -195,7 +195,7 @@ def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, st
     state.updates[task] += 1
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def _step(task: int, row: Row, settings: Settings, state: State, work: Work) -> None:
     n, n_crossed, parts = work.counts[N], work.counts[N_CROSSED], parts_of(settings.sharing)
     step_plain(
@@ -210,7 +210,7 @@ def _step(task: int, row: Row, settings: Settings, state: State, work: Work) -> 
         )  # fmt: skip
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def decide_row(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> float:
     """The decision, of which nothing is learned."""
     read_row(rounds, row, settings, state, work)

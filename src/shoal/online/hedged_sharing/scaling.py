@@ -49,7 +49,7 @@ def new_scale(n_features: int) -> Scale:
     return Scale(aligned_zeros((n_features, 2), np.float64), np.zeros(5))
 
 
-@kernel
+@kernel(alone=False)
 def _into_band(n: int, usual: float, x: FloatArray, squares: FloatArray, counts: FloatArray) -> None:
     """Bring every feature's r.m.s. near the usual one; most rows need no root, for all of theirs are."""
     low, high = usual / BAND, usual * BAND
@@ -63,14 +63,14 @@ def _into_band(n: int, usual: float, x: FloatArray, squares: FloatArray, counts:
         x[i] *= max(low * inverse, min(high * inverse, 1.0)) if squares[i] > TOO_SMALL else 1.0
 
 
-@kernel(sums="in order")
+@kernel(sums="in order", alone=False)
 def _times(n: int, factor: float, x: FloatArray) -> None:
     """In order, or the compiler undoes the one division that makes the factor and divides every entry."""
     for i in range(n):
         x[i] *= factor
 
 
-@kernel
+@kernel(alone=False)
 def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: ScaledRow) -> int:
     """Fill `out`; return how many entries it has. Rows longer than usual are shortened, or only all measured alike."""
     first, last = row_bounds(rounds, row)
@@ -104,7 +104,7 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     return n
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def _learn_weighted(scale: Scale, row: ScaledRow, n: int, h: float, l1: float) -> None:
     """Take h times the row into the sums."""
     for i in range(1, n):
@@ -118,7 +118,7 @@ def _learn_weighted(scale: Scale, row: ScaledRow, n: int, h: float, l1: float) -
     scale.sums[ROWS] += h
 
 
-@kernel
+@kernel(alone=False)
 def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float) -> None:
     """Take the row, which counts h times, into the sums."""
     l1 = 0.0

@@ -32,13 +32,13 @@ def taking_part(sharing: int, interactions: int, regression: bool, out: FloatArr
         out[e] = 0.0 if absent else 1.0
 
 
-@kernel
+@kernel(alone=False)
 def parts_of(sharing: int) -> int:
     """SHARED_PART, OWN_PART or both."""
     return SHARED_PART if sharing == ALL_POOLED else OWN_PART if sharing == INDEPENDENT else SHARED_PART | OWN_PART
 
 
-@kernel
+@kernel(alone=False)
 def new_features(n: int, feature: IntArray, counts: FloatArray, seen: IntArray) -> int:
     """Entries of a row, the constant first, whose feature has not come before; none matter once many have come."""
     if seen[FEATURES] > FEW_FEATURES:
@@ -49,14 +49,14 @@ def new_features(n: int, feature: IntArray, counts: FloatArray, seen: IntArray) 
     return new
 
 
-@kernel
+@kernel(alone=False)
 def is_narrow(n: int, new: int, seen: IntArray) -> bool:
     """Whether the stream is narrow at a row of n entries, the constant included."""
     few = seen[FEATURES] + new <= FEW_FEATURES
     return bool(few or seen[ENTRIES] + n - 1 <= FEW_ENTRIES * (seen[ROWS] + 1))
 
 
-@kernel
+@kernel(alone=False)
 def learn_seen(n: int, new: int, seen: IntArray) -> None:
     """Count the row."""
     seen[ENTRIES] += n - 1

@@ -11,13 +11,13 @@ from shoal.online.hedged_sharing.mixing import times
 COUNT, MEAN, SCATTER, LARGEST = range(4)  # positions in `targets`
 
 
-@kernel
+@kernel(alone=False)
 def deviation(targets: FloatArray) -> float:
     """Of the targets so far, from their mean."""
     return math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
 
 
-@kernel
+@kernel(alone=False)
 def learn_target(y: float, h: float, targets: FloatArray) -> None:
     """Take a real target h times into the running mean and deviation; the first is the mean."""
     if targets[COUNT] == 0.0:

@@ -80,7 +80,7 @@ class Work(NamedTuple):
     uniform: FloatArray  # (experts,) over those that may be awake
 
 
-@kernel(inline=False, allocates=True)
+@kernel(inline=False, allocates=True, alone=False)
 def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_of: FloatArray) -> Work:
     """For rows from `first` up to `last`."""
     longest = rounds.width
@@ -120,7 +120,7 @@ def new_block(n_entries: int, n_crossed: int, n_rows: int) -> Block:
     )  # fmt: skip
 
 
-@kernel(inline="source")
+@kernel(alone=False)
 def waiting_row(block: Block, i: int, first: int, first_crossed: int, work: Work) -> Work:
     """The scratch for row i of a block, whose entries begin there."""
     row = ScaledRow(block.x[first:], block.feature[first:], *work.row[2:])

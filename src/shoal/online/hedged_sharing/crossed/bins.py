@@ -47,7 +47,7 @@ def new_bins(n_features: int, n_numeric: int = MOST_NUMERIC) -> Bins:
     return Bins(occurred, numeric, taken, is_binned, sample, edges, np.zeros(2, np.int64))
 
 
-@kernel
+@kernel(alone=False)
 def bin_of(bins: Bins, j: int, value: float) -> int:
     """How many edges lie below, or -1 if the feature has no bins."""
     at = bins.numeric[j] - 1
@@ -59,7 +59,7 @@ def bin_of(bins: Bins, j: int, value: float) -> int:
     return below
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def learn_bins(rounds: Rounds, row: int, bins: Bins) -> None:
     """Count the row's features, and take the values of the numeric ones into their samples."""
     first, last = row_bounds(rounds, row)
@@ -78,7 +78,7 @@ def learn_bins(rounds: Rounds, row: int, bins: Bins) -> None:
         _take(rounds.values[p], 2 * bins.occurred[j] > bins.counters[ROWS], bins.numeric[j] - 1, bins)
 
 
-@kernel
+@kernel(alone=False)
 def _take(value: float, often: bool, at: int, bins: Bins) -> None:
     bins.taken[at] += 1
     n = bins.taken[at]
@@ -91,7 +91,7 @@ def _take(value: float, often: bool, at: int, bins: Bins) -> None:
         bins.is_binned[at] = int(often and _cut(bins.sample[at, : min(n, SAMPLE)], bins.edges[at]) >= FEWEST_VALUES)
 
 
-@kernel(inline=False, allocates=True)
+@kernel(inline=False, allocates=True, alone=False)
 def _cut(sample: FloatArray, edges: FloatArray) -> int:
     """Set the edges at the sixteenths; return how many values differ."""
     ordered, differ = sample.copy(), 1

@@ -68,7 +68,7 @@ def resized(crossed: Crossed, n_tasks: int, n_features: int) -> Crossed:
     return crossed._replace(bins=bins, serial=np.zeros(n_tasks, np.int64), last=np.zeros(1, np.int64))
 
 
-@kernel
+@kernel(alone=False)
 def crossed_margins(
     n: int, row: CrossedRow, shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, margins: FloatArray,
     parts: int,
@@ -85,7 +85,7 @@ def crossed_margins(
     collect(PLAN, lanes, margins)
 
 
-@kernel
+@kernel(alone=False)
 def step_crossed(
     n: int, crossed: CrossedRow, serial: int, row: Row, margins: FloatArray, chances: FloatArray, awake: FloatArray,
     shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, parts: int,

@@ -41,13 +41,13 @@ def most_entries(n: int) -> int:
     return padded(1 + n + min(n, MOST_NUMERIC) + pairs)
 
 
-@kernel
+@kernel(alone=False)
 def _item(j: int, b: int) -> Any:
     """The hash of a feature's bin, or (16) of its value."""
     return mixed(U(j * 2 * N_BINS + b))
 
 
-@kernel
+@kernel(alone=False)
 def _put(
     i: int, value: float, key: np.uint64, task: np.uint64, size: np.uint64, own_size: np.uint64, out: CrossedRow
 ) -> None:
@@ -60,7 +60,7 @@ def _put(
         out.own[i] = NOWHERE
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def crossed_row(
     rounds: Rounds, row: int, n: int, x: FloatArray, feature: IntArray, bins: Bins, serial: int, size: int,
     own_size: int, out: CrossedRow,

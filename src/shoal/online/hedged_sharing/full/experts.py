@@ -55,7 +55,7 @@ def matrix_bytes(side: int, itemsize: int) -> int:
     return side * (side + 1) * itemsize
 
 
-@kernel
+@kernel(alone=False)
 def full_row(n: int, x: FloatArray, feature: IntArray, full: Full, out: FullRow) -> None:
     """Columns of the row's entries, the constant first; a feature without one has value 0."""
     out.x[0], out.place[0] = x[0], 0
@@ -64,7 +64,7 @@ def full_row(n: int, x: FloatArray, feature: IntArray, full: Full, out: FullRow)
         out.place[i], out.x[i] = at, x[i] if at > 0 else 0.0
 
 
-@kernel
+@kernel(alone=False)
 def give_places(n: int, x: FloatArray, feature: IntArray, full: Full, out: FullRow) -> None:
     """Columns for features that have none."""
     for i in range(1, n):
@@ -74,7 +74,7 @@ def give_places(n: int, x: FloatArray, feature: IntArray, full: Full, out: FullR
         out.x[i] = x[i]
 
 
-@kernel
+@kernel(alone=False)
 def full_margin(n: int, row: FullRow, matrix: NDArray[np.float64]) -> float:
     """<w, x>."""
     w, total = matrix[matrix.shape[1]], 0.0
@@ -83,7 +83,7 @@ def full_margin(n: int, row: FullRow, matrix: NDArray[np.float64]) -> float:
     return total
 
 
-@kernel(inline=False)
+@kernel(inline=False, alone=False)
 def kalman_step(
     n: int, row: FullRow, m: float, y: float, h: float, drift: float, used: int, regression: bool,
     matrix: NDArray[np.float64],
@@ -116,13 +116,13 @@ def kalman_step(
         matrix[at, at] += drift * (row.x[i] * row.x[i])
 
 
-@kernel
+@kernel(alone=False)
 def turns_of(n: int) -> int:
     """Rounded up to the rows that the loops below take at once, and whole SIMD vectors."""
     return (n + 7) // 8 * 8
 
 
-@kernel(disjoint=True)
+@kernel(disjoint=True, alone=False)
 def _products(
     n: int, width: int, place: IntArray, x: NDArray[np.float64], matrix: NDArray[np.float64], v: NDArray[np.float64]
 ) -> None:
@@ -136,7 +136,7 @@ def _products(
             v[j] += (x[i] * a[j] + x[i + 1] * b[j]) + (x[i + 2] * c[j] + x[i + 3] * d[j])
 
 
-@kernel(disjoint=True)
+@kernel(disjoint=True, alone=False)
 def _rank_one(width: int, factors: NDArray[np.float64], v: NDArray[np.float64], matrix: NDArray[np.float64]) -> None:
     """P <- P + factors v', four rows at once."""
     for r in range(0, width, 4):

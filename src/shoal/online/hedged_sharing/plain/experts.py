@@ -19,7 +19,7 @@ products, move = part_of(PLAIN, WIDTH, own=False)
 own_products, own_move = part_of(PLAIN, OWN_WIDTH, own=True)
 
 
-@kernel
+@kernel(alone=False)
 def plain_margins(
     n: int, x: FloatArray, feature: IntArray, place: IntArray, shared: NDArray[np.float64], own: NDArray[np.float64],
     lanes: Lanes, margins: FloatArray, parts: int,
@@ -36,7 +36,7 @@ def plain_margins(
     collect(PLAN, lanes, margins)
 
 
-@kernel
+@kernel(alone=False)
 def step_plain(
     n: int, x: FloatArray, feature: IntArray, place: IntArray, row: Row, margins: FloatArray, chances: FloatArray,
     awake: FloatArray, shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, parts: int,
