@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
 import pytest
+from tests.compiled import from_python
 
+from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import STAYS, record_moves, record_products
 
 WIDTH, N_KEPT, ROOM = 8, 3, 40
@@ -46,3 +48,20 @@ def test_moves(n: int, dtype: type[np.floating]) -> None:
         expected[place[i]] = np.multiply(KEEP, expected[place[i]], dtype=np.float64) + scales * moves
     step(n, place, columns, ROOM, scales, records)
     np.testing.assert_allclose(records, expected, atol=1e-13 if dtype == np.float64 else 1e-5)
+
+
+@kernel(alone=False, disjoint=True)
+def _double(x: np.ndarray, out: np.ndarray) -> None:
+    for i in range(len(x)):
+        out[i] = 2.0 * x[i]
+
+
+def test_code_that_is_optimised_within_its_callers_is_none_of_its_own() -> None:
+    """Compiled now, or read from the disk."""
+    x, out = np.arange(5.0), np.zeros(5)
+    from_python(_double)(x, out)
+    np.testing.assert_array_equal(out, 2.0 * x)
+    [compiled] = cast(Any, _double).overloads.values()
+    assert not list(compiled.library.get_defined_functions())
+    with pytest.raises(TypeError, match="_double is a kernel for compiled code"):
+        _double(x, out)
