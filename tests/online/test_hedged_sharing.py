@@ -306,23 +306,36 @@ def test_two_threads_learn_the_same_bits_as_one(
 
 def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few rows, rounds of several rows, one core."""
-    monkeypatch.setattr(pipeline, "ENTRIES", 512)
+    for name, value in {"ENTRIES": 512, "FEWEST": 0, "START": 2}.items():
+        monkeypatch.setattr(pipeline, name, value)
     rng = np.random.default_rng(3)
     wide, y = rng.normal(size=(40, 60)), np.ones(40)
+    whole = pipeline.Part(0, -1, True, True, None)
 
-    def blocks_of(X: np.ndarray, n_rounds: int) -> object:
+    def parts_of(X: np.ndarray, n_rounds: int) -> tuple[list[tuple[int, int]], int]:
+        """What one thread learns, and how often there are two."""
         starts = np.linspace(0, len(X), n_rounds + 1).astype(int)
-        task = np.zeros(len(X), int)
+        task, alone = np.zeros(len(X), int), []
         rounds = Rounds(X.shape[1], NO_INDPTR, NO_INDICES, X.ravel(), task, y[: len(X)], starts)
-        return pipeline.blocks(rounds, np.full((1, len(X)), X.shape[1]))
+
+        def step(part: pipeline.Part) -> int:
+            alone.append((part.first, part.last))
+            return part.last if part.last >= 0 else n_rounds
+
+        def entries_of(rounds: Rounds) -> np.ndarray:
+            return np.full((1, rounds.starts[-1] - rounds.starts[0]), X.shape[1])
+
+        with patch.object(pipeline, "learn_in_blocks", return_value=(n_rounds, 0.0)) as spy:
+            assert pipeline.run(step, whole, rounds, entries_of, lambda *_: None) == n_rounds
+        return alone, spy.call_count
 
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
-    assert blocks_of(wide, 40) is not None
-    assert blocks_of(wide, 20) is None
-    assert blocks_of(wide[:4], 4) is None
-    assert blocks_of(rng.normal(size=(1, 2000)), 1) is None
+    assert parts_of(wide, 40) == ([(0, 2)], 1)
+    assert parts_of(wide, 20) == ([(0, 2), (2, -1)], 0)
+    assert parts_of(wide[:4], 4) == ([(0, 2), (2, -1)], 0)
+    assert parts_of(rng.normal(size=(1, 2000)), 1) == ([(0, -1)], 0)
     monkeypatch.setattr(cores, "n_cores", lambda: 1)
-    assert blocks_of(wide, 40) is None
+    assert parts_of(wide, 40) == ([(0, -1)], 0)
 
 
 def test_an_interrupt_waits_until_all_is_learned() -> None:

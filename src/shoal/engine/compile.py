@@ -63,18 +63,19 @@ def kernel(
     disjoint : bool
         None of its arrays overlap. Without that promise, loops over more than three are not vectorised.
     alone : bool
-        False: it is optimised, and becomes machine code, only within its callers. What calls many such functions
-        compiles in two thirds of the time; a loop over all tasks may be 20 % slower within a long function.
+        False: unless Python calls it, it is optimised, and becomes machine code, only within its callers. What calls
+        many such functions compiles in two thirds of the time; a loop over all tasks may be 20 % slower there.
     """
 
     def compiled(function: F) -> F:
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
         options["fastmath"] = SUMS[sums]  # even if empty: numba would inherit the caller's
         options |= {"forceinline": True} if inline else {}
+        pipeline = pipeline_of(disjoint, alone=alone or entry)
         if not entry:
             options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-            return cast(F, CompiledOnly.of(function, pipeline_of(disjoint, alone=alone), **options))
-        return cast(F, numba.njit(function, cache=True, pipeline_class=pipeline_of(disjoint, alone=True), **options))
+            return cast(F, CompiledOnly.of(function, pipeline, **options))
+        return cast(F, numba.njit(function, cache=True, pipeline_class=pipeline, **options))
 
     return compiled if function is None else compiled(function)
 

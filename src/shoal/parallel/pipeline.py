@@ -33,14 +33,12 @@ class Part(NamedTuple):
 
 
 def blocks(rounds: Rounds, entries: IntArray) -> IntArray | None:
-    """The blocks' first rounds and the end of the last; None if another thread would not pay.
+    """The blocks' first rounds and the end of the last; None if there is nothing to share out between threads.
 
     Parameters
     ----------
     entries : (kinds, rows) places that each row takes in a block
     """
-    if n_threads() < 2:
-        return None
     ends = np.cumsum(entries.sum(axis=0))
     if len(ends) == 0 or ends[-1] < 2 * ENTRIES or len(rounds.starts) - 1 < len(ends):  # rounds of several rows
         return None
@@ -63,7 +61,7 @@ def run(
     entries_of : (kinds, rows) places that each row of rounds takes in a block
     new_block : of so many places of each kind, and rows
     """
-    if len(rounds.values) < FEWEST or len(rounds.starts) - 1 <= START:
+    if len(rounds.values) < FEWEST or len(rounds.starts) - 1 <= START or n_threads() < 2:
         return step(whole)
     done = step(whole._replace(last=START))
     if done < START:
