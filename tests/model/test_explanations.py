@@ -26,6 +26,7 @@ from shoal import (
     Periodic,
 )
 from shoal.model.explanations import Contribution, Explanation, strongest, table
+from shoal.online.hedged_sharing.experts import OF_TASK
 
 
 def sides(found: Any) -> Any:
@@ -77,7 +78,7 @@ def test_hedged_sharing_with_all_weight_on_one_expert_is_that_expert(expert: Any
     task = stream.task[0].item()
     k, state = learner.tasks_.index(task), core_of(learner).state
     state.regression[:] = 0.0
-    state.regression[len(learner.experts_)] = 1.0  # the task's Bayes mixture answers
+    state.regression[OF_TASK] = 1.0  # the task's Bayes mixture answers
     state.task_weights[k] = np.array(learner.experts_) == expert
     state.task_rows[k] = 2**40  # no longer young
     state.stretch[k] = 0.0

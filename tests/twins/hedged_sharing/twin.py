@@ -19,7 +19,7 @@ CROSSED = [
     ("N", "pooled", 0.1, True), ("N", "together", 1.0, True), ("A", "together", 1.0, True), ("A", "own", 3.0, True),
     ("F", "pooled", 0.1, True), ("F", "together", 1.0, True),
 ]  # fmt: skip
-LEANS = {3: 1, 6: 4, 9: 7, 15: 12, 19: 1}  # an own expert: the pooled one
+LEANS = {3: 1, 6: 4, 9: 7, 13: 1, 17: 14}  # an own expert: the pooled one
 N_SHARED, N_OWN = 2**16, 2**18
 
 
@@ -46,7 +46,10 @@ class Twin:
         if self.real:
             self.part[0] = 0
         if not interactions:
-            self.part[12:18] = 0
+            self.part[14:] = 0
+        self.awake = self.part.copy()
+        if not interactions and d > 31:
+            self.awake[12:14] = 0
         self.uniform = self.part / self.part.sum()
         self.pi, self.pi_k = self.uniform.copy(), np.tile(self.uniform, (K, 1))
         self.w, self.P = np.zeros(23), np.eye(23)
@@ -72,30 +75,33 @@ class Twin:
         self.z, self.norm = self.scaled(x)
         self.at = np.concatenate([[0], 1 + np.flatnonzero(x)])
         margins = self.plain.margins(self.at, self.at, self.z[self.at], k)
+        margins += [self.pooled.w @ self.z, self.matrices[k].w @ self.z]
         if self.interactions:
             serial = self.serial.get(k, 0)  # a task has records from its second row on
             self.crossed = self.crossing.row(x, self.z, serial)
             margins += self.tables.margins(*self.crossed, 0)
         else:
             margins += 6 * [0.0]
-        margins += [self.pooled.w @ self.z, self.matrices[k].w @ self.z]
-        self.margins = np.clip(margins, -self.limit(), self.limit()) * self.part
+        self.margins = np.clip(margins, -self.limit(), self.limit()) * self.awake
         trust = self.n[k] / (self.n[k] + 10)
         self.logits = self.margins.copy()
         for own, pooled in LEANS.items():
-            self.logits[own] = self.part[own] * (trust * self.margins[own] + (1 - trust) * self.margins[pooled])
+            self.logits[own] = self.awake[own] * (trust * self.margins[own] + (1 - trust) * self.margins[pooled])
 
     def answer(self, x: np.ndarray, k: int) -> float:
         self.ask(x, k)
-        p = sigmoid(self.logits)
-        awake = self.part > 0
-        self.everybody = self.pi[awake] @ p[awake]
-        mine = (self.pi_k[k] if self.n[k] else self.pi)[awake] @ p[awake]
+        mine = self.mixtures(sigmoid(self.logits), k)
         self.inputs = np.concatenate([self.logits, [logit(mine), logit(self.everybody), 1]])
         self.stack = float(np.clip(self.w @ self.inputs, -15, 15))
         trust = self.n[k] / (self.n[k] + 5)
         self.mixed = trust * self.stack + (1 - trust) * logit(self.everybody)
         return float((1 + self.stretch[k]) * self.mixed)
+
+    def mixtures(self, forecasts: np.ndarray, k: int) -> float:
+        """Of all tasks, and of this one."""
+        weights, of_task = self.pi * self.awake, (self.pi_k[k] if self.n[k] else self.pi) * self.awake
+        self.everybody = weights @ forecasts / weights.sum()
+        return float(of_task @ forecasts / of_task.sum())
 
     def take_in(self, x: np.ndarray, h: float) -> None:
         used = x != 0
@@ -131,24 +137,28 @@ class Twin:
     def learn_experts(self, x: np.ndarray, k: int, now: Now) -> None:
         self.plain.learn(self.at, self.at, self.z[self.at], k, self.margins[:12], now)
         if self.interactions:
-            self.tables.learn(*self.crossed, 0, self.margins[12:18], now)
+            self.tables.learn(*self.crossed, 0, self.margins[14:], now)
             for table in (self.tables.v, self.tables.own_sums):
                 table[:, 0, 0] = 0.0
             self.crossing.learn(x)
             self.serial.setdefault(k, len(self.serial) + 1)
-        for kalman, m in ((self.pooled, self.margins[18]), (self.matrices[k], self.margins[19])):
+        for kalman, m in ((self.pooled, self.margins[12]), (self.matrices[k], self.margins[13])):
             kalman.learn(self.z, m, now)
 
     def drifted(self) -> np.ndarray:
         return np.asarray(self.P + 1e-3 / (self.n.sum() + 1) * np.eye(len(self.P)))
 
+    def moved(self, weights: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
+        """Who sleeps has the mixture's likelihood."""
+        of_mixture = weights @ (likelihood * self.awake) / (weights @ self.awake)
+        return np.asarray(weights * np.where(self.awake > 0, likelihood / of_mixture, 1.0))
+
     def mix(self, likelihood: np.ndarray, k: int, curvature: float, pull: float) -> None:
-        awake = self.part > 0
         if not self.n[k]:
             self.pi_k[k] = self.pi
-        before = self.pi_k[k] @ (likelihood * awake)
-        self.pi = 0.99 * self.pi * awake * likelihood / (self.pi @ (likelihood * awake)) + 0.01 * self.uniform
-        self.pi_k[k] = 0.99 * self.pi_k[k] * awake * likelihood / before + 0.01 * self.pi
+        self.pi_k[k], self.pi = self.moved(self.pi_k[k], likelihood), self.moved(self.pi, likelihood)
+        self.pi = 0.99 * self.pi + 0.01 * self.uniform
+        self.pi_k[k] = 0.99 * self.pi_k[k] + 0.01 * self.pi
         self.P = self.drifted()
         Pz = self.P @ self.inputs
         self.w += Pz * pull
@@ -178,9 +188,7 @@ class RegressionTwin(Twin):
 
     def answer(self, x: np.ndarray, k: int) -> float:
         self.ask(x, k)
-        awake = self.part > 0
-        self.everybody = self.pi[awake] @ self.logits[awake]
-        mine = (self.pi_k[k] if self.n[k] else self.pi)[awake] @ self.logits[awake]
+        mine = self.mixtures(self.logits, k)
         unit = self.unit()
         inputs = np.concatenate([self.logits, [mine, self.everybody]])
         self.inputs = np.append(inputs / unit if unit > 0 else 0 * inputs, 1)
@@ -209,7 +217,7 @@ class RegressionTwin(Twin):
             self.stretch[k] += gain * e / (1 + gain * self.mixed)
             self.variance[k] /= 1 + gain * self.mixed
             squares = (y - self.logits) ** 2
-            best = squares[self.part > 0].min()
+            best = squares[self.awake > 0].min()
             precision = h * before**2 / variance
             Pz = self.drifted() @ self.inputs
             pull = precision * (y - self.stack) / before / (1 + precision * self.inputs @ Pz)

@@ -23,7 +23,6 @@ from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positi
 from shoal.online.hedged_sharing import state as states
 from shoal.online.hedged_sharing.full.experts import (
     FEW_FULL,
-    FEW_OWN,
     MOST_FULL,
     PLACES,
     SLOTS,
@@ -166,8 +165,8 @@ MEGABYTE = 1e6
 def settings_of(p: Params, *, regression: bool) -> Settings:
     """Of labels, or of real targets."""
     interactions = NARROW if p.interactions is NARROW else ALWAYS if p.interactions else NEVER
-    full, own = (FEW_FULL, FEW_OWN) if interactions == NEVER else (MOST_FULL, MOST_FULL)
-    return Settings(regression, p.relation, interactions, p.memory * MEGABYTE, full, own)
+    full_features = FEW_FULL if interactions == NEVER else MOST_FULL
+    return Settings(regression, p.relation, interactions, p.memory * MEGABYTE, full_features)
 
 
 def count_features(_: Setup, state: State) -> None:

@@ -6,10 +6,15 @@ from shoal.engine.compile import kernel
 from shoal.online.hedged_sharing.experts import (
     FIRST_CROSSED,
     FIRST_FULL,
+    HEAD,
+    LEANED,
     LEANING,
     LEANS_ON,
     N_EXPERTS,
     N_LOGITS,
+    OF_ALL,
+    OF_TASK,
+    ONE,
 )  # fmt: skip
 from shoal.online.hedged_sharing.mixing import (
     DRIFT,
@@ -48,40 +53,47 @@ def wake(work: Work) -> None:
     """Who is awake on this row."""
     for e in range(N_EXPERTS):
         work.awake[e] = work.part[e]
-    for e in range(FIRST_CROSSED, FIRST_FULL):
-        work.awake[e] *= work.facts[NARROW_ROW]
     work.awake[FIRST_FULL] *= work.facts[POOLED_AWAKE]
     work.awake[FIRST_FULL + 1] *= work.facts[OWN_AWAKE]
+    for e in range(FIRST_CROSSED, N_EXPERTS):
+        work.awake[e] *= work.facts[NARROW_ROW]
+
+
+@kernel(alone=False)
+def few_awake(work: Work) -> bool:
+    """Whether all after the first FEW inputs of the second mixing sleep."""
+    return bool(work.facts[OWN_AWAKE] == 0.0 and work.facts[NARROW_ROW] == 0.0)
 
 
 @kernel(alone=False)
 def lean(trust: float, work: Work) -> None:
     """A young task's own experts lean on the pooled ones."""
     for i in range(len(LEANING)):
-        own, pooled = work.logits[LEANING[i]], work.logits[LEANS_ON[i]]
-        work.logits[N_EXPERTS + i] = trust * own + (1.0 - trust) * pooled
+        own, pooled = work.margins[LEANING[i]], work.margins[LEANS_ON[i]]
+        work.logits[LEANED[i]] = trust * own + (1.0 - trust) * pooled
 
 
 @kernel(alone=False)
 def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
-    """The answer: a logit, or a target less the mean. `work.logits` holds the experts' margins."""
-    logits, z, p, awake = work.logits, work.z, work.p, work.awake
+    """The answer: a logit, or a target less the mean. `work.margins` holds the experts' margins."""
+    margins, z, p, awake = work.margins, work.z, work.p, work.awake
     wake(work)
+    few = few_awake(work)
     limit = 2.0 * work.facts[LARGEST_BEFORE] if settings.regression else LIMIT
     for e in range(N_EXPERTS):
-        logits[e] = within(limit, logits[e]) * awake[e]
+        margins[e] = within(limit, margins[e]) * awake[e]
     rows = state.task_rows[task] if task >= 0 else 0
     lean(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0, work)
     if settings.regression:
         for e in range(N_LOGITS):
-            work.chance[e] = logits[e]
+            work.forecasts[e] = work.logits[e]
     else:
-        sigmoids(logits, work.chance)
+        sigmoids(work.logits, few, work.forecasts)
     for e in range(N_EXPERTS):
-        z[e], p[e] = logits[e], work.chance[e]
+        z[HEAD + e], p[e] = margins[e], work.chances[e]
     for i in range(len(LEANING)):
         e = LEANING[i]
-        z[e], p[e] = logits[N_EXPERTS + i] * awake[e], work.chance[N_EXPERTS + i]
+        z[HEAD + e], p[e] = work.logits[LEANED[i]] * awake[e], work.forecasts[LEANED[i]]
     everybody = mixture(state.weights, p, awake)
     mine = mixture(state.task_weights[task], p, awake) if rows > 0 and settings.sharing != ALL_POOLED else everybody
     if settings.sharing == INDEPENDENT:
@@ -90,17 +102,18 @@ def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
     if settings.sharing == ALL_POOLED:
         rows = state.rows[0]
     trust = rows / (rows + settings.fresh)
-    z[N_EXPERTS + 2] = 1.0
     if not settings.regression:
-        z[N_EXPERTS], z[N_EXPERTS + 1] = logit_of(mine), logit_of(everybody)
-        stack = within(LIMIT, inner(state.regression, z))
-        everybody = z[N_EXPERTS + 1]
+        z[OF_TASK], z[OF_ALL] = logit_of(mine), logit_of(everybody)
+        z[ONE] = 1.0
+        stack = within(LIMIT, inner(state.regression, z, few))
+        everybody = z[OF_ALL]
     else:
-        z[N_EXPERTS], z[N_EXPERTS + 1] = mine, everybody
+        z[OF_TASK], z[OF_ALL] = mine, everybody
         unit = work.facts[UNIT_BEFORE]
-        for e in range(N_EXPERTS + 2):
-            z[e] = z[e] / unit if unit > 0.0 else 0.0
-        stack = within(limit, unit * inner(state.regression, z))
+        for i in range(len(z)):
+            z[i] = z[i] / unit if unit > 0.0 else 0.0
+        z[ONE] = 1.0
+        stack = within(limit, unit * inner(state.regression, z, few))
     work.forecast[STACK] = stack
     work.forecast[MIXED] = trust * stack + (1.0 - trust) * everybody
     own = task >= 0 and settings.sharing != ALL_POOLED
@@ -124,7 +137,7 @@ def mix(
     drift = max(DRIFT / (state.rows[0] + 1), LEAST_DRIFT if settings.sharing == INDEPENDENT else 0.0)
     newton_step(
         state.regression, state.covariance, work.z, error, curvature, y, work.forecast[STACK], label_times,
-        drift, work.direction,
+        drift, few_awake(work), work.direction,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from shoal.online.hedged_sharing.algorithm import decide_rows
 from shoal.online.hedged_sharing.crossed import experts as crossed_experts
 from shoal.online.hedged_sharing.crossed.bins import Bins
 from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS
-from shoal.online.hedged_sharing.experts import FIRST_CROSSED, FIRST_FULL
+from shoal.online.hedged_sharing.experts import FIRST_CROSSED
 from shoal.online.hedged_sharing.linear import Plan
 from shoal.online.hedged_sharing.plain import experts as plain_experts
 from shoal.online.hedged_sharing.scaling import BAND, CONSTANT, ENTRIES, NORMS, ROWS, SQUARES, TOO_SMALL, Scale
@@ -57,8 +57,13 @@ def contributions(
     return _parts_of_row(setup.settings, state, int(tasks[0]), features, values)
 
 
-def plain_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
-    """Of the experts on the scaled row; slot 0 is the constant."""
+def linear_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
+    """Of all experts on the scaled row; slot 0 is the constant."""
+    groups = _plain_weights(settings, state, task, slots), _full_weights(state, task, slots)
+    return Weights(*map(np.concatenate, zip(*groups, strict=True)))
+
+
+def _plain_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
     own = _records_of(state.own, -1 if settings.sharing == ALL_POOLED else task, slots)
     return _weights(plain_experts.PLAN, state.shared[slots], own)
 
@@ -77,7 +82,7 @@ def _records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
     return found
 
 
-def full_weights(state: State, task: int, slots: IntArray) -> Weights:
+def _full_weights(state: State, task: int, slots: IntArray) -> Weights:
     """Of the experts with full matrices; a feature without a column has none."""
     full, side = state.full, state.full.pooled.shape[1]
     places = np.where(slots > 0, full.place[slots - 1], 0)
@@ -115,18 +120,17 @@ def _parts_of_row(settings: Settings, state: State, task: int, features: IndexAr
     work = read_one(rounds, settings, state)
     n, n_crossed = int(work.counts[N]), int(work.counts[N_CROSSED])
     slots, x, cross = work.row.feature[:n], work.row.x[:n], work.crossed
-    groups = [plain_weights(settings, state, task, slots), full_weights(state, task, slots)]
+    on_row = linear_weights(settings, state, task, slots)
     margins = np.zeros(len(work.awake))
-    margins[:FIRST_CROSSED] = (groups[0].shared + groups[0].own) @ x
-    margins[FIRST_FULL:] = (groups[1].shared + groups[1].own) @ x
+    margins[:FIRST_CROSSED] = (on_row.shared + on_row.own) @ x
     places, crossed_x = (cross.shared[:n_crossed], cross.own[:n_crossed]), cross.x[:n_crossed]
     on_crossed = _weights(crossed_experts.PLAN, state.crossed.shared[places[0]], state.crossed.own[places[1]])
-    margins[FIRST_CROSSED:FIRST_FULL] = (on_crossed.shared + on_crossed.own) @ crossed_x
+    margins[FIRST_CROSSED:] = (on_crossed.shared + on_crossed.own) @ crossed_x
     slopes, offset = mixture_of(settings, state, task, work.awake, margins)
     both = []
     for part in range(2):
-        found = slopes[:FIRST_CROSSED] @ groups[0][part] * x + slopes[FIRST_FULL:] @ groups[1][part] * x
-        both.append((found, slopes[FIRST_CROSSED:FIRST_FULL] @ on_crossed[part] * crossed_x))
+        found = slopes[:FIRST_CROSSED] @ on_row[part] * x
+        both.append((found, slopes[FIRST_CROSSED:] @ on_crossed[part] * crossed_x))
     items, of_entry = _items(state.crossed.bins, features, values)
     pairs = _pairs(n - 1) if n_crossed > 0 else []
     for found, of_crossed in both:
@@ -170,9 +174,9 @@ def _usual_parts(settings: Settings, state: State, tasks: IntArray, features: In
     shared, own = np.empty((len(tasks), len(slots))), np.empty((len(tasks), len(slots)))
     for i, task in enumerate(tasks.tolist()):
         slopes, offset = mixture_of(settings, state, task, usual_awake(settings, state, task), None)
-        plain, full = plain_weights(settings, state, task, slots), full_weights(state, task, slots)
-        shared[i] = x * (slopes[:FIRST_CROSSED] @ plain.shared + slopes[FIRST_FULL:] @ full.shared)
-        own[i] = x * (slopes[:FIRST_CROSSED] @ plain.own + slopes[FIRST_FULL:] @ full.own)
+        weights = linear_weights(settings, state, task, slots)
+        shared[i] = x * (slopes[:FIRST_CROSSED] @ weights.shared)
+        own[i] = x * (slopes[:FIRST_CROSSED] @ weights.own)
         shared[i, 0] += offset
     rows = state.scale.sums[ROWS]
     return Parts(shared, own, np.sqrt(state.scale.features[features, 0] / rows) if rows > 0.0 else None)

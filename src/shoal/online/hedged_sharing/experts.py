@@ -51,6 +51,10 @@ PLAIN = (  # on the scaled row
     Expert("constant-pooled-fast", POOLED, CONSTANT, 1.6),
     Expert("adagrad-pooled-slow", POOLED, ADAGRAD, 0.3),
 )
+FULL = (  # on the scaled row, with full matrices
+    Expert("full-pooled", POOLED, KALMAN, 0.05),
+    Expert("full-own", OWN, KALMAN, 1e-5, leans_on="newton-pooled"),
+)
 CROSSED = (  # on the scaled row, its bins and its pairs
     Expert("crossed-newton-pooled", POOLED, NEWTON, 0.1),
     Expert("crossed-newton-together", TOGETHER, NEWTON, 1.0),
@@ -59,16 +63,19 @@ CROSSED = (  # on the scaled row, its bins and its pairs
     Expert("crossed-forgetting-pooled", POOLED, FORGETTING, 0.1),
     Expert("crossed-forgetting-together", TOGETHER, FORGETTING, 1.0),
 )
-FULL = (  # on the scaled row, with full matrices
-    Expert("full-pooled", POOLED, KALMAN, 0.05),
-    Expert("full-own", OWN, KALMAN, 1e-5, leans_on="newton-pooled"),
-)
-EXPERTS = PLAIN + CROSSED + FULL
+EXPERTS = PLAIN + FULL + CROSSED  # those that sleep on text come last
 N_EXPERTS = len(EXPERTS)
-FIRST_CROSSED, FIRST_FULL = len(PLAIN), len(PLAIN) + len(CROSSED)
+FIRST_FULL, FIRST_CROSSED = len(PLAIN), len(PLAIN) + len(FULL)
 
 _NAMES = [expert.name for expert in EXPERTS]
 LEANING = tuple(e for e, expert in enumerate(EXPERTS) if expert.leans_on)  # own experts ...
 LEANS_ON = tuple(_NAMES.index(EXPERTS[e].leans_on) for e in LEANING)  # ... and the pooled one of each
-N_LOGITS = N_EXPERTS + len(LEANING)
-N_INPUTS = N_EXPERTS + 3  # of the second mixing: the experts, both mixtures, 1
+
+# What is computed of all experts at once has three numbers before theirs: the first of those leaning of logits, and
+# the mixtures and 1 of inputs of the second mixing. Up to `full-pooled` they fill whole turns of SIMD loops, and are
+# all there is where the others sleep.
+HEAD = 3
+OF_TASK, OF_ALL, ONE = range(HEAD)  # of the inputs
+LEANED = tuple(i if i < HEAD else N_EXPERTS + i for i in range(len(LEANING)))
+N_LOGITS, N_INPUTS = N_EXPERTS + len(LEANING), HEAD + N_EXPERTS
+FEW = HEAD + FIRST_FULL + 1

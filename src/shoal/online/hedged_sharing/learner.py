@@ -11,8 +11,8 @@ from shoal.engine.arrays import FloatArray
 from shoal.learner import Learner
 from shoal.model.parameters import read
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, PARAMETERS, settings_of
-from shoal.online.hedged_sharing.contributions import contributions, full_weights, plain_weights
-from shoal.online.hedged_sharing.experts import EXPERTS, FIRST_CROSSED, FIRST_FULL
+from shoal.online.hedged_sharing.contributions import contributions, linear_weights
+from shoal.online.hedged_sharing.experts import EXPERTS, FIRST_CROSSED
 from shoal.online.hedged_sharing.state import State
 from shoal.regressor import Regressor
 
@@ -54,8 +54,7 @@ class _Hedged(Learner):
     @property
     def linear_experts_(self) -> list[str]:
         """The experts on the row itself, whose weights `experts_coef` gives."""
-        names = self.experts_
-        return names[:FIRST_CROSSED] + names[FIRST_FULL:]
+        return self.experts_[:FIRST_CROSSED]
 
     def experts_coef(self, task: Any) -> FloatArray:
         """(14, 1 + n_features) weights of `linear_experts_` on a task's scaled row; the first column is the constant's.
@@ -67,8 +66,8 @@ class _Hedged(Learner):
             raise ValueError(f"no task {task!r} in this model")
         k, slots = self.tasks_.index(task), np.arange(1 + self.n_features_in_)
         settings = settings_of(read(PARAMETERS, self.get_params(deep=False)), regression=False)
-        groups = plain_weights(settings, state, k, slots), full_weights(state, k, slots)
-        return np.concatenate([group.shared + group.own for group in groups])
+        weights = linear_weights(settings, state, k, slots)
+        return weights.shared + weights.own
 
     @property
     def experts_coef_(self) -> FloatArray:
@@ -103,7 +102,7 @@ class HedgedSharing(_Hedged, Classifier):
     interactions : "auto", True or False
         Bins and pairs of features: where rows have had at most 32 entries on average or at most 256 features have
         come, always, or never. True with wide rows takes time and may overfill the tables. Full matrices are there
-        while at most 255 features have come; with False at most 63, those of tasks at most 31.
+        while at most 255 features have come, with False at most 31.
     memory : float > 0
         Megabytes that full matrices may take: of n features they take 4 n² bytes a task. Tasks that come when all is
         taken have none. Tables of crossed rows become smaller where `memory` is less than 170.

@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
-from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS, N_LOGITS
+from shoal.online.hedged_sharing.experts import FEW, N_EXPERTS, N_INPUTS, N_LOGITS
 
 TURN, LOGITS_TURN = (-(-n // 8) * 8 for n in (N_INPUTS, N_LOGITS))  # with zeros after them: whole turns of SIMD loops
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
@@ -25,9 +25,16 @@ def sigmoid(logit: float) -> float:
 
 
 @kernel(alone=False)
-def sigmoids(logits: FloatArray, out: FloatArray) -> None:
-    """The same for a whole turn of SIMD: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
-    for i in range(LOGITS_TURN):
+def sigmoids(logits: FloatArray, few: bool, out: FloatArray) -> None:
+    """The same of all or of the first FEW: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
+    _sigmoids(logits, 0, FEW, out)
+    if not few:
+        _sigmoids(logits, FEW, LOGITS_TURN, out)
+
+
+@kernel(alone=False)
+def _sigmoids(logits: FloatArray, first: int, last: int, out: FloatArray) -> None:
+    for i in range(first, last):
         t = logits[i] * (-1.0 / 64.0)
         power = 1.0
         for k in INVERSES:
@@ -89,11 +96,14 @@ def logit_of(p: float) -> float:
 
 
 @kernel(alone=False)
-def inner(weights: FloatArray, z: FloatArray) -> float:
-    """The regression's logit."""
+def inner(weights: FloatArray, z: FloatArray, few: bool) -> float:
+    """Of all inputs or of the first FEW."""
     total = 0.0
-    for i in range(len(z)):
+    for i in range(FEW):
         total += weights[i] * z[i]
+    if not few:
+        for i in range(FEW, TURN):
+            total += weights[i] * z[i]
     return total
 
 
@@ -145,32 +155,45 @@ def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior:
         weights[e] += SHARE * prior[e]
 
 
-@kernel(disjoint=True, alone=False)
+@kernel(alone=False)
 def newton_step(
     weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float, y: float, logit: float,
-    times: float, drift: float, direction: FloatArray,
+    times: float, drift: float, few: bool, direction: FloatArray,
 ) -> None:  # fmt: skip
     """One online Newton (Kalman) step of a regression on z; `error` is the loss's slope, `curvature` h its second.
 
     P <- P + drift I;  w <- w + P z error / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
 
-    For a label y that does not come once but several `times`, the fraction is `weighted_slope` with tau = z'Pz.
+    For a label y that does not come once but several `times`, the fraction is `weighted_slope` with tau = z'Pz. If all
+    inputs but the first FEW sleep, these alone are moved.
     """
-    for j in range(len(direction)):  # columns outside, not rows: P is symmetric, and this way the loop is SIMD
+    if few:  # two copies, whose loops have constant ends
+        _step_of(FEW, FEW, weights, covariance, z, error, curvature, y, logit, times, drift, direction)
+    else:
+        _step_of(N_INPUTS, TURN, weights, covariance, z, error, curvature, y, logit, times, drift, direction)
+
+
+@kernel(disjoint=True, alone=False)
+def _step_of(
+    n: int, turn: int, weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float,
+    y: float, logit: float, times: float, drift: float, direction: FloatArray,
+) -> None:  # fmt: skip
+    tau = 0.0
+    for j in range(turn):  # columns outside, not rows: P is symmetric, and this way the loop is SIMD
         total = drift * z[j]
-        for i in range(N_INPUTS):
+        for i in range(n):
             total += covariance[i * TURN + j] * z[i]
         direction[j] = total
-    tau = inner(direction, z)
+        tau += total * z[j]
     scale = 1.0 / (1.0 + curvature * tau)
     if times != 1.0:
         error = weighted_slope(logit, y, tau, False, times) / scale
     pull = curvature * scale
-    for j in range(len(direction)):
-        for i in range(N_INPUTS):
+    for j in range(turn):
+        for i in range(n):
             covariance[i * TURN + j] -= pull * direction[i] * direction[j]
         weights[j] += direction[j] * error * scale
-    for i in range(N_INPUTS):
+    for i in range(n):
         covariance[i * (TURN + 1)] += drift
 
 

@@ -88,19 +88,19 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: State, work: W
     features = state.seen[FEATURES] + new
     facts[POOLED_AWAKE] = facts[OWN_AWAKE] = 0.0
     if features <= settings.full_features:
-        _ask_full(task, n, parts, features <= settings.own_features, settings, state, work)
+        _ask_full(task, n, parts, settings, state, work)
     targets = state.targets
     facts[MEAN_BEFORE], facts[UNIT_BEFORE], facts[LARGEST_BEFORE] = targets[MEAN], deviation(targets), targets[LARGEST]
     return new
 
 
 @kernel(alone=False)
-def _ask_full(task: int, n: int, parts: int, few: bool, settings: Settings, state: State, work: Work) -> None:
+def _ask_full(task: int, n: int, parts: int, settings: Settings, state: State, work: Work) -> None:
     full, facts = state.full, work.facts
     full_row(n, work.row.x, work.row.feature, full, work.full)
     if parts & SHARED_PART:
         facts[POOLED_AWAKE], facts[POOLED_MARGIN] = 1.0, full_margin(n, work.full, full.pooled)
-    if parts & OWN_PART and few:
+    if parts & OWN_PART:
         slot = full.slot[task] if task >= 0 else 0
         most = settings.memory // matrix_bytes(full.pooled.shape[1], full.pooled.itemsize)
         facts[OWN_AWAKE] = 1.0 if slot > 0 or full.counters[SLOTS] < most else 0.0
@@ -161,14 +161,20 @@ def answer(task: int, settings: Settings, state: State, work: Work) -> float:
     n, n_crossed, row, facts = work.counts[N], work.counts[N_CROSSED], work.row, work.facts
     parts = parts_of(settings.sharing)
     plain_margins(
-        n, row.x, row.feature, work.found.place, state.shared, state.own.records, work.plain_lanes, work.logits, parts
+        n, row.x, row.feature, work.found.place, state.shared, state.own.records, work.plain_lanes, work.margins, parts
     )
     if facts[NARROW_ROW] > 0.0:
         crossed = state.crossed
         crossed_margins(
-            n_crossed, work.crossed, crossed.shared, crossed.own, work.crossed_lanes, work.logits[FIRST_CROSSED:], parts
+            n_crossed,
+            work.crossed,
+            crossed.shared,
+            crossed.own,
+            work.crossed_lanes,
+            work.margins[FIRST_CROSSED:],
+            parts,
         )
-    work.logits[FIRST_FULL], work.logits[FIRST_FULL + 1] = facts[POOLED_MARGIN], facts[OWN_MARGIN]
+    work.margins[FIRST_FULL], work.margins[FIRST_FULL + 1] = facts[POOLED_MARGIN], facts[OWN_MARGIN]
     return forecast(task, settings, state, work)
 
 
@@ -199,13 +205,13 @@ def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, st
 def _step(task: int, row: Row, settings: Settings, state: State, work: Work) -> None:
     n, n_crossed, parts = work.counts[N], work.counts[N_CROSSED], parts_of(settings.sharing)
     step_plain(
-        n, work.row.x, work.row.feature, work.found.place, row, work.logits, work.chance, work.awake, state.shared,
+        n, work.row.x, work.row.feature, work.found.place, row, work.margins, work.chances, work.awake, state.shared,
         state.own.records, work.plain_lanes, parts,
     )  # fmt: skip
     if work.facts[NARROW_ROW] > 0.0:
         first, crossed = FIRST_CROSSED, state.crossed
         step_crossed(
-            n_crossed, work.crossed, int(work.facts[SERIAL]), row, work.logits[first:], work.chance[first:],
+            n_crossed, work.crossed, int(work.facts[SERIAL]), row, work.margins[first:], work.chances[first:],
             work.awake[first:], crossed.shared, crossed.own, work.crossed_lanes, parts,
         )  # fmt: skip
 

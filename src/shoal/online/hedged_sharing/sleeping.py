@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
-from shoal.online.hedged_sharing.experts import EXPERTS, FIRST_CROSSED, FIRST_FULL, N_EXPERTS, OWN, POOLED
+from shoal.online.hedged_sharing.experts import EXPERTS, FIRST_CROSSED, N_EXPERTS, OWN, POOLED
 
 LEARNED, INDEPENDENT, ALL_POOLED = range(3)  # who takes part: all experts, those of own weights, the pooled ones
 NEVER, NARROW, ALWAYS = range(3)  # when crossed rows are made
@@ -28,7 +28,7 @@ def taking_part(sharing: int, interactions: int, regression: bool, out: FloatArr
     for e in range(N_EXPERTS):
         absent = (sharing == INDEPENDENT and SHARING[e] != OWN) or (sharing == ALL_POOLED and SHARING[e] != POOLED)
         absent |= regression and LABELS_ONLY[e]
-        absent |= interactions == NEVER and FIRST_CROSSED <= e < FIRST_FULL
+        absent |= interactions == NEVER and e >= FIRST_CROSSED
         out[e] = 0.0 if absent else 1.0
 
 

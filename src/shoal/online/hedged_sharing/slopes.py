@@ -11,9 +11,14 @@ from shoal.engine.arrays import FloatArray
 from shoal.online.hedged_sharing.experts import (
     FIRST_CROSSED,
     FIRST_FULL,
+    HEAD,
     LEANING,
     LEANS_ON,
     N_EXPERTS,
+    N_INPUTS,
+    OF_ALL,
+    OF_TASK,
+    ONE,
 )  # fmt: skip
 from shoal.online.hedged_sharing.mixing import LIMIT
 from shoal.online.hedged_sharing.sleeping import (
@@ -50,10 +55,10 @@ def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
     taking_part(settings.sharing, settings.interactions, settings.regression, awake)
     narrow = seen[FEATURES] <= FEW_FEATURES or seen[ENTRIES] <= FEW_ENTRIES * seen[ROWS]
     if not (settings.interactions == ALWAYS or (settings.interactions == NARROW and narrow)):
-        awake[FIRST_CROSSED:FIRST_FULL] = 0.0
+        awake[FIRST_CROSSED:] = 0.0
     if seen[FEATURES] > settings.full_features:
-        awake[FIRST_FULL:] = 0.0
-    if task < 0 or state.full.slot[task] == 0 or seen[FEATURES] > settings.own_features:
+        awake[FIRST_FULL:FIRST_CROSSED] = 0.0
+    if task < 0 or state.full.slot[task] == 0:
         awake[FIRST_FULL + 1] = 0.0
     return awake
 
@@ -75,11 +80,11 @@ def mixture_of(settings: Settings, state: State, task: int, awake: FloatArray, m
     unit = math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
     if settings.regression:
         of_all = everybody
-        stack = r[:N_EXPERTS] + r[N_EXPERTS] * mine + r[N_EXPERTS + 1] * everybody
-        stack, constant = stack if unit > 0.0 else np.zeros(N_EXPERTS), unit * r[N_EXPERTS + 2]
+        stack = r[HEAD:N_INPUTS] + r[OF_TASK] * mine + r[OF_ALL] * everybody
+        stack, constant = stack if unit > 0.0 else np.zeros(N_EXPERTS), unit * r[ONE]
     else:
-        of_all, constant = _slopes(everybody, forecasts), r[N_EXPERTS + 2]
-        stack = r[:N_EXPERTS] + r[N_EXPERTS] * _slopes(mine, forecasts) + r[N_EXPERTS + 1] * of_all
+        of_all, constant = _slopes(everybody, forecasts), r[ONE]
+        stack = r[HEAD:N_INPUTS] + r[OF_TASK] * _slopes(mine, forecasts) + r[OF_ALL] * of_all
     whole = constant if forecasts is None else constant + stack @ forecasts
     part = trust * float(_kept(limit, np.array([whole]))[0])
     stretch = 1.0 + (float(state.stretch[task, 0]) if task >= 0 and settings.sharing != ALL_POOLED else 0.0)

@@ -15,7 +15,7 @@ from shoal.model.algorithm import Setup, Size
 from shoal.model.state import in_capacity, trimmed
 from shoal.online.hedged_sharing.crossed import experts as crossed
 from shoal.online.hedged_sharing.crossed.experts import Crossed, PackedCrossed, new_crossed, own_size_for
-from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS
+from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS, OF_TASK
 from shoal.online.hedged_sharing.full import matrices as full
 from shoal.online.hedged_sharing.full.experts import Full
 from shoal.online.hedged_sharing.mixing import TURN, VARIANCE
@@ -73,7 +73,7 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
     part, settings = np.empty(N_EXPERTS), setup.settings
     taking_part(settings.sharing, settings.interactions, settings.regression, part)
     start, covariance, uniform = aligned_zeros((TURN,)), aligned_zeros((N_INPUTS, TURN)), part / part.sum()
-    start[N_EXPERTS] = 1.0  # the regression begins as the task's mixture
+    start[OF_TASK] = 1.0  # the regression begins as the task's mixture
     np.fill_diagonal(covariance, 1.0)
     return {
         "shared": aligned_zeros((1 + size.features, WIDTH), setup.params.dtype),

@@ -14,7 +14,7 @@ from shoal.engine.task_weights.record_table import Found
 from shoal.online.hedged_sharing.crossed import experts as crossed
 from shoal.online.hedged_sharing.crossed.bins import MOST_NUMERIC
 from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS, CrossedRow, most_entries
-from shoal.online.hedged_sharing.experts import N_EXPERTS
+from shoal.online.hedged_sharing.experts import HEAD, N_EXPERTS
 from shoal.online.hedged_sharing.full.experts import SIDES, FullRow
 from shoal.online.hedged_sharing.linear import Lanes, new_lanes
 from shoal.online.hedged_sharing.mixing import LOGITS_TURN, TURN
@@ -39,8 +39,7 @@ class Settings(NamedTuple):
     sharing: int
     interactions: int
     memory: float  # bytes, of full matrices
-    full_features: int  # beyond which there are no full matrices ...
-    own_features: int  # ... and none of tasks
+    full_features: int  # beyond which there are no full matrices
     young: float = 10.0  # rows after which a task's own experts count half
     fresh: float = 5.0  # rows after which the second mixing counts half
 
@@ -69,8 +68,10 @@ class Work(NamedTuple):
     facts: FloatArray  # (N_FACTS,)
     plain_lanes: Lanes
     crossed_lanes: Lanes
-    logits: FloatArray  # (32,) of the experts, and of the own ones leaning on the pooled while young
-    chance: FloatArray  # (32,) their sigmoids
+    logits: FloatArray  # (32,) of own experts leaning on pooled ones while young, and of all experts
+    forecasts: FloatArray  # (32,) their sigmoids, or the same of real targets
+    margins: FloatArray  # (experts,) within `logits`
+    chances: FloatArray  # (experts,) within `forecasts`
     p: FloatArray  # (experts,) forecasts, with the leaning ones
     z: FloatArray  # (24,) inputs of the second mixing, and a zero
     direction: FloatArray  # (24,)
@@ -93,7 +94,7 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
     small, facts = np.zeros((7, LOGITS_TURN)), np.zeros(N_FACTS)
     room = ints[3 * n :]
     row_x, squares, counts = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n]
-    part = small[4, :N_EXPERTS]
+    logits, forecasts, part = small[0], small[1], small[4, :N_EXPERTS]
     taking_part(settings.sharing, settings.interactions, settings.regression, part)
     return Work(
         ScaledRow(row_x, ints[:n], squares, counts, np.zeros(2)),
@@ -105,8 +106,8 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
             np.zeros(few), np.zeros(few, np.int64), np.zeros(WIDEST, dtype_of.dtype), np.zeros(WIDEST, dtype_of.dtype)
         ),
         np.zeros(3, np.int64), facts, new_lanes(plain.N_COLUMNS, n), new_lanes(crossed.N_COLUMNS, crossed_n),
-        small[0], small[1], small[5, :N_EXPERTS], small[2, :TURN], small[3, :TURN], np.zeros(3),
-        part, small[6, :N_EXPERTS], part / part.sum(),
+        logits, forecasts, logits[HEAD : HEAD + N_EXPERTS], forecasts[HEAD : HEAD + N_EXPERTS], small[5, :N_EXPERTS],
+        small[2, :TURN], small[3, :TURN], np.zeros(3), part, small[6, :N_EXPERTS], part / part.sum(),
     )  # fmt: skip
 
 

@@ -22,8 +22,7 @@ from shoal.online.hedged_sharing.experts import FULL
 from shoal.online.hedged_sharing.mixing import sigmoid, slope
 
 SIDES = (16, 32, 48, 64, 96, 128, 192, 256)  # of the matrices, as features come
-FEW_FULL, MOST_FULL = 63, SIDES[-1] - 1  # features, without and with interactions; and the constant
-FEW_OWN = 31  # features of matrices of tasks, without interactions
+FEW_FULL, MOST_FULL = 31, SIDES[-1] - 1  # features, without and with interactions; and the constant
 PRIOR = 10.0
 FLOOR = 1e-3  # of the curvature
 DRIFT, OWN_DRIFT = FULL[0].a, FULL[1].a
@@ -138,12 +137,8 @@ def _products(
 
 @kernel(disjoint=True, alone=False)
 def _rank_one(width: int, factors: NDArray[np.float64], v: NDArray[np.float64], matrix: NDArray[np.float64]) -> None:
-    """P <- P + factors v', four rows at once."""
-    for r in range(0, width, 4):
-        a, b, c, d = matrix[r], matrix[r + 1], matrix[r + 2], matrix[r + 3]
-        e, f, g, h = factors[r], factors[r + 1], factors[r + 2], factors[r + 3]
+    """P <- P + factors v'."""
+    for r in range(width):
+        row, factor = matrix[r], factors[r]
         for j in range(width):
-            a[j] += e * v[j]
-            b[j] += f * v[j]
-            c[j] += g * v[j]
-            d[j] += h * v[j]
+            row[j] += factor * v[j]
