@@ -111,23 +111,24 @@ def learn_rounds(
             return r
         if part.learns:
             open_weighted(rounds, r, state.counters)
-        if len(decisions) > 0 and last - first > 1:
-            decide_rows(rounds, first, last, settings, state, decisions, work)
-        for row in range(first, last):
-            here = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
-            h = weight_of(rounds, row)
-            if part.prepares:
-                new = read_row(rounds, row, settings, state, here)
-                if h > 0.0:
-                    learn_ahead(rounds, row, new, h, settings, state, here)
-            if part.learns:
-                f = answer(rounds.task[row], settings, state, here)
-                if h > 0.0:
-                    learn_answer(rounds.task[row], here.facts[TARGET], h, f, settings, state, here)
-                if len(decisions) > 0 and last - first == 1:
-                    decisions[row] = here.facts[MEAN_BEFORE] + f
-            at += padded(here.counts[N])
-            at_crossed += padded(here.counts[N_CROSSED])
+        asked_first = len(decisions) > 0 and last - first > 1  # all answers of a round come before it is learned
+        for turn in range(2 if asked_first else 1):
+            learns = turn == 1 or not asked_first
+            for row in range(first, last):
+                here = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
+                h = weight_of(rounds, row) if learns else 0.0
+                if part.prepares:
+                    new = read_row(rounds, row, settings, state, here)
+                    if h > 0.0:
+                        learn_ahead(rounds, row, new, h, settings, state, here)
+                if part.learns:
+                    f = answer(rounds.task[row], settings, state, here)
+                    if h > 0.0:
+                        learn_answer(rounds.task[row], here.facts[TARGET], h, f, settings, state, here)
+                    if len(decisions) > 0 and turn == 0:
+                        decisions[row] = here.facts[MEAN_BEFORE] + f
+                at += padded(here.counts[N])
+                at_crossed += padded(here.counts[N_CROSSED])
     return end
 
 
