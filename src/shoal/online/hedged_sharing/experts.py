@@ -74,8 +74,8 @@ LEANS_ON = tuple(_NAMES.index(EXPERTS[e].leans_on) for e in LEANING)  # ... and 
 # What is computed of all experts at once has three numbers before theirs: the first of those leaning of logits, and
 # the mixtures and 1 of inputs of the second mixing. Up to `full-pooled` they fill whole turns of SIMD loops, and are
 # all there is where the others sleep.
-HEAD = 3
-OF_TASK, OF_ALL, ONE = range(HEAD)  # of the inputs
+OF_TASK, OF_ALL, ONE = range(3)  # of the inputs
+HEAD = max(3, sum(e <= FIRST_FULL for e in LEANING))
 LEANED = tuple(i if i < HEAD else N_EXPERTS + i for i in range(len(LEANING)))
 N_LOGITS, N_INPUTS = N_EXPERTS + len(LEANING), HEAD + N_EXPERTS
 FEW = HEAD + FIRST_FULL + 1

@@ -166,14 +166,9 @@ def answer(task: int, settings: Settings, state: State, work: Work) -> float:
     if facts[NARROW_ROW] > 0.0:
         crossed = state.crossed
         crossed_margins(
-            n_crossed,
-            work.crossed,
-            crossed.shared,
-            crossed.own,
-            work.crossed_lanes,
-            work.margins[FIRST_CROSSED:],
+            n_crossed, work.crossed, crossed.shared, crossed.own, work.crossed_lanes, work.margins[FIRST_CROSSED:],
             parts,
-        )
+        )  # fmt: skip
     work.margins[FIRST_FULL], work.margins[FIRST_FULL + 1] = facts[POOLED_MARGIN], facts[OWN_MARGIN]
     return forecast(task, settings, state, work)
 
