@@ -66,6 +66,17 @@ def test_the_learner_sees_the_task_and_the_row_without_it() -> None:
     np.testing.assert_array_equal(adapted.model.coef_, learner.coef_)
 
 
+def test_memory_is_that_of_what_was_learned() -> None:
+    adapted = TaskClassifier(MultitaskPerceptron(), task="user")
+    for x, y in stream():
+        adapted.learn_one(x, y)
+    few = adapted._raw_memory_usage
+    assert adapted.model.coef_.nbytes < few < 10_000
+    for x, y in stream():
+        adapted.learn_one(x | {f"{name}{number}": 1.0 for name in NAMES for number in range(100)}, y)
+    assert few + adapted.model.coef_.nbytes < adapted._raw_memory_usage < 100_000
+
+
 def test_weights_are_those_of_the_learner() -> None:
     adapted, learner = TaskClassifier(MultitaskPerceptron(loss="hinge"), task="user"), MultitaskPerceptron(loss="hinge")
     for w, (x, y) in enumerate(stream()):

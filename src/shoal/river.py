@@ -7,6 +7,7 @@ river's: dicts of features that come and go, pipelines, `evaluate.progressive_va
 from __future__ import annotations
 
 import copy
+import pickle
 from collections.abc import Hashable, Iterator
 from typing import Any
 
@@ -45,6 +46,15 @@ class _TaskEstimator:
     @property
     def _has_learned(self) -> bool:
         return bool(self.model.__sklearn_is_fitted__())
+
+    @property
+    def _raw_memory_usage(self) -> int:
+        """Bytes of what was learned, by a pickle of it.
+
+        river follows references instead, which lead into numba: megabytes that all learners share, and weak references
+        that raise ReferenceError.
+        """
+        return len(pickle.dumps(self.model))
 
 
 class TaskClassifier(_TaskEstimator, base.Classifier):
