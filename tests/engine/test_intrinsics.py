@@ -27,7 +27,7 @@ step = numba.njit(lambda *arguments: some_moves(*arguments))
 def test_products(n: int, dtype: type[np.floating], width: int, n_kept: int, of: Any) -> None:
     rng = np.random.default_rng(n)
     records, place, x = rng.normal(size=(9, width)).astype(dtype), rng.integers(9, size=n + 3), rng.normal(size=n + 3)
-    sums, kept = np.full(width, 7.0), np.full((n_kept, ROOM), 7.0)
+    sums, kept = np.full(width, 7.0), np.full((n_kept, ROOM), 7.0, dtype)
     of(n, x, place, records, kept, ROOM, sums)
     rows = records[place[:n]].astype(np.float64)
     np.testing.assert_allclose(sums, x[:n] @ rows, atol=1e-13)
@@ -38,16 +38,22 @@ def test_products(n: int, dtype: type[np.floating], width: int, n_kept: int, of:
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 16, 37])
 def test_moves(n: int, dtype: type[np.floating]) -> None:
-    """One record after the other, even if it is the same again."""
+    """One record after the other, even if it is the same again; no scale is too large for the type of records."""
     rng = np.random.default_rng(n)
     records, place = rng.normal(size=(9, WIDTH)).astype(dtype), rng.integers(9, size=n + 3)
-    columns, scales = rng.normal(size=(4, ROOM)), rng.normal(size=WIDTH)
+    columns, scales = rng.normal(size=(4, ROOM)).astype(dtype), rng.normal(size=WIDTH)
     expected = records.copy()
     for i in range(n):
         moves = [0.0 if c == STAYS else columns[c, i] for c in PATTERN]
         expected[place[i]] = np.multiply(KEEP, expected[place[i]], dtype=np.float64) + scales * moves
     step(n, place, columns, ROOM, scales, records)
     np.testing.assert_allclose(records, expected, atol=1e-13 if dtype == np.float64 else 1e-5)
+    columns[:] = 0.0
+    step(n, place, columns, ROOM, np.where(scales > 0.0, 1e300, -1e300), records)
+    assert np.isfinite(records).all()
+    other = np.float32 if dtype == np.float64 else np.float64
+    with pytest.raises(numba.TypingError, match="columns of float"):
+        step(n, place, columns.astype(other), ROOM, scales, records)
 
 
 @kernel(alone=False, disjoint=True)

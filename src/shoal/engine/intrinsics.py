@@ -15,6 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils, event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.extending import intrinsic
@@ -220,20 +221,17 @@ lowest_bit = cast("Callable[[np.uint64], np.uint64]", trailing_zeros)
 # ---- records of numbers ----------------------------------------------------------------------------------
 # LLVM vectorises across iterations, not within one record, so these two loops are written as vector instructions.
 
-INDEX, DOUBLE = ir.IntType(64), ir.DoubleType()
+INDEX, SINGLE, DOUBLE = ir.IntType(64), ir.FloatType(), ir.DoubleType()
+MOST_SINGLE = float(np.finfo(np.float32).max)
 FUSED = ("contract",)  # a product and its sum may be one operation, as elsewhere
 STAYS = -1  # in a pattern: the number of a record that no column moves
-Products: TypeAlias = Callable[[int, FloatArray, IntArray, NDArray[Any], FloatArray, int, FloatArray], None]
-Moves: TypeAlias = Callable[[int, IntArray, FloatArray, int, FloatArray, NDArray[Any]], None]
-
-
-def _vector(width: int) -> Any:
-    return ir.VectorType(DOUBLE, width)
+Products: TypeAlias = Callable[[int, FloatArray, IntArray, NDArray[Any], NDArray[Any], int, FloatArray], None]
+Moves: TypeAlias = Callable[[int, IntArray, NDArray[Any], int, FloatArray, NDArray[Any]], None]
 
 
 def _collected(builder: Any, pieces: list[Any]) -> Any:
     """A vector of these numbers."""
-    vector = ir.Constant(_vector(len(pieces)), ir.Undefined)
+    vector = ir.Constant(ir.VectorType(pieces[0].type, len(pieces)), ir.Undefined)
     for lane, piece in enumerate(pieces):
         vector = builder.insert_element(vector, piece, ir.IntType(32)(lane))
     return vector
@@ -241,9 +239,20 @@ def _collected(builder: Any, pieces: list[Any]) -> Any:
 
 def _everywhere(builder: Any, number: Any, width: int) -> Any:
     """A vector of one number."""
-    one = builder.insert_element(ir.Constant(_vector(width), ir.Undefined), number, ir.IntType(32)(0))
+    one = builder.insert_element(
+        ir.Constant(ir.VectorType(number.type, width), ir.Undefined), number, ir.IntType(32)(0)
+    )
     kind = ir.VectorType(ir.IntType(32), width)
     return builder.shuffle_vector(one, one, ir.Constant(kind, [0] * width))
+
+
+def _as_singles(builder: Any, numbers: Any) -> Any:
+    """The float32 numbers next to these; infinite ones would make NaN of a product with 0."""
+    width = numbers.type.count
+    for limit, sign in ((MOST_SINGLE, ">"), (-MOST_SINGLE, "<")):
+        most = ir.Constant(numbers.type, [limit] * width)
+        numbers = builder.select(builder.fcmp_ordered(sign, numbers, most), most, numbers)
+    return builder.fptrunc(numbers, ir.VectorType(SINGLE, width))
 
 
 def _data(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
@@ -254,43 +263,50 @@ def _data(context: Any, builder: Any, signature: Any, arguments: Any) -> list[An
     ]
 
 
+def _refuse_other_type(columns: Any, records: Any) -> None:
+    if columns.dtype != records.dtype:
+        raise TypingError(f"columns of {columns.dtype} for records of {records.dtype}")
+
+
 class _Record:
-    """The numbers at a place: float64, or float32 in memory."""
+    """The numbers at a place, float64 or float32."""
 
     def __init__(self, builder: Any, records: Any, place: Any, width: int) -> None:
         number = records.type.pointee
-        self._memory, self._vector = ir.VectorType(number, width), _vector(width)
         first = builder.gep(records, [builder.mul(place, INDEX(width))])
-        self._builder, self._address = builder, builder.bitcast(first, self._memory.as_pointer())
+        self._builder = builder
+        self._address = builder.bitcast(first, ir.VectorType(number, width).as_pointer())
         self._align = 8 if number == DOUBLE else 4
 
     def load(self) -> Any:
-        found = self._builder.load(self._address, align=self._align)
-        return found if self._memory == self._vector else self._builder.fpext(found, self._vector)
+        return self._builder.load(self._address, align=self._align)
 
     def store(self, vector: Any) -> None:
-        kept = vector if self._memory == self._vector else self._builder.fptrunc(vector, self._memory)
-        self._builder.store(kept, self._address, align=self._align)
+        self._builder.store(vector, self._address, align=self._align)
 
 
 def record_products(width: int, n_kept: int) -> Products:
     """sums[:width] <- sum_i x[i] records[place[i]], of n records; their last numbers go into columns, the last first.
 
-    The columns have so much room each, one after the other.
+    The columns have so much room each, one after the other, and the type of records; sums are float64.
     """
 
     @intrinsic
     def products(typing: Any, n: Any, x: Any, place: Any, records: Any, kept: Any, room: Any, sums: Any) -> Any:
+        _refuse_other_type(kept, records)
+
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             n, x, place, records, kept, room, sums = _data(context, builder, signature, arguments)
-            zero = ir.Constant(_vector(width), [0.0] * width)
+            numbers = ir.VectorType(DOUBLE, width)
+            zero = ir.Constant(numbers, [0.0] * width)
             # Two, for a sum waits for the one before.
             totals = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]  # type: ignore[no-untyped-call]
 
             def multiply(i: Any, total: Any) -> None:
                 record = _Record(builder, records, builder.load(builder.gep(place, [i])), width).load()
                 value = _everywhere(builder, builder.load(builder.gep(x, [i])), width)
-                product = builder.fmul(record, value, flags=FUSED)
+                exact = record if record.type == numbers else builder.fpext(record, numbers)
+                product = builder.fmul(exact, value, flags=FUSED)
                 builder.store(builder.fadd(builder.load(total), product, flags=FUSED), total)
                 for column in range(n_kept):
                     number = builder.extract_element(record, ir.IntType(32)(width - 1 - column))
@@ -303,7 +319,7 @@ def record_products(width: int, n_kept: int) -> Products:
             with builder.if_then(builder.trunc(n, ir.IntType(1))):
                 multiply(builder.sub(n, INDEX(1)), totals[0])
             total = builder.fadd(builder.load(totals[0]), builder.load(totals[1]))
-            builder.store(total, builder.bitcast(sums, _vector(width).as_pointer()), align=8)
+            builder.store(total, builder.bitcast(sums, numbers.as_pointer()), align=8)
             return context.get_dummy_value()
 
         return types.void(types.int64, x, place, records, kept, types.int64, sums), emit
@@ -314,20 +330,25 @@ def record_products(width: int, n_kept: int) -> Products:
 def record_moves(pattern: tuple[int, ...], keep: tuple[float, ...]) -> Moves:
     """records[place[i], l] <- keep[l] records[place[i], l] + scales[l] columns[pattern[l], i], i < n, one by one.
 
-    The columns have so much room each, one after the other; of a number that STAYS only `keep` counts.
+    The columns have so much room each, one after the other, and the type of records, in which all is computed; of a
+    number that STAYS only `keep` counts.
     """
     width = len(pattern)
 
     @intrinsic
     def move(typing: Any, n: Any, place: Any, columns: Any, room: Any, scales: Any, records: Any) -> Any:
+        _refuse_other_type(columns, records)
+
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             n, place, columns, room, scales, records = _data(context, builder, signature, arguments)
-            scale = builder.load(builder.bitcast(scales, _vector(width).as_pointer()), align=8)
+            number = records.type.pointee
+            scale = builder.load(builder.bitcast(scales, ir.VectorType(DOUBLE, width).as_pointer()), align=8)
+            scale = scale if number == DOUBLE else _as_singles(builder, scale)
             starts = {c: builder.gep(columns, [builder.mul(room, INDEX(c))]) for c in {*pattern} - {STAYS}}
-            kept = ir.Constant(_vector(width), list(keep))
+            kept = ir.Constant(ir.VectorType(number, width), list(keep))
             with cgutils.for_range(builder, n) as loop:
                 numbers = {c: builder.load(builder.gep(start, [loop.index])) for c, start in starts.items()}
-                pieces = [numbers.get(c, DOUBLE(0.0)) for c in pattern]
+                pieces = [numbers.get(c, number(0.0)) for c in pattern]
                 step = builder.fmul(_collected(builder, pieces), scale, flags=FUSED)
                 record = _Record(builder, records, builder.load(builder.gep(place, [loop.index])), width)
                 old = record.load()

@@ -6,10 +6,10 @@ the same for all experts of one rule and constant, so they are computed once, as
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
@@ -112,9 +112,9 @@ def _columns(experts: tuple[Expert, ...]) -> list[tuple[int, float, int]]:
 class Lanes(NamedTuple):
     """Scratch of a group."""
 
-    kept: FloatArray  # (3, room) H, G and HF of the row's features, of what all tasks share
-    own_kept: FloatArray  # (3, room) and of the task
-    columns: FloatArray  # (columns, room)
+    kept: NDArray[Any]  # (3, room) H, G and HF of the row's features, of what all tasks share, as records store them
+    own_kept: NDArray[Any]  # (3, room) and of the task
+    columns: NDArray[Any]  # (columns, room) in the same type
     tau: FloatArray  # (columns + 1,) sums of r x^2, then 0
     sums: FloatArray  # (17,) of shared records, then 0
     own_sums: FloatArray  # (17,)
@@ -123,15 +123,16 @@ class Lanes(NamedTuple):
 
 
 MOST_NUMBERS = 16  # of a record
+FLOAT32 = 4  # bytes
 
 
 @kernel(allocates=True, alone=False)
-def new_lanes(n_columns: int, room: int) -> Lanes:
-    """Room for rows of so many entries."""
-    sums = np.zeros((4, MOST_NUMBERS + 1))
+def new_lanes(n_columns: int, room: int, records: NDArray[Any]) -> Lanes:
+    """Room for rows of so many entries, with such records."""
+    sums, dtype = np.zeros((4, MOST_NUMBERS + 1)), records.dtype
     return Lanes(
-        np.zeros((3, room)), np.zeros((3, room)), np.zeros((n_columns, room)), np.zeros(n_columns + 1),
-        sums[0], sums[1], sums[2], sums[3],
+        np.zeros((3, room), dtype), np.zeros((3, room), dtype), np.zeros((n_columns, room), dtype),
+        np.zeros(n_columns + 1), sums[0], sums[1], sums[2], sums[3],
     )  # fmt: skip
 
 
@@ -145,37 +146,47 @@ def collect(plan: Plan, lanes: Lanes, margins: FloatArray) -> None:
 # ---- steps -------------------------------------------------------------------------------------------------
 
 
+@kernel(alone=False)
+def _stored(number: float, records: NDArray[Any]) -> Any:
+    """A number that is not negative as records store it: in their range, for 0 times infinity would be NaN."""
+    if records.itemsize == FLOAT32:
+        return records.dtype.type(min(max(number, 1e-37), 1e38))
+    return records.dtype.type(number)
+
+
 @kernel(disjoint=True, alone=False)
-def _newton(n: int, x: FloatArray, H: FloatArray, c: float, keep: float, a: float, out: FloatArray) -> float:
+def _newton(
+    n: int, x: NDArray[Any], squares: NDArray[Any], H: NDArray[Any], c: Any, keep: Any, a: Any, out: NDArray[Any]
+) -> float:
     """r x, r = 1/(a + H), H taking the row in first; return tau."""
-    tau = 0.0
+    tau, one = out.dtype.type(0.0), out.dtype.type(1.0)
     for i in range(n):
-        square = x[i] * x[i]
-        r = 1.0 / (a + (keep * H[i] + c * square))
-        tau += r * square
+        r = one / (a + (keep * H[i] + c * squares[i]))
+        tau += r * squares[i]
         out[i] = r * x[i]
-    return tau
+    return float(tau)
 
 
 @kernel(disjoint=True, alone=False)
-def _adagrad(n: int, x: FloatArray, G: FloatArray, g: float, unit: float, tiny: float, out: FloatArray) -> float:
+def _adagrad(
+    n: int, x: NDArray[Any], squares: NDArray[Any], G: NDArray[Any], g: Any, unit: Any, tiny: Any, out: NDArray[Any]
+) -> float:
     """r x, r = unit/sqrt(G), G taking the row in first; return tau."""
-    tau = 0.0
+    tau = out.dtype.type(0.0)
     for i in range(n):
-        square = x[i] * x[i]
-        r = unit / math.sqrt(G[i] + g * square + tiny)
-        tau += r * square
+        r = unit / np.sqrt(G[i] + g * squares[i] + tiny)
+        tau += r * squares[i]
         out[i] = r * x[i]
-    return tau
+    return float(tau)
 
 
 @kernel(disjoint=True, alone=False)
-def _itself(n: int, x: FloatArray, out: FloatArray, squares: FloatArray) -> float:
+def _itself(n: int, x: FloatArray, out: NDArray[Any], squares: NDArray[Any]) -> float:
     tau = 0.0
     for i in range(n):
-        out[i] = x[i]
-        squares[i] = x[i] * x[i]
-        tau += squares[i]
+        square = x[i] * x[i]
+        out[i], squares[i] = x[i], square
+        tau += square
     return tau
 
 
@@ -193,18 +204,25 @@ class Row(NamedTuple):
 
 @kernel(inline=False, alone=False)
 def fill_columns(n: int, x: FloatArray, row: Row, parts: int, plan: Plan, lanes: Lanes) -> None:
-    """The columns of the row that the parts which learn need, and the sums tau of each."""
-    whole = padded(n)
+    """The columns of the row that the parts which learn need, and the sums tau of each.
+
+    All is computed in the type of the records: in float32 twice as many numbers are divided at once.
+    """
+    whole, of_x, squares = padded(n), lanes.columns[X], lanes.columns[SQUARE]
+    c, g = _stored(row.curvature, of_x), _stored(row.squared, of_x)
+    unit, tiny = _stored(row.unit, of_x), _stored(row.tiny, of_x)
     for k in range(len(plan.rule)):
         sums, rule, column = lanes.own_kept if plan.of_own[k] else lanes.kept, plan.rule[k], lanes.columns[k]
         if rule != X and parts & (OWN_PART if plan.of_own[k] else SHARED_PART) == 0:
             continue
         if rule == NEWTON:
-            lanes.tau[k] = _newton(whole, x, sums[H], row.curvature, 1.0, plan.a[k], column)
+            a, keep = _stored(plan.a[k], of_x), _stored(1.0, of_x)
+            lanes.tau[k] = _newton(whole, of_x, squares, sums[H], c, keep, a, column)
         elif rule == FORGETTING:
-            lanes.tau[k] = _newton(whole, x, sums[HF], row.curvature, KEPT, plan.a[k], column)
+            a, keep = _stored(plan.a[k], of_x), _stored(KEPT, of_x)
+            lanes.tau[k] = _newton(whole, of_x, squares, sums[HF], c, keep, a, column)
         elif rule == ADAGRAD:
-            lanes.tau[k] = _adagrad(whole, x, sums[G], row.squared, row.unit, row.tiny, column)
+            lanes.tau[k] = _adagrad(whole, of_x, squares, sums[G], g, unit, tiny, column)
         elif rule == X:
             lanes.tau[k] = _itself(whole, x, column, lanes.columns[k + 1])
 

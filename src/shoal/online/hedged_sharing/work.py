@@ -105,7 +105,8 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
         FullRow(
             np.zeros(few), np.zeros(few, np.int64), np.zeros(WIDEST, dtype_of.dtype), np.zeros(WIDEST, dtype_of.dtype)
         ),
-        np.zeros(3, np.int64), facts, new_lanes(plain.N_COLUMNS, n), new_lanes(crossed.N_COLUMNS, crossed_n),
+        np.zeros(3, np.int64), facts, new_lanes(plain.N_COLUMNS, n, dtype_of),
+        new_lanes(crossed.N_COLUMNS, crossed_n, dtype_of),
         logits, forecasts, logits[HEAD : HEAD + N_EXPERTS], forecasts[HEAD : HEAD + N_EXPERTS], small[5, :N_EXPERTS],
         small[2, :TURN], small[3, :TURN], np.zeros(3), part, small[6, :N_EXPERTS], part / part.sum(),
     )  # fmt: skip
