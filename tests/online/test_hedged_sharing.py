@@ -21,6 +21,7 @@ from shoal.engine.task_weights import record_table
 from shoal.evaluation import progressive_validate
 from shoal.model.algorithm import Size
 from shoal.model.state import leaves
+from shoal.online.hedged_sharing import work
 from shoal.online.hedged_sharing.crossed.experts import SERIAL
 from shoal.parallel import cores, pipeline
 from shoal.parallel.cores import thread_seconds
@@ -285,10 +286,11 @@ def test_two_threads_learn_the_same_bits_as_one(
     y = np.sign(y) if kind is HedgedSharing else y
     in_threads = []
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
-    monkeypatch.setattr(pipeline, "FEWEST", 0)
-    monkeypatch.setattr(pipeline, "START", 8)
-    for entries in (2**30, 64, 300, 1000):
-        monkeypatch.setattr(pipeline, "ENTRIES", entries)
+    monkeypatch.setattr(pipeline, "START", 500)
+    for fewest, places, crossed in ((2**30, 0, 0), (0, 64, 2**17), (0, 2**16, 300), (0, 2**16, 2**17)):
+        monkeypatch.setattr(pipeline, "FEWEST", fewest)
+        monkeypatch.setattr(work, "PLACES", places)
+        monkeypatch.setattr(work, "CROSSED_PLACES", crossed)
         learner = kind()
         with patch.object(pipeline, "learn_in_blocks", wraps=pipeline.learn_in_blocks) as spy:
             answers = learner.test_then_train(X, y, task)
@@ -304,11 +306,10 @@ def test_two_threads_learn_the_same_bits_as_one(
 
 
 def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few rows, rounds of several rows, one core."""
-    for name, value in {"ENTRIES": 512, "FEWEST": 0, "START": 2}.items():
+    """Few numbers, rounds of several rows, one core."""
+    for name, value in {"FEWEST": 100, "START": 120}.items():
         monkeypatch.setattr(pipeline, name, value)
-    rng = np.random.default_rng(3)
-    wide, y = rng.normal(size=(40, 60)), np.ones(40)
+    wide, y = np.random.default_rng(3).normal(size=(40, 60)), np.ones(40)
     whole = pipeline.Part(0, -1, True, True, None)
 
     def parts_of(X: np.ndarray, n_rounds: int) -> tuple[list[tuple[int, int]], int]:
@@ -321,20 +322,30 @@ def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch: pytest.Monke
             alone.append((part.first, part.last))
             return part.last if part.last >= 0 else n_rounds
 
-        def entries_of(rounds: Rounds) -> np.ndarray:
-            return np.full((1, rounds.starts[-1] - rounds.starts[0]), X.shape[1])
-
         with patch.object(pipeline, "learn_in_blocks", return_value=(n_rounds, 0.0)) as spy:
-            assert pipeline.run(step, whole, rounds, entries_of, lambda *_: None) == n_rounds
+            assert pipeline.run(step, whole, rounds, lambda n_rows: None) == n_rounds
         return alone, spy.call_count
 
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
     assert parts_of(wide, 40) == ([(0, 2)], 1)
-    assert parts_of(wide, 20) == ([(0, 2), (2, -1)], 0)
-    assert parts_of(wide[:4], 4) == ([(0, 2), (2, -1)], 0)
-    assert parts_of(rng.normal(size=(1, 2000)), 1) == ([(0, -1)], 0)
+    assert parts_of(wide, 20) == ([(0, -1)], 0)
+    assert parts_of(wide[:1], 1) == ([(0, -1)], 0)
+    assert parts_of(wide.reshape(1, -1), 1) == ([(0, -1)], 0)
     monkeypatch.setattr(cores, "n_cores", lambda: 1)
-    assert parts_of(wide, 40) == ([(0, -1)], 0)
+    assert parts_of(wide, 40) == ([(0, 2), (2, -1)], 0)
+
+
+def test_blocks_grow_and_end_where_one_is_full() -> None:
+    """They have 32 rows, then 64, ...; here 50 fit into one, and the model is full before row 180."""
+    done = []
+
+    def run(part: pipeline.Part) -> int:
+        done.append((part.first, part.last, part.prepares))
+        return min(part.last, part.first + 50, 180) if part.prepares else part.last
+
+    assert pipeline.learn_in_blocks(run, 10, 1000, None, None)[0] == 180
+    assert sorted(part[:2] for part in done if not part[2]) == [(10, 42), (42, 92), (92, 142), (142, 180)]
+    assert sorted(part[:2] for part in done if part[2]) == [(10, 42), (42, 106), (92, 220), (142, 398), (180, 692)]
 
 
 def test_an_interrupt_waits_until_all_is_learned() -> None:
@@ -351,15 +362,14 @@ def test_an_interrupt_waits_until_all_is_learned() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     try:
         with pytest.raises(KeyboardInterrupt):
-            pipeline.learn_in_blocks(run, np.array([0, 3, 6, 8]), None, None)
+            pipeline.learn_in_blocks(run, 0, 150, None, None)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert sorted(done) == [(a, b, learns) for a, b in ((0, 3), (3, 6), (6, 8)) for learns in (False, True)]
+    assert sorted(part[:2] for part in done if part[2]) == [(0, 32), (32, 96), (96, 150)]
 
 
 def test_the_time_of_both_threads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
-    monkeypatch.setattr(pipeline, "ENTRIES", 512)
     rng = np.random.default_rng(3)
     X, y, task = rng.normal(size=(3000, 60)), np.sign(rng.normal(size=3000)), rng.integers(5, size=3000)
     before, own = thread_seconds(), time.thread_time()

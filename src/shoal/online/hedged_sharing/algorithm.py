@@ -49,7 +49,8 @@ from shoal.online.hedged_sharing.work import (
     N,
     Settings,
     Work,
-    entries_of_rows,
+    block_for,
+    block_has_room,
     new_block,
     waiting_row,
     workspace,
@@ -99,6 +100,16 @@ def _new_places(rounds: Rounds, row: int, state: State) -> int:
 
 
 @kernel(inline=False, alone=False)
+def fits(
+    rounds: Rounds, first: int, last: int, i: int, at: int, at_crossed: int, settings: Settings, state: State,
+    block: Block,
+) -> bool:  # fmt: skip
+    """Whether there is room for a round in the state, and in the block if there is one."""
+    has_place = len(block.counts) == 0 or block_has_room(rounds, first, i, at, at_crossed, settings, block)
+    return has_place and has_room(rounds, first, last, settings, state)
+
+
+@kernel(inline=False, alone=False)
 def learn_rounds(
     rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part, end: int, block: Block,
     work: Work,
@@ -107,7 +118,7 @@ def learn_rounds(
     at, at_crossed, waits = 0, 0, len(block.counts) > 0
     for r in range(part.first, end):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        if part.prepares and not has_room(rounds, first, last, settings, state):
+        if part.prepares and not fits(rounds, first, last, r - part.first, at, at_crossed, settings, state, block):
             return r
         if part.learns:
             open_weighted(rounds, r, state.counters)
@@ -150,7 +161,7 @@ WHOLE = Part(0, -1, True, True, new_block(0, 0, 0))  # row by row
 
 def run(step: Callable[[Part], int], rounds: Rounds, settings: Settings) -> int:
     """Learn rounds, in two threads if that pays."""
-    return pipeline.run(step, WHOLE, rounds, partial(entries_of_rows, settings=settings), new_block)
+    return pipeline.run(step, WHOLE, rounds, partial(block_for, rounds=rounds, settings=settings))
 
 
 SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}

@@ -9,11 +9,10 @@ import numpy as np
 from shoal.engine.arrays import LANES, FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import padded
+from shoal.engine.rows import padded, row_bounds
 from shoal.engine.task_weights.record_table import Found
 from shoal.online.hedged_sharing.crossed import experts as crossed
-from shoal.online.hedged_sharing.crossed.bins import MOST_NUMERIC
-from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS, CrossedRow, most_entries
+from shoal.online.hedged_sharing.crossed.row import CrossedRow, most_entries
 from shoal.online.hedged_sharing.experts import HEAD, N_EXPERTS
 from shoal.online.hedged_sharing.full.experts import SIDES, FullRow
 from shoal.online.hedged_sharing.linear import Lanes, new_lanes
@@ -23,6 +22,7 @@ from shoal.online.hedged_sharing.scaling import ScaledRow
 from shoal.online.hedged_sharing.sleeping import NEVER, taking_part
 
 WIDEST = SIDES[-1]
+PLACES, CROSSED_PLACES = 2**16, 2**17  # of a block, for entries of rows and of crossed rows
 
 # What is known of a row before any expert but the full ones has answered it: positions in `facts`.
 MEAN_L1, NARROW_ROW, SERIAL, POOLED_AWAKE, OWN_AWAKE, POOLED_MARGIN, OWN_MARGIN = range(7)
@@ -112,14 +112,36 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
     )  # fmt: skip
 
 
-def new_block(n_entries: int, n_crossed: int, n_rows: int) -> Block:
+def new_block(n_places: int, n_crossed: int, n_rows: int) -> Block:
     """Room for so much."""
-    feature, place = np.zeros((2, n_entries), np.int64)
+    feature, place = np.zeros((2, n_places), np.int64)
     shared, own = np.zeros((2, n_crossed), np.int64)
     return Block(
-        np.zeros(n_entries), feature, place, np.zeros(n_crossed), shared, own,
+        np.zeros(n_places), feature, place, np.zeros(n_crossed), shared, own,
         np.zeros((n_rows, 3), np.int64), np.zeros((n_rows, N_FACTS)),
     )  # fmt: skip
+
+
+def block_for(n_rows: int, rounds: Rounds, settings: Settings) -> Block:
+    """Room for at most so many rows; any one of these fits."""
+    longest = rounds.width if rounds.width > 0 else int(np.diff(rounds.indptr).max())
+    n_places = max(PLACES, -(-(longest + 1) // LANES) * LANES)
+    n_crossed = 0 if settings.interactions == NEVER else max(CROSSED_PLACES, most_entries(longest))
+    return new_block(n_places, n_crossed, n_rows)
+
+
+@kernel(alone=False)
+def block_has_room(
+    rounds: Rounds, row: int, i: int, first: int, first_crossed: int, settings: Settings, block: Block
+) -> bool:
+    """Whether the row, however much of it counts, has room in a block as its i-th, from these places on."""
+    begin, end = row_bounds(rounds, row)
+    n_crossed = most_entries(end - begin) if settings.interactions != NEVER else 0
+    return bool(
+        i < len(block.counts)
+        and first + padded(end - begin + 1) <= len(block.x)
+        and first_crossed + n_crossed <= len(block.crossed_x)
+    )
 
 
 @kernel(alone=False)
@@ -132,18 +154,3 @@ def waiting_row(block: Block, i: int, first: int, first_crossed: int, work: Work
     )  # fmt: skip
     found = Found(block.place[first:], work.found.entry)
     return Work(row, found, crossed, work.full, block.counts[i], block.facts[i], *work[6:])
-
-
-def entries_of_rows(rounds: Rounds, settings: Settings) -> IntArray:
-    """(2, rows) places that the rows and the crossed rows take in a block."""
-    first, last = rounds.starts[0], rounds.starts[-1]
-    n = np.full(last - first, rounds.width) if rounds.width > 0 else np.diff(rounds.indptr[first : last + 1])
-    if settings.interactions == NEVER:
-        return np.array([whole_turns(n + 1), np.zeros_like(n)])
-    pairs = np.where(n <= ALL_PAIRS, n * (n - 1) // 2, MOST_PAIRS)
-    return np.array([whole_turns(n + 1), whole_turns(1 + n + np.minimum(n, MOST_NUMERIC) + pairs)])
-
-
-def whole_turns(n: IntArray) -> IntArray:
-    """Rounded up to whole turns of SIMD loops."""
-    return (n + LANES - 1) // LANES * LANES
