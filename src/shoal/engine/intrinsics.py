@@ -221,8 +221,7 @@ lowest_bit = cast("Callable[[np.uint64], np.uint64]", trailing_zeros)
 # ---- records of numbers ----------------------------------------------------------------------------------
 # LLVM vectorises across iterations, not within one record, so these two loops are written as vector instructions.
 
-INDEX, SINGLE, DOUBLE = ir.IntType(64), ir.FloatType(), ir.DoubleType()
-MOST_SINGLE = float(np.finfo(np.float32).max)
+INDEX, DOUBLE = ir.IntType(64), ir.DoubleType()
 FUSED = ("contract",)  # a product and its sum may be one operation, as elsewhere
 STAYS = -1  # in a pattern: the number of a record that no column moves
 Products: TypeAlias = Callable[[int, FloatArray, IntArray, NDArray[Any], NDArray[Any], int, FloatArray], None]
@@ -246,15 +245,6 @@ def _everywhere(builder: Any, number: Any, width: int) -> Any:
     return builder.shuffle_vector(one, one, ir.Constant(kind, [0] * width))
 
 
-def _as_singles(builder: Any, numbers: Any) -> Any:
-    """The float32 numbers next to these; infinite ones would make NaN of a product with 0."""
-    width = numbers.type.count
-    for limit, sign in ((MOST_SINGLE, ">"), (-MOST_SINGLE, "<")):
-        most = ir.Constant(numbers.type, [limit] * width)
-        numbers = builder.select(builder.fcmp_ordered(sign, numbers, most), most, numbers)
-    return builder.fptrunc(numbers, ir.VectorType(SINGLE, width))
-
-
 def _data(context: Any, builder: Any, signature: Any, arguments: Any) -> list[Any]:
     """Where the numbers of the arguments lie that are arrays; the others as they are."""
     return [
@@ -263,9 +253,9 @@ def _data(context: Any, builder: Any, signature: Any, arguments: Any) -> list[An
     ]
 
 
-def _refuse_other_type(columns: Any, records: Any) -> None:
-    if columns.dtype != records.dtype:
-        raise TypingError(f"columns of {columns.dtype} for records of {records.dtype}")
+def _refuse_other_type(numbers: Any, records: Any) -> None:
+    if numbers.dtype != records.dtype:
+        raise TypingError(f"numbers of {numbers.dtype} for records of {records.dtype}")
 
 
 class _Record:
@@ -330,20 +320,20 @@ def record_products(width: int, n_kept: int) -> Products:
 def record_moves(pattern: tuple[int, ...], keep: tuple[float, ...]) -> Moves:
     """records[place[i], l] <- keep[l] records[place[i], l] + scales[l] columns[pattern[l], i], i < n, one by one.
 
-    The columns have so much room each, one after the other, and the type of records, in which all is computed; of a
-    number that STAYS only `keep` counts.
+    The columns have so much room each, one after the other. They and the scales have the type of records, in which all
+    is computed. Of a number that STAYS only `keep` counts.
     """
     width = len(pattern)
 
     @intrinsic
     def move(typing: Any, n: Any, place: Any, columns: Any, room: Any, scales: Any, records: Any) -> Any:
         _refuse_other_type(columns, records)
+        _refuse_other_type(scales, records)
 
         def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             n, place, columns, room, scales, records = _data(context, builder, signature, arguments)
             number = records.type.pointee
-            scale = builder.load(builder.bitcast(scales, ir.VectorType(DOUBLE, width).as_pointer()), align=8)
-            scale = scale if number == DOUBLE else _as_singles(builder, scale)
+            scale = builder.load(builder.bitcast(scales, ir.VectorType(number, width).as_pointer()), align=4)
             starts = {c: builder.gep(columns, [builder.mul(room, INDEX(c))]) for c in {*pattern} - {STAYS}}
             kept = ir.Constant(ir.VectorType(number, width), list(keep))
             with cgutils.for_range(builder, n) as loop:

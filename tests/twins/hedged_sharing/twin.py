@@ -208,7 +208,7 @@ class RegressionTwin(Twin):
         e2 = h * (y - self.everybody) ** 2
         self.errors += e2
         unit = self.unit()
-        per_row, tiny = unit / (self.l1 / self.rows), max(1e-12 * unit**2, 1e-300)
+        per_row, tiny = unit / (self.l1 / self.rows), max(1e-12 * unit**2, 1e-37)
         self.learn_experts(x, k, Now(y, h, h, e2, per_row, tiny, True))
         self.largest = max(self.largest, abs(y))
         variance = self.errors / sum(self.often)

@@ -118,8 +118,8 @@ class Lanes(NamedTuple):
     tau: FloatArray  # (columns + 1,) sums of r x^2, then 0
     sums: FloatArray  # (17,) of shared records, then 0
     own_sums: FloatArray  # (17,)
-    scales: FloatArray  # (17,) what columns are multiplied by; the last is not used
-    own_scales: FloatArray
+    scales: NDArray[Any]  # (17,) what columns are multiplied by, in the same type; the last is not used
+    own_scales: NDArray[Any]
 
 
 MOST_NUMBERS = 16  # of a record
@@ -129,10 +129,11 @@ FLOAT32 = 4  # bytes
 @kernel(allocates=True, alone=False)
 def new_lanes(n_columns: int, room: int, records: NDArray[Any]) -> Lanes:
     """Room for rows of so many entries, with such records."""
-    sums, dtype = np.zeros((4, MOST_NUMBERS + 1)), records.dtype
+    dtype, n_numbers = records.dtype, MOST_NUMBERS + 1
     return Lanes(
         np.zeros((3, room), dtype), np.zeros((3, room), dtype), np.zeros((n_columns, room), dtype),
-        np.zeros(n_columns + 1), sums[0], sums[1], sums[2], sums[3],
+        np.zeros(n_columns + 1), np.zeros(n_numbers), np.zeros(n_numbers), np.zeros(n_numbers, dtype),
+        np.zeros(n_numbers, dtype),
     )  # fmt: skip
 
 
@@ -148,10 +149,9 @@ def collect(plan: Plan, lanes: Lanes, margins: FloatArray) -> None:
 
 @kernel(alone=False)
 def _stored(number: float, records: NDArray[Any]) -> Any:
-    """A number that is not negative as records store it: in their range, for 0 times infinity would be NaN."""
-    if records.itemsize == FLOAT32:
-        return records.dtype.type(min(max(number, 1e-37), 1e38))
-    return records.dtype.type(number)
+    """A number as records store it; none is infinite, for 0 times infinity would be NaN."""
+    most = 3e38 if records.itemsize == FLOAT32 else 1e308
+    return records.dtype.type(min(max(number, -most), most))
 
 
 @kernel(disjoint=True, alone=False)
@@ -237,10 +237,9 @@ def fill_scales(
         tau = plan.factor[e] * (lanes.tau[plan.shared_column[e]] + lanes.tau[plan.own_column[e]])
         pull = slope(margins[e], chances[e], row.y, tau, plan.undivided[e] > 0, row.h, row.regression)
         pull *= plan.factor[e] * awake[e]
-        lanes.scales[plan.shared_lane[e]] = pull
-        lanes.own_scales[plan.own_lane[e]] = pull
+        lanes.scales[plan.shared_lane[e]] = lanes.own_scales[plan.own_lane[e]] = _stored(pull, lanes.scales)
     for sums, last in ((lanes.scales, width - 1), (lanes.own_scales, own_width - 1)):
-        sums[last - G] = row.squared
+        sums[last - G] = _stored(row.squared, sums)
         sums[last - H] = row.curvature
         if forgets:
             sums[last - HF] = row.curvature

@@ -63,7 +63,7 @@ from shoal.online.hedged_sharing.work import (
     Work,
 )  # fmt: skip
 
-TINY = 1e-12  # AdaGrad's first step divides by a root that may be zero
+TINY, LEAST = 1e-12, 1e-37  # AdaGrad's first step divides by a root that may be zero; float32 has hardly any less
 
 # ---- what needs no answer ----------------------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, st
         unit = facts[UNIT_AFTER]
         state.errors[0] += squared
         state.errors[1] += h
-        tiny = max(TINY * unit * unit, 1e-300)
+        tiny = max(TINY * unit * unit, LEAST)
         _step(task, Row(y, h, h, squared, unit / facts[MEAN_L1], tiny, True), settings, state, work)
         variance = state.errors[0] / state.errors[1]
         if variance > 0.0 and facts[UNIT_BEFORE] > 0.0:
