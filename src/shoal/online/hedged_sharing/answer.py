@@ -10,7 +10,6 @@ from shoal.online.hedged_sharing.experts import (
     LEANED,
     LEANING,
     LEANS_ON,
-    N_EXPERTS,
     N_LOGITS,
     OF_ALL,
     OF_TASK,
@@ -51,12 +50,13 @@ FLAT = 1e-5  # the least curvature of the second mixing
 @kernel(alone=False)
 def wake(work: Work) -> None:
     """Who is awake on this row."""
-    for e in range(N_EXPERTS):
-        work.awake[e] = work.part[e]
-    work.awake[FIRST_FULL] *= work.facts[POOLED_AWAKE]
-    work.awake[FIRST_FULL + 1] *= work.facts[OWN_AWAKE]
-    for e in range(FIRST_CROSSED, N_EXPERTS):
-        work.awake[e] *= work.facts[NARROW_ROW]
+    awake, facts = work.awake, work.facts
+    for e in range(len(awake)):
+        awake[e] = work.part[e]
+    awake[FIRST_FULL] *= facts[POOLED_AWAKE]
+    awake[FIRST_FULL + 1] *= facts[OWN_AWAKE]
+    for e in range(FIRST_CROSSED, len(awake)):
+        awake[e] *= facts[NARROW_ROW]
 
 
 @kernel(alone=False)
@@ -80,7 +80,7 @@ def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
     wake(work)
     few = few_awake(work)
     limit = 2.0 * work.facts[LARGEST_BEFORE] if settings.regression else LIMIT
-    for e in range(N_EXPERTS):
+    for e in range(len(awake)):
         margins[e] = within(limit, margins[e]) * awake[e]
     rows = state.task_rows[task] if task >= 0 else 0
     lean(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0, work)
@@ -89,7 +89,7 @@ def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
             work.forecasts[e] = work.logits[e]
     else:
         sigmoids(work.logits, few, work.forecasts)
-    for e in range(N_EXPERTS):
+    for e in range(len(awake)):
         z[HEAD + e], p[e] = margins[e], work.chances[e]
     for i in range(len(LEANING)):
         e = LEANING[i]
@@ -129,7 +129,7 @@ def mix(
         sharpen(work.p, state.weights, work.awake, h)
     prior = work.uniform if settings.sharing == INDEPENDENT else state.weights
     if state.task_rows[task] == 0:
-        for e in range(N_EXPERTS):  # a new task starts where all together are
+        for e in range(len(prior)):  # a new task starts where all together are
             state.task_weights[task, e] = prior[e]
     bayes(state.weights, work.p, work.awake, work.uniform)
     bayes(state.task_weights[task], work.p, work.awake, prior)

@@ -1,4 +1,7 @@
-"""Two ways to mix forecasts: Bayes weights with a fixed share, and a logistic regression by online Newton steps."""
+"""Two ways to mix forecasts: Bayes weights with a fixed share, and a logistic regression by online Newton steps.
+
+Loops over experts end at the length of an array: one with a constant end is unrolled before it could be SIMD.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
-from shoal.online.hedged_sharing.experts import FEW, N_EXPERTS, N_INPUTS, N_LOGITS
+from shoal.online.hedged_sharing.experts import FEW, N_INPUTS, N_LOGITS
 
 TURN, LOGITS_TURN = (-(-n // 8) * 8 for n in (N_INPUTS, N_LOGITS))  # with zeros after them: whole turns of SIMD loops
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
@@ -27,14 +30,7 @@ def sigmoid(logit: float) -> float:
 @kernel(alone=False)
 def sigmoids(logits: FloatArray, few: bool, out: FloatArray) -> None:
     """The same of all or of the first FEW: exp(-x) = exp(-x/64)^64 by its series, exact to 1e-14 for |x| <= 15."""
-    _sigmoids(logits, 0, FEW, out)
-    if not few:
-        _sigmoids(logits, FEW, LOGITS_TURN, out)
-
-
-@kernel(alone=False)
-def _sigmoids(logits: FloatArray, first: int, last: int, out: FloatArray) -> None:
-    for i in range(first, last):
+    for i in range(FEW if few else len(logits)):
         t = logits[i] * (-1.0 / 64.0)
         power = 1.0
         for k in INVERSES:
@@ -79,9 +75,9 @@ def slope(m: float, p: float, y: float, tau: float, undivided: bool, h: float, r
 def sharpen(likelihood: FloatArray, weights: FloatArray, awake: FloatArray, h: float) -> None:
     """Likelihoods of h times the same, up to a factor: the best of an expert with a weight becomes 1."""
     best = 0.0
-    for e in range(N_EXPERTS):
+    for e in range(len(awake)):
         best = max(best, likelihood[e] if awake[e] * weights[e] > 0.0 else 0.0)
-    for e in range(N_EXPERTS):
+    for e in range(len(awake)):
         likelihood[e] = (min(likelihood[e] / best, 1.0) if best > 0.0 else 1.0) ** h
 
 
@@ -99,11 +95,8 @@ def logit_of(p: float) -> float:
 def inner(weights: FloatArray, z: FloatArray, few: bool) -> float:
     """Of all inputs or of the first FEW."""
     total = 0.0
-    for i in range(FEW):
+    for i in range(FEW if few else len(z)):
         total += weights[i] * z[i]
-    if not few:
-        for i in range(FEW, TURN):
-            total += weights[i] * z[i]
     return total
 
 
@@ -111,7 +104,7 @@ def inner(weights: FloatArray, z: FloatArray, few: bool) -> float:
 def labels(p: FloatArray, positive: bool) -> None:
     """Probabilities of the larger label become those of what happened."""
     if not positive:
-        for e in range(N_EXPERTS):
+        for e in range(len(p)):
             p[e] = 1.0 - p[e]
 
 
@@ -119,9 +112,9 @@ def labels(p: FloatArray, positive: bool) -> None:
 def gaussian(forecasts: FloatArray, awake: FloatArray, y: float, variance: float) -> None:
     """Forecasts of a real target become their likelihoods, up to a factor: the best of those awake has 1."""
     least = np.inf
-    for e in range(N_EXPERTS):
+    for e in range(len(awake)):
         least = min(least, (y - forecasts[e]) ** 2 if awake[e] > 0.0 else np.inf)
-    for e in range(N_EXPERTS):
+    for e in range(len(awake)):
         forecasts[e] = math.exp(0.5 * (least - (y - forecasts[e]) ** 2) / variance) if awake[e] > 0.0 else 1.0
 
 
@@ -129,7 +122,7 @@ def gaussian(forecasts: FloatArray, awake: FloatArray, y: float, variance: float
 def of_those_awake(weights: FloatArray, values: FloatArray, awake: FloatArray) -> tuple[float, float]:
     """The sum of weight times value, and that of weights."""
     total = mass = 0.0
-    for e in range(N_EXPERTS):
+    for e in range(len(awake)):
         total += awake[e] * weights[e] * values[e]
         mass += awake[e] * weights[e]
     return total, mass
@@ -150,7 +143,7 @@ def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior:
     """
     total, mass = of_those_awake(weights, likelihood, awake)
     kept, asleep = (1.0 - SHARE) * mass / total, 1.0 - SHARE
-    for e in range(N_EXPERTS):
+    for e in range(len(awake)):
         weights[e] *= awake[e] * (kept * likelihood[e]) + (1.0 - awake[e]) * asleep
         weights[e] += SHARE * prior[e]
 
