@@ -54,7 +54,7 @@ def bin_of(bins: Bins, j: int, value: float) -> int:
     if at < 0 or bins.is_binned[at] == 0:
         return -1
     edges, below = bins.edges[at], 0
-    for k in range(N_BINS - 1):
+    for k in range(len(edges)):
         below += int(edges[k] < value)
     return below
 
