@@ -107,7 +107,8 @@ class HedgedSharing(_Hedged, Classifier):
         Megabytes that full matrices may take: of n features they take 4 n² bytes a task. Tasks that come when all is
         taken have none. Tables of crossed rows become smaller where `memory` is less than 170.
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+        What weights are stored in, and their steps computed in. float32 takes half the memory and less time; margins
+        and mixtures are float64 all the same.
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.
 
@@ -191,8 +192,9 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     ----------
     relation, interactions, memory : as in `HedgedSharing`
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same. Weights are as large
-        as targets are, which may be more than float32 holds.
+        What weights are stored in, and their steps computed in. float32 takes half the memory and less time; margins
+        and mixtures are float64 all the same. Weights are as large as targets are, which may be more than float32
+        holds.
 
     Attributes
     ----------
