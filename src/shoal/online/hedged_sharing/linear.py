@@ -115,10 +115,10 @@ class Lanes(NamedTuple):
     kept: NDArray[Any]  # (3, room) H, G and HF of the row's features, of what all tasks share, as records store them
     own_kept: NDArray[Any]  # (3, room) and of the task
     columns: NDArray[Any]  # (columns, room) in the same type
-    tau: FloatArray  # (columns + 1,) sums of r x^2, then 0
+    tau: FloatArray  # (columns + 1 or more,) sums of r x^2, then 0
     sums: FloatArray  # (17,) of shared records, then 0
     own_sums: FloatArray  # (17,)
-    scales: NDArray[Any]  # (17,) what columns are multiplied by, in the same type; the last is not used
+    scales: NDArray[Any]  # (17 or more,) what columns are multiplied by, in the same type; the 17th is not used
     own_scales: NDArray[Any]
 
 
@@ -128,12 +128,12 @@ FLOAT32 = 4  # bytes
 
 @kernel(allocates=True, alone=False)
 def new_lanes(n_columns: int, room: int, records: NDArray[Any]) -> Lanes:
-    """Room for rows of so many entries, with such records."""
-    dtype, n_numbers = records.dtype, MOST_NUMBERS + 1
+    """Room for rows of so many entries, with such records; few arrays, for each takes its time to be made."""
+    n = n_columns + 6
+    numbers = np.zeros((n + 2, max(room, 2 * MOST_NUMBERS)), records.dtype)
+    sums = np.zeros((3, max(n_columns, MOST_NUMBERS) + 1))
     return Lanes(
-        np.zeros((3, room), dtype), np.zeros((3, room), dtype), np.zeros((n_columns, room), dtype),
-        np.zeros(n_columns + 1), np.zeros(n_numbers), np.zeros(n_numbers), np.zeros(n_numbers, dtype),
-        np.zeros(n_numbers, dtype),
+        numbers[:3], numbers[3:6], numbers[6:n], sums[0], sums[1], sums[2], numbers[n], numbers[n + 1]
     )  # fmt: skip
 
 

@@ -23,13 +23,16 @@ LABELS_ONLY = np.array([expert.labels_only for expert in EXPERTS])
 
 
 @kernel(entry=True)
-def taking_part(sharing: int, interactions: int, regression: bool, out: FloatArray) -> None:
-    """1 for experts that may be awake, 0 for the others."""
+def taking_part(sharing: int, interactions: int, regression: bool, out: FloatArray) -> float:
+    """1 for experts that may be awake, 0 for the others; return how many may."""
+    n = 0.0
     for e in range(N_EXPERTS):
         absent = (sharing == INDEPENDENT and SHARING[e] != OWN) or (sharing == ALL_POOLED and SHARING[e] != POOLED)
         absent |= regression and LABELS_ONLY[e]
         absent |= interactions == NEVER and e >= FIRST_CROSSED
         out[e] = 0.0 if absent else 1.0
+        n += out[e]
+    return n
 
 
 @kernel(alone=False)

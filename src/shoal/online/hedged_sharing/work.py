@@ -95,7 +95,7 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
     room = ints[3 * n :]
     row_x, squares, counts = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n]
     logits, forecasts, part = small[0], small[1], small[4, :N_EXPERTS]
-    taking_part(settings.sharing, settings.interactions, settings.regression, part)
+    n_part = taking_part(settings.sharing, settings.interactions, settings.regression, part)
     return Work(
         ScaledRow(row_x, ints[:n], squares, counts, np.zeros(2)),
         Found(ints[n : 2 * n], ints[2 * n : 3 * n]),
@@ -108,7 +108,7 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
         np.zeros(3, np.int64), facts, new_lanes(plain.N_COLUMNS, n, dtype_of),
         new_lanes(crossed.N_COLUMNS, crossed_n, dtype_of),
         logits, forecasts, logits[HEAD : HEAD + N_EXPERTS], forecasts[HEAD : HEAD + N_EXPERTS], small[5, :N_EXPERTS],
-        small[2, :TURN], small[3, :TURN], np.zeros(3), part, small[6, :N_EXPERTS], part / part.sum(),
+        small[2, :TURN], small[3, :TURN], np.zeros(3), part, small[6, :N_EXPERTS], part / n_part,
     )  # fmt: skip
 
 
