@@ -323,7 +323,7 @@ def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch: pytest.Monke
             return part.last if part.last >= 0 else n_rounds
 
         with patch.object(pipeline, "learn_in_blocks", return_value=(n_rounds, 0.0)) as spy:
-            assert pipeline.run(step, whole, rounds, lambda n_rows: None) == n_rounds
+            assert pipeline.run(step, whole, rounds, lambda n_rows: (None, None)) == n_rounds
         return alone, spy.call_count
 
     monkeypatch.setattr(cores, "n_cores", lambda: 2)

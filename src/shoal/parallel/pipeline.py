@@ -29,14 +29,14 @@ class Part(NamedTuple):
     block: Any  # where rows wait in between; without room if they need not
 
 
-def run(step: Callable[[Part], int], whole: Part, rounds: Rounds, new_block: Callable[[int], Any]) -> int:
+def run(step: Callable[[Part], int], whole: Part, rounds: Rounds, two_blocks: Callable[[int], tuple[Any, Any]]) -> int:
     """Learn rounds by `step`, in blocks and two threads if that pays; how many were learned before one did not fit.
 
     Parameters
     ----------
     step : does a part; returns the round before which it stopped, because the block or the model was full, or the end
     whole : all of it, row by row
-    new_block : for at most so many rows, and at least for any single one
+    two_blocks : each for at most so many rows, and at least for any single one
     """
     n, n_rows = len(rounds.starts) - 1, rounds.starts[-1] - rounds.starts[0]
     start = max(1, START * len(rounds.task) // max(1, len(rounds.values)))
@@ -47,7 +47,7 @@ def run(step: Callable[[Part], int], whole: Part, rounds: Rounds, new_block: Cal
         return done
     if n_threads() < 2:
         return step(whole._replace(first=start))
-    done, seconds = learn_in_blocks(step, start, n, new_block(MOST), new_block(MOST))
+    done, seconds = learn_in_blocks(step, start, n, *two_blocks(MOST))
     add_seconds(seconds)
     return done
 

@@ -49,9 +49,9 @@ from shoal.online.hedged_sharing.work import (
     N,
     Settings,
     Work,
-    block_for,
     block_has_room,
     new_block,
+    two_blocks,
     waiting_row,
     workspace,
 )  # fmt: skip
@@ -161,7 +161,7 @@ WHOLE = Part(0, -1, True, True, new_block(0, 0, 0))  # row by row
 
 def run(step: Callable[[Part], int], rounds: Rounds, settings: Settings) -> int:
     """Learn rounds, in two threads if that pays."""
-    return pipeline.run(step, WHOLE, rounds, partial(block_for, rounds=rounds, settings=settings))
+    return pipeline.run(step, WHOLE, rounds, partial(two_blocks, rounds=rounds, settings=settings))
 
 
 SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}

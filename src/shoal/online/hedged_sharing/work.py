@@ -122,12 +122,12 @@ def new_block(n_places: int, n_crossed: int, n_rows: int) -> Block:
     )  # fmt: skip
 
 
-def block_for(n_rows: int, rounds: Rounds, settings: Settings) -> Block:
-    """Room for at most so many rows; any one of these fits."""
+def two_blocks(n_rows: int, rounds: Rounds, settings: Settings) -> tuple[Block, Block]:
+    """Each with room for at most so many rows; any one of these fits."""
     longest = rounds.width if rounds.width > 0 else int(np.diff(rounds.indptr).max())
     n_places = max(PLACES, -(-(longest + 1) // LANES) * LANES)
     n_crossed = 0 if settings.interactions == NEVER else max(CROSSED_PLACES, most_entries(longest))
-    return new_block(n_places, n_crossed, n_rows)
+    return new_block(n_places, n_crossed, n_rows), new_block(n_places, n_crossed, n_rows)
 
 
 @kernel(alone=False)
