@@ -113,11 +113,11 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
 
 
 def new_block(n_places: int, n_crossed: int, n_rows: int) -> Block:
-    """Room for so much."""
-    feature, place = np.zeros((2, n_places), np.int64)
-    shared, own = np.zeros((2, n_crossed), np.int64)
+    """Room for so much; entries are written before they are read, and what is never written costs nothing."""
+    feature, place = np.empty((2, n_places), np.int64)
+    shared, own = np.empty((2, n_crossed), np.int64)
     return Block(
-        np.zeros(n_places), feature, place, np.zeros(n_crossed), shared, own,
+        np.empty(n_places), feature, place, np.empty(n_crossed), shared, own,
         np.zeros((n_rows, 3), np.int64), np.zeros((n_rows, N_FACTS)),
     )  # fmt: skip
 
