@@ -39,7 +39,7 @@ def test_against_numpy(seed: int, d: int, K: int, sparse: bool) -> None:
     row = int(rng.integers(len(stream.y)))
     x = stream.X[row]
     w = rng.normal(size=d)
-    W = np.zeros((d, rows.padded(K)))
+    W = np.zeros((d, rows.whole_turns(K)))
     W[:, :K] = rng.normal(size=(d, K))
     atol = 1e-13 * np.abs(W).sum()
     np.testing.assert_allclose(dot(rounds, row, w), x @ w, rtol=1e-12, atol=atol)
@@ -61,17 +61,17 @@ def test_against_numpy(seed: int, d: int, K: int, sparse: bool) -> None:
 
 @pytest.mark.parametrize("n_tasks", [0, 1, arrays.LANES - 1, arrays.LANES, arrays.LANES + 1, 1000])
 def test_padding_is_to_whole_turns(n_tasks: int) -> None:
-    room = rows.padded(n_tasks)
+    room = rows.whole_turns(n_tasks)
     assert room % arrays.LANES == 0
     assert n_tasks <= room < n_tasks + arrays.LANES
 
 
-@pytest.mark.parametrize("shape", [(0, 8), (1, 3), (5, 8), (1000, 16)])
+@pytest.mark.parametrize("shape", [(0, 8), (1, 3), (5, 8), (1000, 16), (2**20, 1)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_zeros_begin_with_a_cache_line(shape: tuple[int, ...], dtype: type) -> None:
+def test_zeros_begin_with_a_cache_line_and_many_with_a_huge_page(shape: tuple[int, ...], dtype: type) -> None:
     for _ in range(5):
         zeros = arrays.aligned_zeros(shape, dtype)
-        assert zeros.ctypes.data % 64 == 0 or zeros.size == 0
+        assert zeros.ctypes.data % (64 if zeros.nbytes < 2**22 else 2**21) == 0 or zeros.size == 0
         assert zeros.shape == shape
         assert zeros.dtype == dtype
         assert not zeros.any()

@@ -158,10 +158,12 @@ def _is_weightless(weight: NDArray[np.float64]) -> int:
     return int(most == 0.0)
 
 
-@kernel(entry=True)
-def padded(n: int) -> int:
-    """A number, as of tasks, rounded up to whole turns."""
+def whole_turns(n: int) -> int:
+    """A number, as of tasks, rounded up to whole turns of SIMD loops."""
     return (n + LANES - 1) // LANES * LANES
+
+
+padded = kernel(alone=False)(whole_turns)  # for compiled code
 
 
 @kernel(sums="in order")

@@ -23,7 +23,7 @@ from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, padded, squared_norm
+from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, squared_norm, whole_turns
 from shoal.learner import Learner
 from shoal.model.algorithm import FAILED, ONE_STEP, Algorithm, Setup, Size
 from shoal.model.explanations import correlations_with
@@ -190,7 +190,7 @@ def allocate(setup: Setup, size: Size) -> State:
     covariance = divergence == COVARIANCE
     n_log = n_tasks if divergence == VON_NEUMANN else 0
     return State(
-        aligned_zeros((n_features, padded(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
+        aligned_zeros((n_features, whole_turns(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
         np.zeros((n_log, n_log)), np.zeros(n_tasks if covariance else 0),
         np.zeros(n_features if covariance else 0, np.bool_), np.zeros(n_tasks, np.int64), np.zeros(4, np.int64),
     )  # fmt: skip

@@ -23,7 +23,7 @@ import numpy as np
 from shoal import relations
 from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, aligned_zeros
-from shoal.engine.rows import ROUNDS, TASKS, padded
+from shoal.engine.rows import ROUNDS, TASKS, whole_turns
 from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import (
@@ -66,7 +66,7 @@ def settings(p: Params) -> Settings:
 
 def allocate(setup: Setup, size: Size) -> State:
     n_tasks, n_features = size
-    weights = aligned_zeros((n_features, padded(n_tasks)), setup.params.dtype)
+    weights = aligned_zeros((n_features, whole_turns(n_tasks)), setup.params.dtype)
     learned = 0 if named_tasks(setup.params) else n_tasks
     return State(weights, np.zeros((learned, learned)), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
 

@@ -22,7 +22,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.kernels import LINEAR, NO_SLOTS, Kernel, resolve
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, padded
+from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, whole_turns
 from shoal.learner import Learner
 from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.explanations import correlations_with
@@ -175,7 +175,7 @@ def settings(p: Params) -> Settings:
 
 def allocate(setup: Setup, size: Size) -> State:
     (n_tasks, n_features), linear = size, setup.settings.kernel.kind == LINEAR
-    weights = aligned_zeros((n_features if linear else 0, padded(n_tasks)))
+    weights = aligned_zeros((n_features if linear else 0, whole_turns(n_tasks)))
     return State(weights, _support.empty(), _gram.empty(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
 
 

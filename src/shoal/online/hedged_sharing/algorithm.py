@@ -156,7 +156,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     return learn_rounds(rounds, settings, state, decisions, part, end, part.block, work)
 
 
-WHOLE = Part(0, -1, True, True, new_block(0, 0, 0))  # row by row
+WHOLE = Part(0, -1, True, True, new_block(0, np.zeros(0, np.int64), 0, 0))  # row by row
 
 
 def run(step: Callable[[Part], int], rounds: Rounds, settings: Settings) -> int:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import LANES, FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray, aligned_empty
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import padded, row_bounds
+from shoal.engine.rows import padded, row_bounds, whole_turns
 from shoal.engine.task_weights.record_table import Found
 from shoal.online.hedged_sharing.crossed import experts as crossed
 from shoal.online.hedged_sharing.crossed.row import CrossedRow, most_entries
@@ -112,22 +112,25 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
     )  # fmt: skip
 
 
-def new_block(n_places: int, n_crossed: int, n_rows: int) -> Block:
-    """Room for so much; entries are written before they are read, and what is never written costs nothing."""
-    feature, place = np.empty((2, n_places), np.int64)
-    shared, own = np.empty((2, n_crossed), np.int64)
+def new_block(n_rows: int, entries: IntArray, n_places: int, n_crossed: int) -> Block:
+    """Room for so much, in an array of 3 (n_places + n_crossed) numbers."""
+    plain, crossed = entries[: 3 * n_places].reshape(3, -1), entries[3 * n_places :].reshape(3, -1)
     return Block(
-        np.empty(n_places), feature, place, np.empty(n_crossed), shared, own,
+        plain[0].view(np.float64), plain[1], plain[2], crossed[0].view(np.float64), crossed[1], crossed[2],
         np.zeros((n_rows, 3), np.int64), np.zeros((n_rows, N_FACTS)),
     )  # fmt: skip
 
 
 def two_blocks(n_rows: int, rounds: Rounds, settings: Settings) -> tuple[Block, Block]:
-    """Each with room for at most so many rows; any one of these fits."""
+    """Each with room for at most so many rows; any one of these fits.
+
+    Entries are written before they are read, so they are not cleared. One array: for a large one memory comes faster.
+    """
     longest = rounds.width if rounds.width > 0 else int(np.diff(rounds.indptr).max())
-    n_places = max(PLACES, -(-(longest + 1) // LANES) * LANES)
+    n_places = max(PLACES, whole_turns(longest + 1))
     n_crossed = 0 if settings.interactions == NEVER else max(CROSSED_PLACES, most_entries(longest))
-    return new_block(n_places, n_crossed, n_rows), new_block(n_places, n_crossed, n_rows)
+    these, those = aligned_empty((2, 3 * (n_places + n_crossed)), np.int64)
+    return new_block(n_rows, these, n_places, n_crossed), new_block(n_rows, those, n_places, n_crossed)
 
 
 @kernel(alone=False)
