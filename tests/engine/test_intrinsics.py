@@ -69,3 +69,18 @@ def test_code_that_is_optimised_within_its_callers_is_none_of_its_own() -> None:
     assert not list(compiled.library.get_defined_functions())
     with pytest.raises(TypeError, match="_double is a kernel for compiled code"):
         _double(x, out)
+
+
+@kernel(entry=True)
+def _one_more(n: int) -> int:
+    return n + 1
+
+
+def test_a_kernel_is_compiled_for_types_and_not_for_values() -> None:
+    @numba.njit
+    def calls(n: int) -> int:
+        return _one_more(n) + _one_more(1) + _one_more(2)
+
+    assert calls(5) == 11
+    assert _one_more(1) == 2
+    assert len(cast(Any, _one_more).overloads) == 1

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, cast, overload
 
 import numba
 
-from shoal.engine.intrinsics import CompiledOnly, pipeline_of
+from shoal.engine.intrinsics import Compiled, CompiledOnly, pipeline_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,10 +72,9 @@ def kernel(
         options["fastmath"] = SUMS[sums]  # even if empty: numba would inherit the caller's
         options |= {"forceinline": True} if inline else {}
         pipeline = pipeline_of(disjoint, alone=alone or entry)
-        if not entry:
-            options |= {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-            return cast(F, CompiledOnly.of(function, pipeline, **options))
-        return cast(F, numba.njit(function, cache=True, pipeline_class=pipeline, **options))
+        if entry:
+            return cast(F, Compiled.of(function, pipeline, **options))
+        return cast(F, CompiledOnly.of(function, pipeline, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options))
 
     return compiled if function is None else compiled(function)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from llvmlite import binding as llvm
@@ -100,12 +100,12 @@ def pipeline_of(disjoint: bool, *, alone: bool) -> type[Compiler]:
     return _DisjointPieces if disjoint else _Pieces
 
 
-class CompiledOnly(CPUDispatcher):
-    """A compiled function without a wrapper for Python."""
+class Compiled(CPUDispatcher):
+    """A compiled function, cached on disk."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any], pipeline_class: type[Compiler], **options: Any) -> CompiledOnly:
-        """The function, to be compiled when compiled code first calls it, and cached on disk."""
+    def of(cls, function: Callable[..., Any], pipeline_class: type[Compiler], **options: Any) -> Self:
+        """The function, to be compiled for each kind of arguments when it is first called with them."""
         made = cls(py_func=function, targetoptions={"nopython": True, **options}, pipeline_class=pipeline_class)
         made.enable_caching()
         return made
@@ -116,6 +116,10 @@ class CompiledOnly(CPUDispatcher):
         of_type: Any = types.unliteral
         named = {name: of_type(kind) for name, kind in kws.items()}
         return super().get_call_template([of_type(kind) for kind in args], named)
+
+
+class CompiledOnly(Compiled):
+    """One without a wrapper for Python."""
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Refuse: without a wrapper the process would end here."""

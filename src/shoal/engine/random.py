@@ -21,7 +21,7 @@ _SECOND: Final = np.uint64(0x94D049BB133111EB)
 _TOP_53: Final = np.uint64(11)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(alone=False)
 def mixed(z: Any) -> Any:
     """The finaliser of splitmix64: a bijection in which every input bit moves every output bit."""
     z = (z ^ (z >> np.uint64(30))) * _FIRST

@@ -48,7 +48,8 @@ def _grouped(rows: Kept, n_tags: int) -> Sorted:
         starts[tag + 1] += starts[tag]
     place, scores = starts.copy(), np.empty(len(rows.tag))
     by_label = np.empty(len(rows.tag))
-    next_of = np.array([0, len(rows.tag) - n_positive])
+    next_of = np.zeros(2, np.int64)
+    next_of[1] = len(rows.tag) - n_positive
     for row in range(len(rows.tag)):
         tag, score = np.uint32(rows.tag[row]), rows.score[row]
         scores[np.uint64(place[tag])] = by_label[np.uint64(next_of[tag & np.uint32(1)])] = score

@@ -37,9 +37,8 @@ def _text_codes(letters: NDArray[np.uint32]) -> tuple[IntArray, IntArray]:
     slots = 16
     while slots < 2 * n_rows:
         slots *= 2
-    code_at = np.full(slots, -1, np.int64)
-    codes = np.empty(n_rows, np.int64)
-    firsts = np.empty(n_rows, np.int64)
+    code_at, codes, firsts = np.empty(slots, np.int64), np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+    code_at[:] = -1
     n = 0
     for row in range(n_rows):
         mixed = np.uint64(0)

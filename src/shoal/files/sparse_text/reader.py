@@ -29,11 +29,9 @@ from shoal.files.sparse_text.scan import (
     ROWS,
     UNUSUAL_LINE,
     RowBuffer,
-    add_row,
+    add_parsed_row,
     new_buffer,
-    put_in_order,
     take_rows,
-    weigh_row,
     with_capacity,
     with_more_rows,
 )
@@ -256,8 +254,7 @@ class SparseReader(ABC):
         buffer.columns[first : first + n] = self.columns_of(row.features)
         buffer.values[first : first + n] = row.values
         task = NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
-        add_row(buffer, put_in_order(buffer, n), row.label, task)
-        weigh_row(buffer, row.weight)
+        add_parsed_row(buffer, n, row.label, task, row.weight)
 
     def _learn_classes(self) -> None:
         """Rows with labels that have been seen need no second look."""

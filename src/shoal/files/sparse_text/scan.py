@@ -36,7 +36,7 @@ def _merge(keys: NDArray[np.int64], first: int, middle: int, last: int, ordered:
         j += not left
 
 
-@kernel(entry=True, inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def sort_keys(keys: NDArray[np.int64], n: int, ordered: NDArray[np.int64]) -> None:
     """Sort the first n into `ordered`, without the memory that NumPy's sort takes; none stands there twice."""
     for first in range(0, n, FEW):
@@ -145,7 +145,7 @@ def _sort(buffer: RowBuffer, first: int, last: int) -> int:
     return at - first
 
 
-@kernel(entry=True, inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def put_in_order(buffer: RowBuffer, n: int) -> int:
     """Put the n features of the next row in order: how many columns they have."""
     first = buffer.ends[buffer.cursor[ROWS]]
@@ -154,7 +154,7 @@ def put_in_order(buffer: RowBuffer, n: int) -> int:
     return _sort(buffer, first, first + n)
 
 
-@kernel(entry=True, inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def add_row(buffer: RowBuffer, n: int, label: float, task: int) -> None:
     """The row whose n features stand, in order, behind those of the last row."""
     row = buffer.cursor[ROWS]
@@ -167,7 +167,7 @@ def add_row(buffer: RowBuffer, n: int, label: float, task: int) -> None:
     buffer.cursor[ROWS] = row + 1
 
 
-@kernel(entry=True, inline=False, sums="exact")
+@kernel(inline=False, sums="exact", alone=False)
 def weigh_row(buffer: RowBuffer, weight: float) -> None:
     """Set the weight of the row that was added last."""
     if weight != 1.0:
@@ -176,6 +176,13 @@ def weigh_row(buffer: RowBuffer, weight: float) -> None:
 
 
 @kernel(entry=True, inline=False, sums="exact")
+def add_parsed_row(buffer: RowBuffer, n: int, label: float, task: int, weight: float) -> None:
+    """The row whose n features stand, in any order, behind those of the last row."""
+    add_row(buffer, put_in_order(buffer, n), label, task)
+    weigh_row(buffer, weight)
+
+
+@kernel(inline=False, sums="exact", alone=False)
 def stopped(data: NDArray[np.uint8], buffer: RowBuffer, stop: int, letters: np.int64) -> int:
     """Note what the line at POSITION needs that the scan has left; `letters` of its names were there already."""
     cursor = buffer.cursor
@@ -185,6 +192,7 @@ def stopped(data: NDArray[np.uint8], buffer: RowBuffer, stop: int, letters: np.i
     return stop
 
 
+@kernel(entry=True, inline=False, sums="exact")
 def next_line(data: NDArray[np.uint8], buffer: RowBuffer) -> int:
     """A scan that leaves every line to Python."""
     return stopped(data, buffer, UNUSUAL_LINE, np.int64(0))

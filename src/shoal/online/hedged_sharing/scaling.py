@@ -83,7 +83,7 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
         squares[entry], counts[entry] = scale.features[j, 0] + value * value, scale.features[j, 1] + 1.0
         total += value * value
         entry += np.uint32(value != 0.0)  # a zero is written over
-    n = int(entry)
+    n = int(np.int64(entry))
     entries = scale.sums[ENTRIES] + (n - 1)
     usual = math.sqrt((scale.sums[SQUARES] + total) / entries) if entries > 0.0 else 0.0
     squares[0] = usual * usual
