@@ -76,11 +76,12 @@ def _one_more(n: int) -> int:
     return n + 1
 
 
-def test_a_kernel_is_compiled_for_types_and_not_for_values() -> None:
-    @numba.njit
-    def calls(n: int) -> int:
-        return _one_more(n) + _one_more(1) + _one_more(2)
+@kernel
+def _three_more(n: int) -> int:
+    return _one_more(n) + _one_more(1) + _one_more(2)
 
-    assert calls(5) == 11
+
+def test_a_kernel_is_compiled_for_types_and_not_for_values() -> None:
+    assert from_python(_three_more)(5) == 11
     assert _one_more(1) == 2
     assert len(cast(Any, _one_more).overloads) == 1
