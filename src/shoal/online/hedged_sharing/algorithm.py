@@ -15,6 +15,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
+from shoal.engine.intrinsics import prefetch
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import open_weighted, padded, weight_of
 from shoal.engine.task_weights.hash_table import has_capacity
@@ -30,10 +31,12 @@ from shoal.online.hedged_sharing.full.experts import (
 )  # fmt: skip
 from shoal.online.hedged_sharing.linear import G, H
 from shoal.online.hedged_sharing.one_row import answer, decide_row, learn_ahead, learn_answer, read_row
+from shoal.online.hedged_sharing.plain.experts import WIDTH
 from shoal.online.hedged_sharing.sleeping import (
     ALL_POOLED,
     ALWAYS,
     FEATURES,
+    FEW_ENTRIES,
     FEW_FEATURES,
     INDEPENDENT,
     LEARNED,
@@ -109,6 +112,15 @@ def fits(
     return has_place and has_room(rounds, first, last, settings, state)
 
 
+@kernel(alone=False)
+def fetch_records(block: Block, i: int, first: int, state: State) -> None:
+    """Have what all tasks share of the features of row i, a wide one, brought from memory while another is learned."""
+    n, feature = block.counts[i, N], block.feature[first:]
+    if n > FEW_ENTRIES:
+        for k in range(n):
+            prefetch(state.shared, np.uint64(feature[k]) * np.uint64(WIDTH))
+
+
 @kernel(inline=False, alone=False)
 def learn_rounds(
     rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part, end: int, block: Block,
@@ -133,6 +145,8 @@ def learn_rounds(
                     if h > 0.0:
                         learn_ahead(rounds, row, new, h, settings, state, here)
                 if part.learns:
+                    if waits and r + 1 < end:
+                        fetch_records(block, r + 1 - part.first, at + padded(here.counts[N]), state)
                     f = answer(rounds.task[row], settings, state, here)
                     if h > 0.0:
                         learn_answer(rounds.task[row], here.facts[TARGET], h, f, settings, state, here)
