@@ -48,7 +48,7 @@ def _grouped(rows: Kept, n_tags: int) -> Sorted:
         starts[tag + 1] += starts[tag]
     place, scores = starts.copy(), np.empty(len(rows.tag))
     by_label = np.empty(len(rows.tag))
-    next_of = np.zeros(2, np.int64)
+    next_of = np.zeros(2, np.int64)  # np.array of two numbers takes longer to compile
     next_of[1] = len(rows.tag) - n_positive
     for row in range(len(rows.tag)):
         tag, score = np.uint32(rows.tag[row]), rows.score[row]
