@@ -10,7 +10,7 @@ import pytest
 from tests.compiled import from_python
 
 from shoal.engine.compile import kernel
-from shoal.engine.intrinsics import STAYS, record_moves, record_products
+from shoal.engine.intrinsics import STAYS, KnownFlags, record_moves, record_products
 
 WIDTH, N_KEPT, ROOM = 8, 3, 40
 PATTERN, KEEP = (0, 1, 1, 2, STAYS, 3, 0, 3), (1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.99, 1.0)
@@ -85,3 +85,15 @@ def test_a_kernel_is_compiled_for_types_and_not_for_values() -> None:
     assert from_python(_three_more)(5) == 11
     assert _one_more(1) == 2
     assert len(cast(Any, _one_more).overloads) == 1
+
+
+def test_flags_are_alike_if_the_same_is_set() -> None:
+    made: Any = KnownFlags
+    flags, alike, other = made(), made(), made()
+    for each in (flags, alike, other):
+        each.nrt = True
+    other.noalias = True
+    assert flags == alike == made(alike)
+    assert hash(flags) == hash(alike)
+    assert flags != other
+    assert hash(flags) != hash(other)

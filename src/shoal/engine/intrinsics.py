@@ -14,7 +14,7 @@ from llvmlite import binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, event, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, Flags
 from numba.core.errors import TypingError
 from numba.core.registry import CPUDispatcher
 from numba.cpython.unsafe.numbers import trailing_zeros
@@ -23,6 +23,7 @@ from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import LINE, FloatArray, IntArray
+from shoal.engine.frames import with_room
 from shoal.engine.notice import CompileNotice
 
 
@@ -73,7 +74,35 @@ class _Piece(JITCodeLibrary):
         super()._finalize_final_module()  # type: ignore[no-untyped-call]
 
 
-class _Pieces(Compiler):
+class KnownFlags(Flags):
+    """The options of a compilation, as part of a key that is looked up.
+
+    numba's own all have one hash, so that each look-up compares them with many others, option by option: 95,000 times
+    in a first `shoal run`.
+    """
+
+    __slots__ = ()
+
+    def chosen(self) -> dict[str, Any]:
+        """The options that are set."""
+        return cast("dict[str, Any]", self._values)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.chosen()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KnownFlags) and self.chosen() == other.chosen()
+
+
+class _Usual(Compiler):
+    """The usual passes, with our options."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)  # type: ignore[no-untyped-call]
+        self.state.flags = KnownFlags(self.state.flags)  # type: ignore[no-untyped-call]
+
+
+class _Pieces(_Usual):
     def define_pipelines(self) -> Any:
         """The usual passes, whose result is a piece."""
         state = self.state
@@ -82,7 +111,7 @@ class _Pieces(Compiler):
         return super().define_pipelines()  # type: ignore[no-untyped-call]
 
 
-class _Disjoint(Compiler):
+class _Disjoint(_Usual):
     def define_pipelines(self) -> Any:
         """The usual passes, with LLVM told that pointers do not alias."""
         self.state.flags.noalias = True
@@ -96,7 +125,7 @@ class _DisjointPieces(_Disjoint, _Pieces):
 def pipeline_of(disjoint: bool, *, alone: bool) -> type[Compiler]:
     """How to compile a function: its arrays may overlap or not, it is optimised alone or within its callers."""
     if alone:
-        return _Disjoint if disjoint else Compiler
+        return _Disjoint if disjoint else _Usual
     return _DisjointPieces if disjoint else _Pieces
 
 
@@ -109,6 +138,10 @@ class Compiled(CPUDispatcher):
         made = cls(py_func=function, targetoptions={"nopython": True, **options}, pipeline_class=pipeline_class)
         made.enable_caching()
         return made
+
+    def compile(self, signature: Any) -> Any:
+        """Compile in one piece of memory: else a first `shoal run` asks the system for memory 165,000 times."""
+        return with_room(super().compile, signature)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Compile for the type of an argument and not for its value: else a call with `n`, which was 0 a few lines
