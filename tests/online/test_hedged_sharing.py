@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import _thread
+import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest.mock import patch
 
@@ -346,6 +348,24 @@ def test_blocks_grow_and_end_where_one_is_full() -> None:
     assert pipeline.learn_in_blocks(run, 10, 1000, None, None)[0] == 180
     assert sorted(part[:2] for part in done if not part[2]) == [(10, 42), (42, 92), (92, 142), (142, 180)]
     assert sorted(part[:2] for part in done if part[2]) == [(10, 42), (42, 106), (92, 220), (142, 398), (180, 692)]
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not say where threads may run")
+def test_the_two_threads_run_on_different_cores() -> None:
+    """The main thread stays on any, as before, and what another thread learns runs on any."""
+    mine = os.sched_getaffinity(0)
+    seen: dict[bool, set[int]] = {}
+
+    def run(part: pipeline.Part) -> int:
+        seen[part.learns] = os.sched_getaffinity(0)
+        return part.last
+
+    pipeline.learn_in_blocks(run, 0, 150, None, None)
+    assert seen[True] | seen[False] == os.sched_getaffinity(0) == mine
+    assert len(mine) == 1 or not seen[True] & seen[False]
+    with ThreadPoolExecutor(1) as other:
+        other.submit(pipeline.learn_in_blocks, run, 0, 150, None, None).result()
+    assert seen == {True: mine, False: mine}
 
 
 def test_an_interrupt_waits_until_all_is_learned() -> None:

@@ -5,8 +5,10 @@ Threads of ours obey joblib's `n_jobs`: inside `joblib.parallel_config(n_jobs=1)
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from contextlib import suppress
 from functools import cache
 
 _helpers = threading.local()
@@ -31,6 +33,28 @@ def n_threads() -> int:
     if n_jobs is None:
         return n_cores()
     return int(n_jobs) if n_jobs > 0 else max(1, n_cores() + 1 + int(n_jobs))
+
+
+def halves() -> tuple[set[int], set[int]]:
+    """The cores that the process may run on, in two parts; both empty where the system does not say.
+
+    They are empty, too, for any thread but the main one: it has others beside it, whose load only the system knows.
+    """
+    if not hasattr(os, "sched_getaffinity") or threading.current_thread() is not threading.main_thread():
+        return set(), set()
+    cores = sorted(os.sched_getaffinity(0))
+    return set(cores[::2]), set(cores[1::2])
+
+
+def stay_on(cores: set[int]) -> None:
+    """Run this thread on these cores alone, if there are any.
+
+    Two threads that wait for each other in turns may share one core all the time while another is idle, most of all in
+    a virtual machine, where Linux takes a core that sleeps for one that is not to be had.
+    """
+    if cores:
+        with suppress(OSError):  # some of them have been taken away meanwhile
+            os.sched_setaffinity(0, cores)
 
 
 def thread_seconds() -> float:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from shoal.engine.rounds import Rounds
-from shoal.parallel.cores import add_seconds, n_threads
+from shoal.parallel.cores import add_seconds, halves, n_threads, stay_on
 
 FEWEST = 2**16  # numbers of a chunk that is worth a second thread
 START = 2**12  # numbers that one thread learns first: whenever a model outgrows its arrays, threads begin anew
@@ -57,13 +57,16 @@ def learn_in_blocks(run: Callable[[Part], int], first: int, end: int, these: Any
 
     Both are other threads than the caller's: an interrupt, which comes to that one, waits until all is learned.
     """
-    with ThreadPoolExecutor(1) as learner:
-        return learner.submit(_alternate, run, first, end, these, those).result()
+    mine, others = halves()
+    with ThreadPoolExecutor(1, initializer=stay_on, initargs=(mine,)) as learner:
+        return learner.submit(_alternate, run, first, end, these, those, others).result()
 
 
-def _alternate(run: Callable[[Part], int], first: int, end: int, these: Any, those: Any) -> tuple[int, float]:
+def _alternate(
+    run: Callable[[Part], int], first: int, end: int, these: Any, those: Any, others_cores: set[int]
+) -> tuple[int, float]:
     n_rows = FIRST
-    with ThreadPoolExecutor(1) as other:
+    with ThreadPoolExecutor(1, initializer=stay_on, initargs=(others_cores,)) as other:
         ready = other.submit(run, Part(first, min(end, first + n_rows), True, False, these)).result()
         while ready > first:
             n_rows = min(2 * n_rows, MOST)
