@@ -109,13 +109,17 @@ def cut(rounds: Rounds, first: int, last: int) -> Rounds:
     """The rows from first to last."""
     if (first, last) == (0, len(rounds.task)):
         return rounds
-    width = rounds.width
-    starts = rounds.starts[np.searchsorted(rounds.starts, first) :]
+    width, starts = rounds.width, rounds.starts
+    if len(starts) == len(rounds.task) + 1:  # each row is a round
+        starts = starts[: last - first + 1]
+    else:
+        starts = starts[np.searchsorted(starts, first) :]
+        starts = starts[: np.searchsorted(starts, last, "right")] - first
     return rounds._replace(
         indptr=rounds.indptr if width else rounds.indptr[first : last + 1],
         values=rounds.values[first * width : last * width] if width else rounds.values,
         task=rounds.task[first:last],
         y=rounds.y[first:last],
         weight=rounds.weight[first:last],
-        starts=starts[: np.searchsorted(starts, last, "right")] - first,
+        starts=starts,
     )

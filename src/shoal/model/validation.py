@@ -13,7 +13,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 
 LARGEST = 1e151  # of a number's size: products of two are finite
-BLOCK = 2**15  # numbers that are validated and then learned at once: they stay in a core's own cache in between
+BLOCK = 2**16  # numbers that are validated and then learned at once: they stay in a core's own cache in between
 
 
 @kernel(alone=False)
