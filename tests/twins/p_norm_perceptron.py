@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+UNDERFLOW = 1e-290  # smaller numbers have lost digits, or all of them
+
 
 def root(B: np.ndarray) -> np.ndarray:
     """B^1/2."""
@@ -42,10 +44,14 @@ def learn(
     S = np.zeros((d, max(n_declared, task.max() + 1)))
     decisions, updates = np.zeros(len(X)), np.zeros(S.shape[1], int)
 
-    def weights() -> np.ndarray:
+    def mixed() -> tuple[np.ndarray, np.ndarray]:
         M = root(B(K)) if variant == "sqrt" else B(K)
+        return S[:, :K] @ M, M
+
+    def weights() -> np.ndarray:
+        theta, M = mixed()
         exponent = max(2.0, 2 * np.log(max(K, d))) if p == "auto" else float(p)
-        return np.asarray(gradient(S[:, :K] @ M, exponent) @ M)
+        return np.asarray(gradient(theta, exponent) @ M)
 
     for rows in rounds:
         K = max(K, task[rows].max() + 1)
@@ -53,9 +59,9 @@ def learn(
             decisions[r] = weights()[:, task[r]] @ X[r]
         for r in rows:
             w = weights()[:, task[r]]
-            if certainty is not None and w.any():
+            if certainty is not None and mixed()[0][:, task[r]].any():
                 terms = abs(w) @ abs(X[r])
-                certainty.append(abs(w @ X[r]) / terms if terms > 0 else 0.0)  # 0: all products have underflowed
+                certainty.append(abs(w @ X[r]) / terms if terms > UNDERFLOW else 0.0)
             if (1.0 if w @ X[r] >= 0 else -1.0) != y[r]:
                 S[:, task[r]] += y[r] * X[r]
                 updates[task[r]] += 1
