@@ -106,7 +106,7 @@ def allocate(feature_map: FeatureMap, n_features: int, seed: int) -> MapState:
     return MapState(points, offsets, np.zeros(square), np.zeros(square), np.zeros(1, np.int64))
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def fourier(rounds: Rounds, first: int, state: MapState, out: FloatArray) -> None:
     """out[i] <- sqrt(2/D) cos(Omegaᵀ x + b) for row x = first + i."""
     scale = math.sqrt(2.0 / len(state.offsets))
@@ -117,7 +117,7 @@ def fourier(rounds: Rounds, first: int, state: MapState, out: FloatArray) -> Non
             phi[j] = scale * math.cos(phi[j] + state.offsets[j])
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
     """out <- L⁻¹ k in the first n entries; returns its squared norm."""
     total = 0.0
@@ -130,7 +130,7 @@ def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
     return total
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def compare(rounds: Rounds, row: int, norm: float, kernel: Kernel, state: MapState, k: FloatArray) -> float:
     """k[j] <- k(z_j, x) for the rows z_j of the dictionary; returns k(x, x)."""
     n = state.used[0]
@@ -145,7 +145,7 @@ def compare(rounds: Rounds, row: int, norm: float, kernel: Kernel, state: MapSta
     return 1.0 if kernel.kind == RBF else norm
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def slot(rounds: Rounds, row: int, kernel: Kernel) -> int:
     """A function's values come for the dictionary first, then for the rows at hand."""
     return len(kernel.values) - len(rounds.task) + row

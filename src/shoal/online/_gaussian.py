@@ -62,7 +62,7 @@ def covariance(S: Covariance, n_features: int, form: int) -> FloatArray:
     return np.array([low_rank_covariance(*one) for one in each]).reshape(len(factor), n_features, n_features)
 
 
-@kernel(allocates=True)
+@kernel
 def _dot(u: FloatArray, v: FloatArray) -> float:
     total = 0.0
     for j in range(len(u)):
@@ -70,13 +70,13 @@ def _dot(u: FloatArray, v: FloatArray) -> float:
     return total
 
 
-@kernel(allocates=True)
+@kernel
 def _shrunk(v: float, lam: float) -> float:
     """lambda v/(lambda + v): the variance v along a row after that row."""
     return v * (lam / (lam + v))
 
 
-@kernel(allocates=True)
+@kernel
 def _row_span(rounds: Rounds, row: int) -> tuple[int, int]:
     """First entry of a row in `values`, and how many there are."""
     if rounds.width > 0:
@@ -84,7 +84,7 @@ def _row_span(rounds: Rounds, row: int) -> tuple[int, int]:
     return rounds.indptr[row], rounds.indptr[row + 1] - rounds.indptr[row]
 
 
-@kernel(allocates=True)
+@kernel
 def variance(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, post: bool, f: FloatArray) -> float:
     """xᵀ S x, or what it will be once S has taken in the row (`post`). `f` is work space."""
     factor = S.factor
@@ -104,7 +104,7 @@ def variance(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, pos
     return total
 
 
-@kernel(allocates=True)
+@kernel
 def prior_variance(rounds: Rounds, row: int, lam: float, form: int, post: bool) -> float:
     """The `variance` of a row where S = I."""
     if form != DIAGONAL:
@@ -118,7 +118,7 @@ def prior_variance(rounds: Rounds, row: int, lam: float, form: int, post: bool) 
     return total
 
 
-@kernel(allocates=True)
+@kernel
 def condition(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, f: FloatArray) -> float:
     """S <- (S⁻¹ + x xᵀ/lambda)⁻¹ (eqs. 2 and 4); returns xᵀ S x with the new S. `f` is work space."""
     factor = S.factor
@@ -138,7 +138,7 @@ def condition(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, f:
     return _shrunk(v, lam)
 
 
-@kernel(allocates=True, sums="in order")
+@kernel(sums="in order")
 def _condition_diagonal(rounds: Rounds, row: int, deviation: FloatArray, lam: float) -> float:
     start, n = _row_span(rounds, row)
     total = 0.0
@@ -150,7 +150,7 @@ def _condition_diagonal(rounds: Rounds, row: int, deviation: FloatArray, lam: fl
     return total
 
 
-@kernel(allocates=True)
+@kernel
 def pull(rounds: Rounds, row: int, S: Covariance, scale: float, form: int, f: FloatArray, mean: FloatArray) -> None:
     """mean <- mean + scale S x, held below `LARGEST`. `f` is work space."""
     factor = S.factor
@@ -170,6 +170,6 @@ def pull(rounds: Rounds, row: int, S: Covariance, scale: float, form: int, f: Fl
         mean[j] = _bounded(mean[j] + scale * (factor[0, j] * (factor[0, j] * rounds.values[p])))
 
 
-@kernel(allocates=True)
+@kernel
 def _bounded(value: float) -> float:
     return min(max(value, -LARGEST), LARGEST)

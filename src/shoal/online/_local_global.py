@@ -74,14 +74,14 @@ def of_task(state: State, k: int) -> Covariance:
     return Covariance(state.factor[k], state.inner[k], state.directions[k : k + 1])
 
 
-@kernel(allocates=True)
+@kernel
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<mu_0 + mu_k, x>; an unseen task has mu_k = 0."""
     f, k = dot(rounds, row, state.shared_mean), rounds.task[row]
     return f + dot(rounds, row, state.mean[k]) if k >= 0 else f
 
 
-@kernel(allocates=True)
+@kernel
 def doubt(rounds: Rounds, row: int, settings: Settings, state: State, work: FloatArray) -> float:
     """xᵀ (S_0 + S_k) x; an unseen task has S_k = I."""
     k, lam, form, post, v = rounds.task[row], settings.lam, settings.form, settings.post, 0.0
@@ -94,7 +94,7 @@ def doubt(rounds: Rounds, row: int, settings: Settings, state: State, work: Floa
     return v
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, state)
@@ -109,13 +109,13 @@ def thetas(rounds: Rounds, settings: Settings, state: State, out: FloatArray) ->
         out[row] = abs(margin(rounds, row, state)) - v / (4.0 * settings.eps)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def wants_label(theta: float, h: float, random: NDArray[np.uint64]) -> bool:
     """Yes where theta <= 0, else with probability h/(h + theta)."""
     return theta <= 0.0 or uniform(random, QUERIES) < h / (h + theta)
 
 
-@kernel(allocates=True)
+@kernel
 def asks(rounds: Rounds, row: int, f: float, settings: Settings, state: State, work: FloatArray) -> bool:
     """Is the row's label asked for, or has it been? Counts the question."""
     k = rounds.task[row]
@@ -130,7 +130,7 @@ def asks(rounds: Rounds, row: int, f: float, settings: Settings, state: State, w
     return True
 
 
-@kernel(allocates=True)
+@kernel
 def step(y: float, f: float, v: float, settings: Settings) -> float:
     """g y of eq. 3, v = xᵀ S_k x with the new S_k."""
     loss = max(0.0, 1.0 - y * f)

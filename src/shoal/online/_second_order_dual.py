@@ -56,7 +56,7 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(allocates=True, inline=False)
+@kernel(inline=False)
 def compare_all(rounds: Rounds, row: int, settings: Settings, state: State, k: FloatArray) -> tuple[float, float]:
     """beta.k and k(x, x); fills k."""
     support = state.support
@@ -79,7 +79,7 @@ def delta(a: float, own: float, n: int, v: FloatArray) -> float:
     return max(a + own - squared_length(v, 0, n), uncertain * (a + own))
 
 
-@kernel(allocates=True, inline=False)
+@kernel(inline=False)
 def scaled(total: float, own: float, settings: Settings, state: State, k: FloatArray) -> float:
     """f = a beta.k / delta (eq. 11); uses up k."""
     n = state.support.extent[STORED]

@@ -117,7 +117,7 @@ def spread(rounds: Rounds, row: int, settings: Settings, state: State, phi: Floa
     return 0, (own + shared - n_tasks * shared * shared) / settings.a * squared_norm(rounds, row)
 
 
-@kernel(allocates=True, inline=False)
+@kernel(inline=False)
 def scaled(total: float, rounds: Rounds, row: int, settings: Settings, state: State, phi: FloatArray) -> float:
     """f = (J^-1 g).phi / (1 + q)."""
     n = n_models(settings, state) * state.weights.shape[1]

@@ -21,7 +21,7 @@ def cubic(f: float, a: float, b: float) -> float:
     return a * f * f * (f - 1.0) + b * f - 1.0
 
 
-@kernel(allocates=True, inline=False)
+@kernel(inline=False)
 def root_between(low: float, high: float, a: float, b: float) -> float:
     """The root of `cubic` where it rises from <= 0 at `low` to >= 0 at `high`."""
     f = min(max(1.0 / b, low), high)
@@ -42,7 +42,7 @@ def root_between(low: float, high: float, a: float, b: float) -> float:
     return f
 
 
-@kernel(allocates=True, inline=False)
+@kernel(inline=False)
 def logdet_factor(s: float, tau: float) -> float:
     """f for g(s) = log(1 + s^2): never 0, near 1/(1 + 2 tau) for small s and near 1 for large.
 

@@ -66,7 +66,7 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>; an unseen task has the global mean."""
     start, n = extent(rounds, row)
@@ -84,7 +84,7 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     return total
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def scw_size(
     rounds: Rounds, row: int, excess: FloatArray, shift: FloatArray, settings: Settings
 ) -> tuple[float, float]:
@@ -110,7 +110,7 @@ def scw_size(
     return max(0.0, min(size, settings.C * root)), root
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def scw_move(
     rounds: Rounds, row: int, size: float, root: float, excess: FloatArray, shift: FloatArray, phi: float
 ) -> None:
@@ -127,7 +127,7 @@ def scw_move(
         shift[j] = (1.0 + excess[j]) * mean
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, settings, state)

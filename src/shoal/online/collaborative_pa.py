@@ -63,7 +63,7 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: State) -> float:
     """<u_k, x>."""
     if state.pulls[k] == 0:
@@ -77,7 +77,7 @@ def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: Stat
     return total
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>, or the mixture of <g, x> and <v_k, x>; an unseen task has u_k = g, or v_k = 0."""
     k = rounds.task[row]
@@ -87,13 +87,13 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     return own_margin(rounds, row, k, settings, state) if k >= 0 else dot(rounds, row, state.common[0])
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, settings, state)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def learn_row(rounds: Rounds, row: int, pending: bool, settings: Settings, state: State) -> None:
     k, y, norm = rounds.task[row], rounds.y[row], squared_norm(rounds, row)
     powers, common, own, applied, pulls = settings.powers, state.common, state.own, state.applied, state.pulls

@@ -57,7 +57,7 @@ class State(NamedTuple):
     counters: IntArray  # (4,) tasks, rounds, features, features used
 
 
-@kernel(entry=True, allocates=True, inline=False)
+@kernel(entry=True, inline=False)
 def enter(state: State, n_tasks: int, literal: bool) -> None:
     """New tasks are related to none: B = I, or in the literal rule A = I/K, the old part of A keeping its share."""
     old = state.counters[TASKS]
@@ -76,7 +76,7 @@ def enter(state: State, n_tasks: int, literal: bool) -> None:
     state.counters[TASKS] = n_tasks
 
 
-@kernel(allocates=True, inline=False)
+@kernel(inline=False)
 def start_afresh(state: State, k: int, rate: float) -> None:
     """Task k is related to none and learns at `rate`."""
     state.relation[k, :] = 0.0
@@ -99,20 +99,20 @@ def mean_margin(rounds: Rounds, row: int, state: State) -> float:
     return float(total / max(n_tasks, 1))
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<w_i, x>; for an unseen task the mean over all."""
     k = rounds.task[row]
     return dot(rounds, row, state.weights[:, k]) if k >= 0 else mean_margin(rounds, row, state)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, state)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> None:
     """What the covariance needs beside G: sums of columns, and which features have weights at all."""
     dense = rounds.width > 0
@@ -128,7 +128,7 @@ def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> No
         state.sums[k] += step[k] * total
 
 
-@kernel(allocates=True, inline=False)
+@kernel(inline=False)
 def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State, z: FloatArray, b: FloatArray) -> None:
     """w_j <- w_j + y B[j, i] x for all j, and G with it: G + z b' + b z' + ||x||^2 b b', z = W'x, b = y B[:, i]."""
     i, n = rounds.task[row], state.counters[TASKS]
@@ -146,7 +146,7 @@ def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State
         note_columns(rounds, row, b, state)
 
 
-@kernel(allocates=True, inline=False)
+@kernel(inline=False)
 def relate(settings: Settings, state: State) -> bool:
     """Let B follow G; False if that would leave the range of doubles."""
     n = state.counters[TASKS]

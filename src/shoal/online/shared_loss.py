@@ -44,13 +44,13 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def margin(rounds: Rounds, row: int, state: State) -> float:
     """<w, x>; tasks share no weights, so an unseen one has w = 0."""
     return dot(rounds, row, state.weights[rounds.task[row]]) if rounds.task[row] >= 0 else 0.0
 
 
-@kernel(entry=True, allocates=True)
+@kernel(entry=True)
 def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
     for row in range(len(decisions)):
         decisions[row] = margin(rounds, row, state)
