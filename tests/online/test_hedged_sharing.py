@@ -61,6 +61,22 @@ def test_equals_the_twin(kind: type[Any], protocol: str, density: float, interac
         assert_close(learner.experts_coef_[learner.tasks_.index(2)], coef_of(theirs, 2), 1e-10)
 
 
+@pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
+def test_equals_the_twin_on_rows_that_are_narrow_then_wide_and_narrow_again(kind: type[Any]) -> None:
+    """Crossed rows sleep in between, and full matrices from the first wide rows on."""
+    regression, rng = kind is HedgedSharingRegressor, np.random.default_rng(0)
+    stream = draw(5, n_rows=340, d=300, K=3, regression=regression)
+    wide = (np.arange(340) >= 60) & (np.arange(340) < 100)
+    X = stream.X * np.where(wide[:, None], rng.random((340, 300)) < 0.5, np.arange(300) < 6)
+    model = twin.RegressionTwin if regression else twin.Twin
+    expected, theirs = twin.learn(X, stream.y, stream.task, None, 3, model, None, "auto")
+    assert theirs.crosses
+    assert not theirs.is_full
+    learner = kind(dtype="float64")
+    assert_close(learner.test_then_train(X, stream.y, stream.task), expected, 1e-10)
+    assert_close(learner.weights_, theirs.pi_k, 1e-10)
+
+
 def test_a_heavy_mistake_does_not_shoot_over() -> None:
     """After many rows of one label, one of the other that counts 1,000 times turns the experts, not by 1,000 steps."""
     x, learner = np.ones(3), HedgedSharing()

@@ -32,8 +32,9 @@ class Twin:
 
     real = False
 
-    def __init__(self, K: int, d: int, interactions: bool = True) -> None:
+    def __init__(self, K: int, d: int, interactions: bool | str = True) -> None:
         self.squares, self.counts = np.zeros(d), np.zeros(d)
+        self.n_entries = self.n_rows = 0
         self.entries_squared = self.entries = self.norms = self.l1 = self.rows = 0.0
         self.plain = Table(K, 1 + d, PLAIN)
         self.tables = Table(1, 1 + max(N_SHARED, N_OWN), CROSSED)  # of all tasks, in one
@@ -47,9 +48,6 @@ class Twin:
             self.part[0] = 0
         if not interactions:
             self.part[14:] = 0
-        self.awake = self.part.copy()
-        if not interactions and d > 31:
-            self.awake[12:14] = 0
         self.uniform = self.part / self.part.sum()
         self.pi, self.pi_k = self.uniform.copy(), np.tile(self.uniform, (K, 1))
         self.w, self.P = np.zeros(23), np.eye(23)
@@ -70,13 +68,24 @@ class Twin:
     def limit(self) -> float:
         return 15.0
 
+    def wake(self, x: np.ndarray) -> None:
+        """Full matrices while few features have come, crossed rows while rows are narrow."""
+        n_features = np.count_nonzero((self.counts > 0) | (x != 0))
+        narrow = n_features <= 256 or self.n_entries + np.count_nonzero(x) <= 32 * (self.n_rows + 1)
+        self.crosses = bool(narrow) if self.interactions == "auto" else bool(self.interactions)
+        self.is_full = n_features <= (255 if self.interactions else 31)
+        self.awake = self.part.copy()
+        self.awake[12:14] *= self.is_full
+        self.awake[14:] *= self.crosses
+
     def ask(self, x: np.ndarray, k: int) -> None:
         """Margins of all experts, their logits with those of young tasks leaning, and their forecasts."""
+        self.wake(x)
         self.z, self.norm = self.scaled(x)
         self.at = np.concatenate([[0], 1 + np.flatnonzero(x)])
         margins = self.plain.margins(self.at, self.at, self.z[self.at], k)
         margins += [self.pooled.w @ self.z, self.matrices[k].w @ self.z]
-        if self.interactions:
+        if self.crosses:
             serial = self.serial.get(k, 0)  # a task has records from its second row on
             self.crossed = self.crossing.row(x, self.z, serial)
             margins += self.tables.margins(*self.crossed, 0)
@@ -105,6 +114,8 @@ class Twin:
 
     def take_in(self, x: np.ndarray, h: float) -> None:
         used = x != 0
+        self.n_entries += used.sum()
+        self.n_rows += 1
         self.squares[used] += h * x[used] ** 2
         self.counts[used] += h
         self.entries_squared += h * (x @ x)
@@ -136,14 +147,15 @@ class Twin:
 
     def learn_experts(self, x: np.ndarray, k: int, now: Now) -> None:
         self.plain.learn(self.at, self.at, self.z[self.at], k, self.margins[:12], now)
-        if self.interactions:
+        if self.crosses:
             self.tables.learn(*self.crossed, 0, self.margins[14:], now)
             for table in (self.tables.v, self.tables.own_sums):
                 table[:, 0, 0] = 0.0
             self.crossing.learn(x)
             self.serial.setdefault(k, len(self.serial) + 1)
         for kalman, m in ((self.pooled, self.margins[12]), (self.matrices[k], self.margins[13])):
-            kalman.learn(self.z, m, now)
+            if self.is_full:
+                kalman.learn(self.z, m, now)
 
     def drifted(self) -> np.ndarray:
         return np.asarray(self.P + 1e-3 / (self.n.sum() + 1) * np.eye(len(self.P)))
@@ -171,7 +183,7 @@ class RegressionTwin(Twin):
 
     real = True
 
-    def __init__(self, K: int, d: int, interactions: bool = True) -> None:
+    def __init__(self, K: int, d: int, interactions: bool | str = True) -> None:
         super().__init__(K, d, interactions)
         self.seen: list[float] = []
         self.often: list[float] = []
@@ -229,7 +241,7 @@ class RegressionTwin(Twin):
 
 def learn(
     X: np.ndarray, y: np.ndarray, task: np.ndarray, rounds: np.ndarray | None, K: int, kind: type[Twin] = Twin,
-    weight: np.ndarray | None = None, interactions: bool = True,
+    weight: np.ndarray | None = None, interactions: bool | str = True,
 ) -> tuple[np.ndarray, Any]:  # fmt: skip
     """Decisions before each round, and the twin after the stream."""
     weight = np.ones(len(y)) if weight is None else weight

@@ -34,6 +34,7 @@ from shoal.online.hedged_sharing.mixing import (
 from shoal.online.hedged_sharing.sleeping import ALL_POOLED, INDEPENDENT, LEARNED
 from shoal.online.hedged_sharing.state import State
 from shoal.online.hedged_sharing.work import (
+    FOR_GOOD,
     LARGEST_BEFORE,
     NARROW_ROW,
     OWN_AWAKE,
@@ -137,7 +138,7 @@ def mix(
     drift = max(DRIFT / (state.rows[0] + 1), LEAST_DRIFT if settings.sharing == INDEPENDENT else 0.0)
     newton_step(
         state.regression, state.covariance, work.z, error, curvature, y, work.forecast[STACK], label_times,
-        drift, few_awake(work), work.direction,
+        drift, work.facts[FOR_GOOD] > 0.0, work.direction,
     )  # fmt: skip
 
 

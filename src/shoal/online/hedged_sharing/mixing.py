@@ -158,7 +158,8 @@ def newton_step(
     P <- P + drift I;  w <- w + P z error / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
 
     For a label y that does not come once but several `times`, the fraction is `weighted_slope` with tau = z'Pz. If all
-    inputs but the first FEW sleep, these alone are moved.
+    inputs but the first FEW sleep for good, these alone are moved. One that sleeps and may wake is moved, too, by its
+    covariances with the others: else P would not stay positive definite.
     """
     if few:  # two copies, whose loops have constant ends
         _step_of(FEW, FEW, weights, covariance, z, error, curvature, y, logit, times, drift, direction)

@@ -34,6 +34,7 @@ from shoal.online.hedged_sharing.sleeping import (
     ALWAYS,
     FEATURES,
     NARROW,
+    NEVER,
     OWN_PART,
     SHARED_PART,
     is_narrow,
@@ -44,6 +45,7 @@ from shoal.online.hedged_sharing.sleeping import (
 from shoal.online.hedged_sharing.state import State
 from shoal.online.hedged_sharing.targets import COUNT, LARGEST, MEAN, deviation, learn_target
 from shoal.online.hedged_sharing.work import (
+    FOR_GOOD,
     LARGEST_BEFORE,
     MEAN_BEFORE,
     MEAN_L1,
@@ -87,6 +89,7 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: State, work: W
         )  # fmt: skip
     features = state.seen[FEATURES] + new
     facts[POOLED_AWAKE] = facts[OWN_AWAKE] = 0.0
+    facts[FOR_GOOD] = 1.0 if features > settings.full_features and settings.interactions == NEVER else 0.0
     if features <= settings.full_features:
         _ask_full(task, n, parts, settings, state, work)
     targets = state.targets

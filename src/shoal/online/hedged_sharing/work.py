@@ -28,7 +28,8 @@ PLACES, CROSSED_PLACES = 2**16, 2**17  # of a block, for entries of rows and of 
 MEAN_L1, NARROW_ROW, SERIAL, POOLED_AWAKE, OWN_AWAKE, POOLED_MARGIN, OWN_MARGIN = range(7)
 TARGET = 7  # 0 or 1, or a real target less the mean before it
 MEAN_BEFORE, UNIT_BEFORE, UNIT_AFTER, LARGEST_BEFORE = range(8, 12)  # of real targets
-N_FACTS = 12
+FOR_GOOD = 12  # 1 where neither full matrices nor crossed rows will be awake again
+N_FACTS = 13
 N, N_CROSSED, MISSING = range(3)  # positions in `counts`: entries of both rows, pairs without a record
 
 
