@@ -79,15 +79,19 @@ def implicit(loss: np.ndarray, n: np.ndarray, norm: str | float, r: int, C: floa
     if isinstance(norm, float):
         return implicit_lp(loss, n, norm, C)
 
-    def at(theta: float) -> np.ndarray:
-        if norm == "l2":
-            return loss / (n + theta)
-        tau = np.maximum(0.0, loss - theta) / n
-        return np.asarray(tau if norm == "linf" else np.minimum(C, tau))
+    capped = np.inf if norm in ("l2", "linf") else C
+    free = np.minimum(capped, loss / n)
+    if norm == "l1" or dual_norm(free, norm, r) <= C:
+        return np.asarray(free)
+    base = 0.0 if norm == "l2" else np.sort(loss)[-min(r, len(loss)) if norm == "rmax" else -1]
 
-    if norm == "l1" or dual_norm(at(0.0), norm, r) <= C:
-        return at(0.0)
-    low, high = 0.0, float(np.linalg.norm(loss) / C if norm == "l2" else loss.max())
+    def at(theta: float) -> np.ndarray:
+        """For the threshold base + theta: base is near it, so that theta has all its digits."""
+        if norm == "l2":
+            return np.asarray(loss / (n + theta))
+        return np.asarray(np.minimum(capped, np.maximum(0.0, loss - base - theta) / n))
+
+    low, high = -base, float(np.linalg.norm(loss) / C if norm == "l2" else loss.max() - base)
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (middle, high) if dual_norm(at(middle), norm, r) > C else (low, middle)

@@ -138,7 +138,7 @@ def implicit_steps(losses: FloatArray, norms: FloatArray, norm: Norm, C: float, 
             tau[k] = min(C, losses[k] / norms[k]) if norms[k] > 0.0 else C
         total += tau[k]
     if norm.r < len(losses) and total > norm.r * C:
-        _implicit_rmax(losses, norms, norm.r * C, C, tau)
+        _implicit_rmax(losses, norms, norm.r, C, tau)
 
 
 @kernel(allocates=True, inline=False)
@@ -247,21 +247,23 @@ def _log_step(a: float, log_n: float, theta: float, e: float) -> float:
 
 
 @kernel(allocates=True, inline=False)
-def _implicit_rmax(losses: FloatArray, norms: FloatArray, mass: float, C: float, tau: FloatArray) -> None:
-    """tau_k = min(C, [l_k - theta]_+/n_k), theta > 0 with sum tau = mass: exact, by sorting.
+def _implicit_rmax(losses: FloatArray, norms: FloatArray, r: int, C: float, tau: FloatArray) -> None:
+    """tau_k = min(C, [l_k - theta]_+/n_k), theta > 0 with sum tau = r C: exact, by sorting.
 
     Every tau_k is linear in theta between its two ends, C at l_k - C n_k and 0 at l_k. The root lies between two
     neighbours of all sorted ends, where tau is linear. Ends that round to one number stay two places in the order.
+    Losses and theta are counted from the r-th largest loss, near which theta lies if rows are short: all digits stay.
     """
-    K = len(losses)
-    ends = np.empty(2 * K)
+    K, mass = len(losses), r * C
+    base = losses[largest_first(losses)[r - 1]]
+    relative, ends = losses - base, np.empty(2 * K)
     for k in range(K):
-        ends[k], ends[K + k] = losses[k] - C * norms[k], losses[k]
+        ends[k], ends[K + k] = relative[k] - C * norms[k], relative[k]
     order, place = largest_first(-ends), np.empty(2 * K, np.int64)
     below, above = 0, 2 * K - 1  # sum tau > mass at theta = 0, and 0 at the last end
     for i in range(2 * K):
         place[order[i]] = i
-        below += int(ends[i] < 0.0)
+        below += int(ends[i] < -base)
     left, right = tau.copy(), np.zeros(K)
     while below <= above:
         middle = (below + above) // 2
@@ -272,7 +274,7 @@ def _implicit_rmax(losses: FloatArray, norms: FloatArray, mass: float, C: float,
             elif middle <= place[k]:
                 right[k] = C
             else:
-                right[k] = min(C, (losses[k] - theta) / norms[k]) if norms[k] > 0.0 else C
+                right[k] = min(C, (relative[k] - theta) / norms[k]) if norms[k] > 0.0 else C
             total += right[k]
         if total > mass:
             copy_to(left, right)
