@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IndexArray
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import SCRATCH, lowest_bit, number_in, prefetch, set_number
-from shoal.engine.rows import accumulator_of
+from shoal.engine.rows import SUMS, accumulator_of
 from shoal.engine.task_weights.hash_table import (
     FEATURE,
     FREE,
@@ -33,6 +33,7 @@ from shoal.engine.task_weights.hash_table import (
 )
 
 WORD = 64  # bits
+ONE_SUM = np.eye(SUMS)  # a product times 1 for its sum and 0 for the others: branches would be foreseen wrongly
 MOST = SCRATCH // 2 - 3  # entries of a row that is noted
 ROW, FILLED, N, HITS = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)  # positions in what is noted of a row
 NO_ROW = np.uint64(2**64 - 1)
@@ -110,9 +111,8 @@ def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Lookahead
             i = U(np.uint32(ahead[hit]))
             slot = find_from(tables, start, size, ahead[hit] >> ENTRY_BITS, _column(row, i))
             product = row.x[i] * number_in(tables.words, number_at(slot))  # zero if the pair does not occur
-            of = accumulator_of(i, len(row.x))
-            a, b = a + (product if of == U(0) else 0.0), b + (product if of == U(1) else 0.0)
-            c, d = c + (product if of == U(2) else 0.0), d + (product if of == U(3) else 0.0)
+            of = ONE_SUM[accumulator_of(i, len(row.x))]
+            a, b, c, d = a + product * of[0], b + product * of[1], c + product * of[2], d + product * of[3]
     return (a + b) + (c + d)
 
 
