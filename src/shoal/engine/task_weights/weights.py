@@ -17,7 +17,7 @@ import numpy as np
 from shoal.engine.arrays import LINE, FloatArray, IndexArray, IntArray
 from shoal.engine.axes import ROW, TASK
 from shoal.engine.compile import kernel
-from shoal.engine.intrinsics import set_number
+from shoal.engine.intrinsics import prefetch, set_number
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, dot_two, row_bounds
 from shoal.engine.task_weights.hash_table import (
@@ -47,6 +47,7 @@ from shoal.engine.task_weights.pairs import check_pairs, sorted_pairs
 
 DENSE_MOST = 2**28  # weights; 2 GiB
 DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learned from: caches hold what is read
+CACHED = 2**24  # bytes of dense weights
 MOST_FIRST_CAPACITY = 2**20  # groups of the first arena, which take no memory before they are used
 FILLED = 128  # of so many pairs one occurs: from there on dense rows are faster, because rows find most of their pairs
 
@@ -214,9 +215,21 @@ def _prepare(rounds: Rounds, row: int, own: TaskWeights, ahead: Lookahead) -> No
 
 
 @kernel
+def _prefetch_dense(rounds: Rounds, row: int, own: TaskWeights) -> None:
+    """Have the dense weights of a sparse row brought from memory, if there is such a row and caches do not hold all."""
+    if own.dense.nbytes > CACHED and row < len(rounds.task) and rounds.task[row] >= 0:
+        first, last = row_bounds(rounds, row)
+        w = own.dense[rounds.task[row]]
+        for column in rounds.indices[first:last]:
+            prefetch(w, np.uint64(np.uint32(column)))
+
+
+@kernel
 def task_dot(rounds: Rounds, row: int, task: int, own: TaskWeights, ahead: Lookahead) -> float:
     """<v_task, x>."""
     if not is_wide(own):
+        if rounds.width == 0:
+            _prefetch_dense(rounds, row + 1, own)
         return dot(rounds, row, own.dense[task])
     _prepare(rounds, row + 1, own, ahead)
     if own.tables.size[task] == 0:
@@ -230,6 +243,7 @@ def task_dot_and(
 ) -> tuple[float, float]:
     """<v_task, x> and <w, x>."""
     if rounds.width == 0 and not is_wide(own):
+        _prefetch_dense(rounds, row + 1, own)
         return dot_two(rounds, row, own.dense[task], w)
     return task_dot(rounds, row, task, own, ahead), dot(rounds, row, w)
 
