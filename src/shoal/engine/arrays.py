@@ -18,6 +18,16 @@ HUGE_PAGE = 2**21  # bytes; NumPy asks Linux for such pages where an array has t
 LANES = 16  # tasks are padded to what one turn of the compiler's AVX loop takes, so that none is left over
 
 
+FLOAT64 = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
+
+
+def for_kernels(numbers: NDArray[Any]) -> FloatArray:
+    """The array itself if it is contiguous, writable float64, as kernels take it; else a copy that is."""
+    if numbers.dtype == FLOAT64 and numbers.flags.carray:
+        return numbers
+    return np.require(numbers, np.float64, ["C", "W"])  # which takes half a microsecond to find that out
+
+
 def aligned_zeros(shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
     """Zeros aligned to a cache line, so that no 64-byte record straddles two: np.zeros may begin anywhere.
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.arrays import FLOAT64, FloatArray, IndexArray, IntArray
 from shoal.engine.compile import call
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, ROUNDS, TASKS
@@ -19,7 +19,6 @@ from shoal.model.growth import aside
 from shoal.model.parameters import read
 from shoal.model.state import copied, in_capacity, leaves, nbytes, trimmed, without_task
 
-FLOAT64 = np.dtype(np.float64)
 NO_OUT = np.zeros(0)  # for learning without the decisions
 NOT_LINEAR = (
     "this learner compares whole rows (by a kernel, a second-order form or mapped features), so there are no "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.arrays import FloatArray
+from shoal.engine.arrays import FloatArray, for_kernels
 from shoal.engine.compile import kernel
 from shoal.model.validation import LARGEST, first_out_of_range
 
@@ -33,10 +33,13 @@ class Labels:
     settled: bool
     seen: Any = None  # the only label so far, if not settled
     signs: dict[Any, FloatArray] = field(init=False)  # (1,) of the labels once they are settled
+    numbers: tuple[float, float] | None = field(init=False)  # the classes, if float64 tells them apart
 
     def __post_init__(self) -> None:
         signs = dict(zip(self.classes.tolist(), (MINUS, PLUS), strict=True)) if self.settled else {}
         object.__setattr__(self, "signs", signs)
+        exact = _are_numbers(self.classes) and max(map(abs, self.classes.tolist())) < EXACT
+        object.__setattr__(self, "numbers", tuple(map(float, self.classes)) if exact else None)
 
 
 def declared(classes: Any) -> Labels:
@@ -184,10 +187,9 @@ def encode(y: Any, n_rows: int, labels: Labels | None, classes: Any = None) -> t
         classes = None  # nothing new
     if classes is None and (labels is None or labels.settled) and _are_numbers(y) and len(y) > 0:
         known = _first_two(y) if labels is None else labels
-        if known is not None and _are_numbers(known.classes):
-            negative, positive = known.classes.astype(np.float64)
-            signs, good = _signs(np.require(y, np.float64, ["C", "W"]), negative, positive)
-            if good and max(abs(negative), abs(positive)) < EXACT:
+        if known is not None and known.numbers is not None:
+            signs, good = _signs(for_kernels(y), *known.numbers)
+            if good:
                 return signs, known
     y = checked(y, n_rows)
     if classes is not None:
@@ -213,7 +215,7 @@ def real_targets(y: Any, n_rows: int) -> FloatArray:
     if y.dtype.kind in "cmMSU":
         raise ValueError(f"y must hold real numbers, got {y.dtype} values")
     try:
-        y = np.require(y, np.float64, ["C", "W"])
+        y = for_kernels(y)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"y must hold real numbers, got {y.dtype} values") from None
     row = first_out_of_range(y)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.arrays import FLOAT64, FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, NO_WEIGHT, Chunk, Rounds, cut, form_rounds
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.features import Features
@@ -22,7 +22,6 @@ from shoal.model.targets import Targets
 from shoal.model.tasks import TaskIndex
 from shoal.model.validation import are_valid, blocks, first_out_of_range
 
-FLOAT = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
 ONE_ROUND = np.array([0, 1])
 COPY_PAYS = 8  # a model is copied for a rollback if the input is at least so many times as large
 INSTEAD = "give rows several times, or use HedgedSharing, MultitaskPerceptron or PassiveAggressive, which take weights"
@@ -231,7 +230,7 @@ class Model:
             return None
         if type(x) is np.ndarray:
             width = self.features.count
-            if x.dtype != FLOAT or x.shape != (width,) or not x.flags.carray:
+            if x.dtype != FLOAT64 or x.shape != (width,) or not x.flags.carray:
                 return None
             indptr, indices, values = NO_INDPTR, NO_INDICES, x
         else:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.arrays import FLOAT64, FloatArray, IndexArray, IntArray, for_kernels
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, NO_WEIGHT, Rounds
 from shoal.model.validation import LARGEST, first_malformed, first_out_of_range, is_canonical
 
@@ -57,7 +57,7 @@ def validated(table: Table) -> Table:
     if table.width:
         d, p = table.width, first_out_of_range(table.values)
         _refuse_out_of_range(table.values, p, lambda p: p // d, lambda p: p % d)
-        return table._replace(validated=True)
+        return Table(*table[:-1], True)  # _replace takes three times as long
     indptr, indices, values = table.indptr, table.indices, table.values
     if len(values) != len(indices) or not is_canonical(indptr, indices, table.n_features):
         row = first_malformed(indptr, indices, table.n_features)
@@ -104,7 +104,7 @@ def _sparse(X: Any) -> Table:
 
 
 def _csr_arrays(X: Any) -> tuple[IntArray, IndexArray, FloatArray]:
-    indices, values = np.require(X.indices, np.int32, ["C", "W"]), np.require(X.data, np.float64, ["C", "W"])
+    indices, values = np.require(X.indices, np.int32, ["C", "W"]), for_kernels(X.data)
     return X.indptr.astype(np.int64), indices, values
 
 
@@ -147,7 +147,7 @@ def read_table(X: Any, estimator: Any = None) -> Table:
 
 
 def _laid_out(X: Any, estimator: Any) -> Table:
-    if type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float64 and X.size and X.flags.carray:
+    if type(X) is np.ndarray and X.ndim == 2 and X.dtype == FLOAT64 and X.size and X.flags.carray:
         return _dense(X)
     if hasattr(X, "tocsr"):
         return _sparse(X)
@@ -166,7 +166,7 @@ def _laid_out(X: Any, estimator: Any) -> Table:
         )
     except OverflowError:
         raise ValueError(f"X holds a number that is too large; expected at most {LARGEST:g} in size") from None
-    return _dense(np.require(values, np.float64, ["C", "W"]), names)
+    return _dense(for_kernels(values), names)
 
 
 def refuse_not_numbers(x: Mapping[Any, float], row: int) -> None:

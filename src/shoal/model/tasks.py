@@ -153,7 +153,7 @@ class TaskIndex:
         else:
             return self._encode_list(_as_list(task, n_rows))
         columns, fresh = self._encode_list(ids, check=task is not None)
-        return columns[rows], fresh
+        return columns.take(rows), fresh
 
     def _encode_list(self, ids: list[Any], *, check: bool = True) -> tuple[IntArray, list[Any]]:
         try:

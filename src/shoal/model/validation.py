@@ -92,7 +92,8 @@ def blocks(rounds: Rounds) -> list[int]:
     n_rounds, n_numbers = len(rounds.starts) - 1, len(rounds.values)
     if n_numbers <= 2 * BLOCK:
         return [0, n_rounds]
-    begins = rounds.starts * rounds.width if rounds.width > 0 else rounds.indptr[rounds.starts]
-    edges = np.searchsorted(begins, np.arange(BLOCK, n_numbers, BLOCK))
+    numbers = np.arange(BLOCK, n_numbers, BLOCK)
+    rows = -(-numbers // rounds.width) if rounds.width > 0 else np.searchsorted(rounds.indptr, numbers)
+    edges = np.searchsorted(rounds.starts, rows)
     found: list[int] = np.unique(np.clip([0, *edges, n_rounds], 0, n_rounds)).tolist()
     return found
