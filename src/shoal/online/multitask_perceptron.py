@@ -29,7 +29,6 @@ from shoal.engine.task_weights.weights import (
     TaskWeights,
     as_matrix,
     has_capacity,
-    prefetch_task,
     task_add,
     task_dot,
     task_dot_and,
@@ -126,8 +125,6 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                     continue
             else:
                 move = losses.step_along(settings.loss, -step * slope, rounds, row)
-            if own > 0.0:
-                prefetch_task(rounds, row, state.own)  # while the shared weights learn
             if shared > 0.0:
                 add(rounds, row, move, state.shared)
             if own > 0.0:

@@ -281,9 +281,9 @@ def _copy_table(source: Tables, old: int, old_size: int, target: Tables, start: 
     """Put all of a table into blank groups."""
     n = 0
     for group in range(U(old), U(old + old_size)):
-        for slot in range(U(WORDS) * group, U(WORDS) * group + U(source.taken[group])):
+        for slot in range(U(WORDS) * group, U(WORDS) * group + U(slots_of(source))):
             target.waiting[FEATURE, n], target.waiting[SOURCE, n] = source.words[slot] - 1, slot
-            n += 1
+            n += int(source.words[slot] != FREE)  # no branch: how many a group holds is not foreseen
         if n > MOST_WAITING - slots_of(source):
             _put_contents(source, target, start, size, n)
             n = 0

@@ -198,9 +198,9 @@ def _row(rounds: Rounds, row: int) -> Row:
 
 
 @kernel
-def prefetch_task(rounds: Rounds, row: int, own: TaskWeights) -> None:
-    """Have the hints of a row brought from memory, if there is such a row and its weights are in a table."""
-    if is_wide(own) and row < len(rounds.task) and rounds.task[row] >= 0:
+def _prefetch_hints(rounds: Rounds, row: int, own: TaskWeights) -> None:
+    """Have the hints of a row brought from memory, if there is such a row."""
+    if row < len(rounds.task) and rounds.task[row] >= 0:
         first, last = row_bounds(rounds, row)
         if HINTS * own.tables.size[rounds.task[row]] <= LINE * (last - first):  # else it needs few of them
             fetch_hints(own.tables, rounds.task[row])
@@ -211,7 +211,7 @@ def _prepare(rounds: Rounds, row: int, own: TaskWeights, ahead: Lookahead) -> No
     """Look where the weights of a row are, and have the hints of the row after it fetched; if there are such rows."""
     if row < len(rounds.task) and rounds.task[row] >= 0:
         look_ahead(_row(rounds, row), row, rounds.task[row], own.tables, ahead)
-    prefetch_task(rounds, row + 1, own)
+    _prefetch_hints(rounds, row + 1, own)
 
 
 @kernel
