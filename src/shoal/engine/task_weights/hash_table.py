@@ -162,32 +162,37 @@ def place_at(slot: int | np.uint64) -> np.uint64:
 
 
 @kernel
-def _put(tables: Tables, task_start: int, task_size: int, n: int) -> None:
-    """Give the n pairs that wait, none of which is in the table yet, slots.
+def take_slot(tables: Tables, start: np.uint64, size: np.uint64, feature: np.uint32, k: int) -> None:
+    """Find the k-th pair that waits, which is not in the table, a slot; `write_key` follows once all have one.
 
     It is known where all go before the first is written: a processor that does not know yet where it will write does
     not read ahead, and pairs would wait for memory one by one, which takes twice as long.
     """
-    start, size = U(task_start), U(task_size)
-    for k in range(n):
-        feature = np.uint32(tables.waiting[FEATURE, k])
-        group = home(start, size, feature)
-        while tables.taken[group] == slots_of(tables):
-            group = next_group(start, size, group)
-        tables.waiting[SLOT, k] = group * U(WORDS) + U(tables.taken[group])
-        prefetch(tables.words, group * U(WORDS))
-        tables.taken[group] += np.uint8(1)
-        if len(tables.hints) > 0:
-            bit = np.uint8(1) << np.uint8(feature & np.uint32(7))
-            tables.hints[start * U(HINTS) + block_home(size, feature)] |= bit
-    for k in range(n):
-        tables.words[U(tables.waiting[SLOT, k])] = np.int32(tables.waiting[FEATURE, k]) + np.int32(1)
+    group = home(start, size, feature)
+    while tables.taken[group] == slots_of(tables):
+        group = next_group(start, size, group)
+    tables.waiting[SLOT, k] = group * U(WORDS) + U(tables.taken[group])
+    prefetch(tables.words, group * U(WORDS))
+    tables.taken[group] += np.uint8(1)
+    if len(tables.hints) > 0:
+        bit = np.uint8(1) << np.uint8(feature & np.uint32(7))
+        tables.hints[start * U(HINTS) + block_home(size, feature)] |= bit
+
+
+@kernel
+def write_key(tables: Tables, feature: np.uint32, k: int) -> None:
+    """Write the key of the k-th pair that waits into its slot."""
+    tables.words[U(tables.waiting[SLOT, k])] = np.int32(feature) + np.int32(1)
 
 
 @kernel
 def put_all(tables: Tables, task: int, n: int) -> None:
     """Take in the n pairs that wait, none of which is in the task's table; `make_capacity` came first."""
-    _put(tables, tables.start[task], tables.size[task], n)
+    start, size = place_of(tables, task)
+    for k in range(n):
+        take_slot(tables, start, size, np.uint32(tables.waiting[FEATURE, k]), k)
+    for k in range(n):
+        write_key(tables, np.uint32(tables.waiting[FEATURE, k]), k)
     tables.filled[task] += n
 
 
@@ -267,8 +272,10 @@ def _give_back(tables: Tables, start: int, size: int) -> None:
 @kernel
 def _put_contents(source: Tables, target: Tables, start: int, size: int, n: int) -> None:
     """Put the pairs that wait, and what their slots in the source hold."""
-    _put(target, start, size, n)
     for k in range(n):
+        take_slot(target, U(start), U(size), np.uint32(target.waiting[FEATURE, k]), k)
+    for k in range(n):
+        write_key(target, np.uint32(target.waiting[FEATURE, k]), k)
         old, new = target.waiting[SOURCE, k], target.waiting[SLOT, k]
         if slots_of(target) == PLACES:
             target.words[place_at(new)] = source.words[place_at(old)]

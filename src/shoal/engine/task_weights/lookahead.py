@@ -16,7 +16,6 @@ from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import SCRATCH, lowest_bit, number_in, prefetch, set_number
 from shoal.engine.rows import SUMS, accumulator_of
 from shoal.engine.task_weights.hash_table import (
-    FEATURE,
     FREE,
     SLOT,
     SOURCE,
@@ -29,7 +28,8 @@ from shoal.engine.task_weights.hash_table import (
     home,
     number_at,
     place_of,
-    put_all,
+    take_slot,
+    write_key,
 )
 
 WORD = 64  # bits
@@ -146,7 +146,8 @@ def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArra
         while others != U(0):
             i = U(first) + lowest_bit(others)
             others &= others - U(1)
-            tables.waiting[FEATURE, n], tables.waiting[SOURCE, n] = _column(row, i), i
+            take_slot(tables, start, size, _column(row, i), n)
+            tables.waiting[SOURCE, n] = i
             n += 1
         while bits != U(0):
             i = U(first) + lowest_bit(bits)
@@ -156,12 +157,14 @@ def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArra
                 at = number_at(slot)
                 set_number(tables.words, at, rounded(number_in(tables.words, at) + scale * row.x[i], like))
             else:
-                tables.waiting[FEATURE, n], tables.waiting[SOURCE, n] = _column(row, i), i
+                take_slot(tables, start, size, _column(row, i), n)
+                tables.waiting[SOURCE, n] = i
                 n += 1
-        put_all(tables, task, n)
+        tables.filled[task] += n
         for k in range(n):
-            value = scale * row.x[U(tables.waiting[SOURCE, k])]
-            set_number(tables.words, number_at(tables.waiting[SLOT, k]), rounded(value, like))
+            i = U(tables.waiting[SOURCE, k])
+            write_key(tables, _column(row, i), k)
+            set_number(tables.words, number_at(tables.waiting[SLOT, k]), rounded(scale * row.x[i], like))
 
 
 @kernel
