@@ -13,6 +13,7 @@ from tests.streams import Stream, core_of, draw
 
 from shoal import MultitaskPerceptron, PassiveAggressive, load
 from shoal.engine.task_weights import weights as _own
+from shoal.model import table, validation
 
 LEARNERS: dict[str, Callable[[], Any]] = {
     "pairwise": MultitaskPerceptron,
@@ -80,6 +81,30 @@ def test_rows_longer_than_what_is_noted_ahead(name: str, monkeypatch: pytest.Mon
     learner = LEARNERS[name]()
     np.testing.assert_array_equal((learner.test_then_train(X, y, task), learner.decision_function(X, task)), expected)
     assert in_tables(learner)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_dense_rows_that_caches_do_not_hold(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are fetched a row ahead: also if there is none, or it is not valid, which the block after this one tells."""
+    rng, n, d = np.random.default_rng(8), 64, 2**19
+    columns = np.concatenate([np.sort(rng.choice(d, 12, replace=False)) for _ in range(n)])
+    X = sp.csr_matrix((rng.normal(size=12 * n), columns, np.arange(0, 12 * n + 1, 12)), shape=(n, d))
+    y, task = rng.choice([-1.0, 1.0], n), rng.integers(5, size=n)
+    dense = LEARNERS[name]()
+    expected = dense.test_then_train(X, y, task), dense.decision_function(X, task)
+    assert core_of(dense).state.own.dense.nbytes > _own.CACHED
+    monkeypatch.setattr(table, "LARGE", 1)
+    monkeypatch.setattr(validation, "BLOCK", 12 * 8)
+    again = LEARNERS[name]()
+    bad = X.copy()
+    bad.indptr[33], bad.indices[12 * 48] = 10**6, -5
+    for _ in range(2):
+        with pytest.raises(ValueError, match="malformed"):
+            again.partial_fit(bad, y, task)
+    allow_dense(monkeypatch, 0, 0)
+    for learner in (again, LEARNERS[name]()):
+        np.testing.assert_array_equal(learner.test_then_train(X, y, task), expected[0])
+        np.testing.assert_array_equal(learner.decision_function(X, task), expected[1])
 
 
 @pytest.mark.parametrize("name", LEARNERS)
