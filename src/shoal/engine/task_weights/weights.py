@@ -47,7 +47,7 @@ from shoal.engine.task_weights.pairs import check_pairs, sorted_pairs
 
 DENSE_MOST = 2**28  # weights; 2 GiB
 DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learned from: caches hold what is read
-CACHED = 2**24  # bytes of dense weights
+CACHED = 2**24  # bytes of dense weights: up to here caches hold most of what rows need, and to fetch it takes longer
 MOST_FIRST_CAPACITY = 2**20  # groups of the first arena, which take no memory before they are used
 FILLED = 128  # of so many pairs one occurs: from there on dense rows are faster, because rows find most of their pairs
 
