@@ -98,9 +98,8 @@ def test_dense_rows_that_caches_do_not_hold(name: str, monkeypatch: pytest.Monke
     again = LEARNERS[name]()
     bad = X.copy()
     bad.indptr[33], bad.indices[12 * 48] = 10**6, -5
-    for _ in range(2):
-        with pytest.raises(ValueError, match="malformed"):
-            again.partial_fit(bad, y, task)
+    with pytest.raises(ValueError, match="malformed"):
+        again.partial_fit(bad, y, task)
     allow_dense(monkeypatch, 0, 0)
     for learner in (again, LEARNERS[name]()):
         np.testing.assert_array_equal(learner.test_then_train(X, y, task), expected[0])

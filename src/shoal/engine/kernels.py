@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray, for_kernels
 from shoal.engine.compile import kernel
 
 LINEAR: Final = 0
@@ -69,7 +69,7 @@ def evaluate(function: Any, X: FloatArray, Z: FloatArray) -> FloatArray:
             f"the kernel function must return finite numbers of shape {(len(X), len(Z))} for arrays of "
             f"{len(X)} and {len(Z)} rows, got shape {values.shape}"
         )
-    return np.require(values, np.float64, ["C", "W"])
+    return for_kernels(values)
 
 
 def matrix(kernel: Any, gamma: float, X: Any, Z: Any) -> FloatArray:

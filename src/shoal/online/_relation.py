@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal import relations
-from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray, for_kernels
 from shoal.engine.compile import kernel
 from shoal.learner import Learner
 from shoal.model.parameters import Params, Reader
@@ -41,7 +41,7 @@ def rates_of(relation: relations.Relation) -> Rates:
         from scipy.sparse.linalg import spsolve
 
         mean = spsolve(sp.csc_matrix(relation.interaction), np.full(n_tasks, 1.0 / n_tasks))
-    return Rates(0.0, False, factors, np.require(mean, np.float64, ["C", "W"]))
+    return Rates(0.0, False, factors, for_kernels(mean))
 
 
 @kernel
