@@ -82,6 +82,7 @@ def test_hedged_sharing_with_all_weight_on_one_expert_is_that_expert(expert: Any
     state.task_weights[k] = np.array(learner.experts_) == expert
     state.task_rows[k] = 2**40  # no longer young
     state.stretch[k] = 0.0
+    state.surprises[:] = 1e12, 0.0  # no label is doubted
     x = stream.X[0]
     found = learner.explain_one(x, task)
     weights = learner.experts_coef(task)[learner.linear_experts_.index(expert)]

@@ -30,7 +30,14 @@ class Sample:
         if self.taken >= 32 and bin(self.taken).count("1") == 1:
             ordered = sorted(self.values)
             wanted = often and len(set(ordered)) >= 4
-            self.edges = [ordered[i * len(ordered) // 16] for i in range(1, 16)] if wanted else None
+            self.edges = [self.edge(ordered, i * len(ordered) // 16) for i in range(1, 16)] if wanted else None
+
+    @staticmethod
+    def edge(ordered: list[float], at: int) -> float:
+        """A sixteenth of the way from a value to the next that is not the same, rounded."""
+        value = ordered[at]
+        later = [other for other in ordered[at:] if other - value > 1e-5 * abs(value)]
+        return value + 0.0625 * ((later[0] if later else ordered[-1]) - value)
 
 
 class Crossing:

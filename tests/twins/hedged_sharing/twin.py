@@ -23,6 +23,29 @@ LEANS = {3: 1, 6: 4, 9: 7, 13: 1, 17: 14}  # an own expert: the pooled one
 N_SHARED, N_OWN = 2**16, 2**18
 
 
+def current(long: Any, recent: Any) -> Any:
+    """A mean square of all values, within a factor of 36 of that of the last 30."""
+    return np.maximum(recent / 36, np.minimum(recent * 36, long))
+
+
+class Level:
+    """A mean square with that of its last 30 values, and what is clipped for being far beyond it."""
+
+    def __init__(self, reach: float) -> None:
+        self.reach, self.squares, self.n, self.recent, self.clipped = reach, 0.0, 0.0, 0.0, 0.0
+
+    def clip(self, e: float, square: float, h: float, least: float = 0.0) -> float:
+        limit = max(self.reach * np.sqrt(square) * (1 + self.clipped) ** 0.25, least)
+        if self.n < 10 or square == 0 or abs(e) <= limit:
+            return e
+        self.clipped += h
+        return float(np.copysign(limit, e))
+
+    def learn(self, e: float, h: float) -> None:
+        self.squares, self.n = self.squares + h * e**2, self.n + h
+        self.recent += min(h / min(self.n, 30), 1) * (e**2 - self.recent)
+
+
 def logit(p: float) -> float:
     return float(np.clip(np.log(p) - np.log1p(-p), -15, 15))
 
@@ -33,7 +56,7 @@ class Twin:
     real = False
 
     def __init__(self, K: int, d: int, interactions: bool | str = True) -> None:
-        self.squares, self.counts = np.zeros(d), np.zeros(d)
+        self.squares, self.counts, self.recent = np.zeros(d), np.zeros(d), np.zeros(d)
         self.n_entries = self.n_rows = 0
         self.entries_squared = self.entries = self.norms = self.l1 = self.rows = 0.0
         self.plain = Table(K, 1 + d, PLAIN)
@@ -51,12 +74,21 @@ class Twin:
         self.uniform = self.part / self.part.sum()
         self.pi, self.pi_k = self.uniform.copy(), np.tile(self.uniform, (K, 1))
         self.w, self.P = np.zeros(23), np.eye(23)
+        self.surprises = self.weight = 0.0
         self.w[20] = 1
 
+    def clipped(self, x: np.ndarray) -> np.ndarray:
+        """Within 10 times the r.m.s. of a feature that has come 10 times."""
+        n = np.maximum(self.counts, 1)
+        limit = np.where(self.counts >= 10, 10 * np.sqrt(current(self.squares / n, self.recent)), np.inf)
+        return np.asarray(np.clip(x, -limit, limit))
+
     def scaled(self, x: np.ndarray) -> tuple[np.ndarray, float]:
-        used = x != 0
+        used, x = x != 0, self.clipped(x)
         usual = np.sqrt((self.entries_squared + x @ x) / max(self.entries + used.sum(), 1))
-        rms = np.sqrt((self.squares + x**2) / (self.counts + 1))
+        n = self.counts + 1
+        recent = self.recent + (x**2 - self.recent) / np.minimum(n, 30)
+        rms = np.sqrt(current((self.squares + x**2) / n, recent))
         z = np.zeros(len(x))
         z[used] = x[used] * np.clip(rms[used], usual / 3, usual * 3) / rms[used]
         norm = float(np.linalg.norm(z))
@@ -104,7 +136,10 @@ class Twin:
         self.stack = float(np.clip(self.w @ self.inputs, -15, 15))
         trust = self.n[k] / (self.n[k] + 5)
         self.mixed = trust * self.stack + (1 - trust) * logit(self.everybody)
-        return float((1 + self.stretch[k]) * self.mixed)
+        self.stretched = (1 + self.stretch[k]) * self.mixed
+        self.doubt = min((self.surprises + 0.5) / (self.weight + 2), 0.5)
+        p = (1 - self.doubt) * sigmoid(self.stretched) + self.doubt / 2
+        return float(np.log(p / (1 - p)))
 
     def mixtures(self, forecasts: np.ndarray, k: int) -> float:
         """Of all tasks, and of this one."""
@@ -113,11 +148,13 @@ class Twin:
         return float(of_task @ forecasts / of_task.sum())
 
     def take_in(self, x: np.ndarray, h: float) -> None:
-        used = x != 0
+        used, x = x != 0, self.clipped(x)
         self.n_entries += used.sum()
         self.n_rows += 1
         self.squares[used] += h * x[used] ** 2
         self.counts[used] += h
+        share = np.minimum(h / np.minimum(self.counts[used], 30), 1)
+        self.recent[used] += share * (x[used] ** 2 - self.recent[used])
         self.entries_squared += h * (x @ x)
         self.entries += h * used.sum()
         self.norms += h * self.norm
@@ -129,21 +166,31 @@ class Twin:
         if h == 0:
             return f
         y, q = (y + 1) / 2, sigmoid(f)
-        tau = self.variance[k] * self.mixed**2
-        self.stretch[k] += self.variance[k] * self.mixed * moved(f, y, tau, h)
-        self.variance[k] /= 1 + h * q * (1 - q) * tau
         self.take_in(x, h)
         now = Now(y, h, h * q * (1 - q), h * (y - self.everybody) ** 2, 1 / (self.l1 / self.rows), 1e-12, False)
+        self.learn_matrices(k, now)
         self.learn_experts(x, k, now)
-        p = sigmoid(self.logits)
-        happened = (p if y else 1 - p) ** h
-        q = sigmoid(self.stack)
-        curvature, Pz = h * max(q * (1 - q), 1e-5), self.drifted() @ self.inputs
-        pull = moved(self.stack, y, self.inputs @ Pz, h)
-        if h == 1:
-            pull = (y - q) / (1 + curvature * (self.inputs @ Pz))
-        self.mix(happened, k, curvature, pull)
+        self.mix_label(y, k, h)
         return f
+
+    def mix_label(self, y: float, k: int, h: float) -> None:
+        """The label says nothing about the row with chance `doubt`, and something with chance `says`."""
+        q = sigmoid(self.stack)
+        happened = (1 - self.doubt) * (q if y else 1 - q)
+        says = happened / (happened + self.doubt / 2)
+        if says > 0.5:
+            tau, p = self.variance[k] * self.mixed**2, sigmoid(self.stretched)
+            self.stretch[k] += self.variance[k] * self.mixed * moved(self.stretched, y, tau, h)
+            self.variance[k] /= 1 + h * p * (1 - p) * tau
+        curvature, Pz = h * max(says * q * (1 - q), 1e-5), self.drifted() @ self.inputs
+        pull = moved(self.stack, y, self.inputs @ Pz, says * h)
+        if h == 1:
+            pull = says * (y - q) / (1 + curvature * (self.inputs @ Pz))
+        p = sigmoid(self.logits)
+        likelihood = (1 - self.doubt) * (p if y else 1 - p) + self.doubt / 2
+        self.mix(likelihood**h, k, curvature, pull)
+        self.surprises += h * (sigmoid(self.stretched if y else -self.stretched) < 1 / (self.weight + 2))
+        self.weight += h
 
     def learn_experts(self, x: np.ndarray, k: int, now: Now) -> None:
         self.plain.learn(self.at, self.at, self.z[self.at], k, self.margins[:12], now)
@@ -153,6 +200,8 @@ class Twin:
                 table[:, 0, 0] = 0.0
             self.crossing.learn(x)
             self.serial.setdefault(k, len(self.serial) + 1)
+
+    def learn_matrices(self, k: int, now: Now) -> None:
         for kalman, m in ((self.pooled, self.margins[12]), (self.matrices[k], self.margins[13])):
             if self.is_full:
                 kalman.learn(self.z, m, now)
@@ -185,45 +234,66 @@ class RegressionTwin(Twin):
 
     def __init__(self, K: int, d: int, interactions: bool | str = True) -> None:
         super().__init__(K, d, interactions)
-        self.seen: list[float] = []
-        self.often: list[float] = []
-        self.largest = self.errors = 0.0
+        self.center = self.scatter = self.largest = 0.0
+        self.targets, self.errors = Level(10), Level(7)
 
     def unit(self) -> float:
-        return float(np.sqrt(np.cov(self.seen, aweights=self.often, ddof=0))) if self.seen else 0.0
+        return float(np.sqrt(self.scatter / self.targets.n)) if self.targets.n else 0.0
 
-    def mean(self) -> float:
-        return float(np.average(self.seen, weights=self.often)) if self.seen else 0.0
+    def noise(self) -> float:
+        level = self.errors
+        return float(np.sqrt(current(level.squares / level.n, level.recent))) if level.n else 0.0
+
+    def take_in_target(self, y: float, h: float) -> float:
+        """Less the mean of the first 1,000 rows, clipped."""
+        targets = self.targets
+        if not targets.n:
+            self.center = y
+        off = targets.clip(y - self.center, max(self.unit() ** 2, targets.recent / 36) if self.unit() else 0.0, h)
+        targets.learn(off, h)
+        step = h * off / targets.n if targets.n <= 1000 else 0.0
+        self.center += step
+        self.scatter += h * off * (off - step)
+        self.largest = max(self.largest, abs(off))
+        return off
+
+    def pull_near_the_heaviest(self) -> None:
+        if self.errors.n >= 10 and self.noise() > 0:
+            center = self.logits[np.argmax(self.pi * self.awake)]
+            self.logits = center + np.clip(self.logits - center, -10 * self.noise(), 10 * self.noise())
 
     def limit(self) -> float:
         return 2 * self.largest
 
     def answer(self, x: np.ndarray, k: int) -> float:
         self.ask(x, k)
+        self.pull_near_the_heaviest()
         mine = self.mixtures(self.logits, k)
         unit = self.unit()
-        inputs = np.concatenate([self.logits, [mine, self.everybody]])
-        self.inputs = np.append(inputs / unit if unit > 0 else 0 * inputs, 1)
+        inputs = np.concatenate([self.logits * self.awake, [mine, self.everybody]])
+        one = min(1, 10 * self.noise() / unit) if unit > 0 else 1
+        self.inputs = np.append(inputs / unit if unit > 0 else 0 * inputs, one)
         self.stack = float(np.clip(unit * (self.w @ self.inputs), -self.limit(), self.limit()))
         trust = self.n[k] / (self.n[k] + 5)
         self.mixed = trust * self.stack + (1 - trust) * self.everybody
-        return float(self.mean() + (1 + self.stretch[k]) * self.mixed)
+        return float(self.center + (1 + self.stretch[k]) * self.mixed)
 
     def learn(self, x: np.ndarray, y: float, k: int, h: float = 1.0) -> float:
         answer, before = self.answer(x, k), self.unit()
         if h == 0:
             return answer
-        y0, y = y, y - self.mean() if self.seen else 0.0
+        y = self.take_in_target(y, h)
         self.take_in(x, h)
-        self.seen.append(y0)
-        self.often.append(h)
-        e2 = h * (y - self.everybody) ** 2
-        self.errors += e2
         unit = self.unit()
         per_row, tiny = unit / (self.l1 / self.rows), max(1e-12 * unit**2, 1e-37)
-        self.learn_experts(x, k, Now(y, h, h, e2, per_row, tiny, True))
-        self.largest = max(self.largest, abs(y))
-        variance = self.errors / sum(self.often)
+        self.learn_matrices(k, Now(y, h, h, 0.0, per_row, tiny, True))
+        e = self.errors.clip(y - self.everybody, self.noise() ** 2, h, unit)
+        self.errors.learn(e, h)
+        if self.errors.n > 300:
+            self.errors.squares, self.errors.n = self.errors.squares * 300 / self.errors.n, 300.0
+        y = self.everybody + e
+        self.learn_experts(x, k, Now(y, h, h, h * e**2, per_row, tiny, True))
+        variance = self.noise() ** 2
         if variance > 0 and before > 0:
             e, gain = y - (1 + self.stretch[k]) * self.mixed, h * self.variance[k] * self.mixed / variance
             self.stretch[k] += gain * e / (1 + gain * self.mixed)

@@ -207,9 +207,12 @@ LABELS = Algorithm[State](
     learn=learn,
     decide=decide,
     exchange=Exchange(
-        mean=("shared", "weights", "crossed.shared"),
-        sum=("scale.features", "scale.sums"),
-        sums_within=tuple((name, (-1 - H, -1 - G)) for name in ("shared", "crossed.shared")),  # HF forgets: a mean
+        mean=("shared", "weights", "crossed.shared", "scale.features"),
+        sum=("scale.sums", "surprises"),
+        sums_within=(
+            *((name, (-1 - H, -1 - G)) for name in ("shared", "crossed.shared")),  # HF forgets: a mean
+            ("scale.features", (0, 1)),
+        ),
         local=(
             "targets",
             "errors",

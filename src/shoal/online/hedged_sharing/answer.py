@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from shoal.engine.compile import kernel
 from shoal.online.hedged_sharing.experts import (
     FIRST_CROSSED,
@@ -20,9 +22,12 @@ from shoal.online.hedged_sharing.mixing import (
     LEAST_DRIFT,
     LIMIT,
     bayes,
+    doubt,
+    doubted,
     gaussian,
     inner,
     labels,
+    learn_doubt,
     learn_stretch,
     logit_of,
     mixture,
@@ -31,8 +36,11 @@ from shoal.online.hedged_sharing.mixing import (
     sigmoids,
     within,
 )  # fmt: skip
+from shoal.online.hedged_sharing.scaling import FEW
 from shoal.online.hedged_sharing.sleeping import ALL_POOLED, INDEPENDENT, LEARNED
 from shoal.online.hedged_sharing.state import State
+from shoal.online.hedged_sharing.targets import ROWS as ERROR_ROWS
+from shoal.online.hedged_sharing.targets import noise
 from shoal.online.hedged_sharing.work import (
     FOR_GOOD,
     LARGEST_BEFORE,
@@ -44,8 +52,9 @@ from shoal.online.hedged_sharing.work import (
     Work,
 )  # fmt: skip
 
-EVERYBODY, STACK, MIXED = range(3)  # positions in `Work.forecast`
+EVERYBODY, STACK, MIXED, STRETCHED = range(4)  # positions in `Work.forecast`
 FLAT = 1e-5  # the least curvature of the second mixing
+NEAR = 10.0  # deviations of the noise
 
 
 @kernel(alone=False)
@@ -75,6 +84,31 @@ def lean(trust: float, work: Work) -> None:
 
 
 @kernel(alone=False)
+def near_the_heaviest(state: State, work: Work) -> None:
+    """Pull forecasts of real targets to within 10 deviations of the noise from that of the heaviest expert.
+
+    The fixed share leaves some weight to the worst of them, which may be off by what targets were long ago.
+    """
+    p, awake, heaviest, most = work.p, work.awake, 0, -1.0
+    reach = NEAR * math.sqrt(noise(state.errors))
+    if state.errors[ERROR_ROWS] < FEW or reach == 0.0:
+        return
+    for e in range(len(awake)):
+        if awake[e] * state.weights[e] > most:
+            heaviest, most = e, awake[e] * state.weights[e]
+    center = p[heaviest]
+    for e in range(len(awake)):
+        p[e] = center + within(reach, p[e] - center)
+        work.z[HEAD + e] = p[e] * awake[e]
+
+
+@kernel(entry=True)
+def constant_input(unit: float, state: State) -> float:
+    """Of the second mixing: 10 deviations of the noise, at most 1, so that its drift is no larger than the noise."""
+    return min(1.0, NEAR * math.sqrt(noise(state.errors)) / unit) if unit > 0.0 else 1.0
+
+
+@kernel(alone=False)
 def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
     """The answer: a logit, or a target less the mean. `work.margins` holds the experts' margins."""
     margins, z, p, awake = work.margins, work.z, work.p, work.awake
@@ -95,6 +129,8 @@ def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
     for i in range(len(LEANING)):
         e = LEANING[i]
         z[HEAD + e], p[e] = work.logits[LEANED[i]] * awake[e], work.forecasts[LEANED[i]]
+    if settings.regression:
+        near_the_heaviest(state, work)
     everybody = mixture(state.weights, p, awake)
     mine = mixture(state.task_weights[task], p, awake) if rows > 0 and settings.sharing != ALL_POOLED else everybody
     if settings.sharing == INDEPENDENT:
@@ -113,18 +149,21 @@ def forecast(task: int, settings: Settings, state: State, work: Work) -> float:
         unit = work.facts[UNIT_BEFORE]
         for i in range(len(z)):
             z[i] = z[i] / unit if unit > 0.0 else 0.0
-        z[ONE] = 1.0
+        z[ONE] = constant_input(unit, state)
         stack = within(limit, unit * inner(state.regression, z, few))
     work.forecast[STACK] = stack
     work.forecast[MIXED] = trust * stack + (1.0 - trust) * everybody
     own = task >= 0 and settings.sharing != ALL_POOLED
-    return float((1.0 + (state.stretch[task, 0] if own else 0.0)) * work.forecast[MIXED])
+    f = float((1.0 + (state.stretch[task, 0] if own else 0.0)) * work.forecast[MIXED])
+    work.forecast[STRETCHED] = f
+    return f if settings.regression else doubted(f, doubt(state.surprises))
 
 
 @kernel(alone=False)
 def mix(
-    task: int, error: float, curvature: float, y: float, h: float, settings: Settings, state: State, work: Work
-) -> None:
+    task: int, error: float, curvature: float, y: float, h: float, rho: float, settings: Settings, state: State,
+    work: Work,
+) -> None:  # fmt: skip
     """Move both mixtures; `work.p` now holds each expert's likelihood. `h` is how often the row counts."""
     if h != 1.0:
         sharpen(work.p, state.weights, work.awake, h)
@@ -134,7 +173,7 @@ def mix(
             state.task_weights[task, e] = prior[e]
     bayes(state.weights, work.p, work.awake, work.uniform)
     bayes(state.task_weights[task], work.p, work.awake, prior)
-    label_times = 1.0 if settings.regression else h
+    label_times = 1.0 if settings.regression or h == 1.0 else rho * h
     drift = max(DRIFT / (state.rows[0] + 1), LEAST_DRIFT if settings.sharing == INDEPENDENT else 0.0)
     newton_step(
         state.regression, state.covariance, work.z, error, curvature, y, work.forecast[STACK], label_times,
@@ -144,10 +183,19 @@ def mix(
 
 @kernel(alone=False)
 def mix_label(task: int, y: float, q: float, h: float, settings: Settings, state: State, work: Work) -> None:
-    """Learn a label, 0 or 1; q is the second mixing's probability."""
-    learn_stretch(state.stretch[task], work.forecast[MIXED], y, 1.0, h, False)
-    labels(work.p, y > 0.5)
-    mix(task, y - q, h * max(q * (1.0 - q), FLAT), y, h, settings, state, work)
+    """Learn a label, 0 or 1; q is the second mixing's probability.
+
+    With chance rho the label says something about its row, and so much of it moves the second mixing: where classes
+    come apart its curvature is nearly 0, and one wrong label would turn its weights round.
+    """
+    eps = doubt(state.surprises)
+    happened = (1.0 - eps) * (q if y > 0.5 else 1.0 - q)
+    rho = happened / (happened + 0.5 * eps)
+    if rho > 0.5:
+        learn_stretch(state.stretch[task], work.forecast[MIXED], y, 1.0, h, False)
+    labels(work.p, y > 0.5, eps)
+    mix(task, rho * (y - q), h * max(rho * q * (1.0 - q), FLAT), y, h, rho, settings, state, work)
+    learn_doubt(work.forecast[STRETCHED], y, h, state.surprises)
 
 
 @kernel(alone=False)
@@ -158,4 +206,4 @@ def mix_real(task: int, y: float, variance: float, h: float, settings: Settings,
     gaussian(work.p, work.awake, y, variance)
     precision = before / variance * before  # of the forecast in units of the deviation
     error = h * ((y - work.forecast[STACK]) / before * precision)
-    mix(task, error, h * precision, y, h, settings, state, work)
+    mix(task, error, h * precision, y, h, 1.0, settings, state, work)

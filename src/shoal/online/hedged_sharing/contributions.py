@@ -32,7 +32,7 @@ from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS
 from shoal.online.hedged_sharing.experts import FIRST_CROSSED
 from shoal.online.hedged_sharing.linear import Plan
 from shoal.online.hedged_sharing.plain import experts as plain_experts
-from shoal.online.hedged_sharing.scaling import BAND, CONSTANT, ENTRIES, NORMS, ROWS, SQUARES, TOO_SMALL, Scale
+from shoal.online.hedged_sharing.scaling import BAND, CONSTANT, ENTRIES, FAR, NORMS, ROWS, SQUARES, TOO_SMALL, Scale
 from shoal.online.hedged_sharing.sleeping import ALL_POOLED
 from shoal.online.hedged_sharing.slopes import mixture_of, usual_awake
 from shoal.online.hedged_sharing.state import State
@@ -184,7 +184,8 @@ def _usual_parts(settings: Settings, state: State, tasks: IntArray, features: In
 
 def _usual(scale: Scale, features: IndexArray) -> FloatArray:
     """(1 + features,) of 1 in each feature, in a row of usual length."""
-    squares, counts = scale.features[features].T
+    squares, counts, recent = scale.features[features].T
+    squares = np.clip(squares, counts * recent / FAR, counts * recent * FAR)
     sums, factors = scale.sums, np.ones(len(features))
     rms = math.sqrt(sums[SQUARES] / sums[ENTRIES]) if sums[ENTRIES] > 0.0 else 0.0
     known = squares > TOO_SMALL

@@ -20,6 +20,7 @@ DRIFT = 1e-3  # the regression's weights gain the variance DRIFT/t in row t, so 
 LEAST_DRIFT = 1e-6  # without sharing, where the mixing alone follows what changes in all tasks
 VARIANCE = 3e-3  # of how far a task's answers are to be stretched, before its first row
 LIMIT = 15.0  # logits are kept within +-15
+ROWS, SURPRISES = range(2)  # positions in `surprises`
 
 
 @kernel(alone=False)
@@ -86,6 +87,30 @@ def within(limit: float, value: float) -> float:
     return min(limit, max(-limit, value))
 
 
+@kernel(entry=True)
+def doubt(surprises: FloatArray) -> float:
+    """The chance eps that a label says nothing about its row: (surprises + 1/2)/(rows + 2), at most 1/2."""
+    return float(min((surprises[SURPRISES] + 0.5) / (surprises[ROWS] + 2.0), 0.5))
+
+
+@kernel(alone=False)
+def learn_doubt(f: float, y: float, h: float, surprises: FloatArray) -> None:
+    """Count a label, and whether the logit f made it less likely than 1/(rows + 2).
+
+    A calibrated forecaster meets about ln n surprises in n rows.
+    """
+    surprises[SURPRISES] += h if sigmoid(f if y > 0.5 else -f) * (surprises[ROWS] + 2.0) < 1.0 else 0.0
+    surprises[ROWS] += h
+
+
+@kernel(entry=True)
+def doubted(f: float, eps: float) -> float:
+    """The logit of (1 - eps) p + eps/2, p = sigmoid(f)."""
+    rare = math.exp(-abs(f))  # p is 1/(1 + rare) or rare/(1 + rare)
+    both = 0.5 * eps * (1.0 + rare)
+    return math.copysign(math.log((1.0 - eps + both) / ((1.0 - eps) * rare + both)), f)
+
+
 @kernel(alone=False)
 def logit_of(p: float) -> float:
     return within(LIMIT, math.log(max(p, 1e-300) / max(1.0 - p, 1e-300)))
@@ -101,11 +126,10 @@ def inner(weights: FloatArray, z: FloatArray, few: bool) -> float:
 
 
 @kernel(alone=False)
-def labels(p: FloatArray, positive: bool) -> None:
-    """Probabilities of the larger label become those of what happened."""
-    if not positive:
-        for e in range(len(p)):
-            p[e] = 1.0 - p[e]
+def labels(p: FloatArray, positive: bool, eps: float) -> None:
+    """Probabilities of the larger label become those of what happened, which says nothing with chance eps."""
+    for e in range(len(p)):
+        p[e] = (1.0 - eps) * (p[e] if positive else 1.0 - p[e]) + 0.5 * eps
 
 
 @kernel(alone=False)

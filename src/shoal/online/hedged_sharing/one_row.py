@@ -43,7 +43,14 @@ from shoal.online.hedged_sharing.sleeping import (
     parts_of,
 )  # fmt: skip
 from shoal.online.hedged_sharing.state import State
-from shoal.online.hedged_sharing.targets import COUNT, LARGEST, MEAN, deviation, learn_target
+from shoal.online.hedged_sharing.targets import (
+    LARGEST,
+    MEAN,
+    deviation,
+    learn_error,
+    learn_target,
+    noise,
+)  # fmt: skip
 from shoal.online.hedged_sharing.work import (
     FOR_GOOD,
     LARGEST_BEFORE,
@@ -124,8 +131,7 @@ def learn_ahead(rounds: Rounds, row: int, new: int, h: float, settings: Settings
     limit = LIMIT
     if settings.regression:
         limit = 2.0 * facts[LARGEST_BEFORE]
-        facts[TARGET] = y - facts[MEAN_BEFORE] if state.targets[COUNT] > 0.0 else 0.0
-        learn_target(y, h, state.targets)
+        facts[TARGET] = learn_target(y, h, state.targets)
         facts[UNIT_AFTER] = deviation(state.targets)
     else:
         facts[TARGET] = 0.5 * (y + 1.0)
@@ -179,20 +185,20 @@ def answer(task: int, settings: Settings, state: State, work: Work) -> float:
 @kernel(alone=False)
 def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, state: State, work: Work) -> None:
     """Learn what needs the answer f: the linear experts and the mixtures."""
-    squared, facts = h * (y - work.forecast[EVERYBODY]) ** 2, work.facts
+    facts, e = work.facts, y - work.forecast[EVERYBODY]
     if settings.regression:
         unit = facts[UNIT_AFTER]
-        state.errors[0] += squared
-        state.errors[1] += h
+        e = learn_error(e, h, unit, state.errors)
+        y, squared = work.forecast[EVERYBODY] + e, h * e * e
         tiny = max(TINY * unit * unit, LEAST)
         _step(task, Row(y, h, h, squared, unit / facts[MEAN_L1], tiny, True), settings, state, work)
-        variance = state.errors[0] / state.errors[1]
+        variance = noise(state.errors)
         if variance > 0.0 and facts[UNIT_BEFORE] > 0.0:
             mix_real(task, y, variance, h, settings, state, work)
     else:
         q = sigmoid(f)
         curvature = times(h, q * (1.0 - q))
-        _step(task, Row(y, h, curvature, squared, 1.0 / facts[MEAN_L1], TINY, False), settings, state, work)
+        _step(task, Row(y, h, curvature, h * e * e, 1.0 / facts[MEAN_L1], TINY, False), settings, state, work)
         mix_label(task, y, sigmoid(work.forecast[STACK]), h, settings, state, work)
     state.rows[0] += 1
     state.task_rows[task] += 1

@@ -21,6 +21,10 @@ CONSTANT = 0.3
 BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall one
 TOO_SMALL = 1e-300  # sum of squares whose inverse might not be finite: such a feature stays as it is
 SQUARES, ENTRIES, NORMS, L1, ROWS = range(5)  # positions in `sums`
+RECENT = 30  # values of a feature that may overrule all those before
+FAR = 36.0  # times their mean square, which the mean square of all values is kept within
+OUTLIER = 100.0  # times a feature's mean square, beyond which a value is clipped
+FEW = 10.0  # values of a feature before which none is clipped
 
 
 class Scale(NamedTuple):
@@ -29,7 +33,7 @@ class Scale(NamedTuple):
     features: (
         Annotated[
             FloatArray, FEATURE, OTHER
-        ]  # (features, 2) sum of squares of the feature's non-zero values, and how many, in one cache line
+        ]  # (features, 3) sum of squares of the feature's non-zero values, how many, mean square of the last ones
     )
     sums: FloatArray  # (5,) squares, entries, norms and 1-norms of scaled rows, rows
 
@@ -39,28 +43,37 @@ class ScaledRow(NamedTuple):
 
     x: FloatArray  # scaled values
     feature: IntArray  # their slots: 0 is the constant, feature j is j + 1
-    squares: FloatArray  # sum of the feature's squares and how many, this row's included
+    squares: FloatArray  # sum of the feature's squares, how many, and mean of the last ones, this row's included
     counts: FloatArray
+    recent: FloatArray
     measures: FloatArray  # (2,) the row's sum of squares, its norm before it is brought to usual length
 
 
 def new_scale(n_features: int) -> Scale:
     """Nothing seen."""
-    return Scale(aligned_zeros((n_features, 2), np.float64), np.zeros(5))
+    return Scale(aligned_zeros((n_features, 3), np.float64), np.zeros(5))
 
 
 @kernel(alone=False)
-def _into_band(n: int, usual: float, x: FloatArray, squares: FloatArray, counts: FloatArray) -> None:
+def current(squares: float, count: float, recent: float) -> float:
+    """The sum of squares, kept near what it would be if all values were as the last ones."""
+    return max(count * recent / FAR, min(count * recent * FAR, squares))
+
+
+@kernel(alone=False)
+def _into_band(n: int, usual: float, row: ScaledRow) -> None:
     """Bring every feature's r.m.s. near the usual one; most rows need no root, for all of theirs are."""
-    low, high = usual / BAND, usual * BAND
+    x, low, high = row.x, usual / BAND, usual * BAND
     outside = 0
     for i in range(n):
-        outside += int((squares[i] < low * low * counts[i]) | (squares[i] > high * high * counts[i]))
+        squares = current(row.squares[i], row.counts[i], row.recent[i])
+        outside += int((squares < low * low * row.counts[i]) | (squares > high * high * row.counts[i]))
     if outside == 0:
         return
     for i in range(n):
-        inverse = math.sqrt(counts[i] / squares[i])  # of the r.m.s.
-        x[i] *= max(low * inverse, min(high * inverse, 1.0)) if squares[i] > TOO_SMALL else 1.0
+        squares = current(row.squares[i], row.counts[i], row.recent[i])
+        inverse = math.sqrt(row.counts[i] / squares)  # of the r.m.s.
+        x[i] *= max(low * inverse, min(high * inverse, 1.0)) if squares > TOO_SMALL else 1.0
 
 
 @kernel(sums="in order", alone=False)
@@ -74,22 +87,25 @@ def _times(n: int, factor: float, x: FloatArray) -> None:
 def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: ScaledRow) -> int:
     """Fill `out`; return how many entries it has. Rows longer than usual are shortened, or only all measured alike."""
     first, last = row_bounds(rounds, row)
-    x, feature, squares, counts = out.x, out.feature, out.squares, out.counts
+    x, feature, squares, counts, recent = out.x, out.feature, out.squares, out.counts, out.recent
     x[0], feature[0], counts[0] = 0.0, 0, 1.0
     entry, total = np.uint32(1), 0.0  # unsigned: no wrap-around to test for
     for p in range(first, last):
         value, j = rounds.values[p], np.uint32(p - first if rounds.width > 0 else rounds.indices[p])
-        x[entry], feature[entry] = value, np.int64(j) + 1
-        squares[entry], counts[entry] = scale.features[j, 0] + value * value, scale.features[j, 1] + 1.0
+        sums, count, last = scale.features[j, 0], scale.features[j, 1], scale.features[j, 2]
+        if value * value * count > OUTLIER * current(sums, count, last) and count >= FEW:
+            value = math.copysign(math.sqrt(OUTLIER * current(sums, count, last) / count), value)
+        x[entry], feature[entry], counts[entry] = value, np.int64(j) + 1, count + 1.0
+        squares[entry], recent[entry] = sums + value * value, last + (value * value - last) / min(count + 1.0, RECENT)
         total += value * value
         entry += np.uint32(value != 0.0)  # a zero is written over
     n = int(np.int64(entry))
     entries = scale.sums[ENTRIES] + (n - 1)
     usual = math.sqrt((scale.sums[SQUARES] + total) / entries) if entries > 0.0 else 0.0
-    squares[0] = usual * usual
+    squares[0] = recent[0] = usual * usual
     for i in range(n, padded(n)):  # whole turns of SIMD loops, here and in the learner
-        x[i], squares[i], counts[i] = 0.0, usual * usual, 1.0
-    _into_band(padded(n), usual, x, squares, counts)
+        x[i], squares[i], counts[i], recent[i] = 0.0, usual * usual, 1.0, usual * usual
+    _into_band(padded(n), usual, out)
     norm = 0.0
     for i in range(padded(n)):
         norm += x[i] * x[i]
@@ -109,8 +125,10 @@ def _learn_weighted(scale: Scale, row: ScaledRow, n: int, h: float, l1: float) -
     """Take h times the row into the sums."""
     for i in range(1, n):
         of = scale.features[row.feature[i] - 1]
-        of[0] += h * (row.squares[i] - of[0])
+        square = of[2] + (row.recent[i] - of[2]) * min(row.counts[i], RECENT)  # of the value
+        of[0] += h * square
         of[1] += h
+        of[2] += min(h / min(of[1], RECENT), 1.0) * (square - of[2])
     scale.sums[SQUARES] += h * row.measures[0]
     scale.sums[ENTRIES] += h * (n - 1)
     scale.sums[NORMS] += h * row.measures[1]
@@ -129,7 +147,7 @@ def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float) -> None:
         return
     for i in range(1, n):
         j = np.uint32(row.feature[i] - 1)
-        scale.features[j, 0], scale.features[j, 1] = row.squares[i], row.counts[i]
+        scale.features[j, 0], scale.features[j, 1], scale.features[j, 2] = row.squares[i], row.counts[i], row.recent[i]
     scale.sums[SQUARES] += row.measures[0]
     scale.sums[ENTRIES] += n - 1
     scale.sums[NORMS] += row.measures[1]

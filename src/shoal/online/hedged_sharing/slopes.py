@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
+from shoal.online.hedged_sharing.answer import NEAR, constant_input
 from shoal.online.hedged_sharing.experts import (
     FIRST_CROSSED,
     FIRST_FULL,
@@ -20,7 +21,8 @@ from shoal.online.hedged_sharing.experts import (
     OF_TASK,
     ONE,
 )  # fmt: skip
-from shoal.online.hedged_sharing.mixing import LIMIT
+from shoal.online.hedged_sharing.mixing import LIMIT, doubt, doubted
+from shoal.online.hedged_sharing.scaling import FEW
 from shoal.online.hedged_sharing.sleeping import (
     ALL_POOLED,
     ALWAYS,
@@ -35,7 +37,8 @@ from shoal.online.hedged_sharing.sleeping import (
     taking_part,
 )  # fmt: skip
 from shoal.online.hedged_sharing.state import State
-from shoal.online.hedged_sharing.targets import COUNT, LARGEST, MEAN, SCATTER
+from shoal.online.hedged_sharing.targets import COUNT, LARGEST, MEAN, SCATTER, noise
+from shoal.online.hedged_sharing.targets import ROWS as ERROR_ROWS
 from shoal.online.hedged_sharing.work import Settings
 
 POINTS, POINT_WEIGHTS = np.polynomial.legendre.leggauss(64)
@@ -78,18 +81,42 @@ def mixture_of(settings: Settings, state: State, task: int, awake: FloatArray, m
     kept = awake if margins is None else awake * _kept(limit, margins)
     forecasts = None if margins is None else lean @ (kept * margins)
     unit = math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
+    pulled = np.zeros(N_EXPERTS)
     if settings.regression:
+        if forecasts is not None and margins is not None:
+            lean, pulled = _near_the_heaviest(state, awake, lean, forecasts)
+            forecasts = lean @ (kept * margins) + pulled
         of_all = everybody
         stack = r[HEAD:N_INPUTS] + r[OF_TASK] * mine + r[OF_ALL] * everybody
-        stack, constant = stack if unit > 0.0 else np.zeros(N_EXPERTS), unit * r[ONE]
+        stack, constant = stack if unit > 0.0 else np.zeros(N_EXPERTS), unit * r[ONE] * constant_input(unit, state)
     else:
         of_all, constant = _slopes(everybody, forecasts), r[ONE]
         stack = r[HEAD:N_INPUTS] + r[OF_TASK] * _slopes(mine, forecasts) + r[OF_ALL] * of_all
     whole = constant if forecasts is None else constant + stack @ forecasts
     part = trust * float(_kept(limit, np.array([whole]))[0])
     stretch = 1.0 + (float(state.stretch[task, 0]) if task >= 0 and settings.sharing != ALL_POOLED else 0.0)
-    slopes = stretch * (part * stack + (1.0 - trust) * of_all) @ lean * kept
-    return Mixture(slopes, stretch * part * constant + targets[MEAN])
+    of_forecasts = stretch * (part * stack + (1.0 - trust) * of_all)
+    slopes, offset = of_forecasts @ lean * kept, stretch * part * constant + float(of_forecasts @ pulled)
+    if settings.regression:
+        return Mixture(slopes, offset + targets[MEAN])
+    sure = _sure(state, offset if margins is None else offset + slopes @ margins)
+    return Mixture(sure * slopes, sure * offset)
+
+
+def _near_the_heaviest(
+    state: State, awake: FloatArray, lean: FloatArray, forecasts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """An expert far from the heaviest counts as that one and a constant (`answer.near_the_heaviest`)."""
+    heaviest, reach = int(np.argmax(state.weights * awake)), NEAR * math.sqrt(noise(state.errors))
+    off = forecasts - forecasts[heaviest]
+    far = (np.abs(off) > reach) & (awake > 0.0) & (state.errors[ERROR_ROWS] >= FEW) & (reach > 0.0)
+    return np.where(far[:, None], lean[heaviest], lean), np.where(far, np.copysign(reach, off), 0.0)
+
+
+def _sure(state: State, f: float) -> float:
+    """What is left of the logit f, as a factor, since a label may say nothing about its row."""
+    eps = doubt(state.surprises)
+    return doubted(f, eps) / f if f != 0.0 else 1.0 - eps
 
 
 def _normed(weights: FloatArray, awake: FloatArray) -> FloatArray:

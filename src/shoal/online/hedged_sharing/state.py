@@ -32,9 +32,10 @@ class State(NamedTuple):
     crossed: Crossed
     full: Full
     scale: Scale
-    targets: FloatArray  # (4,) of real targets: rows, mean, squared deviations from it, the largest
+    targets: FloatArray  # (6,) of real targets: see `targets`
     seen: IntArray  # (3,) entries, rows, features
-    errors: FloatArray  # (2,) of real targets: squared errors, rows
+    errors: FloatArray  # (4,) of real targets: see `targets`
+    surprises: FloatArray  # (2,) of labels: rows, and those whose label was all but impossible
     rows: IntArray  # (1,)
     task_rows: Annotated[IntArray, TASK]  # rows of each task
     task_weights: Annotated[FloatArray, TASK, OTHER]  # (tasks, experts) Bayes weights
@@ -57,6 +58,7 @@ class PackedState(NamedTuple):
     targets: FloatArray
     seen: IntArray
     errors: FloatArray
+    surprises: FloatArray
     rows: IntArray
     task_rows: Annotated[IntArray, TASK]
     task_weights: Annotated[FloatArray, TASK, OTHER]
@@ -79,7 +81,8 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
         "shared": aligned_zeros((1 + size.features, WIDTH), setup.params.dtype),
         "full": full.new_full(size.tasks, size.features, setup.params.dtype),
         "scale": new_scale(size.features),
-        "targets": np.zeros(4), "seen": np.zeros(3, np.int64), "errors": np.zeros(2), "rows": np.zeros(1, np.int64),
+        "targets": np.zeros(6), "seen": np.zeros(3, np.int64), "errors": np.zeros(4), "surprises": np.zeros(2),
+        "rows": np.zeros(1, np.int64),
         "task_rows": np.zeros(size.tasks, np.int64), "task_weights": np.tile(uniform, (size.tasks, 1)),
         "weights": uniform, "stretch": np.tile([0.0, VARIANCE], (size.tasks, 1)),
         "regression": start, "covariance": covariance.ravel(),
@@ -154,7 +157,7 @@ def check(setup: Setup, packed: Any, size: Size) -> None:
     records.check(packed.own, OWN_WIDTH, size.tasks, 1 + size.features)
     crossed.check(packed.crossed, own_size_for(setup.settings.memory))
     full.check(packed.full)
-    counts = (packed.task_rows, packed.rows, packed.seen, packed.task_weights, packed.weights)
+    counts = (packed.task_rows, packed.rows, packed.seen, packed.surprises, packed.task_weights, packed.weights)
     if any(not (numbers >= 0).all() for numbers in counts):
         raise ValueError("its numbers of rows or its weights of experts are negative")
 

@@ -76,7 +76,7 @@ class Work(NamedTuple):
     p: FloatArray  # (experts,) forecasts, with the leaning ones
     z: FloatArray  # (24,) inputs of the second mixing, and a zero
     direction: FloatArray  # (24,)
-    forecast: FloatArray  # (3,) everybody's mixture, the second mixing's, and what the task stretches
+    forecast: FloatArray  # (4,) everybody's mixture, the second mixing's, what the task stretches, and that stretched
     part: FloatArray  # (experts,) 1 for those that may be awake
     awake: FloatArray  # (experts,) 1, or 0 for those that sleep
     uniform: FloatArray  # (experts,) over those that may be awake
@@ -91,17 +91,17 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
     n, crossed_n = padded(longest + 1), most_entries(longest) if settings.interactions != NEVER else 0
     few = min(n, padded(WIDEST))
     # One array of each kind: each takes its time to be made.
-    reals, ints = np.zeros(3 * n + 2 * crossed_n), np.zeros(3 * n + 2 * crossed_n, np.int64)
+    reals, ints = np.zeros(4 * n + 2 * crossed_n), np.zeros(3 * n + 2 * crossed_n, np.int64)
     small, facts = np.zeros((7, LOGITS_TURN)), np.zeros(N_FACTS)
     room = ints[3 * n :]
-    row_x, squares, counts = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n]
+    row_x, squares, counts, recent = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n], reals[3 * n : 4 * n]
     logits, forecasts, part = small[0], small[1], small[4, :N_EXPERTS]
     n_part = taking_part(settings.sharing, settings.interactions, settings.regression, part)
     return Work(
-        ScaledRow(row_x, ints[:n], squares, counts, np.zeros(2)),
+        ScaledRow(row_x, ints[:n], squares, counts, recent, np.zeros(2)),
         Found(ints[n : 2 * n], ints[2 * n : 3 * n]),
         CrossedRow(
-            reals[3 * n : 3 * n + crossed_n], room[:crossed_n], room[crossed_n:], np.zeros(n, np.int64), np.zeros(n)
+            reals[4 * n : 4 * n + crossed_n], room[:crossed_n], room[crossed_n:], np.zeros(n, np.int64), np.zeros(n)
         ),
         FullRow(
             np.zeros(few), np.zeros(few, np.int64), np.zeros(WIDEST, dtype_of.dtype), np.zeros(WIDEST, dtype_of.dtype)
@@ -109,7 +109,7 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
         np.zeros(3, np.int64), facts, new_lanes(plain.N_COLUMNS, n, dtype_of),
         new_lanes(crossed.N_COLUMNS, crossed_n, dtype_of),
         logits, forecasts, logits[HEAD : HEAD + N_EXPERTS], forecasts[HEAD : HEAD + N_EXPERTS], small[5, :N_EXPERTS],
-        small[2, :TURN], small[3, :TURN], np.zeros(3), part, small[6, :N_EXPERTS], part / n_part,
+        small[2, :TURN], small[3, :TURN], np.zeros(4), part, small[6, :N_EXPERTS], part / n_part,
     )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ N_BINS = 16
 FIRST_ROWS = 16  # before which no feature is numeric
 FIRST_EDGES = 32  # values
 FEWEST_VALUES = 4  # that differ, of a feature with bins
+CLOSE = 1e-5  # values that differ by less in relation may be one value, rounded
+ABOVE = 1 / 16  # of the way to the next value: where edges are
 
 ROWS, NUMERIC = 0, 1  # positions in `counters`
 
@@ -93,7 +95,7 @@ def _take(value: float, often: bool, at: int, bins: Bins) -> None:
 
 @kernel(inline=False, allocates=True, alone=False)
 def _cut(sample: FloatArray, edges: FloatArray) -> int:
-    """Set the edges at the sixteenths; return how many values differ."""
+    """Set the edges just above the sixteenths, so that a value has its bin in float32, too; return how many differ."""
     ordered, differ = sample.copy(), 1
     for i in range(1, len(ordered)):  # by insertion: numba's sort would take a second to compile
         value, k = ordered[i], i
@@ -104,5 +106,9 @@ def _cut(sample: FloatArray, edges: FloatArray) -> int:
     for i in range(1, len(ordered)):
         differ += int(ordered[i] != ordered[i - 1])
     for i in range(1, N_BINS):
-        edges[i - 1] = ordered[i * len(ordered) // N_BINS]
+        at = i * len(ordered) // N_BINS
+        value = ordered[at]
+        while at < len(ordered) - 1 and ordered[at] - value <= CLOSE * abs(value):
+            at += 1
+        edges[i - 1] = value + ABOVE * (ordered[at] - value)
     return differ
