@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 from shoal.batch import _basis_sets as basis_sets
 from shoal.batch._basis_sets import Family, Fit, add_vector, alternate, family
@@ -21,6 +22,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 
 MOST_SWEEPS = 500  # of one estimation
 PATIENCE = 3  # so many weak vectors in a row complete a set
+SPANNED = 1e-10  # of k(c, c): what a set leaves of a row that it spans is rounding error
 
 
 class Limits(NamedTuple):
@@ -67,25 +69,31 @@ class Selection:
     def grow(self, is_own: bool, k: int, most: int) -> None:
         """Repeat: draw, score, add, estimate; until the objective falls too little or the set has `most` vectors.
 
-        Candidates are the rows the set serves; of equal rows the first. A vector is weak if the objective falls by no
-        more than `tol` of it; the weak ones at the end are taken back.
+        Candidates are the rows the set serves; of equal rows the first, and none that the set spans. A vector is weak
+        if the objective falls by no more than `tol` of it; the weak ones at the end are taken back.
         """
         first, last = self._sets(is_own).starts[k : k + 2]
         firsts, copy_of = distinct_rows(self.X[first:last])
         X = self.X[first + firsts]
         chosen = self.support[is_own, k] = []
-        free, weak = np.arange(len(firsts)), 0
+        free, weak, span = np.arange(len(firsts)), 0, Span()
         while len(chosen) < most and len(free) and weak < PATIENCE:
             if weak == 0:
                 before = [part.copy() for part in self._moved()]
             drawn = self._draw(free)
             columns = self.kernel_matrix(X, X[drawn])[copy_of]
-            gains = self._decreases(is_own, k, columns, first + firsts[drawn])
+            rows = first + firsts[drawn]
+            span.compare(self._sets(is_own).K[rows, : len(chosen)], columns[firsts[drawn], np.arange(len(drawn))])
+            free = np.setdiff1d(free, drawn[span.holds], assume_unique=True)
+            if span.holds.all():
+                continue
+            gains = np.where(span.holds, 0.0, self._decreases(is_own, k, columns, rows))
             best = int(gains.argmax())
             if not gains[best] > 0.0:
                 break
             free = free[free != drawn[best]]
-            chosen.append(int(first + firsts[drawn[best]]))
+            chosen.append(int(rows[best]))
+            span.add(best)
             self._add(is_own, k, columns[:, best], chosen[-1])
             self._estimate()
             fell = self.objective[-2] - self.objective[-1]
@@ -141,6 +149,29 @@ class Selection:
         self.objective.append(found[0])
         self.n_iter += found[1]
         self.converged &= found[2]
+
+
+class Span:
+    """Which rows a set's vectors span: by the Cholesky factor L of their kernel values.
+
+    A row c has the coordinates w = L⁻¹ k(set, c), and the pivot k(c, c) - w·w is what is outside the span. A vector
+    from inside adds no function to the set; its coefficient would be what rounding errors make of 0/0.
+    """
+
+    def __init__(self) -> None:
+        self.L = np.zeros((0, 0))
+
+    def compare(self, K: FloatArray, diagonal: FloatArray) -> None:
+        """Look at candidates, given their kernel values with the set and with themselves: which `holds` it?"""
+        self.w = solve_triangular(self.L, K.T, lower=True, check_finite=False) if len(self.L) else K.T
+        self.pivot = diagonal - (self.w * self.w).sum(axis=0)
+        self.holds = ~(self.pivot > SPANNED * np.abs(diagonal))
+
+    def add(self, c: int) -> None:
+        """One of the candidates enters the set."""
+        n = len(self.L)
+        self.L = np.pad(self.L, (0, 1))
+        self.L[n, :n], self.L[n, n] = self.w[:, c], np.sqrt(self.pivot[c])
 
 
 def distinct_rows(X: Any) -> tuple[IntArray, IntArray]:

@@ -192,15 +192,29 @@ def line_search(fit: Fit, first: int, last: int, linear: float, quadratic: float
     return s
 
 
+@kernel
+def rise(fit: Fit, first: int, last: int, s: float, linear: float, quadratic: float) -> float:
+    """What a step s along u adds to the objective."""
+    total = 0.0
+    for i in range(first, last):
+        o = fit.o[i] + s * fit.u[i]
+        if in_loss(fit.hinge, fit.y[i], o):
+            total += 0.5 * (fit.y[i] - o) ** 2
+        if in_loss(fit.hinge, fit.y[i], fit.o[i]):
+            total -= 0.5 * (fit.y[i] - fit.o[i]) ** 2
+    return total + s * linear + 0.5 * s * s * quadratic
+
+
 @kernel(inline=False)
 def newton(sets: Family, k: int, fit: Fit, small: float) -> bool:
     """Minimise over the coefficients of set k, the others fixed; did they change?
 
     Steps along -P⁻¹g with exact line search, until I stays as it is in a full step, or a step promises a decrease of
-    less than `small`.
+    less than `small`, or would raise the objective. Then rounding errors rule: the factor's, or else, if a new one does
+    not help, the objective's.
     """
     first, last, size = sets.starts[k], sets.starts[k + 1], sets.size[k]
-    moved, full_step = False, False
+    moved, full_step, renewed = False, False, False
     for _ in range(MOST_STEPS):
         changes = follow(sets, k, fit)
         if full_step and changes == 0:
@@ -219,10 +233,14 @@ def newton(sets: Family, k: int, fit: Fit, small: float) -> bool:
             fit.u[i] = 0.0
             for j in range(size):
                 fit.u[i] += sets.K[i, j] * fit.w[j]
-        s = 1.0
-        if fit.hinge:
-            linear, quadratic = products(sets, k, sets.coef[k], fit.w), products(sets, k, fit.w, fit.w)
-            s = line_search(fit, first, last, linear, quadratic)
+        linear, quadratic = products(sets, k, sets.coef[k], fit.w), products(sets, k, fit.w, fit.w)
+        s = line_search(fit, first, last, linear, quadratic) if fit.hinge else 1.0
+        if not rise(fit, first, last, s, linear, quadratic) < 0.0:
+            if renewed:
+                break
+            refactor(sets, k, fit.w)
+            renewed, full_step = True, False
+            continue
         for j in range(size):
             sets.coef[k, j] += s * fit.w[j]
         for i in range(first, last):

@@ -25,6 +25,7 @@ from shoal.batch.base import BatchLearner, Rows, split_by_task
 from shoal.engine import kernels
 from shoal.engine.arrays import FloatArray, IntArray
 
+SMALLEST_SIGMA = 1e-150  # whose square is a number
 BLOCK = 1024  # rows of a kernel matrix at a time
 
 
@@ -49,7 +50,9 @@ class _SparseMTL(BatchLearner):
     basis_starts_: IntArray  # (1 + n_tasks + 1,) where the common ones and each task's begin
 
     def check_parameters(self) -> None:
-        self._require_positive("gamma", "lam", "sigma")
+        self._require_positive("gamma", "lam")
+        if not SMALLEST_SIGMA <= self.sigma <= 1.0 / SMALLEST_SIGMA:
+            raise ValueError(f"sigma must be a number from 1e-150 to 1e150, got {self.sigma}")
         kernels.resolve(self.kernel, 1.0)
         self._require_count("n_common", "n_task", "n_candidates")
         for name in ("tol", "inner_tol"):
@@ -173,10 +176,11 @@ class SparseMTL(_SparseMTL):
     kernel : {"rbf", "linear"} or function
         exp(-||x - z||² / (2 sigma²)), <x, z>, or a function of two arrays (n, d) and (m, d) that returns the (n, m)
         values (such a model cannot be saved).
-    sigma : float > 0
+    sigma : float, 1e-150 <= sigma <= 1e150
         Width of "rbf": of the order of the distances between rows.
     n_common : int >= 1
-        Most common basis vectors, N_max.
+        Most common basis vectors, N_max. A row whose kernel function those of the set span, but for 1e-10 k(x, x), is
+        no candidate: a set has at most as many vectors as the kernel has rank.
     n_task : int >= 1
         Most basis vectors of a task's own, M_max.
     n_candidates : int >= 1
@@ -187,7 +191,8 @@ class SparseMTL(_SparseMTL):
         tasks: the more tasks, the smaller tol has to be for each to get vectors of its own. With 0 no vector is weak,
         and the sets grow to `n_common` and `n_task`, or until no candidate helps.
     inner_tol : float, 0 <= inner_tol < 1
-        The coefficients are estimated once a sweep over them lowers the objective by no more than this part of it.
+        The coefficients are estimated once a sweep over them lowers the objective by no more than this part of it; with
+        0 once only rounding errors are left. No step is taken that would raise it.
     sharing : {"both", "common", "task"}
         SparseMTL; SparseCTL: one model for all tasks, without sets of the tasks' own; SparseSTL: one for each task,
         without a common set.
