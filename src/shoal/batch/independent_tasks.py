@@ -27,7 +27,7 @@ class IndependentTasks(AroundEstimator):
         Cloned for every task. A classifier makes this a classifier of two labels (it learns -1 and +1), a regressor
         a regressor. A task whose training rows all have one label always answers that label.
     mu : float > 0
-        Regularisation of the default model.
+        Regularisation of the default model; below 1e-25 of the rows' squared size it is taken to be that.
 
     Attributes
     ----------

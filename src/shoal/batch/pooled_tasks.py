@@ -25,7 +25,7 @@ class PooledTasks(AroundEstimator):
     estimator : scikit-learn classifier or regressor, optional
         Cloned. A classifier makes this a classifier of two labels (it learns -1 and +1), a regressor a regressor.
     mu : float > 0
-        Regularisation of the default model.
+        Regularisation of the default model; below 1e-25 of the rows' squared size it is taken to be that.
 
     Attributes
     ----------

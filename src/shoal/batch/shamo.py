@@ -37,7 +37,7 @@ class SHAMO(LinearBatchLearner):
     n_hypotheses : int >= 1
         M; at most as many as there are tasks are used. 1 is one model for all.
     mu : float > 0
-        Strength of (mu/2)||h||².
+        Strength of (mu/2)||h||²; below 1e-25 of the rows' squared size it is taken to be that.
     n_init : int >= 1
         Random starts; the one with the least total training loss is kept.
     max_iter : int >= 1

@@ -18,8 +18,11 @@ import math
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.linalg import qr
+from scipy.linalg import solve_triangular
 
-from shoal.batch._hinge import mean_by_task, weighted_hinge
+from shoal.batch._hinge import WEAKEST, mean_by_task, weighted_hinge
 from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.engine.arrays import FloatArray
 from shoal.relations import Attention, resolve_attention
@@ -110,6 +113,26 @@ class _SMTL(LinearBatchLearner):
         return value
 
 
+def ridge(X: Any, y: FloatArray, weight: FloatArray, mu: float) -> FloatArray:
+    """(d,) argmin (mu/2)||w||² + ½ sum_i weight_i (y_i - w.x_i)².
+
+    By QR: the normal equations square the condition of dense rows, and lose what little mu adds. Sparse ones they keep
+    small.
+    """
+    if sp.issparse(X):
+        from sklearn.linear_model import ridge_regression
+
+        return np.asarray(ridge_regression(X, y, mu, sample_weight=weight, solver="cholesky"))
+    root = np.sqrt(weight)
+    A, b = root[:, None] * X, root * y
+    wide = A.shape[1] > A.shape[0]  # then the best w is a combination of the rows
+    basis, A = qr(A.T) if wide else (None, A)
+    least = WEAKEST * float(np.square(A).sum())  # a smaller mu is lost beside the rows
+    Q, R = qr(np.vstack([A.T if wide else A, math.sqrt(max(mu, least)) * np.eye(min(A.shape))]))
+    w = solve_triangular(R, Q[: len(b)].T @ b)
+    return np.asarray(basis @ w if wide else w)
+
+
 class SMTL(_SMTL):
     """Smoothed multi-task learning: each task learns from the tasks whose data its model fits (batch).
 
@@ -126,7 +149,8 @@ class SMTL(_SMTL):
         Temperature of the attention: the larger, the more evenly it spreads. "threshold" ignores tasks with
         L_j(w_k) >= lam; a row that would have none left stays as it was.
     mu : float > 0
-        Strength of (mu/2)||w_k||². The paper has none, which leaves w_k undetermined.
+        Strength of (mu/2)||w_k||². The paper has none, which leaves w_k undetermined. Below 1e-25 of the rows' squared
+        size it is taken to be that.
     attention : {"exponential", "threshold"} or (K, K) matrix
         SMTL-e or SMTL-t. A matrix, or `shoal.relations.attention(P, tasks=[...])`, is P itself: rows sum to 1, no entry
         is negative. It names all tasks (default 0..K-1), in the order of `tasks_`, and stays as it is, so `lam`
@@ -211,7 +235,7 @@ class SMTLRegressor(_SMTL):
     lam : float > 0
         Temperature of the attention, on the scale of the squared targets; see `SMTL`.
     mu : float > 0
-        Strength of (mu/2)||w_k||².
+        Strength of (mu/2)||w_k||²; below 1e-25 of the rows' squared size it is taken to be that.
     attention : {"exponential", "threshold"} or (K, K) matrix
         How P is found, or P itself, as in `SMTL`.
     tol : float > 0
@@ -270,9 +294,7 @@ class SMTLRegressor(_SMTL):
         return False
 
     def minimiser(self, rows: Rows, weight: FloatArray) -> FloatArray:
-        from sklearn.linear_model import ridge_regression
-
-        return np.asarray(ridge_regression(rows.X, rows.y, self.mu, sample_weight=weight, solver="cholesky"))
+        return ridge(rows.X, rows.y, weight, self.mu)
 
     def losses(self, f: FloatArray, y: FloatArray) -> FloatArray:
         return np.asarray(0.5 * (y - f) ** 2)
