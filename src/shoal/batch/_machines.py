@@ -9,6 +9,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 
+MOST_STEPS, STEPS_A_ROW = 10_000_000, 100  # libsvm's own limit: the larger; where rounding errors rule, it never ends
 ROUNDING = 1e-15  # an objective that falls by less than this share does not fall any more
 
 
@@ -35,13 +36,14 @@ def regression(
     K : (n + 2, n + 2) kernel matrix, its last two rows and columns zeros
     box : (n,) numbers > 0
     tol : libsvm's tolerance on the optimality conditions
-    max_iter : most steps of libsvm; -1: as many as it takes
+    max_iter : most steps of libsvm; -1: as many as it takes, up to its own limit
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import SVR
 
     n, unit = len(y), float(box.max())
-    machine = SVR(kernel="precomputed", C=unit, epsilon=epsilon, tol=tol, max_iter=max_iter, cache_size=500)
+    most = max(MOST_STEPS, STEPS_A_ROW * n) if max_iter == -1 else max_iter
+    machine = SVR(kernel="precomputed", C=unit, epsilon=epsilon, tol=tol, max_iter=most, cache_size=500)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(K, np.append(y, [epsilon, -epsilon]), sample_weight=np.append(box / unit, [n, n]))
@@ -60,6 +62,11 @@ def classification(K: FloatArray, y: FloatArray, box: FloatArray, tol: float, ma
     return regression(K, (1.0 + epsilon) * y, box, epsilon, tol, max_iter)
 
 
+def least_ridge(K: FloatArray) -> float:
+    """What has to be added to the diagonal, so that rounding errors leave the matrix positive definite."""
+    return 4.0 * float(np.finfo(float).eps * K.trace())
+
+
 def squared_hinge(K: FloatArray, y: FloatArray, C: float, max_iter: int) -> Machine:
     """min F(b) = ½ b'K b + C sum_i [1 - y_i f_i]_+², f = K b, by Newton's method on the primal (Chapelle, 2007, (10)).
 
@@ -70,23 +77,29 @@ def squared_hinge(K: FloatArray, y: FloatArray, C: float, max_iter: int) -> Mach
     Parameters
     ----------
     K : (n, n) kernel matrix
+    C : beyond 1/(2 `least_ridge(K)`) it is taken to be that
     max_iter : most steps; -1: as many as it takes
     """
-    from scipy.linalg import solve
+    from scipy.linalg import cho_factor, cho_solve
 
+    if 2.0 * C * (ridge := least_ridge(K)) > 1.0:
+        C = 0.5 / ridge
     b, f, values = np.zeros(len(y)), np.zeros(len(y)), [C * len(y)]
     while len(values) - 1 != max_iter:
         inside = np.flatnonzero(y * f < 1.0)
         target = np.zeros(len(y))
-        target[inside] = solve(
-            K[np.ix_(inside, inside)] + np.eye(len(inside)) / (2.0 * C), y[inside], assume_a="pos", overwrite_a=True
-        )
+        factor = cho_factor(K[np.ix_(inside, inside)] + np.eye(len(inside)) / (2.0 * C), overwrite_a=True)
+        target[inside] = cho_solve(factor, y[inside])
         direction = target - b
         change = K @ direction
         there = np.array_equal(inside, np.flatnonzero(y * (f + change) < 1.0))
         step = 1.0 if there else _exact_step(f, direction, change, y, C)
-        b, f = target if there else b + step * direction, f + step * change
-        values.append(0.5 * float(b @ f) + C * float((np.maximum(0.0, 1.0 - y * f) ** 2).sum()))
+        then, f = target if there else b + step * direction, f + step * change
+        value = 0.5 * max(0.0, float(then @ f)) + C * float((np.maximum(0.0, 1.0 - y * f) ** 2).sum())
+        if not value <= values[-1]:  # rounding errors of the system rule
+            return Machine(b, len(values), True, (*values[1:], values[-1]))
+        b = then
+        values.append(value)
         if there or values[-2] - values[-1] <= ROUNDING * values[-1]:
             return Machine(b, len(values) - 1, True, tuple(values[1:]))
     return Machine(b, max_iter, False, tuple(values[1:]))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.batch._machines import Machine, classification, regression, squared_hinge
+from shoal.batch._machines import Machine, classification, least_ridge, regression, squared_hinge
 from shoal.batch.base import BatchLearner, Rows, task_margins
 from shoal.engine import kernels
 from shoal.engine.arrays import FloatArray, IntArray
@@ -61,7 +61,9 @@ class _RegMTL(BatchLearner):
             K[block, :n] = (1.0 / self.mu + (rows.task[block, None] == rows.task)) * values
         machine = self.machine(K, rows.y)
         if not machine.converged:
-            self._warn_not_converged(f"the solver made {self.max_iter} steps; raise max_iter or tol")
+            self._warn_not_converged(
+                f"the solver made {machine.n_iter} steps; raise max_iter or tol, or scale the features"
+            )
         del K
         support = np.flatnonzero(machine.b)
         learned = {
@@ -81,7 +83,7 @@ class _RegMTL(BatchLearner):
     def _objective(self, rows: Rows, b: FloatArray, learned: dict[str, Any]) -> float:
         """C sum of losses + ½ (mu ||w_0||² + sum_t ||v_t||²)."""
         f = self._outputs(rows.X, rows.task, learned)
-        return 0.5 * float(b @ f) + self.C * float(self.primal_loss(f, rows.y).sum())
+        return 0.5 * max(0.0, float(b @ f)) + self.C * float(self.primal_loss(f, rows.y).sum())
 
     def decide(self, X: Any, task: IntArray) -> FloatArray:
         return self._outputs(X, task, {name: getattr(self, name) for name in self._learned})
@@ -129,7 +131,8 @@ class RegMTL(_RegMTL):
     tol : float > 0
         libsvm's tolerance on the optimality conditions; Newton's method ends at the minimum.
     max_iter : int >= 1, or -1
-        Most steps of the solver; -1: as many as it takes.
+        Most steps of the solver; -1: as many as it takes, of libsvm up to its own limit of 10 million, or 100 a row if
+        that is more.
 
     Attributes
     ----------
@@ -159,7 +162,8 @@ class RegMTL(_RegMTL):
     An unseen task is answered by the common part w_0. There is no bias; with kernel="linear", put a constant among the
     features. libsvm always fits a bias, so the problem is posed to it as an equivalent regression in which two rows
     of zeros pin the bias to 0. It keeps kernel values in single precision: where mu is far below 1 and C is large, the
-    objective is met to a few parts in a thousand, whatever `tol` is.
+    objective is met to a few parts in a thousand, whatever `tol` is. Of the squared losses C is at most 1e15 over the
+    sum of all rows' K(x, x), beyond which rounding errors of the kernel are larger than its part: scale the features.
 
     References
     ----------
@@ -242,7 +246,8 @@ class RegMTLRegressor(_RegMTL):
     Notes
     -----
     An unseen task is answered by the common part w_0. There is no bias: centre the targets, or put a constant among
-    the features of a linear kernel.
+    the features of a linear kernel. Of the squared loss C is at most 1e15 over the sum of all rows' K(x, x), beyond
+    which rounding errors of the kernel are larger than its part: scale the features.
 
     References
     ----------
@@ -290,11 +295,11 @@ class RegMTLRegressor(_RegMTL):
     def machine(self, K: FloatArray, y: FloatArray) -> Machine:
         if self.loss == "epsilon_insensitive":
             return regression(K, y, np.full(len(y), self.C), self.epsilon, self.tol, self.max_iter)
-        from scipy.linalg import solve
+        from scipy.linalg import cho_factor, cho_solve
 
-        K.flat[:: len(K) + 1] += 1.0 / self.C
+        K.flat[:: len(K) + 1] += max(1.0 / self.C, least_ridge(K))
         targets = np.append(y, [0.0, 0.0])
-        return Machine(solve(K.T, targets, assume_a="pos", overwrite_a=True)[:-2], 1, True)  # (K + I/C) b = y
+        return Machine(cho_solve(cho_factor(K.T, overwrite_a=True), targets)[:-2], 1, True)  # (K + I/C) b = y
 
     def primal_loss(self, f: FloatArray, y: FloatArray) -> FloatArray:
         error = np.abs(f - y)
