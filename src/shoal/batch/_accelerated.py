@@ -20,6 +20,7 @@ Prox = Callable[
     [FloatArray, float], tuple[FloatArray, float]
 ]  # (Z, s) -> argmin s penalty(W) + ½||W - Z||², its penalty
 
+LONGEST = 1e100  # step, where there is next to no curvature: its square is a number
 ROUNDING = 1e-14  # of the smooth part's value: below it, a comparison of two values says nothing
 
 
@@ -42,6 +43,9 @@ def minimise(smooth: Smooth, prox: Prox, start: FloatArray, tol: float, max_iter
         if value > current and t > 1.0:
             Z, t = W, 1.0
             continue
+        if not value <= current:  # a step without momentum falls, but for rounding errors
+            objective.append(current)
+            return Path(W, objective, 0.0)
         change = abs(current - value) / max(abs(current), np.finfo(float).tiny)
         t, previous = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * t * t)), t
         Z = new + ((previous - 1.0) / t) * (new - W)
@@ -71,4 +75,4 @@ def _curvature(smooth: Smooth, W: FloatArray) -> float:
         return 1.0
     step = 1e-6 / length
     change = float(np.linalg.norm(smooth(W - step * gradient)[1] - gradient))
-    return max(change / (step * length), np.finfo(float).tiny)
+    return max(change / (step * length), length / LONGEST, np.finfo(float).tiny)
