@@ -67,6 +67,10 @@ def _has_labels(learner: BatchLearner) -> bool:
     return learner.classifies()
 
 
+TOO_FAR = (
+    "cannot be fitted: numbers became too large or too small for float64; scale the features and the targets to about "
+    "1, and choose hyper-parameters nearer to 1"
+)
 INSTEAD = "give rows several times, or use IndependentTasks or PooledTasks, which take weights"
 
 
@@ -129,8 +133,8 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            On bad input or hyper-parameters, or weights for a learner that has no meaning for them; a bad row is named
-            and the model stays as it was.
+            On bad input or hyper-parameters, weights for a learner that has no meaning for them, or where numbers
+            become too large or too small for float64; a bad row is named and the model stays as it was.
         """
         self.check_parameters()
         table = validated(read_table(X, self))
@@ -150,10 +154,28 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         columns, ids = without_weightless(columns, ids, len(tasks), weights)
         tasks.add(ids)
         rows = Rows(as_matrix(table), targets, columns, len(tasks), weights)
-        learned = self.solve(rows if len(weights) == 0 else _that_count(rows))
+        learned = self._solved(rows if len(weights) == 0 else _that_count(rows))
         # All is well: only from here on does the model change.
         self._remember(learned, tasks, Features().admit(table, type(self).__name__), labels)
         return self
+
+    def _solved(self, rows: Rows) -> dict[str, Any]:
+        """What `solve` gives, all of it finite.
+
+        Raises
+        ------
+        ValueError
+            If a number of it is not, or would have been on the way.
+        """
+        try:
+            with np.errstate(over="raise", divide="raise", invalid="raise"):
+                learned = self.solve(rows)
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            raise ValueError(f"{type(self).__name__} {TOO_FAR} ({error})") from error
+        for name, value in learned.items():
+            if isinstance(value, float | np.ndarray) and not np.isfinite(value).all():
+                raise ValueError(f"{type(self).__name__} {TOO_FAR} ({name} is not finite)")
+        return learned
 
     def _remember(self, learned: dict[str, Any], tasks: TaskIndex, columns: Features, labels: Labels | None) -> None:
         for name in self._learned:
@@ -186,7 +208,13 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         table = validated(read_table(X, self))
         self._features.admit(table, type(self).__name__)
         assert self._tasks is not None
-        return self.decide(as_matrix(table), self._tasks.look_up(task, table.n_rows))
+        with np.errstate(over="ignore", invalid="ignore"):  # told below, by the row
+            values = self.decide(as_matrix(table), self._tasks.look_up(task, table.n_rows))
+        if not (finite := np.isfinite(values)).all():
+            raise ValueError(
+                f"Row {int(finite.argmin())}: the answer is beyond float64; scale the features as for `fit`"
+            )
+        return values
 
     # ---- what can be seen --------------------------------------------------------------------------------
 

@@ -78,7 +78,10 @@ def matrix(kernel: Any, gamma: float, X: Any, Z: Any) -> FloatArray:
 
     if callable(kernel):
         return evaluate(kernel, *(A.toarray() if hasattr(A, "toarray") else A for A in (X, Z)))
-    return np.asarray(linear_kernel(X, Z) if kernel == "linear" else rbf_kernel(X, Z, gamma=gamma))
+    if kernel == "linear":
+        return np.asarray(linear_kernel(X, Z))
+    with np.errstate(over="ignore"):  # exp(-infinity) is 0
+        return np.asarray(rbf_kernel(X, Z, gamma=gamma))
 
 
 def zeros(n: int) -> FloatArray:
