@@ -24,7 +24,7 @@ BAD = {
     "1,a,,t1": "no label in column 'y'",
     "1,a,NA,t1": "label 'NA' in column 'y'",
     "1,a,yes,t1": "label 'yes' in column 'y', expected",
-    "1,a,2,t1": "label 2.0 is a third one, expected 0.0 or 1.0",
+    "1,a,2,t1": "label 2 is a third one, expected 0 or 1",
     "1,a,0,": "no task in column 't'",
 }
 

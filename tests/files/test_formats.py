@@ -124,7 +124,7 @@ def test_no_task_is_one_task_and_ids_are_strings(tmp_path: Path, whole: type[Who
     found = whole(open_stream(path, label="y", task="user"))
     assert found.task.tolist() == ["7", "8", "7"]
     assert found.y.tolist() == [1.0, 0.0, 1.0]
-    assert found.stream.classes == [0.0, 1.0]
+    assert found.stream.classes == [0, 1]
 
 
 def test_labels_may_be_text_or_real(tmp_path: Path, whole: type[Whole]) -> None:

@@ -9,14 +9,14 @@ import polars as pl
 
 from shoal.cluster.routing import shards_of
 from shoal.engine.arrays import IntArray
+from shoal.files.ids import id_of
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.targets import Tasks
-from shoal.serve.bodies import as_text
 
 
 def tasks_frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pl.DataFrame:
     """The task's columns of rows of JSON values."""
-    columns = {name: [as_text(row.get(name)) for row in rows] for name in names}
+    columns = {name: [id_of(row.get(name)) for row in rows] for name in names}
     return pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String))
 
 

@@ -62,6 +62,10 @@ def open_stream(
     are, the others are then bad rows; text if most values are distinct and have three words or more on average.
     LIBSVM and VW features are taken as they are. Chunks of another size change no value.
 
+    Labels are integers if all of the first rows are written as such (also `1.0`, `+1` and `true`), and strings, just as
+    they are written, if one is not: `01234`, `1.50`. A task's id is what is written; in typed formats a number without
+    a fraction is the id of its integer, so 3, 3.0 and "3" are one task.
+
     Parameters
     ----------
     path : path, pattern such as "2024-*.csv", folder, URL, "-" (standard input), or a list of these
@@ -81,8 +85,9 @@ def open_stream(
     Returns
     -------
     FileStream
-        An iterator of `shoal.Chunk`: X is a CSR matrix of (rows, features so far), y an array of float64 or str (None
-        if the rows are not labeled), task an array of str objects or None, weight an array or None.
+        An iterator of `shoal.Chunk`: X is a CSR matrix of (rows, features so far), y an array of int64 or str (labels)
+        or float64 (targets), None if the rows are not labeled, task an array of str objects or None, weight an array
+        or None.
 
     Raises
     ------
@@ -101,7 +106,7 @@ def open_stream(
     >>> stream = open_stream(path, task="dest", label="late")
     >>> for chunk in stream:
     ...     print(chunk.X.shape, chunk.y, chunk.task)
-    (3, 5) [0. 1. 1.] ['IAH' 'MIA' 'IAH']
+    (3, 5) [0 1 1] ['IAH' 'MIA' 'IAH']
     >>> stream.feature_names
     ['constant', 'hour', 'carrier=UA', 'carrier=AA', 'carrier=missing']
     >>> stream.notes[1]
@@ -164,7 +169,7 @@ def open_tables(
     >>> tables = [{"dest": "IAH", "hour": 5, "late": 0}], [{"dest": "MIA", "hour": 6, "late": 1}]
     >>> stream = open_tables(tables, task="dest", label="late")
     >>> [(chunk.X.shape, chunk.y.tolist()) for chunk in stream]
-    [((2, 2), [0.0, 1.0])]
+    [((2, 2), [0, 1])]
     >>> stream.feature_names
     ['constant', 'hour']
     """
@@ -184,7 +189,7 @@ def open_tables(
 def _labels(options: ReadOptions, state: State | None, family: str, name: str) -> Labels:
     """What the labels are, by the options and an earlier stream. Raises ValueError."""
     if state is None:
-        return Labels(options.kind, options.labels)
+        return Labels(options.kind, options.labels, as_text=options.label in options.category)
     check_state(isinstance(state, dict) and {"family", "labels", "reader"} <= state.keys(), "parts of it are missing")
     if state["family"] != family:
         raise ValueError(f"{name} is read as {family}, but the saved state is of {state['family']}: formats differ")

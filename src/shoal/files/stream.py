@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from shoal.engine.rounds import Chunk
@@ -89,7 +89,11 @@ class FileStream(Iterator[Chunk]):
     @property
     def classes(self) -> list[Any]:
         """The labels as they were given, or those that have been seen, sorted; none for regression."""
-        return list(self._labels.classes) if self._labels.given else sorted(self._labels.classes)
+        return self._labels.in_order
+
+    def as_written(self, labels: Iterable[Any]) -> list[Any]:
+        """Labels, such as predicted ones, as the file wrote them."""
+        return self._labels.as_written(labels)
 
     @property
     def classes_are_given(self) -> bool:

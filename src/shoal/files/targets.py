@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, get_args
 
-import numpy as np
-from numpy.typing import NDArray
+from shoal.files.ids import as_typed, id_of, whole_number
 
 Target = Literal["binary", "multiclass", "regression", "auto"]
 TARGETS: tuple[str, ...] = get_args(Target)
 State = dict[str, Any]  # what JSON can hold
 MAX_CLASSES = 10_000  # more labels than that are an id or a number, no class
 MAX_NUMERIC_CLASSES = 20  # of numbers in the sample, if the kind is left to it
+CLEAR_MAJORITY = 0.9  # of the values in the sample; the others are then bad rows, not a reason to call it text
 SHOWN = 5
+CODE = re.compile(r"[+-]?0\d+")  # no number is written so
 
 
 @contextmanager
@@ -35,22 +36,8 @@ def check_state(right: bool, what: str) -> None:
         raise ValueError(f"the saved state of the file's columns is damaged: {what}")
 
 
-def as_number(text: str) -> float | None:
-    """The finite number that a text is (true is 1, false is 0), or None.
-
-    >>> [as_number(text) for text in ("-1", "True", "spam")]
-    [-1.0, 1.0, None]
-    """
-    text = {"true": "1", "false": "0"}.get(text.lower(), text)
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) and "_" not in text else None
-
-
 class Labels:
-    """The labels of a stream: real numbers, or classes that are numbers or strings.
+    """The labels of a stream: real numbers, or classes that are whole numbers or strings.
 
     Attributes
     ----------
@@ -60,65 +47,127 @@ class Labels:
         Whether labels are numbers; None until the first rows say it.
     classes : list
         The labels so far, in the order of their appearance, or in the order in which they were given.
+    written : list of str
+        How each of them was written where it came first.
     given : bool
         Whether there are no others than those.
+    decimal : str
+        The decimal mark of the file.
     """
 
-    def __init__(self, kind: Target, labels: Sequence[Any] | None = None) -> None:
+    def __init__(self, kind: Target, labels: Sequence[Any] | None = None, *, as_text: bool = False) -> None:
         self.kind: Target = kind
-        self.numeric: bool | None = True if kind == "regression" else None
+        self.numeric: bool | None = True if kind == "regression" else False if as_text else None
         self.classes: list[Any] = []
-        self.given = labels is not None
+        self.written: list[str] = []
+        self.given, self.decimal = labels is not None, "."
+        self._typed: tuple[int, dict[Any, Any]] = (0, {})
         if labels is None:
             return
-        n = 0 if isinstance(labels, str) else len(set(labels))
+        self.written = [] if isinstance(labels, str) else [id_of(label) or "" for label in labels]
+        numbers = [None if as_text else whole_number(text) for text in self.written]
+        self.numeric = None not in numbers
+        self.classes = list(numbers) if self.numeric else list(self.written)
+        n = len(set(self.classes))
         if kind == "auto":
             self.kind = "binary" if n == 2 else "multiclass"
         if n < 2 or n < len(labels) or kind == "regression" or (kind == "binary" and n > 2):
             expected = "the two labels of a binary stream" if kind == "binary" else "two labels or more"
             raise ValueError(f"labels={labels!r}, expected {expected}")
-        texts = [str(label) for label in labels]
-        numbers = [as_number(text) for text in texts]
-        self.numeric = None not in numbers
-        self.classes = list(numbers) if self.numeric else list(texts)
 
-    def decide(self, sample: Iterable[Any]) -> None:
-        """Choose the kind, if it is "auto", by the distinct labels of the first rows."""
+    def decide(self, found: Mapping[str, int], numbers: Sequence[float] | None) -> None:
+        """Choose what is left open by the labels of the first rows.
+
+        Parameters
+        ----------
+        found : dict of str to int
+            How often each is there, as it is written.
+        numbers : list of float, optional
+            The same as numbers, if all are some.
+        """
+        whole = {text: whole_number(text, self.decimal) for text in found}
+        many = numbers is not None and self.numeric is None and not any(map(CODE.fullmatch, found))
+        if self.numeric is None:
+            # Of two labels others are bad rows; of several, such as grades, they are labels, too.
+            least = CLEAR_MAJORITY if self.kind == "binary" else 1.0
+            rows = sum(n for text, n in found.items() if whole[text] is not None)
+            self.numeric = rows >= least * sum(found.values())
         if self.kind != "auto":
             return
-        distinct = list(sample)
-        many = self.numeric and (
-            len(distinct) > MAX_NUMERIC_CLASSES or not all(float(label).is_integer() for label in distinct)
-        )
-        if len(distinct) <= 2:
+        many &= len(found) > MAX_NUMERIC_CLASSES or not all(float(number).is_integer() for number in numbers or ())
+        if len(set(whole.values() if self.numeric else found)) <= 2:
             self.kind = "binary"
+        elif many:
+            self.kind, self.numeric = "regression", True
         else:
-            self.kind = "regression" if many else "multiclass"
+            self.kind = "multiclass"
+
+    @property
+    def in_order(self) -> list[Any]:
+        """The classes as they were given, else sorted; text that is numbers by these."""
+        if self.given or self.numeric:
+            return list(self.classes) if self.given else sorted(self.classes)
+        try:
+            return sorted(self.classes, key=lambda text: (float(text), text))
+        except ValueError:
+            return sorted(self.classes)
 
     def check_given(self, labels: Sequence[Any]) -> None:
         """Raise ValueError if these are not the labels known, which are in sorted order unless they were given."""
-        asked, known = Labels("auto", labels).classes, self.classes if self.given else sorted(self.classes)
+        asked, known = Labels("auto", labels, as_text=self.numeric is False).classes, self.in_order
         if asked != known and not (len(asked) > 2 and set(asked) == set(known)):
             raise ValueError(f"labels={list(labels)!r}, but {known!r} in the saved state: leave it out")
 
-    def known_numbers(self, numbers: NDArray[np.float64]) -> bool:
-        """Whether these labels need no further look."""
-        if self.kind == "regression":
-            return True
-        return len(self.classes) >= 2 and bool(np.isin(numbers, self.classes).all())
-
-    def refuse(self, found: Sequence[Any]) -> list[Any]:
-        """Those of the labels, given in order of appearance, that there may not be; the others are classes now."""
+    def codes(self, found: Sequence[str]) -> list[int]:
+        """The place in `classes` of each label, given in order of appearance, -1 of one that there may not be; new ones
+        become classes."""
         most = 0 if self.given else 2 if self.kind == "binary" else MAX_CLASSES
-        known = set(self.classes)
-        for label in found:
-            if len(self.classes) < most and label not in known:
+        places = {label: place for place, label in enumerate(self.classes)}
+        codes: list[int] = []
+        for text in found:
+            label = whole_number(text, self.decimal) if self.numeric else text
+            place = -1 if label is None else places.get(label, -1)
+            if place < 0 and label is not None and len(places) < most:
+                place = places[label] = len(places)
+                self.written.append(text)
                 self.classes.append(label)
-                known.add(label)
-        return [label for label in found if label not in known]
+            codes.append(place)
+        return codes
 
-    def unexpected(self, label: Any) -> str:
+    def as_written(self, found: Iterable[Any]) -> list[Any]:
+        """Labels as the file wrote them: as integers, floats or truth values if it wrote all of them so, else as text.
+
+        None stays None.
+        """
+        if self.kind == "regression" or not self.numeric:
+            return list(found)
+        if self._typed[0] != len(self.classes):
+            typed = {label: as_typed(text) for label, text in zip(self.classes, self.written, strict=False)}
+            kinds = set(map(type, typed.values()))
+            if len(kinds) > 1:
+                typed = dict(zip(self.classes, self.written, strict=False))
+            self._typed = len(typed), typed
+        typed = self._typed[1]
+        kind = type(next(iter(typed.values()), 0))  # the other of two labels may not have come yet
+        return [None if label is None else typed[label] if label in typed else kind(label) for label in found]
+
+    def mark(self) -> tuple[list[Any], list[str]]:
+        """What `rollback` needs."""
+        return list(self.classes), list(self.written)
+
+    def rollback(self, mark: tuple[list[Any], list[str]]) -> None:
+        """Only the classes of then."""
+        self.classes, self.written = list(mark[0]), list(mark[1])
+        self._typed = (0, {})
+
+    def unexpected(self, text: str, column: str | None = None) -> str:
         """What is wrong with a label that there may not be."""
+        label = whole_number(text, self.decimal) if self.numeric else text
+        if label is None:
+            where = "" if column is None else f" in column {column!r}"
+            open_ended = column is not None and self.kind != "binary" and not self.given
+            way_out = f" (category={[column]!r} takes labels as they are)" if open_ended else ""
+            return f"label {text!r}{where}, expected {'a whole number' if open_ended else self.expected()}{way_out}"
         if self.kind != "binary":
             found = "is none of those given" if self.given else f"is one more than {MAX_CLASSES:,}"
             return f"label {label!r} {found}, expected {self.expected()}"
@@ -132,11 +181,16 @@ class Labels:
             if len(self.classes) > SHOWN:
                 shown.append(f"{len(self.classes) - SHOWN} others")
             return " or ".join(shown)
-        return "a finite number" if self.numeric else "a label"
+        if self.kind == "regression":
+            return "a finite number"
+        return "a whole number" if self.numeric else "a label"
 
     def to_dict(self) -> State:
         """Everything that `from_dict` needs, for JSON."""
-        return {"kind": self.kind, "numeric": self.numeric, "classes": list(self.classes), "given": self.given}
+        return {
+            "kind": self.kind, "numeric": self.numeric, "classes": list(self.classes), "written": list(self.written),
+            "given": self.given,
+        }  # fmt: skip
 
     @classmethod
     def from_dict(cls, state: State) -> Labels:
@@ -144,9 +198,10 @@ class Labels:
         with reading_state():
             labels = cls(state["kind"])
             labels.numeric, labels.classes, labels.given = state["numeric"], list(state["classes"]), state["given"]
+            labels.written = list(state["written"])
             check_state(labels.kind in TARGETS and labels.numeric in (True, False, None), "kind of the labels")
-            kinds = (int, float) if labels.numeric else (str,)
-            right = all(isinstance(label, kinds) for label in labels.classes)
+            right = all(type(label) is (int if labels.numeric else str) for label in labels.classes)
+            right &= list(map(type, labels.written)) == [str] * len(labels.classes)
             right &= len(set(labels.classes)) == len(labels.classes)
             right &= len(labels.classes) <= (2 if labels.kind == "binary" else MAX_CLASSES)
             check_state(right and isinstance(labels.given, bool), "labels")

@@ -12,8 +12,9 @@ import numpy as np
 
 from shoal.classifier import Classifier
 from shoal.evaluation.predictions import as_wide
+from shoal.files.ids import id_of
 from shoal.files.tables.one_row import Row, Unread
-from shoal.serve.bodies import as_text, from_dicts
+from shoal.serve.bodies import from_dicts
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.fold import Fold
 from shoal.serve.served import part_of
@@ -68,7 +69,8 @@ class Answers:
             tasks = said.task or [None] * n
             chances = [None] * n if said.probability is None else said.probability.tolist()
             known = [True] * n if said.is_known is None else said.is_known
-            found += [Answer(None, *one) for one in zip(tasks, said.predicted, chances, known, strict=True)]
+            predicted = fold.served.labels.as_written(said.predicted)
+            found += [Answer(None, *one) for one in zip(tasks, predicted, chances, known, strict=True)]
         return found
 
     def of_each(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -96,7 +98,7 @@ class Answers:
         with self._fold.turns.answering():
             decisions = learner.decide_sparse(read, tasks)
             known = [task is None or learner.knows_task(task) for task in tasks]
-        labels = learner.classes_.tolist()
+        labels = self._fold.served.labels.as_written(learner.classes_.tolist())
         chances = 1.0 / (1.0 + np.exp(-np.clip(decisions, -700.0, 700.0)))
         for i, task, decision, chance, is_known in zip(
             places, tasks, decisions.tolist(), chances.tolist(), known, strict=True
@@ -110,7 +112,7 @@ class Answers:
         tasks = self._fold.served.roles.tasks
         if not self._is_plain or len(tasks) > 1:
             raise Unread
-        task = as_text(row.get(tasks[0])) if tasks else None
+        task = id_of(row.get(tasks[0])) if tasks else None
         if task == "" or (task is None and tasks):
             raise Unread
         return task

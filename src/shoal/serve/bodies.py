@@ -7,13 +7,13 @@ JSON values are text, as in the files that `shoal run` reads, so that a row mean
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import polars as pl
 
+from shoal.files.ids import id_of
 from shoal.serve.contract import Fault, Refused, Rows
 
 TYPED, STRINGS, JSON = b"a", b"s", b"j"
@@ -41,17 +41,6 @@ def unpack(body: bytes) -> Rows:
     return Rows(pl.read_ipc_stream(io.BytesIO(body[1:])), body[:1] == STRINGS)
 
 
-def as_text(value: Any) -> str | None:
-    """A JSON value as text."""
-    if value is None or isinstance(value, str):
-        return value
-    if value is True or value is False:
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    return json.dumps(value, ensure_ascii=False)
-
-
 def refuse_too_many(rows: int, columns: int) -> None:
     """Raise Refused if a table of this size would have too many cells."""
     if rows * columns > MOST_CELLS:
@@ -62,7 +51,7 @@ def from_dicts(rows: Sequence[Mapping[str, Any]]) -> Rows:
     """JSON objects as rows; a key that some lack is missing there. Raises Refused if they are too many."""
     names = dict.fromkeys(name for row in rows for name in row)
     refuse_too_many(len(rows), len(names))
-    columns = {name: [as_text(row.get(name)) for row in rows] for name in names}
+    columns = {name: [id_of(row.get(name)) for row in rows] for name in names}
     return Rows(pl.DataFrame(columns, schema=dict.fromkeys(names, pl.String)), strings=True)
 
 

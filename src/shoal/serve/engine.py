@@ -238,7 +238,7 @@ class Engine:
             "learner": type(learner).__name__,
             "parameters": {name: repr(value) for name, value in learner.get_params(deep=False).items()},
             "kind": served.labels.kind,
-            "labels": list(served.labels.classes) if served.labels.kind != "regression" else [],
+            "labels": served.labels.as_written(served.labels.classes) if served.labels.kind != "regression" else [],
             "columns": served.encoder.column_kinds,
             "task": roles.tasks,
             "label": roles.label,

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from shoal.serve.bodies import are_alike, as_text, concat, unpack
+from shoal.files.ids import id_of
+from shoal.serve.bodies import are_alike, concat, unpack
 from shoal.serve.commands import Label, parse_id, time_of
 from shoal.serve.contract import Fault, LabelReceipt, Refused, Rows
 from shoal.serve.log import Waiting
@@ -94,7 +95,7 @@ def complete(command: Label, waiting: Mapping[str, Waiting], column: str, oldest
             predicted.append(time_of(request))
             rows = unpack(entry.body)
             one = rows.frame.slice(row, 1).drop(column, strict=False)
-            pieces.append(Rows(one.with_columns(pl.Series(column, [as_text(truth)], pl.String)), rows.strings))
+            pieces.append(Rows(one.with_columns(pl.Series(column, [id_of(truth)], pl.String)), rows.strings))
     if any(not are_alike(pieces[0], other) for other in pieces):
         raise Refused(Fault(None, None, "the labels are of predictions with columns of other types; send them apart"))
     receipt = LabelReceipt(None, len(pieces), late, double, unknown)

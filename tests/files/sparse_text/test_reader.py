@@ -114,7 +114,7 @@ BAD_LIBSVM = {
     "1 qid:u 0:1": "feature index 0, expected 1 to",
     "1 qid:u 99999999999:1": "feature index 99999999999, expected 1 to",
     "1 qid:u 2:1 2:1": "feature 2 twice",
-    "3 qid:u 1:1": "label 3.0 is a third one, expected 1.0 or -1.0",
+    "3 qid:u 1:1": "label 3 is a third one, expected 1 or -1",
 }
 BAD_VW = {
     "1 user u": r"no '|', expected LABEL |NAMESPACE",

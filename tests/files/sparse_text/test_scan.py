@@ -17,6 +17,7 @@ from tests.files.conftest import Whole
 
 from shoal.engine.compile import kernel
 from shoal.files import BadRow, open_stream
+from shoal.files.ids import id_of
 from shoal.files.sparse_text.names import Names
 from shoal.files.sparse_text.numbers import FAILED, read_number
 
@@ -166,7 +167,7 @@ def by_python(path: Path, **options: Any) -> tuple[Any, ...]:
             X.indptr.tolist(),
             X.indices.tolist(),
             X.data.tobytes(),
-            np.array([r.label for r in rows]).tobytes(),
+            np.array(labels.classes)[labels.codes([str(id_of(row.label)) for row in rows])].tobytes(),
         )
         chunks.append((parts, None if rows[0].task is None else [row.task for row in rows]))
         rows = []
@@ -176,8 +177,9 @@ def by_python(path: Path, **options: Any) -> tuple[Any, ...]:
         for number, line in enumerate(text.split(b"\n"), 1):
             try:
                 row = reader.parse(line.decode())
-                if row is not None and labels.refuse([row.label]):
-                    raise ValueError(labels.unexpected(row.label))
+                label = "" if row is None else str(id_of(row.label))
+                if row is not None and labels.codes([label]) == [-1]:
+                    raise ValueError(labels.unexpected(label))
             except UnicodeDecodeError as why:
                 bad.report(number, f"byte {line[why.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)")
             except BadRow:

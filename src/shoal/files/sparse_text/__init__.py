@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from shoal.files.bad_rows import BadRows
+from shoal.files.ids import id_of
 from shoal.files.options import ReadOptions
 from shoal.files.source import Sources
 from shoal.files.sparse_text.libsvm import LARGEST_INDEX, LibsvmReader
@@ -22,14 +23,21 @@ def open_sparse_text(
         raise ValueError(
             f"{bad.name} is {format} text without columns: leave out {' and '.join(f'{name}=' for name in named)}"
         )
-    if labels.numeric is False:
+    if not labels.numeric and not all(map(_is_number, labels.classes)):
         raise ValueError(f"labels={labels.classes}, expected numbers, as the labels of {format} text are")
-    labels.numeric = True
     if state is not None:
         _check(format, state)
     make = LibsvmReader if format == "libsvm" else VWReader
     frozen = state is not None and not options.labeled
     return make(sources, bad, labels, options, frozen=frozen, **(state or {}))
+
+
+def _is_number(text: str) -> bool:
+    """Whether a label of sparse text may be called so."""
+    try:
+        return id_of(float(text)) == text
+    except ValueError:
+        return False
 
 
 def _check(format: str, state: State) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
 from shoal.files.bad_rows import BadRows
+from shoal.files.ids import id_of
 from shoal.files.options import ReadOptions
 from shoal.files.source import Sources
 from shoal.files.sparse_text.bytes import (
@@ -38,7 +39,7 @@ from shoal.files.sparse_text.names import (
     with_bits,
 )
 from shoal.files.sparse_text.numbers import FAILED, digits_before, no_digits, read_value
-from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, number, one_task
+from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, label_of, number, one_task
 from shoal.files.sparse_text.scan import (
     END,
     FULL,
@@ -261,7 +262,7 @@ class LibsvmReader(SparseReader):
             return None
         if not self._labeled and ":" in tokens[0]:
             tokens.insert(0, "0")
-        label = number(tokens[0], "label")
+        label = label_of(tokens[0])
         start, task = 1, None
         has_qid = len(tokens) > 1 and tokens[1].startswith("qid:")
         if self._with_qid is None:
@@ -283,7 +284,7 @@ class LibsvmReader(SparseReader):
         position = indices.index(self._task_index)
         del indices[position]
         value = values.pop(position)
-        return str(int(value)) if value.is_integer() else repr(value)
+        return str(id_of(value))
 
 
 def _pairs(tokens: list[str]) -> tuple[list[int], list[float]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Generator, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +15,13 @@ from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
 from shoal.files.bad_rows import FILE, BadRows
+from shoal.files.ids import id_of
 from shoal.files.options import ReadOptions
 from shoal.files.source import Sources
 from shoal.files.sparse_text.bytes import PADDING, has_other_space
 from shoal.files.sparse_text.names import Names
 from shoal.files.sparse_text.scan import (
+    EXACT,
     FULL,
     LINE,
     LINE_END,
@@ -25,9 +29,12 @@ from shoal.files.sparse_text.scan import (
     NEED_LETTERS,
     NO_CAPACITY,
     NO_TASK,
+    NUMBERS,
     POSITION,
     ROWS,
+    UNLABELED,
     UNUSUAL_LINE,
+    WHOLE_NUMBERS,
     RowBuffer,
     add_parsed_row,
     new_buffer,
@@ -36,7 +43,7 @@ from shoal.files.sparse_text.scan import (
     with_more_rows,
 )
 from shoal.files.stream import Piece
-from shoal.files.targets import Labels, State, as_number
+from shoal.files.targets import Labels, State
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # lines that decide the kind of the labels
@@ -52,7 +59,7 @@ class Step(NamedTuple):
 
     chunk: Chunk | None
     width: int  # columns of X
-    classes: list[float]
+    labels: Any  # the mark of the labels so far
     skipped: int
     messages: list[str]  # about the first few bad rows
 
@@ -60,7 +67,7 @@ class Step(NamedTuple):
 class Row(NamedTuple):
     """One parsed line; the features are indices, or names that get their index when the row is good."""
 
-    label: float
+    label: float  # an int if float64 would not be exact
     task: str | None
     features: list[int] | list[str]
     values: list[float]
@@ -80,6 +87,16 @@ def number(token: str, what: str) -> float:
     if not math.isfinite(value) or "_" in token:
         raise MalformedLine(f"{what} {token!r}, expected a finite number")
     return value
+
+
+def label_of(token: str) -> float:
+    """A label as a number, exactly if it is whole.
+
+    >>> label_of("-1.5"), label_of("9007199254740993")
+    (-1.5, 9007199254740993)
+    """
+    value = number(token, "label")
+    return value if abs(value) < EXACT else int(token) if token.lstrip("+-").isdecimal() else int(value)
 
 
 def one_task(options: ReadOptions) -> str | None:
@@ -110,7 +127,7 @@ class SparseReader(ABC):
         self._chunk_features = FEATURES_A_CHUNK if options.chunk_rows is None else math.inf
         self._labeled = options.labeled
         self._texts = self._numbered_texts()
-        if labels.kind == "auto" and self._labeled:
+        if self._labeled:
             self._decide(labels)
         # What users see belongs to the chunks that they have been given; the reader, with its own, is ahead of it.
         self._seen_labels, self._seen_bad, self._seen_width = labels, bad, 0
@@ -119,7 +136,10 @@ class SparseReader(ABC):
         self._task_ids = np.zeros(0, np.object_)
         n_classes = len(labels.classes) if labels.given else 2 if labels.kind == "binary" else 0
         n_classes = n_classes if self._labeled else 0
-        self._buffer: RowBuffer = new_buffer(min(self._chunk_rows, 1_024), n_classes, labeled=self._labeled)
+        are_whole = labels.numeric and labels.kind != "regression"
+        kind = UNLABELED if not self._labeled else WHOLE_NUMBERS if are_whole else NUMBERS
+        self._buffer: RowBuffer = new_buffer(min(self._chunk_rows, 1_024), n_classes, kind)
+        self._inexact: list[tuple[int, int]] = []  # rows whose label float64 does not hold, and the place of its class
         self._learn_classes()
 
     @abstractmethod
@@ -160,9 +180,9 @@ class SparseReader(ABC):
     def chunks(self) -> Iterator[Piece]:
         """All good rows in order; bad ones are reported. Large chunks of a file are read ahead."""
         steps = read_ahead(self._steps(), self._chunk_rows, live=self._sources.is_standard_input)
-        for chunk, width, classes, skipped, messages in steps:
+        for chunk, width, seen, skipped, messages in steps:
             self._seen_width = width
-            self._seen_labels.classes[:] = classes
+            self._seen_labels.rollback(seen)
             self._seen_bad.count = skipped
             self._seen_bad.messages[:] = messages
             if chunk is not None:
@@ -175,12 +195,16 @@ class SparseReader(ABC):
                 yield k, text
 
     def _decide(self, labels: Labels) -> None:
-        """Choose the kind of the labels by those of the first lines."""
+        """Choose what is open about the labels by those of the first lines."""
+        if labels.numeric is not None and labels.kind != "auto":
+            return
         first = list(itertools.islice(self._texts, 1))
         self._texts = itertools.chain(first, self._texts)
-        lines = first[0][1].split(b"\n", SAMPLE)[:SAMPLE] if first else []
-        found = [as_number(line.split()[0].decode("utf-8", "replace")) for line in lines if line.strip()]
-        labels.decide(dict.fromkeys(label for label in found if label is not None))
+        found: list[float] = []
+        for line in first[0][1].split(b"\n", SAMPLE)[:SAMPLE] if first else []:
+            with suppress(MalformedLine):
+                found.append(label_of((line.split() or [b""])[0].decode("utf-8", "replace")))
+        labels.decide(Counter(str(id_of(label)) for label in found), list(dict.fromkeys(found)))
 
     def _steps(self) -> Generator[Step]:
         """The chunks, then what the lines behind the last chunk brought, whether they are the end or an error."""
@@ -197,7 +221,7 @@ class SparseReader(ABC):
             raise error
 
     def _step(self, chunk: Chunk | None, width: int) -> Step:
-        return Step(chunk, width, list(self._labels.classes), self._bad.count, list(self._bad.messages))
+        return Step(chunk, width, self._labels.mark(), self._bad.count, list(self._bad.messages))
 
     def _read(self) -> Iterator[Chunk]:
         cursor = self._buffer.cursor
@@ -234,8 +258,13 @@ class SparseReader(ABC):
         labels = self._labels
         try:
             row = self.parse(line.decode("utf-8"))
-            if row is not None and self._labeled and labels.kind != "regression" and labels.refuse([row.label]):
-                raise MalformedLine(labels.unexpected(row.label))
+            if row is not None and self._labeled and labels.kind != "regression":
+                text = str(id_of(row.label))
+                [code] = labels.codes([text])
+                if code < 0:
+                    raise MalformedLine(labels.unexpected(text))
+                if abs(row.label) >= EXACT:
+                    self._inexact.append((int(self._buffer.cursor[ROWS]), code))
         except UnicodeDecodeError as error:
             return self._bad.report(
                 number, f"byte {line[error.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)"
@@ -254,28 +283,42 @@ class SparseReader(ABC):
         buffer.columns[first : first + n] = self.columns_of(row.features)
         buffer.values[first : first + n] = row.values
         task = NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
-        add_parsed_row(buffer, n, row.label, task, row.weight)
+        add_parsed_row(buffer, n, float(row.label), task, row.weight)
 
     def _learn_classes(self) -> None:
         """Rows with labels that have been seen need no second look."""
         if len(self._buffer.classes):
-            self._buffer.classes[: len(self._labels.classes)] = self._labels.classes
+            self._buffer.classes[: len(self._labels.classes)] = list(map(float, self._labels.classes))
 
     def _take(self) -> Chunk:
         with_task = self._buffer.tasks[0] != NO_TASK
         rows = take_rows(self._buffer, self.width)
         X = rows.matrix if self._most_columns is None else rows.matrix[:, : self._most_columns]
-        if self._labeled and self._labels.kind == "multiclass" and not self._labels.given:
-            self._note_classes(rows.labels)
-        y = rows.labels if self._labeled else None
+        y: NDArray[Any] | None = rows.labels if self._labeled else None
+        if self._labeled and self._labels.kind != "regression":
+            y = self._as_labels(rows.labels)
         return Chunk(X, y, self._ids(rows.tasks) if with_task else None, weight=rows.weights)
 
-    def _note_classes(self, found: NDArray[np.float64]) -> None:
-        """The labels of a chunk, in the order in which they appear."""
-        distinct, first = np.unique(found, return_index=True)
-        refused = self._labels.refuse(distinct[np.argsort(first)].tolist())
-        if refused:
-            raise ValueError(f"{self._bad.name}: {self._labels.unexpected(refused[0])}")
+    def _as_labels(self, found: NDArray[np.float64]) -> NDArray[Any]:
+        """The labels of a chunk; of several those that are new become classes, in the order in which they appear."""
+        labels = self._labels
+        if labels.numeric and (labels.kind == "binary" or labels.given) and not self._inexact:
+            return found.astype(np.int64)
+        codes = np.empty(len(found), np.int64)
+        exact = np.ones(len(found), np.bool_)
+        for row, code in self._inexact:
+            codes[row], exact[row] = code, False
+        self._inexact.clear()
+        distinct, first, rows = np.unique(found[exact], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        texts = [str(id_of(label)) for label in distinct[order].tolist()]
+        places = np.empty(len(order), np.int64)
+        places[order] = labels.codes(texts)
+        if (places < 0).any():
+            refused = texts[int(np.argmin(places[order]))]
+            raise ValueError(f"{self._bad.name}: {labels.unexpected(refused)}")
+        codes[exact] = places[rows]
+        return np.array(labels.classes)[codes]
 
     def _ids(self, tasks: NDArray[np.int64]) -> NDArray[np.object_]:
         """Task ids; one string object a task and not one a row."""

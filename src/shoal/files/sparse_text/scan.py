@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -82,8 +83,10 @@ def is_ordered(columns: NDArray[np.int32], first: int, last: int) -> bool:
 NO_TASK = -1
 # Why a scan stops: no text, no free row, a line for the parser, no capacity for the next row.
 END, FULL, UNUSUAL_LINE, NO_CAPACITY = range(4)
-# Places of a buffer's cursor. LABELED: lines have labels. WEIGHTED: a row has another weight than 1.
+# Places of a buffer's cursor. LABELED: which labels lines have. WEIGHTED: a row has another weight than 1.
 POSITION, LINE, LINE_END, ROWS, WIDTH, NEED, NEED_LETTERS, LABELED, WEIGHTED = range(9)
+UNLABELED, NUMBERS, WHOLE_NUMBERS = range(3)
+EXACT = 2.0**53  # whole numbers below it are exact as float64
 T = TypeVar("T", bound=np.generic)
 
 
@@ -113,6 +116,8 @@ def capacity_left(buffer: RowBuffer) -> int:
 @kernel(sums="exact", alone=False)
 def is_known(buffer: RowBuffer, label: float) -> bool:
     """Whether the label is one that needs no thought."""
+    if abs(label) >= EXACT or (buffer.cursor[LABELED] == WHOLE_NUMBERS and label != math.floor(label)):
+        return False
     for known in buffer.classes:
         if label == known:
             return True
@@ -198,7 +203,7 @@ def next_line(data: NDArray[np.uint8], buffer: RowBuffer) -> int:
     return stopped(data, buffer, UNUSUAL_LINE, np.int64(0))
 
 
-def new_buffer(rows: int, classes: int, *, labeled: bool) -> RowBuffer:
+def new_buffer(rows: int, classes: int, labeled: int) -> RowBuffer:
     """A buffer for `rows` rows, with little capacity for features; nan labels are equal to none."""
     capacity = 1 << 10
     cursor = np.zeros(9, np.int64)

@@ -33,7 +33,7 @@ from shoal.files.sparse_text.names import (
     with_bits,
 )
 from shoal.files.sparse_text.numbers import FAILED, read_short, read_value
-from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, number, one_task
+from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, label_of, number, one_task
 from shoal.files.sparse_text.scan import (
     END,
     FULL,
@@ -348,7 +348,7 @@ def _label(head: str, *, labeled: bool) -> tuple[float, float]:
         return 0.0, 1.0
     if not words:
         raise MalformedLine("no label, expected a number before the first '|'")
-    label = number(words[0], "label")
+    label = label_of(words[0])
     if len(words) > 2:
         raise MalformedLine(f"initial prediction {words[2]!r}, expected none: learners begin with their own")
     weight = number(words[1], "importance weight") if len(words) == 2 else 1.0

@@ -12,13 +12,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.files.ids import ids
 from shoal.files.tables import dates
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.notation import MISSING, Notation, looks_like_numbers, numbers
+from shoal.files.targets import CLEAR_MAJORITY
 
 Kind = Literal["numeric", "date", "time", "category", "text"]
 KINDS: tuple[str, ...] = get_args(Kind)
-CLEAR_MAJORITY = 0.9  # of the values in the sample; the others are then bad rows, not a reason to call it text
 WORDS_IN_TEXT = 3  # or more, on average
 LETTERS_ALONE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"  # scripts without spaces
 WORD = rf"{LETTERS_ALONE}|[\p{{L}}\p{{N}}]+"
@@ -103,7 +104,7 @@ def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = Fal
         form = notation.date_format if given and notation.date_format else "2013-01-31 or 2013-01-31 06:00"
         problems = _problems(column, bad, f"a date such as {form} {way_out}")
         return Values(NO_NUMBERS, parts, parts[0].is_not_null().to_numpy()), problems
-    text = column.cast(pl.String)
+    text = ids(column)
     absent = missing(text, notation)
     if absent.sum() > text.null_count():
         text = text.set(pl.Series(absent), None)

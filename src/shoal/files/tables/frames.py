@@ -9,6 +9,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
+from shoal.files.ids import id_of
 from shoal.files.suggest import unknown_name
 from shoal.files.tables.columnar import WITHOUT_MEANING
 
@@ -50,7 +51,8 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pl.DataFrame:
 def _column(name: str, column: Any) -> pl.Series:
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         values = column.to_numpy()
-        if values.dtype.kind in "fiub":
+        is_exact = values.dtype.kind != "f" or column.dtype.is_float()  # floats do not hold all integers
+        if values.dtype.kind in "fiub" and is_exact:
             return pl.Series(name, np.ascontiguousarray(values))
     if column.dtype in (nw.Datetime, nw.Date):
         return pl.Series(name, column.to_list(), strict=False)
@@ -65,5 +67,5 @@ def _series(name: str, values: list[Any]) -> pl.Series:
     """Values of any kinds; if they differ, each as text."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) > 1 and not kinds <= {int, float, bool}:
-        return pl.Series(name, [None if value is None else str(value) for value in values])
+        return pl.Series(name, [id_of(value) for value in values])
     return pl.Series(name, values, strict=False)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.files.ids import id_of
 from shoal.files.tables import dates
 from shoal.files.tables.categories import Categories
 from shoal.files.tables.notation import LARGEST, MISSING, Notation
@@ -147,13 +148,9 @@ def _text(value: Any) -> str | None:
     """A JSON value as the text that a file would hold; None if it is missing."""
     if isinstance(value, str):
         return None if value in ABSENT else value
-    if value is None:
-        return None
-    if value is True or value is False:
-        return "true" if value else "false"
-    if isinstance(value, int | float):
-        return repr(value)
-    raise Unread
+    if value is not None and type(value) not in NUMBERS:
+        raise Unread
+    return id_of(value)
 
 
 @lru_cache(maxsize=4096)

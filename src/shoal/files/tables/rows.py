@@ -132,14 +132,14 @@ class RowReader:
             weight = None if weight is None else weight[good]
         return Checked(good, values, y, tasks, weight), problems
 
-    def mark(self) -> tuple[Mark, list[Any]]:
+    def mark(self) -> tuple[Mark, Any]:
         """What `rollback` needs to undo the checks from now on."""
-        return self.encoder.mark(), list(self.labels.classes)
+        return self.encoder.mark(), self.labels.mark()
 
-    def rollback(self, mark: tuple[Mark, list[Any]]) -> None:
+    def rollback(self, mark: tuple[Mark, Any]) -> None:
         """As if nothing had been checked since; none of it may have been encoded, and there must be no clock."""
         self.encoder.rollback(mark[0])
-        self.labels.classes = mark[1]
+        self.labels.rollback(mark[1])
 
     def encode(self, checked: Checked) -> Chunk:
         """The rows as the learner takes them; what is remembered of the columns moves on, if anything is learned."""

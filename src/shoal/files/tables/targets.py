@@ -9,46 +9,76 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from shoal.files.ids import ids
 from shoal.files.tables import columns, dates
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.notation import LARGEST, Notation, numbers
 from shoal.files.targets import Labels
 
+EXACT = 2**53  # whole numbers below it are exact as float64
 MAX_KNOWN = 10_000  # task ids that are kept for the next chunk
 
 
 def decide_labels(labels: Labels, sample: pl.Series, notation: Notation) -> None:
-    """Whether labels are numbers, and what kind they are, from the first rows, unless that is known."""
-    if labels.numeric is None:
-        numeric = columns.decide(sample, notation) in ("numeric", None)
-        # Text with a few numbers in it, such as grades, is not bad: only pure numbers are numbers.
-        labels.numeric = numeric and (labels.kind == "binary" or len(numbers(sample, notation)[1]) == 0)
-    if labels.kind == "auto":
-        values, usable = _values(labels, sample, notation)
-        labels.decide(values.filter(pl.Series(usable)).unique(maintain_order=True).to_list())
+    """What kind labels are of, and whether they are numbers, from the first rows, unless that is known."""
+    labels.decimal = notation.decimal
+    is_text = not (notation.strings or sample.dtype.is_numeric() or sample.dtype == pl.Boolean)
+    if is_text and labels.numeric is None:
+        labels.numeric = False
+    texts = _texts(sample, notation).drop_nulls()
+    distinct = texts.unique(maintain_order=True)
+    targets, bad = numbers(distinct, notation)
+    found = dict(zip(distinct.to_list(), texts.unique_counts().to_list(), strict=True))
+    labels.decide(found, None if len(bad) else targets.tolist())
 
 
-def _values(labels: Labels, column: pl.Series, notation: Notation) -> tuple[pl.Series, NDArray[np.bool_]]:
-    """The labels as numbers or text, and which of them can be used."""
-    values, _ = columns.read(column, "numeric" if labels.numeric else "category", notation)
-    if labels.numeric:
-        return pl.Series(values.numbers), values.present & (np.abs(values.numbers) <= LARGEST)
-    return values.texts[0], values.present
+def _texts(column: pl.Series, notation: Notation) -> pl.Series:
+    """The labels as they are written; null where there is none."""
+    text = ids(column)
+    absent = columns.missing(text, notation)
+    return text.set(pl.Series(absent), None) if absent.sum() > text.null_count() else text
 
 
 def read_labels(labels: Labels, column: pl.Series, notation: Notation) -> tuple[NDArray[Any], list[Problem]]:
-    """(n,) labels as float64 or str, and the problems of the others (their entries mean nothing)."""
-    found, usable = _values(labels, column, notation)
-    if labels.numeric and usable.all() and labels.known_numbers(found.to_numpy()):
-        return found.to_numpy(), []
+    """(n,) labels as int64 or str, or targets as float64, and the problems of the rows without a good one."""
+    what = f"in column {column.name!r}"
+    if labels.kind == "regression":
+        targets, _ = numbers(column, notation)
+        wrong = np.flatnonzero(~(np.abs(targets) <= LARGEST)).tolist()
+        return targets, [(row, f"{_found('label', column[row])} {what}, expected {labels.expected()}") for row in wrong]
+    known = _known_labels(labels, column)
+    if known is not None:
+        return known, []
+    texts = _texts(column, notation)
+    distinct = texts.drop_nulls().unique(maintain_order=True)
+    codes = np.array([*labels.codes(distinct.to_list()), -1])
+    rows = texts.cast(pl.Enum(distinct)).to_physical().fill_null(len(distinct)).to_numpy()
+    found = codes[rows]
+    classes = np.array([*labels.classes, *([0] if labels.numeric else [""])])  # the last is of the bad rows
     problems: list[Problem] = []
-    if labels.kind != "regression":
-        for label in labels.refuse(found.filter(pl.Series(usable)).unique(maintain_order=True).to_list()):
-            rows = (found == label).fill_null(False).arg_true()
-            problems += [(int(row), labels.unexpected(label)) for row in rows]
-    where = f"in column {column.name!r}, expected {labels.expected()}"
-    problems += [(row, f"{_found('label', column[row])} {where}") for row in np.flatnonzero(~usable).tolist()]
-    return found.to_numpy() if labels.numeric else found.fill_null("").to_numpy().astype(np.str_), problems
+    for row in np.flatnonzero(found < 0).tolist():
+        text = texts[row]
+        if text is None:
+            problems.append((row, f"{_found('label', column[row])} {what}, expected {labels.expected()}"))
+        else:
+            problems.append((row, labels.unexpected(text, column.name)))
+    return classes[found], problems
+
+
+def _known_labels(labels: Labels, column: pl.Series) -> NDArray[Any] | None:
+    """The labels of a column, if all are classes already and written as they were: most columns, in a fraction of the
+    time."""
+    if column.null_count() or not labels.classes:
+        return None
+    classes, kind = np.array(labels.classes), column.dtype
+    if kind == pl.String:
+        codes = column.cast(pl.Enum(labels.written), strict=False)
+        return None if codes.null_count() else classes[codes.to_physical().to_numpy()]
+    is_exact = kind.is_signed_integer() or (kind == pl.Float64 and labels.numeric and np.abs(classes).max() < EXACT)
+    if not labels.numeric or not is_exact:
+        return None
+    values = column.to_numpy()
+    return values.astype(np.int64) if np.isin(values, classes).all() else None
 
 
 def read_weights(column: pl.Series, notation: Notation) -> tuple[NDArray[np.float64], list[Problem]]:
@@ -116,7 +146,7 @@ class Tasks:
 
     def read(self, frame: pl.DataFrame) -> tuple[NDArray[np.object_], list[Problem]]:
         """(n,) task ids, and the problems of the rows without one."""
-        found = [self._texts(frame[name]) for name in self._names]
+        found = [ids(frame[name]) for name in self._names]
         if len(found) == 1:
             text = found[0]
         else:
@@ -130,11 +160,6 @@ class Tasks:
             missing = (part.fill_null("") == "").arg_true().to_list()
             problems += [(row, f"no task in column {name!r}, expected a task id") for row in missing]
         return self._new(text.fill_null("")), problems
-
-    def _texts(self, column: pl.Series) -> pl.Series:
-        if column.dtype.is_float():
-            column = column.fill_nan(None)
-        return column.cast(pl.String)
 
     def _new(self, text: pl.Series) -> NDArray[np.object_]:
         """The ids of a column of which some are not known."""

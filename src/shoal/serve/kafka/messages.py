@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from shoal.files.ids import id_of
 from shoal.serve.contract import Messages
 
 
@@ -99,7 +100,7 @@ def _id(message: Message, row: dict[str, Any], columns: Columns) -> str:
         return message.key.decode("utf-8", "backslashreplace")
     if found is None:
         raise ValueError("it has no id: neither a key" + (f" nor {columns.id!r}" if columns.id else ""))
-    return str(found)
+    return str(id_of(found))
 
 
 def _without_id(row: dict[str, Any], columns: Columns) -> dict[str, Any]:
