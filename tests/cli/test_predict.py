@@ -80,3 +80,42 @@ def test_what_goes_wrong_is_one_line(shoal: Program, csv_file: Path, model: Path
         code, _, err = shoal("predict", csv_file, *arguments)
         assert (code, len(err.splitlines())) == (2, 1), err
         assert message in err
+
+
+@pytest.mark.parametrize(
+    ("labels", "frame_type"),
+    [
+        (["0", "1"], pl.Int64), (["0.0", "1.0"], pl.Float64), (["01234", "1234", "94110"], pl.String),
+        (["True", "False"], pl.String), (["true", "false"], pl.Boolean), ([str(2**53), str(2**53 + 1), "7"], pl.Int64),
+        (["-1", "+1"], pl.String), (["01", "1"], pl.String),
+    ],
+)  # fmt: skip
+def test_predictions_have_the_labels_of_the_file(
+    labels: list[str], frame_type: type[pl.DataType], shoal: Program, tmp_path: Path
+) -> None:
+    data, model = tmp_path / "a.csv", tmp_path / "m.shoal"
+    rows = [f"0{i % 2},{i},{labels[i % len(labels)]}" for i in range(40)]
+    data.write_text("\n".join(["shop,size,label", *rows]))
+    out = {ending: tmp_path / f"p.{ending}" for ending in ("csv", "parquet", "ndjson")}
+    for ending, path in out.items():
+        save = ("--save", model) if ending == "csv" else ()
+        options = ("--task", "shop", "--label", "label", "--classify", "--no-baselines", "--quiet", *save)
+        assert shoal("run", data, *options, "--predictions", path)[0] == 0
+    frames = [
+        pl.read_csv(out["csv"], infer_schema=False),
+        pl.read_parquet(out["parquet"]),
+        pl.read_ndjson(out["ndjson"]),
+    ]
+    assert frames[0]["label"].to_list() == [labels[i % len(labels)] for i in range(40)]
+    assert set(frames[0]["predicted"].drop_nulls()) <= set(labels)
+    for frame in frames[1:]:
+        assert frame.schema["label"] == frame.schema["predicted"] == frame_type
+        assert frame["label"].cast(pl.String).to_list() == frames[0]["label"].to_list()
+        assert frame["task"].to_list() == [f"0{i % 2}" for i in range(40)]
+    said = tmp_path / "said.parquet"
+    assert shoal("predict", data, "--model", model, "--keep", "shop", "--out", said)[0] == 0
+    predicted = pl.read_parquet(said)
+    assert predicted.schema["predicted"] == frame_type
+    assert set(predicted["predicted"].cast(pl.String)) <= set(labels)
+    assert predicted["shop"].to_list() == frames[1]["task"].to_list()
+    assert predicted["known_task"].all()

@@ -45,7 +45,7 @@ def _predict(
             for task, is_known in zip(found.task or [], found.is_known or [], strict=True):
                 if not is_known:
                     unseen[task] = unseen.get(task, 0) + 1
-            file.write(found, stream.kept)
+            file.write(found._replace(predicted=stream.as_written(found.predicted)), stream.kept)
     if unseen:
         n_rows, some = sum(unseen.values()), ", ".join(map(str, list(unseen)[:5]))
         print(

@@ -22,6 +22,7 @@ class PredictionFile:
         self._ending = ".csv" if path == STDOUT else ending(path, option)
         self._stack = ExitStack()
         self._has_header = False
+        self._texts: set[str] = set()  # columns of text, which a scan must not take for numbers
         self._part: Path | None = None
         self._out: IO[str] = sys.stdout
 
@@ -46,6 +47,7 @@ class PredictionFile:
         if kept is not None and kept.width:
             kept = kept.rename({name: f"{name} of the file" for name in kept.columns if name in frame.columns})
             frame = pl.concat([kept, frame], how="horizontal")
+        self._texts.update(frame.select(pl.col(pl.String)).columns)
         if self._ending == ".ndjson":
             self._out.write(frame.write_ndjson())
         else:
@@ -58,7 +60,8 @@ class PredictionFile:
 
         self._out.flush()
         with whole_file(part) as again:
-            pl.scan_csv(part, infer_schema_length=None).sink_parquet(again)
+            texts = dict.fromkeys(self._texts, pl.String)
+            pl.scan_csv(part, infer_schema_length=None, schema_overrides=texts).sink_parquet(again)
 
 
 def _columns(found: Predictions) -> dict[str, list[Any]]:

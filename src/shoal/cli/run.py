@@ -89,7 +89,7 @@ def _pass(
         file = stack.enter_context(PredictionFile(options.predictions)) if options.predictions else None
         return progressive_validate(
             contestants, chunks, **protocol, on_checkpoint=display.checkpoint, on_rows=on_rows,
-            on_predictions=None if file is None else file.write,
+            on_predictions=None if file is None else lambda found: file.write(stream.as_written(found)),
         )  # fmt: skip
 
 

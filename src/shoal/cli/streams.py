@@ -14,6 +14,7 @@ from shoal.cli.messages import in_options
 from shoal.cli.options import RowOptions
 from shoal.cli.outputs import STDOUT
 from shoal.engine.rounds import Chunk
+from shoal.evaluation.predictions import Predictions
 from shoal.files import FileStream, ReadOptions, open_stream
 from shoal.files.targets import Target
 from shoal.learner import Learner
@@ -51,7 +52,16 @@ class Stream:
             if len(self.file.classes) == 2 or self.file.n_rows > MOST_HELD:
                 break
         labels = self.file.classes
-        return replace(self, chunks=chain(held, self.chunks), classes=labels if len(labels) == 2 else None)
+        return replace(self, chunks=chain(held, self.chunks), classes=InOrder(labels) if len(labels) == 2 else None)
+
+    def as_written(self, found: Predictions) -> Predictions:
+        """Predictions with the labels as the file wrote them."""
+        if self.file is None:
+            return found
+        write = self.file.as_written
+        return found._replace(
+            predicted=write(found.predicted), label=None if found.label is None else write(found.label)
+        )
 
     def fraction(self, rows: int) -> float | None:
         """How much of the stream has been read."""
