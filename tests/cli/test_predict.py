@@ -119,3 +119,20 @@ def test_predictions_have_the_labels_of_the_file(
     assert set(predicted["predicted"].cast(pl.String)) <= set(labels)
     assert predicted["shop"].to_list() == frames[1]["task"].to_list()
     assert predicted["known_task"].all()
+
+
+def test_tasks_of_a_column_with_a_gap_are_known(shoal: Program, tmp_path: Path) -> None:
+    data, typed, other, model = (tmp_path / name for name in ("a.csv", "a.parquet", "b.csv", "m.shoal"))
+    data.write_text("\n".join(["shop,size,label", *(f"{i % 3 + 1},{i},{i % 2}" for i in range(60))]))
+    other.write_text("\n".join(["shop,size,label", *(f"{i % 3 + 1}.0,{i},{i % 2}" for i in range(60))]))
+    pl.read_csv(data).cast({"shop": pl.Float64, "label": pl.Float64}).write_parquet(typed)
+    options = ("--task", "shop", "--label", "label", "--no-baselines")
+    assert shoal("run", data, *options, "--save", model, "--quiet")[0] == 0
+    _, out, err = shoal("predict", typed, "--model", model)
+    assert (pl.read_csv(io.StringIO(out))["known_task"].all(), err) == (True, "")
+    later = tmp_path / "later.shoal"
+    _, out, _ = shoal("run", typed, "--load", model, "--save", later)
+    assert library.load(later).tasks_ == ["1", "2", "3"]
+    assert "known to the model" not in out
+    _, out, _ = shoal("run", other, "--load", model)
+    assert "no task of b.csv ('1.0', '2.0', '3.0') was known to the model, whose tasks are '1', '2', '3'" in out

@@ -21,6 +21,7 @@ from shoal.evaluation import Evaluation, Verdict, compare, progressive_validate
 from shoal.learner import Learner
 from shoal.model_file import Reading, load_baselines, load_model, save_model
 
+SHOWN_TASKS = 5
 DEFAULT, DEFAULT_OF_NUMBERS = "HedgedSharing", "HedgedSharingRegressor"
 
 
@@ -55,14 +56,16 @@ def _run(
     if options.load and options.baselines and not others and not sharded.is_sharded(options):
         assumed.append("there will be no verdict: the model was saved without its baselines")
     display = Display(stream.title, learner, contestants, stream.fraction, assumed, quiet=quiet)
+    known = list(next(iter(contestants.values())).tasks_) if options.load else []
     with Stop().on_signals() as stop:
         evaluations = _pass(stream, contestants, options, remembered, display, stop)
         verdict = None
         if len(evaluations) == 3:
             main, independent, pooled = evaluations.values()
             verdict = compare(main, independent=independent, pooled=pooled)
-        notes = [*assumed, *stream.notes()]
-        display.summary(evaluations, verdict, stream.notes(), stopped=stop.name)
+        said = [*_strange_tasks(stream, known, next(iter(evaluations.values()))), *stream.notes()]
+        display.summary(evaluations, verdict, said, stopped=stop.name)
+        notes = [*assumed, *said]
         _write(options, stream, evaluations, verdict, stop, remembered, notes, say=display.say)
     return stop.exit_code
 
@@ -122,6 +125,19 @@ def _assumed(stream: Stream, rows: RowOptions, options: RunOptions) -> list[str]
         instead = "; --regression predicts it as a number" if stream.file.labels_are_numbers else ""
         return [f"{name} has more than two values, so each is learned against the rest{instead}"]
     return []
+
+
+def _strange_tasks(stream: Stream, known: Sequence[Any], evaluation: Evaluation) -> list[str]:
+    """What to say if the model that went on knew none of the tasks: most likely they were called otherwise before."""
+    found = [task for task in evaluation.per_task if task is not None]
+    if not known or not found or not set(found).isdisjoint(known):
+        return []
+    return [f"no task of {stream.title} ({_some(found)}) was known to the model, whose tasks are {_some(known)}"]
+
+
+def _some(tasks: Sequence[Any]) -> str:
+    shown = ", ".join(repr(task) for task in tasks[:SHOWN_TASKS])
+    return f"{shown} and {len(tasks) - SHOWN_TASKS:,} more" if len(tasks) > SHOWN_TASKS else shown
 
 
 def _check(data: Sequence[str], options: RunOptions) -> None:
