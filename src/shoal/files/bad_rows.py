@@ -38,6 +38,11 @@ class BadRows:
         more = len(self.names) - 1
         return f"{self.names[0]} and {more} more" if more else self.names[0]
 
+    def place(self, number: int) -> str:
+        """Where a row is, for people: its line, and of several files which."""
+        file, line = divmod(number, FILE)
+        return f"{self.names[file]}, {self.unit} {line:,}" if len(self.names) > 1 else f"{self.unit} {line:,}"
+
     def report(self, number: int, problem: str) -> None:
         """Raise `BadRow`, or count the row if bad rows are skipped. Rows of file k have numbers from k FILE on."""
         file, line = divmod(number, FILE)

@@ -60,6 +60,7 @@ def open_stream(
     text formats: an empty field, NA, N/A, NaN, nan, null, None or ?) get an indicator, and the first feature is
     constant. The first 1,000 rows decide what a column is: numeric (or a date) if at least nine in ten of its values
     are, the others are then bad rows; text if most values are distinct and have three words or more on average.
+    A number beyond 10 deviations is clipped, and the notes count it; a column that changes level or scale is followed.
     LIBSVM and VW features are taken as they are. Chunks of another size change no value.
 
     Labels are integers if all of the first rows are written as such (also `1.0`, `+1` and `true`), and strings, just as

@@ -1,14 +1,14 @@
 """Columns of a table become features on the fly: no pass over the data, no looking ahead.
 
-Numbers are standardised by what was seen so far (`running`), categories and the parts of dates are one-hot, words are
-hashed (`words`), a missing value is 0 (for a number: the mean) and sets the feature `column=missing`. Features get
-their column of X in the order of the rows in which they first appear, so neither the values nor the columns depend
-on how the rows are cut into chunks.
+Numbers are standardised by what was seen so far, odd ones clipped (`running`), categories and the parts of dates are
+one-hot, words are hashed (`words`), a missing value is 0 (for a number: the mean) and sets the feature
+`column=missing`. Features get their column of X in the order of the rows in which they first appear, so neither the
+values nor the columns depend on how the rows are cut into chunks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +21,13 @@ from shoal.files.tables.columns import Values
 from shoal.files.tables.features import Cells, TextSlots, assemble, shallow
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.one_row import OneRow
-from shoal.files.tables.running import Column, scale, standardise
+from shoal.files.tables.running import Column, Moments, scale, standardise
 from shoal.files.tables.word_names import name_buckets
 from shoal.files.tables.words import bags_of
 from shoal.files.targets import State, check_state, reading_state
 
 CONSTANT = "constant"
+RowName = Callable[[int], str]
 
 
 class Mark(NamedTuple):
@@ -71,6 +72,7 @@ class StreamEncoder:
     ) -> None:  # fmt: skip
         self.feature_names = [CONSTANT]
         self._width = 1  # of X
+        self._n_rows = 0  # encoded to learn
         self.notation = notation or Notation()
         self._given = dict(given or {})
         self._restored = False
@@ -115,8 +117,16 @@ class StreamEncoder:
         self._columns = mark.columns
         self._texts.keep_first(mark.n_texts)
 
-    def encode(self, values: dict[str, Values], n_rows: int, *, learns: bool = True) -> csr_matrix:
-        """(n_rows, len(feature_names)) features; what is remembered of the columns moves on, unless not `learns`."""
+    def encode(
+        self, values: dict[str, Values], n_rows: int, name_row: RowName | None = None, *, learns: bool = True
+    ) -> csr_matrix:
+        """(n_rows, len(feature_names)) features; what is remembered of the columns moves on, unless not `learns`.
+
+        Parameters
+        ----------
+        name_row : function of int
+            What one of these rows is called; by default "row" and its number among all rows so far.
+        """
         begins = {column: column.begin(values[column.name]) for column in self._known() if column.name in values}
         found = [column for column, first in begins.items() if first < n_rows]
         if learns:
@@ -133,7 +143,7 @@ class StreamEncoder:
             if column.kind != "numeric":
                 part = cells.of(place[column].start, place[column].stop)
                 column.encode(values[column.name], part, learns=learns)
-        self._scale([column for column in laid_out if column.kind == "numeric"], values, cells, learns=learns)
+        self._scale([column for column in laid_out if column.kind == "numeric"], values, cells, name_row, learns=learns)
         for column in found:
             if begins[column] > 0:
                 cells.local[: begins[column], place[column]] = -1
@@ -146,6 +156,7 @@ class StreamEncoder:
         X, appeared = assemble(parts, cells, self._texts, bags, order, self._width, learns=learns)
         self.feature_names += appeared
         self._width = X.shape[1]
+        self._n_rows += n_rows if learns else 0
         return X
 
     def frozen(self) -> StreamEncoder:
@@ -166,13 +177,15 @@ class StreamEncoder:
     def notes(self) -> list[str]:
         """What was done with each column, a sentence each."""
         unused = [f"{name}: no value, not used" for name, column in self._columns.items() if column is None]
-        return [column.note(self._texts.bits) for column in self._known()] + unused
+        clipped = [note for column in self._known() if (note := column.note_clipped())]
+        return [column.note(self._texts.bits) for column in self._known()] + unused + clipped
 
     def to_dict(self) -> State:
         """The whole state for JSON; `from_dict` gives an encoder that goes on bit for bit."""
         saved = {name: column.to_dict() if column else None for name, column in self._columns.items()}
         texts = {"bits": self._texts.bits, **self._texts.to_dict()}
-        return {"given": dict(self._given), "columns": saved, "texts": texts, "width": self._width}
+        state: State = {"given": dict(self._given), "columns": saved, "texts": texts}
+        return {**state, "width": self._width, "rows": self._n_rows}
 
     @classmethod
     def from_dict(cls, state: State, notation: Notation | None = None) -> StreamEncoder:
@@ -181,7 +194,8 @@ class StreamEncoder:
             bits = state["texts"]["bits"]
             check_state(isinstance(bits, int) and 1 <= bits <= 24, "hash_bits")
             encoder = cls(state["given"], notation, bits, keep_names="words" in state["texts"])
-            encoder._restored = True
+            encoder._restored, encoder._n_rows = True, state["rows"]
+            check_state(isinstance(encoder._n_rows, int), "rows")
             encoder._texts.restore(state["texts"])
             for name, saved in state["columns"].items():
                 encoder._columns[name] = Column.from_dict(saved) if saved else None
@@ -212,16 +226,22 @@ class StreamEncoder:
         """What each column is that has shown a value."""
         return {column.name: column.kind for column in self._known()}
 
-    def _scale(self, numeric: list[Column], values: dict[str, Values], cells: Cells, *, learns: bool) -> None:
+    def _scale(
+        self, numeric: list[Column], values: dict[str, Values], cells: Cells, name_row: RowName | None, *, learns: bool
+    ) -> None:
         if not numeric:
             return None
-        moments = np.stack([column.moments for column in numeric], axis=1)
+        moments = Moments(*np.stack([column.moments for column in numeric], axis=1))
         numbers = np.stack([values[column.name].numbers for column in numeric])
         if not learns:
             return scale(numbers, moments, cells)
-        standardise(numbers, moments, cells)
-        for column, found in zip(numeric, moments.T, strict=True):
-            column.moments = found.copy()
+        first_clipped = np.full(len(numeric), -1)
+        standardise(numbers, moments, first_clipped, cells)
+        for i, column in enumerate(numeric):
+            column.moments = np.array([known[i] for known in moments])
+            if first_clipped[i] >= 0:
+                row = int(first_clipped[i])
+                column.first_clipped = f"row {self._n_rows + row + 1:,}" if name_row is None else name_row(row)
         return None
 
     def _text_of(self, column: Column) -> list[int]:

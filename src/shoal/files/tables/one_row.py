@@ -30,13 +30,14 @@ class Unread(Exception):
 
 
 class Number(NamedTuple):
-    """A column of numbers: where it and its missing values stand in X, mean and deviation."""
+    """A column of numbers: where it and its missing values stand in X, and how it is scaled."""
 
     name: str
     column: int
     missing: int
     mean: float
     deviation: float
+    most: float  # deviations from the mean, either way
 
 
 class Choice(NamedTuple):
@@ -82,10 +83,8 @@ class OneRow:
             if not column.in_sample:
                 continue  # it begins with its first value, which nothing has learned yet
             if column.kind == "numeric":
-                count, mean, m2 = column.moments.tolist()
-                deviation = math.sqrt(m2 / count) if count > 0 else 0.0
                 own, missing = column.slots.index.tolist()
-                self._numbers.append(Number(column.name, own, missing, mean, deviation))
+                self._numbers.append(Number(column.name, own, missing, *column.scaling()))
             elif column.kind == "text":
                 self._texts.append((column.name, int(column.slots.index[0]), texts[column.name]))
             else:
@@ -103,13 +102,13 @@ class OneRow:
         """
         found: dict[int, float] = {0: 1.0}
         get = row.get
-        for name, column, missing, mean, deviation in self._numbers:
+        for name, column, missing, mean, deviation, most in self._numbers:
             value: Any = get(name)
             if type(value) in NUMBERS:  # to look a type up takes a third of the time of asking with `isinstance`
                 if not -LARGEST <= value <= LARGEST:
                     raise Unread
                 if column >= 0 and deviation > 0.0 and (z := (value - mean) / deviation) != 0.0:
-                    found[column] = z
+                    found[column] = min(max(z, -most), most)
             elif value is None or (isinstance(value, str) and value in ABSENT):
                 if missing >= 0:
                     found[missing] = 1.0

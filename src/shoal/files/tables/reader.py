@@ -139,7 +139,7 @@ class TableReader:
         if len(checked.good) == 0:
             return
         carried = batch.frame.select(self._keep)[checked.good] if self._keep else None
-        yield Piece(self._rows.encode(checked), carried)
+        yield Piece(self._rows.encode(checked, lambda row: self._bad.place(int(batch.lines[row]))), carried)
 
     def _report(self, batch: Batch, problems: list[Problem]) -> None:
         """Report each bad line once, in file order."""

@@ -16,7 +16,7 @@ from shoal.engine.rounds import Chunk
 from shoal.files.options import ReadOptions
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.columns import Values
-from shoal.files.tables.encoder import Mark, StreamEncoder
+from shoal.files.tables.encoder import Mark, RowName, StreamEncoder
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.targets import Clock, Tasks, read_labels, read_weights
 from shoal.files.targets import Labels, State, check_state, reading_state
@@ -141,9 +141,13 @@ class RowReader:
         self.encoder.rollback(mark[0])
         self.labels.rollback(mark[1])
 
-    def encode(self, checked: Checked) -> Chunk:
-        """The rows as the learner takes them; what is remembered of the columns moves on, if anything is learned."""
-        X = self.encoder.encode(checked.values, len(checked.good), learns=self._learns)
+    def encode(self, checked: Checked, name_row: RowName | None = None) -> Chunk:
+        """The rows as the learner takes them; what is remembered of the columns moves on, if anything is learned.
+
+        `name_row` says what a row of the frame is called.
+        """
+        found = None if name_row is None else lambda row: name_row(int(checked.good[row]))
+        X = self.encoder.encode(checked.values, len(checked.good), found, learns=self._learns)
         return Chunk(X, checked.y, checked.task, weight=checked.weight)
 
 
