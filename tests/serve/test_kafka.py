@@ -189,7 +189,7 @@ def test_a_lost_log_is_read_again_behind_the_snapshot(tmp_path: Path) -> None:
         engine.follow(message(10)).result()
     for log in whole.glob("log.sqlite*"):
         log.unlink()
-    with Engine(None, whole, SETTINGS) as engine:
+    with Engine(None, whole, SETTINGS._replace(new_log=True)) as engine:
         assert engine.offsets() == {"mails/0": 10, "other/0": 7}
         engine.follow(message(10)).result()
         assert engine.wait_until_learned(timeout=30)

@@ -128,6 +128,9 @@ class ServeOptions:
     log: Annotated[str | None, Parameter(group=STORAGE)] = None
     """The log's database, such as postgresql+psycopg://user@host/name. [default: SQLite in the folder]"""
 
+    new_log: Annotated[Switch, Parameter(group=STORAGE)] = False
+    """Go on from the newest snapshot with an empty log, if its own is lost; what was accepted since is lost, too."""
+
     snapshot_rows: Annotated[int, Parameter(group=STORAGE)] = 1_000_000
     """Take a snapshot after so many rows ..."""
 

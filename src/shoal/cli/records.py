@@ -7,6 +7,7 @@ from pathlib import Path
 
 from shoal.files.suggest import plural
 from shoal.serve.bodies import unpack
+from shoal.serve.contract import Unavailable
 from shoal.serve.fold import Fold
 from shoal.serve.folder import newest
 from shoal.serve.log import Log, Record
@@ -18,7 +19,10 @@ def open_log(folder: str, url: str | None) -> Log:
     path = Path(folder)
     if url is None and not (path / "log.sqlite").exists():
         raise ValueError(f"{folder} holds no log; expected the folder of a service, such as model.shoal.live")
-    return Log(url or f"sqlite:///{path / 'log.sqlite'}")
+    try:
+        return Log(url or f"sqlite:///{path / 'log.sqlite'}")
+    except Unavailable as error:
+        raise ValueError(str(error)) from None
 
 
 def print_log(folder: str, url: str | None, *, after: int, n: int, with_rows: bool) -> None:

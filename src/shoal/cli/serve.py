@@ -114,7 +114,7 @@ def _opened(
     settings = EngineSettings(
         log=options.log, rhythm=Rhythm(options.snapshot_rows, options.snapshot_seconds), keep=options.keep,
         keep_log=options.keep_log, label_wait=options.label_wait * 3600.0, shadows=options.shadows,
-        caps=Caps(options.new_tasks, options.new_columns, options.max_tasks),
+        new_log=options.new_log, caps=Caps(options.new_tasks, options.new_columns, options.max_tasks),
     )  # fmt: skip
     rehearse(max((folder / "snapshots").glob("*.shoal"), default=model), with_shadows=options.shadows)
     if options.shards > 1:

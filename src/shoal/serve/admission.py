@@ -1,17 +1,19 @@
 """The writer of the log: requests are checked, committed many at a time, then acknowledged and handed on to be learned.
 
 One thread does it, so the order of the log is the order in which rows were checked. A request is accepted as a whole
-or refused as a whole, without a trace. If the log cannot be written, nothing of the commit was accepted.
+or refused as a whole, without a trace. If the log cannot be written, nothing of the commit was accepted, and all that
+wait are told at once; only those whose commit is in doubt wait until it is known.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -24,7 +26,7 @@ from shoal.serve.fold import MOST_ROWS, Fold, Group
 from shoal.serve.joining import Joined, ids_of, join, without_faults
 from shoal.serve.labels import Lags, complete, requests_of
 from shoal.serve.limits import Limits
-from shoal.serve.log import Batch, Log, Record, Used, Waiting
+from shoal.serve.log import Batch, InDoubt, Log, Record, Taken, Used, Waiting
 from shoal.serve.outcomes import done, fail, repeat, run
 
 logger = logging.getLogger("shoal")
@@ -32,7 +34,7 @@ MOST_COMMANDS = 512  # of one commit
 SIBLINGS = 4  # commands of a commit from which on the next one waits a moment for more: a commit has its price
 GATHER_SECONDS = 0.001
 RETRY_SECONDS = 0.25  # between attempts to reach a database that is away
-PATIENCE = 10.0  # seconds after which those who wait for such a database are told
+PATIENCE = 10.0  # seconds after which those whose commit is in doubt are told so, and others are not taken any more
 
 
 class Admitted(NamedTuple):
@@ -67,11 +69,13 @@ class Admission(threading.Thread):
         self._log, self._fold, self._limits, self._hand_on = log, fold, limits, hand_on
         self._label_wait = label_wait
         self._inbox: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
-        self._position = max(log.last, fold.position)
+        self._position = log.last
         self._stops, self._counting = False, threading.Lock()
         self._ended = threading.Event()
         self._gathers = False
-        self.is_available = True
+        self._held: list[Command] = []  # they wait for the next commit
+        self._trouble = ""
+        self._committing_since = math.inf
         self.rows_waiting = 0  # of commands that are not done yet
         self.labels, self.lags = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}, Lags()
 
@@ -79,6 +83,13 @@ class Admission(threading.Thread):
     def position(self) -> int:
         """The last record that is in the log."""
         return self._position
+
+    @property
+    def trouble(self) -> str:
+        """Why nothing can be written to the log now; empty if it can."""
+        if not self._trouble and time.monotonic() > self._committing_since + PATIENCE:
+            return f"the log has not answered for {PATIENCE:g} seconds"
+        return self._trouble
 
     def submit(self, command: Command) -> None:
         """Have a command done; its future says how it ended."""
@@ -92,19 +103,15 @@ class Admission(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        held: list[Command] = []
-        while True:
-            commands = self._take(held)
-            if not commands:
-                return
-            held = self._do(commands)
+        while commands := self._take():
+            self._do(commands)
             self._gathers = len(commands) >= SIBLINGS
             with self._counting:
-                self.rows_waiting -= sum(one.n_rows for one in commands) - sum(one.n_rows for one in held)
+                self.rows_waiting -= sum(one.n_rows for one in commands) - sum(one.n_rows for one in self._held)
 
-    def _take(self, held: list[Command]) -> list[Command]:
+    def _take(self) -> list[Command]:
         """What is to be done next; nothing if the end has come."""
-        commands = list(held)
+        commands, self._held = self._held, []
         if self._gathers:
             time.sleep(GATHER_SECONDS)
         while len(commands) < MOST_COMMANDS:
@@ -120,11 +127,12 @@ class Admission(threading.Thread):
 
     # ---- one commit ------------------------------------------------------------------------------------------
 
-    def _do(self, commands: list[Command]) -> list[Command]:
-        """Do commands in order; those that have to wait for the next commit."""
-        later: list[Command] = []
+    def _do(self, commands: list[Command]) -> None:
+        """Do commands in order; some may have to wait for the next commit."""
         try:
-            commands, later = self._without_repeated(commands)
+            if self._trouble:  # for good
+                raise Unavailable(self._trouble)
+            commands, self._held = self._without_repeated(commands)
             with self._undone_on_failure():
                 moment = time.time()
                 groups, admitted = self._admit(commands, moment)
@@ -133,28 +141,49 @@ class Admission(threading.Thread):
             if groups:
                 groups[-1] = groups[-1]._replace(offsets=batch.offsets)
         except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
+            if isinstance(error, Taken):  # for good: whoever is told so now finds nothing else
+                self._refuse_those_who_wait(error)
             for command in commands:
                 fail(command, error)
             self._wait_until_back()
-            return later
+            return
         for group in groups:
             self._hand_on(group)
         self._acknowledge(admitted, commands)
         for command in commands:
             if isinstance(command, Chore):
                 run(command)
-        return later
 
     def _wait_until_back(self) -> None:
-        """After a failure: as long as the database does not answer, requests are refused at once."""
+        """After a failure: as long as the log cannot be written, requests are refused at once."""
         while not self._ended.is_set():
             try:
                 self._log.ping()
-                self.is_available = True
+                self._trouble = ""
                 return
-            except Unavailable:
-                self.is_available = False
+            except Unavailable as error:
+                self._refuse_those_who_wait(error)
             self._ended.wait(RETRY_SECONDS)
+
+    def _refuse_those_who_wait(self, error: Unavailable) -> None:
+        """Say why the log cannot be written, to them and to all who come."""
+        self._trouble = str(error)
+        if isinstance(error, Taken):
+            logger.error("%s", error)
+            self._ended.set()
+        waiting, self._held = self._held, []
+        with suppress(queue.Empty):
+            while True:
+                command = self._inbox.get_nowait()
+                if command is None:  # who ends the service does not wait for a database
+                    self._stops = True
+                    self._ended.set()
+                    continue
+                with self._counting:
+                    self.rows_waiting -= command.n_rows
+                waiting.append(command)
+        for command in waiting:
+            fail(command, Unavailable(self._trouble))
 
     @contextmanager
     def _undone_on_failure(self) -> Iterator[None]:
@@ -319,31 +348,33 @@ class Admission(threading.Thread):
         """Write the batch. Raises Unavailable if it is not written; to know that after a broken connection takes until
         the database is back."""
         if any(batch):
+            self._committing_since = time.monotonic()
             try:
                 self._log.commit(batch)
-            except Unavailable as error:
+            except InDoubt as error:
                 if not self._settle(batch, commands, error):
                     raise
-        self.is_available = True
+            finally:
+                self._committing_since = math.inf
         if batch.records:
             self._position = batch.records[-1].position
 
-    def _settle(self, batch: Batch, commands: list[Command], error: Unavailable) -> bool:
+    def _settle(self, batch: Batch, commands: list[Command], error: InDoubt) -> bool:
         """Was a batch written whose commit failed?"""
-        begun, said = time.monotonic(), False
+        in_doubt = Unavailable(f"{error}; it may have been accepted: ask again, with its key")
+        begun = time.monotonic()
         while True:
             try:
                 written = self._log.settle(batch)
-                self.is_available = True
+                self._trouble = ""
                 return written
-            except Unavailable:
-                self.is_available = False
-            if not said and time.monotonic() > begun + PATIENCE:
-                said = True
+            except Unavailable as reason:
+                self._refuse_those_who_wait(reason)
+            if time.monotonic() > begun + PATIENCE:
                 for command in commands:
-                    fail(command, Unavailable(f"{error}; it may have been accepted: ask again, with its key"))
+                    fail(command, in_doubt)
             if self._ended.wait(RETRY_SECONDS):
-                raise error
+                raise in_doubt
 
     def _acknowledge(self, admitted: list[Admitted], commands: list[Command]) -> None:
         for one in admitted:

@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,6 +76,7 @@ class EngineSettings(NamedTuple):
     most_rows: int = 200_000  # that are accepted or asked and not learned yet; beyond, requests are told to wait
     caps: Caps = Caps()
     shadows: bool = True
+    new_log: bool = False  # go on behind the newest snapshot with an empty log, if its own is lost
 
 
 class Engine:
@@ -96,7 +97,8 @@ class Engine:
     Raises
     ------
     ValueError
-        If the model file is none, or no snapshot can be read, or another process has the folder.
+        If the model file is none, or no snapshot can be read, or another process has the folder or the log, or the log
+        does not go on where the newest snapshot ends.
     Unavailable
         If the log cannot be reached.
     """
@@ -108,28 +110,34 @@ class Engine:
         self.settings = settings or EngineSettings()
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self._own = lock(folder)
-        try:
+        with ExitStack() as after_failure:  # another try finds folder and log free
+            self._own = lock(folder / "lock", folder)
+            after_failure.callback(os.close, self._own)
+            self._snapshots = Snapshots(folder / "snapshots", self.settings.keep, keep_first=self.settings.keep_log)
+            if model is None and not self._snapshots.all():
+                raise ValueError(f"{folder} holds no snapshot")
+            self._log = Log(self.settings.log or f"sqlite:///{folder / 'log.sqlite'}", owned=True)
+            after_failure.callback(self._log.close)
             self._open(model, on_progress, offsets or {})
-        except BaseException:
-            os.close(self._own)  # so that another try finds the folder free
-            raise
+            after_failure.pop_all()
 
     def _open(
         self, model: Path | None, on_progress: Callable[[int, int], None] | None, offsets: Mapping[str, int]
     ) -> None:
         """The newest model and all of the log behind it; then the threads."""
-        folder = self.folder
-        self._snapshots = Snapshots(folder / "snapshots", self.settings.keep, keep_first=self.settings.keep_log)
-        is_new = not self._snapshots.all()
-        if is_new and model is None:
-            raise ValueError(f"{folder} holds no snapshot")
-        self._log = Log(self.settings.log or f"sqlite:///{folder / 'log.sqlite'}")
-        if is_new and model is not None:
+        if not self._snapshots.all() and model is not None:
+            self._log.check(0, None)
             first = self._snapshots.path(0)
-            snapshots.write_context(first, Context(None, offsets))  # before it: with it the folder is no longer new
+            # Before the model: with that the folder is no longer new.
+            snapshots.write_context(first, Context(None, offsets, self._log.id))
             Served(model).save(first)
         served, position, context = newest(self._snapshots, with_shadows=self.settings.shadows)
+        if self.settings.new_log and position > self._log.last:
+            # Before the log: with that it is no longer empty.
+            snapshots.write_context(self._snapshots.path(position), context._replace(log=self._log.id))
+            self._log.begin_behind(position)
+        else:
+            self._log.check(position, context.log)
         self._log.begin_at(context.offsets)
         self.statistics = Statistics(served, context.counted)
         self._fold = Fold(served, position, self.statistics)
@@ -158,9 +166,10 @@ class Engine:
 
     def predict(self, rows: Rows, *, wait: bool = True) -> Future[list[Answer]]:
         """Answers in the order of the rows; with `wait`, done when the rows wait for their labels in the log."""
-        self._refuse_if_closed()
+        waits = wait and self.settings.label_wait > 0
+        self._refuse_if_in_trouble() if waits else self._refuse_if_closed()
         found = self._answers.of(rows)
-        if not wait or self.settings.label_wait <= 0:
+        if not waits:
             return now(found)
         request = new_request()
         waiting = Waiting(request, len(found), pack(rows), bytes(len(found)))
@@ -169,9 +178,10 @@ class Engine:
     def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
         """The same of rows of JSON values (numbers, strings, booleans, None) that came apart, quickly: what is wrong
         with one is nothing to the others."""
-        self._refuse_if_closed()
+        waits = wait and self.settings.label_wait > 0
+        self._refuse_if_in_trouble() if waits else self._refuse_if_closed()
         found, waiting = self._answers.of_each(rows), []
-        if wait and self.settings.label_wait > 0:
+        if waits:
             for i, answer in enumerate(found):
                 if isinstance(answer, Answer):
                     request = new_request()
@@ -225,7 +235,7 @@ class Engine:
         and records (of all tasks, before that place) as soon as the next snapshot stands, which is begun when the model
         has forgotten it.
         """
-        self._refuse_if_closed()
+        self._refuse_if_in_trouble()
         return self._submit(Forget(task, without_task(task, self._fold.served)))
 
     # ---- what can be seen ------------------------------------------------------------------------------------
@@ -291,13 +301,17 @@ class Engine:
     def gauges(self) -> Mapping[str, float]:
         """Numbers for dashboards."""
         newest_snapshot = self._snapshots.all()[0]
+        log_bytes = {}
+        if not self._admission.trouble:
+            with suppress(Unavailable):  # the other numbers are asked for most while the database is away
+                log_bytes = {"log_bytes": self._log.size()}
         return {
             "queue_rows": self.queue,
             "position_logged": self._admission.position,
             "position_learned": self._fold.position,
             "rows_learned": self._fold.rows,
             "rows_refused": self._fold.refused,
-            "log_bytes": self._log.size(),
+            **log_bytes,
             "predictions_waiting": self._log.predictions_waiting,
             "snapshot_age_seconds": max(time.time() - newest_snapshot.time, 0.0),
             "snapshot_pause_seconds": self._learning.pause,
@@ -318,7 +332,7 @@ class Engine:
     @property
     def is_ready(self) -> bool:
         """Can it learn?"""
-        return not self._closed and self._admission.is_available and self._learning.failure is None
+        return not self._closed and not self._admission.trouble and self._learning.failure is None
 
     def wait_until_learned(self, position: int | None = None, timeout: float = math.inf) -> bool:
         """Wait until all of the log up to a position (all by default) is in the model; whether it is."""
@@ -343,7 +357,7 @@ class Engine:
         if self._closed:
             return
         self._closed = True
-        if not self._admission.is_available:
+        if self._admission.trouble:
             self._admission.give_up()
         self._admission.stop()
         self._learning.stop()
@@ -371,20 +385,27 @@ class Engine:
         if self._closed or self._learning.failure is not None:
             raise Unavailable("the service ends" if self._closed else "learning has stopped; see the server's log")
 
-    def _refuse_if_full(self) -> None:
+    def _refuse_if_in_trouble(self) -> None:
+        """Whoever needs the log is told at once that it is away."""
         self._refuse_if_closed()
-        if not self._admission.is_available:
-            raise Unavailable("the log cannot be written")
+        if trouble := self._admission.trouble:
+            raise Unavailable(trouble)
+
+    def _refuse_if_full(self) -> None:
+        self._refuse_if_in_trouble()
         if self.queue >= self.settings.most_rows:
             raise Busy(f"{self.queue:,} rows wait to be learned", 1.0)
 
     def _context(self) -> Context:
         """What stands next to a snapshot."""
-        return Context(self.statistics.to_dict(), dict(self._fold.offsets))
+        return Context(self.statistics.to_dict(), dict(self._fold.offsets), self._log.id)
 
     def _drop_records(self, oldest: int) -> None:
         """Those below the oldest snapshot; of a kept log the first snapshot is kept, too, so that there are none."""
         if self._admission.is_alive():
             self._admission.submit(Chore(lambda: self._log.drop_until(oldest)))
         else:
-            self._log.drop_until(oldest)
+            try:
+                self._log.drop_until(oldest)
+            except Unavailable as error:
+                logger.warning("old records were not dropped; the next snapshot does it: %s", error)

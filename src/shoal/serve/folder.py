@@ -35,12 +35,12 @@ def newest(folder: Snapshots, *, with_shadows: bool, until: int | None = None) -
     raise ValueError(f"no snapshot can be read: {'; '.join(reasons) or 'there is none'}")
 
 
-def lock(folder: Path) -> int:
-    """The folder is this process's until the file is closed, or the process ends."""
-    handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+def lock(path: Path, what: object) -> int:
+    """What a file stands for is this process's until the file is closed, or the process ends."""
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
-        raise ValueError(f"{folder} is in use by another process") from None
+        raise ValueError(f"{what} is in use by another process") from None
     return handle

@@ -3,23 +3,51 @@
 One writer owns the log. A record is what one request brought; records of many requests share a commit. Next to the
 records stand, in the same database and so in the same commits, the idempotency keys that have been used, the rows that
 wait for their labels, and of topics that are followed how far they have been read.
+
+Two things keep a second writer out. The owner holds a lock: of a SQLite file another file's, in PostgreSQL an advisory
+lock of the session that writes. The server frees that lock when the session and its transaction have ended, and no
+sooner; so whoever gets it knows that nothing of an earlier owner is still on its way, which no heartbeat could tell.
+And each commit has an id, which replaces that of the commit before in the same transaction: where a lock is lost (a
+standby takes over, a pooler hands out another session), the second commit fails.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from shoal.serve.contract import Unavailable
+from shoal.serve.folder import lock
 
 Kind = Literal["learn", "forget"]
 PAGE = 256  # records that are read at once
+EXPECTED = "expected sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
+LOCK_CLASS = 0x73686F61  # "shoa": of PostgreSQL's advisory locks
+FIRST_PATIENCE = 5.0  # seconds for the sessions of a service that was killed to end
+PATIENCE = 0.5  # the same when a connection of our own broke
+# Both ends notice within half a minute that the other is gone without a word; the server then frees the lock.
+NETWORK = {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+SERVERS_NETWORK = """select set_config(there.name, ours.setting, false) from pg_settings there join (values
+    ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),
+    ('tcp_user_timeout', '20000')) ours(name, setting) on there.name = ours.name"""
 
 metadata = sa.MetaData()
+heads = sa.Table(  # one row
+    "head",
+    metadata,
+    sa.Column("log", sa.Text, primary_key=True),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("commit", sa.Text, nullable=False),
+    sa.Column("dropped", sa.BigInteger, nullable=False),
+)
 records = sa.Table(
     "record",
     metadata,
@@ -118,6 +146,46 @@ class Batch(NamedTuple):
     offsets: dict[str, int]  # of the next message of each partition
 
 
+class End(NamedTuple):
+    """Where the log ends, and the commit that wrote last: a position alone does not tell whose record stands there."""
+
+    position: int
+    commit: str
+
+
+class Taken(Unavailable):
+    """Another writer has written to the log."""
+
+
+class InDoubt(Unavailable):
+    """The connection broke during the commit, so it may have been written or not."""
+
+
+def is_written(found: End, before: End, tried: End) -> bool:
+    """Was a commit written that was in doubt?
+
+    Parameters
+    ----------
+    found : End
+        Of the log, when nothing is on its way any more.
+    before : End
+        As it was before the commit.
+    tried : End
+        As it is if the commit was written.
+
+    Raises
+    ------
+    Taken
+        If it is neither.
+    """
+    if found not in (before, tried):
+        raise Taken(
+            f"another writer has the log: what stands behind record {before.position:,} is not of this service; end "
+            "one of the two, then start this one again"
+        )
+    return found == tried
+
+
 class Log:
     """A database that one process writes.
 
@@ -125,35 +193,107 @@ class Log:
     ----------
     url : str
         Of SQLAlchemy: a SQLite file, or PostgreSQL.
+    owned : bool
+        Whether it is this process's until it is closed; else it is only read.
+
+    Attributes
+    ----------
+    id : str
+        By chance, of the log: another database has another one.
+    dropped : int
+        The records up to this one may be gone.
 
     Raises
     ------
+    ValueError
+        If the address is none, or another process owns the log.
     Unavailable
         If the database cannot be reached.
     """
 
-    def __init__(self, url: str) -> None:
-        self._engine = sa.create_engine(url, **_options(url))
-        if self._engine.dialect.name == "sqlite":
-            sa.event.listen(self._engine, "connect", _durable)
+    id: str
+    dropped: int
+
+    def __init__(self, url: str, *, owned: bool = False) -> None:
+        self._engine = _engine(url)
         # Predictions are many: to look their values through takes SQLAlchemy longer than SQLite to write them.
         compiled = sa.insert(waiting).compile(dialect=self._engine.dialect)
         self._insert_waiting, self._by_place = str(compiled), compiled.positional
-        with _failures():
-            metadata.create_all(self._engine)
-            self.last = self._last()  # a snapshot may know a later one, whose record was dropped
+        self._session: sa.Connection | None = None  # it has the lock, and writes
+        self._file_lock: int | None = None
+        try:
+            with _failures():
+                metadata.create_all(self._engine)
+            if owned:
+                self._own()
+            found = self._rows(sa.select(heads))
+            self.id, position, commit, self.dropped = found[0] if found else ("", 0, "", 0)
+            self._end = self._tried = End(position, commit)
             # Counted once: there may be millions, and dashboards ask every second.
             self.predictions_waiting = int(self._scalar(sa.select(sa.func.sum(waiting.c.open))) or 0)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def last(self) -> int:
+        """The position of the last record, whether it is kept or not."""
+        return self._end.position
+
+    def check(self, position: int, log: str | None) -> None:
+        """Does the log go on where a snapshot ends?
+
+        Parameters
+        ----------
+        position : int
+            Of the last record that the snapshot has.
+        log : str or None
+            The id of the log that the snapshot is of, if that is known.
+
+        Raises
+        ------
+        ValueError
+            If not, so that records are missing.
+        """
+        if log not in (None, self.id):
+            found = "this database holds another log than the one that the newest snapshot is of"
+        elif position < self.dropped:
+            found = (
+                f"the newest snapshot has {position:,} records, but up to record {self.dropped:,} they were dropped "
+                "from the log, as there was a newer one"
+            )
+        elif position > self.last:
+            found = f"the log ends at record {self.last:,}, but the newest snapshot has {position:,}: it is a newer one"
+        else:
+            return
+        raise ValueError(
+            f"{found}; restore the folder and the database as they were together, or, to go on without what is "
+            "missing, give an empty database and --new-log"
+        )
+
+    def begin_behind(self, position: int) -> None:
+        """Count on behind a snapshot whose log is lost. Raises ValueError if there is something in this one."""
+        if self.last:
+            raise ValueError(f"--new-log is for an empty database; in this one {self.last:,} records were written")
+        with self._transaction(position=position, dropped=position):
+            pass
+        self._end, self.dropped = self._end._replace(position=position), position
 
     def commit(self, batch: Batch) -> None:
         """Write a batch, all of it or nothing; when this returns, no crash can lose it.
 
         Raises
         ------
+        InDoubt
+            If it is not known whether it is written: `settle` finds out.
+        Taken
+            If another writer has written to the log; this batch is not written.
         Unavailable
-            If it is not written. If that cannot be known, as the connection broke in the middle, `settle` finds out.
+            If it is not written.
         """
-        with _failures(), self._engine.begin() as connection:
+        position = batch.records[-1].position if batch.records else self.last
+        self._tried = End(position, secrets.token_hex(8))
+        with self._transaction(**self._tried._asdict()) as connection:
             for table, rows in ((records, batch.records), (receipts, batch.receipts)):
                 if rows:
                     connection.execute(sa.insert(table), [row._asdict() for row in rows])
@@ -176,14 +316,16 @@ class Log:
         self._written(batch)
 
     def settle(self, batch: Batch) -> bool:
-        """After a failed commit: was the batch written? Raises Unavailable as long as the database is away."""
-        if batch.records:
-            written = self._last() >= batch.records[-1].position
-        elif batch.offsets:
-            written = batch.offsets.items() <= self.offsets().items()
-        else:
-            asked = sa.select(waiting.c.request).where(waiting.c.request == batch.waiting[-1].request)
-            written = self._scalar(asked) is not None
+        """After a commit in doubt: was the batch written?
+
+        Raises
+        ------
+        Taken
+            If another writer has written to the log since.
+        Unavailable
+            As long as the database is away, or an earlier connection may still be writing.
+        """
+        written = is_written(self._found(), self._end, self._tried)
         if written:
             self._written(batch)
         return written
@@ -203,8 +345,8 @@ class Log:
             after = found[-1].position
 
     def ping(self) -> None:
-        """Raise Unavailable if the database does not answer."""
-        self._scalar(sa.select(1))
+        """Raise Unavailable if the log cannot be written."""
+        is_written(self._found(), self._end, self._end)
 
     def last_forgotten(self) -> int:
         """The position of the last record that forgets a task; 0 if none is kept."""
@@ -236,13 +378,13 @@ class Log:
         """Say how far topics have been read before there was a log, or in one that is lost."""
         known = self.offsets()
         found = {source: at for source, at in found.items() if at > known.get(source, -1)}
-        with _failures(), self._engine.begin() as connection:
+        with self._transaction() as connection:
             _replace(connection, offsets.c.source, _positions(found))
 
     def expire(self, request: str, halves_before: float, keys_before: float) -> None:
         """Drop predictions with ids before this one, halves that came before a time, and keys that were used before
         another."""
-        with _failures(), self._engine.begin() as connection:
+        with self._transaction() as connection:
             too_old = waiting.c.request < request
             dropped = connection.execute(sa.select(sa.func.sum(waiting.c.open)).where(too_old)).scalar() or 0
             connection.execute(sa.delete(waiting).where(too_old))
@@ -252,8 +394,10 @@ class Log:
 
     def drop_until(self, position: int) -> None:
         """Drop the records up to a position: a snapshot has them."""
-        with _failures(), self._engine.begin() as connection:
+        dropped = max(position, self.dropped)
+        with self._transaction(dropped=dropped) as connection:
             connection.execute(sa.delete(records).where(records.c.position <= position))
+        self.dropped = dropped
 
     def size(self) -> int:
         """Bytes of the database."""
@@ -264,12 +408,111 @@ class Log:
         return int(pages or 0)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; the log is nobody's."""
+        self._leave()
         self._engine.dispose()
+        if self._file_lock is not None:
+            os.close(self._file_lock)
+            self._file_lock = None
 
-    def _last(self) -> int:
-        """The last position that is kept: whoever dropped later ones has them in a snapshot."""
-        return self._scalar(sa.select(sa.func.max(records.c.position))) or 0
+    # ---- the owner -------------------------------------------------------------------------------------------
+
+    def _own(self) -> None:
+        """Take the log, which may be new."""
+        with _failures():
+            if self._engine.dialect.name == "sqlite":
+                path = self._scalar(sa.text("select file from pragma_database_list where name = 'main'"))
+                if not path:
+                    raise ValueError(f"a log in memory would be lost with this process; {EXPECTED}")
+                self._file_lock = lock(Path(f"{path}.lock"), "the log")
+            session = self._owning(FIRST_PATIENCE)
+            if session is None:
+                raise ValueError("the log is in use by another process")
+            if session.execute(sa.select(heads)).first() is None:
+                session.execute(sa.insert(heads).values(log=secrets.token_hex(8), position=0, commit="", dropped=0))
+            session.commit()
+
+    def _owning(self, patience: float) -> sa.Connection | None:
+        """The session that has the lock; None if another one has it for so many seconds."""
+        if self._session is not None:
+            return self._session
+        session, ends = self._engine.connect(), time.monotonic() + patience
+        try:
+            if self._engine.dialect.name == "postgresql":
+                session.execute(sa.text(SERVERS_NETWORK))
+                asked = sa.text("select pg_try_advisory_lock(:kind, 'head'::regclass::oid::int4)")
+                while not session.execute(asked, {"kind": LOCK_CLASS}).scalar():
+                    if time.monotonic() > ends:
+                        session.close()
+                        return None
+                    time.sleep(0.02)
+            session.commit()
+        except BaseException:
+            _drop(session)
+            raise
+        self._session = session
+        return session
+
+    def _owning_again(self) -> sa.Connection:
+        """The same, after the connection broke."""
+        if (session := self._owning(PATIENCE)) is None:
+            raise Unavailable(
+                "the log cannot be written: an earlier connection has not ended, or another process has it"
+            )
+        return session
+
+    def _leave(self) -> None:
+        """Give the lock back. What the session has not committed, the server undoes before another one gets it."""
+        if self._session is not None:
+            _drop(self._session)
+        self._session = None
+
+    @contextmanager
+    def _transaction(self, **changes: Any) -> Iterator[sa.Connection]:
+        """What is written, all of it or nothing, if nobody else has written since; with changes of the head."""
+        is_sent = False
+        try:
+            with _failures():
+                session = self._begun(changes)
+                yield session
+                is_sent = True
+                session.commit()
+        except BaseException as error:
+            self._leave()
+            if is_sent and isinstance(error, Unavailable):
+                raise InDoubt(str(error)) from error
+            raise
+
+    def _begun(self, changes: Mapping[str, Any]) -> sa.Connection:
+        """The session, with the head changed."""
+        if self._session is not None:
+            try:
+                return self._changed(self._session, changes)
+            except DBAPIError:  # servers and firewalls cut connections that are silent: nothing has been written
+                self._leave()
+        return self._changed(self._owning_again(), changes)
+
+    def _changed(self, session: sa.Connection, changes: Mapping[str, Any]) -> sa.Connection:
+        ours = sa.update(heads).where(heads.c.commit == self._end.commit)
+        if session.execute(ours.values(changes or {"commit": self._end.commit})).rowcount != 1:
+            is_written(self._head(session), self._end, self._end)
+        return session
+
+    def _found(self) -> End:
+        """The end of the log, when nothing of ours is on its way any more."""
+        try:
+            with _failures():
+                session = self._owning_again()
+                found = self._head(session)
+                session.rollback()
+                return found
+        except BaseException:
+            self._leave()
+            raise
+
+    def _head(self, session: sa.Connection) -> End:
+        found = session.execute(sa.select(heads.c.position, heads.c.commit)).first()
+        return End(0, "gone") if found is None else End(*found)
 
     def _rows(self, asked: Any) -> Sequence[Any]:
         with _failures(), self._engine.connect() as connection:
@@ -280,8 +523,7 @@ class Log:
             return connection.execute(asked).scalar()
 
     def _written(self, batch: Batch) -> None:
-        if batch.records:
-            self.last = batch.records[-1].position
+        self._end = self._tried
         self.predictions_waiting += sum(one.open for one in batch.waiting) - batch.n_labels
 
 
@@ -309,16 +551,26 @@ def _failures() -> Iterator[None]:
     """Turn what a database raises into one error that says what to do."""
     try:
         yield
-    except DBAPIError as error:
-        said = str(error.orig).strip() or type(error.orig).__name__
+    except SQLAlchemyError as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        said = str(cause).strip() or type(cause).__name__
         raise Unavailable(f"the log cannot be written: {said.splitlines()[0]}") from error
 
 
-def _options(url: str) -> dict[str, Any]:
+def _engine(url: str) -> sa.Engine:
     """A connection that broke is made anew; SQLite waits for its own locks, PostgreSQL not for ever for the network."""
-    if sa.make_url(url).get_backend_name() == "sqlite":
-        return {"connect_args": {"timeout": 30.0}}
-    return {"pool_pre_ping": True, "connect_args": {"connect_timeout": 5}}
+    try:
+        parsed = sa.make_url(url)
+    except (SQLAlchemyError, ValueError):
+        raise ValueError(f"the log's address is no URL; {EXPECTED}") from None  # it may hold a password
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        engine = sa.create_engine(parsed, connect_args={"timeout": 30.0})
+        sa.event.listen(engine, "connect", _durable)
+        return engine
+    if parsed.drivername != "postgresql+psycopg":
+        raise ValueError(f"the log's address begins with {parsed.drivername}; {EXPECTED}")
+    given = {name: value for name, value in {"connect_timeout": 5, **NETWORK}.items() if name not in parsed.query}
+    return sa.create_engine(parsed, pool_pre_ping=True, connect_args=given)
 
 
 def _durable(connection: Any, _: Any) -> None:
@@ -327,3 +579,11 @@ def _durable(connection: Any, _: Any) -> None:
     cursor.execute("pragma journal_mode = wal")
     cursor.execute("pragma synchronous = full")
     cursor.close()
+
+
+def _drop(session: sa.Connection) -> None:
+    """End a session with all that it has, whatever state it is in."""
+    with suppress(SQLAlchemyError):
+        session.invalidate()
+    with suppress(SQLAlchemyError):
+        session.close()

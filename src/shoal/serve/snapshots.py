@@ -38,10 +38,11 @@ class Snapshot(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What stands next to a model: what the service had counted, and how far it had learned topics."""
+    """What stands next to a model: what the service had counted, how far it had learned topics, and of which log."""
 
     counted: Mapping[str, Any] | None
     offsets: Mapping[str, int]  # of the next message of each partition
+    log: str | None = None  # the id of the log; None: not known
 
 
 class Snapshots:
