@@ -10,16 +10,16 @@ import os
 import random
 import shutil
 import signal
-import socket
-import subprocess
-import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
+from tests.serve.postgres import Postgres, Proxy, server
 
 from shoal.serve.bodies import unpack
 from shoal.serve.contract import Unavailable
@@ -105,50 +105,24 @@ def test_a_log_whose_last_record_is_cut_off_serves_without_it(tmp_path: Path) ->
         assert_same(engine.export(), fold_in_one_go(model, f"sqlite:///{cut / 'log.sqlite'}", tmp_path / "again.shoal"))
 
 
-class Postgres:
-    """A server of its own; root is not allowed to run one, so then the system's user for it does."""
-
-    def __init__(self, binaries: Path, folder: Path) -> None:
-        self._run_as = ["runuser", "-u", "postgres", "--"] if os.geteuid() == 0 else []
-        self._binaries, self._data, self._folder = binaries, folder / "data", folder
-        with socket.socket() as one:
-            one.bind(("127.0.0.1", 0))
-            self._port = one.getsockname()[1]
-        self.url = f"postgresql+psycopg://postgres@127.0.0.1:{self._port}/postgres"
-        self._call("initdb", "-A", "trust", "-U", "postgres", "-D", str(self._data))
-
-    def start(self) -> None:
-        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1"
-        self._call("pg_ctl", "-D", str(self._data), "-w", "-l", str(self._folder / "log"), "-o", options, "start")
-
-    def stop(self) -> None:
-        self._call("pg_ctl", "-D", str(self._data), "-w", "-m", "immediate", "stop")
-
-    def _call(self, program: str, *arguments: str) -> None:
-        command = [*self._run_as, str(self._binaries / program), *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self._folder)
-
-
-@pytest.fixture
-def postgres() -> Iterator[Postgres]:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    binaries = found[-1].parent if found else Path(shutil.which("initdb") or "nowhere/initdb").parent
-    if not (binaries / "initdb").exists():
-        pytest.skip("there is no PostgreSQL server here (Debian: apt-get install postgresql)")
-    folder = Path(tempfile.mkdtemp())
-    folder.chmod(0o777)
-    server = Postgres(binaries, folder)
-    server.start()
-    yield server
-    server.stop()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def until(there: Callable[[], bool]) -> None:
     ends = time.monotonic() + 30
     while not there():
         assert time.monotonic() < ends
         time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    with server() as found:
+        yield found
+
+
+@pytest.fixture
+def proxy(postgres: Postgres) -> Iterator[Proxy]:
+    found = Proxy(postgres.address)
+    yield found
+    found.close()
 
 
 @pytest.mark.timeout(1200)
@@ -166,7 +140,12 @@ def test_killed_and_cut_off_from_postgresql(postgres: Postgres, tmp_path: Path) 
         until(lambda: not engine.is_ready)
         with pytest.raises(Unavailable):
             engine.learn(rows(mails[40:]), key="meanwhile, too")
+        with pytest.raises(Unavailable):
+            engine.predict(rows(asked))
+        with pytest.raises(Unavailable):
+            engine.predict_each(asked)
         assert engine.predict(rows(mails[:3]), wait=False).result()
+        assert "log_bytes" not in engine.gauges()
         postgres.start()
         until(lambda: engine.is_ready)
         assert isinstance(cut_off.exception(30), Unavailable)  # asked again with its key, it is learned once
@@ -176,3 +155,105 @@ def test_killed_and_cut_off_from_postgresql(postgres: Postgres, tmp_path: Path) 
         assert engine.wait_until_learned(timeout=30)
         first = tmp_path / "killed" / "snapshots" / f"{0:016}.shoal"
         assert_same(engine.export(), fold_in_one_go(first, postgres.url, tmp_path / "again.shoal"))
+
+
+def test_a_database_has_one_service(postgres: Postgres, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one refuses to start. One whose connection is cut refuses all until the log is its own again."""
+    postgres.run("create database owned")
+    url, mails, model = postgres.url_at(postgres.address[1], "owned"), records(40, seed=23), write_model(tmp_path)
+    settings = SETTINGS._replace(log=url)
+    with Engine(model, tmp_path / "one", settings) as one:
+        one.learn(rows(mails[:10])).result()
+        with monkeypatch.context() as patched:
+            patched.setattr("shoal.serve.log.FIRST_PATIENCE", 0.1)
+            with pytest.raises(ValueError, match="the log is in use by another process"):
+                Engine(model, tmp_path / "other", settings)
+        reader = Log(url)
+        assert len(list(reader.read())) == 1
+        reader.close()
+        postgres.run("select pg_terminate_backend(pid) from pg_stat_activity where datname = 'owned'")
+        with Engine(model, tmp_path / "other", settings) as other:  # all that it has, the log says
+            with pytest.raises(Unavailable, match="another process has it"):
+                one.learn(rows(mails[10:20])).result()
+            with pytest.raises(Unavailable, match="another process has it"):
+                one.predict(rows(mails[:1]))
+            assert other.learn(rows(mails[10:20])).result().position == 2
+        until(lambda: "another writer has the log" in one._admission.trouble)
+        with pytest.raises(Unavailable, match="another writer has the log"):
+            one.learn(rows(mails[10:20]))
+    with Engine(None, tmp_path / "one", settings) as one:
+        assert one.describe()["logged"] == 2
+        assert_same(one.export(), fold_in_one_go(model, url, tmp_path / "again.shoal"))
+
+
+def test_a_commit_that_comes_late_is_known_again(postgres: Postgres, proxy: Proxy, tmp_path: Path) -> None:
+    """The network breaks while the commit waits for a standby. It is decided before another one begins."""
+    postgres.run("create database late")
+    url, mails, model = postgres.url_at(proxy.port, "late"), records(60, seed=24), write_model(tmp_path)
+    with Engine(model, tmp_path / "engine", SETTINGS._replace(log=url)) as engine:
+        engine.learn(rows(mails[:10])).result()
+        postgres.run("alter system set synchronous_standby_names = 'nobody'", "select pg_reload_conf()")
+        try:
+            late = engine.learn(rows(mails[10:30]), key="late")
+            until(lambda: count(postgres, "pg_stat_activity where datname = 'late' and wait_event = 'SyncRep'") == 1)
+            proxy.cut()
+            until(lambda: not engine.is_ready)
+            with pytest.raises(Unavailable):
+                engine.learn(rows(mails[30:37]), key="behind")
+            assert not late.done()
+        finally:
+            postgres.run("alter system reset synchronous_standby_names", "select pg_reload_conf()")
+        assert late.result(30).position == 2
+        until(lambda: engine.is_ready)
+        behind = engine.learn(rows(mails[30:37]), key="behind").result()
+        assert (behind.position, behind.repeated) == (3, False)
+        assert engine.learn(rows(mails[10:30]), key="late").result().repeated
+        assert engine.wait_until_learned(timeout=30)
+        assert engine.describe()["rows"] == 37
+        assert_same(engine.export(), fold_in_one_go(model, url, tmp_path / "again.shoal"))
+
+
+def count(postgres: Postgres, what: str) -> int:
+    engine = sa.create_engine(postgres.url, poolclass=sa.NullPool)
+    with engine.connect() as connection:
+        return int(connection.exec_driver_sql(f"select count(*) from {what}").scalar() or 0)
+
+
+@pytest.mark.timeout(1200)
+def test_cut_off_at_random_moments(postgres: Postgres, proxy: Proxy, tmp_path: Path) -> None:
+    """Each request is sent with its key until it is acknowledged, some once more; each is learned once."""
+    postgres.run("create database cut")
+    url, mails, model = postgres.url_at(proxy.port, "cut"), records(2_000, seed=25), write_model(tmp_path)
+    chance = random.Random(os.environ.get("SOAK_SEED", "seed"))
+    cuts, sent, is_over = 2 * KILLS, 0, threading.Event()
+
+    def ask() -> None:
+        nonlocal sent
+        while not is_over.is_set():
+            first = sent * BATCH % 2_000
+            batch = [{**mail, "size": float(BATCH * sent + j)} for j, mail in enumerate(mails[first : first + BATCH])]
+            for _ in range(1 + (sent % 20 == 0)):
+                while True:
+                    try:
+                        engine.learn(rows(batch), key=f"request {sent}").result()
+                        break
+                    except Unavailable:
+                        time.sleep(0.01)
+            sent += 1
+
+    with Engine(model, tmp_path / "engine", SETTINGS._replace(log=url)) as engine:
+        asking = threading.Thread(target=ask)
+        asking.start()
+        for _ in range(cuts):
+            time.sleep(chance.uniform(0.0, 0.3))
+            proxy.cut()
+        is_over.set()
+        asking.join(60)
+        assert engine.wait_until_learned(timeout=60)
+        exported = engine.export()
+    reader = Log(url)
+    sizes = [size for record in reader.read() for size in unpack(record.body).frame["size"].cast(float).to_list()]
+    reader.close()
+    assert sorted(sizes) == [float(i) for i in range(BATCH * sent)]
+    assert sent > cuts
+    assert_same(exported, fold_in_one_go(model, url, tmp_path / "again.shoal"))

@@ -26,7 +26,7 @@ from shoal.serve.fold import MOST_ROWS, Fold, Group
 from shoal.serve.joining import Joined, ids_of, join, without_faults
 from shoal.serve.labels import Lags, complete, requests_of
 from shoal.serve.limits import Limits
-from shoal.serve.log import Batch, InDoubt, Log, Record, Taken, Used, Waiting
+from shoal.serve.log import Away, Batch, InDoubt, Log, Record, Taken, Used, Waiting
 from shoal.serve.outcomes import done, fail, repeat, run
 
 logger = logging.getLogger("shoal")
@@ -141,7 +141,7 @@ class Admission(threading.Thread):
             if groups:
                 groups[-1] = groups[-1]._replace(offsets=batch.offsets)
         except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
-            if isinstance(error, Taken):  # for good: whoever is told so now finds nothing else
+            if isinstance(error, Away | Taken):  # said before those are told who then ask again
                 self._refuse_those_who_wait(error)
             for command in commands:
                 fail(command, error)

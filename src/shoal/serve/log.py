@@ -153,6 +153,10 @@ class End(NamedTuple):
     commit: str
 
 
+class Away(Unavailable):
+    """The database cannot be reached, or its lock not be had."""
+
+
 class Taken(Unavailable):
     """Another writer has written to the log."""
 
@@ -455,10 +459,13 @@ class Log:
 
     def _owning_again(self) -> sa.Connection:
         """The same, after the connection broke."""
-        if (session := self._owning(PATIENCE)) is None:
-            raise Unavailable(
-                "the log cannot be written: an earlier connection has not ended, or another process has it"
-            )
+        try:
+            with _failures():
+                session = self._owning(PATIENCE)
+        except Unavailable as error:
+            raise Away(str(error)) from error
+        if session is None:
+            raise Away("the log cannot be written: an earlier connection has not ended, or another process has it")
         return session
 
     def _leave(self) -> None:
