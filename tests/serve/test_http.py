@@ -29,6 +29,7 @@ from shoal.serve.contract import Service
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.http.access import ADMIN, OPEN, READ, ROUTES, WRITE, Token, allowed, read_tokens, scope_of
 from shoal.serve.http.bodies import Caps
+from shoal.serve.http.connection import Connection
 from shoal.serve.running import application
 
 TOKENS = {READ: "read" * 5, WRITE: "write" * 5, ADMIN: "admin" * 5}
@@ -42,7 +43,14 @@ def served(engine: Service, tokens: list[Token], caps: Caps | None = None, port:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     server = uvicorn.Server(
-        uvicorn.Config(application(engine, tokens, caps), lifespan="off", log_level="critical", access_log=False)
+        uvicorn.Config(
+            application(engine, tokens, caps),
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            log_level="critical",
+            access_log=False,
+        )
     )
     server.config.timeout_graceful_shutdown = 1
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))

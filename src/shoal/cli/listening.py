@@ -14,7 +14,10 @@ from typing import Any
 
 import uvicorn
 
+from shoal.serve.http.connection import Connection
+
 SWITCH_SECONDS = 0.0005  # how long a thread may keep the interpreter while an answer waits
+GRACE_SECONDS = 10  # for requests on their way when the service is told to end
 FEW_COLLECTIONS = (20_000, 20, 20)
 
 
@@ -39,8 +42,9 @@ def serve_until_told(application: Any, listener: socket.socket) -> None:
     gc.freeze()  # what is there now stays: to look through it again and again takes a tenth of the time
     gc.set_threshold(*FEW_COLLECTIONS)
     config = uvicorn.Config(
-        application, log_level="warning", access_log=False, lifespan="off", server_header=False, proxy_headers=False,
-        timeout_keep_alive=20, timeout_graceful_shutdown=10, limit_concurrency=2_000,
+        application, http=Connection, ws="none", log_level="warning", access_log=False, lifespan="off",
+        server_header=False, proxy_headers=False, timeout_keep_alive=20, timeout_graceful_shutdown=GRACE_SECONDS,
+        limit_concurrency=2_000,
     )  # fmt: skip
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(_until_told(config, listener))

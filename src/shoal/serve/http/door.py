@@ -6,6 +6,7 @@ To route a request, find its arguments and make its answer costs the framework m
 
 from __future__ import annotations
 
+import asyncio
 import time
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from shoal.serve.contract import Service
+from shoal.serve.contract import Service, Unavailable
 from shoal.serve.http import bodies, streams
 from shoal.serve.http.access import OPEN, Token, allowed, is_local, scope_of, scopes_of
 from shoal.serve.http.asking import OneByOne, in_thread, predictions
@@ -68,6 +69,8 @@ class Door:
             await send(message)
 
         try:
+            if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+                raise Problem(400, "the head names two hosts")
             self._let_in(method, path, headers)
             kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
             if method == "POST" and path in STREAMED and bodies.NAMES.get(kind) == bodies.NDJSON:
@@ -78,6 +81,10 @@ class Door:
                 await _send(send, reply)
             else:
                 await self._app(_one_segment(scope), receive, send_safely)
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            if not has_begun:
+                status = 503
+                await _send(send, reply_of(Unavailable("the service ends")))
         except Exception as error:
             reply = reply_of(error)
             if has_begun:

@@ -35,7 +35,7 @@ TITLES = {
     400: "malformed request", 401: "a token is needed", 403: "the token does not allow this", 404: "not found",
     405: "method not allowed", 406: "not acceptable", 408: "the request came too slowly", 409: "conflict",
     413: "too large", 415: "unsupported media type", 421: "not for this host", 422: "rows that cannot be taken",
-    429: "too many", 500: "internal error", 503: "unavailable",
+    429: "too many", 431: "the head is too large", 500: "internal error", 503: "unavailable",
 }  # fmt: skip
 SHOWN = 20  # faults of one request
 

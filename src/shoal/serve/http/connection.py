@@ -1,0 +1,132 @@
+"""A connection, before it is known who asks: what it may send without an answer is counted, line by line.
+
+Uvicorn's protocol, with limits: its parser keeps a line of a head until it is whole, and any number of lines.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from shoal.serve.http.problems import Problem, reply_of
+
+HEAD_LINES = 100
+HEAD_BYTES = 64 << 10  # of lines that are whole, and of one that is not
+AHEAD = 32  # requests that are sent before the first of them is answered
+HEAD_SECONDS = 20.0
+
+
+class Connection(HttpToolsProtocol):
+    """What uvicorn makes for each client.
+
+    Trailers, behind a body in chunks, count as lines of the head.
+    """
+
+    head_seconds = HEAD_SECONDS
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._lines = self._bytes = 0
+        self._unread = 0  # bytes of which the parser has said nothing yet
+        self._refusal = Problem(400, "this is not HTTP")
+        self._timer: asyncio.TimerHandle | None = None
+        self._has_begun = False
+
+    # ---- what the event loop says ----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._head_came()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._unread += len(data)
+        super().data_received(data)
+        if self._unread > HEAD_BYTES and not self.transport.is_closing():
+            self._refuse_head()
+            self.send_400_response("")
+        is_idle = self.cycle is None or self.cycle.response_complete
+        if is_idle and self._timer is None and self.timeout_keep_alive_task is None:
+            self._wait_for_head()
+
+    # ---- what the parser says --------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._lines = self._bytes = self._unread = 0
+        self._has_begun = True
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._lines += 1
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._unread, self._has_begun = 0, False
+        self._head_came()
+        if len(self.pipeline) >= AHEAD:
+            self._refusal = Problem(429, f"more than {AHEAD} requests before the first answer")
+            raise self._refusal
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._unread = 0
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.pipeline:  # else a chunk of requests would be read for each answer
+            self.flow.pause_reading()
+
+    # ---- limits ----------------------------------------------------------------------------------------------
+
+    def _count(self, n: int) -> None:
+        self._unread = 0
+        self._bytes += n
+        if self._bytes > HEAD_BYTES or self._lines > HEAD_LINES:
+            self._refuse_head()
+            raise self._refusal  # it ends the parser
+
+    def _refuse_head(self) -> None:
+        limits = f"{HEAD_LINES} lines and {HEAD_BYTES >> 10} kB"
+        self._refusal = Problem(431, f"the head of a request has at most {limits}")
+
+    def _wait_for_head(self) -> None:
+        self._timer = self.loop.call_later(self.head_seconds, self._cut)
+
+    def _head_came(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _cut(self) -> None:
+        self._timer = None
+        if self.transport.is_closing():
+            return
+        if self._has_begun:
+            self._refusal = Problem(408, f"the head of the request did not come within {self.head_seconds:g} seconds")
+            self.send_400_response("")
+        else:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong, unless that would be read as the answer to another request, or as a part of one."""
+        cycle = self.cycle
+        is_of_this = cycle is None or cycle.response_complete or (cycle.more_body and not cycle.response_started)
+        if is_of_this and not self.pipeline:
+            reply = reply_of(self._refusal)
+            headers = {**dict(reply.headers), b"content-length": str(len(reply.body)).encode(), b"connection": b"close"}
+            lines = [b"%s: %s\r\n" % header for header in headers.items()]
+            self.transport.write(b"".join([STATUS_LINE[self._refusal.status], *lines, b"\r\n", reply.body]))
+        self.transport.close()
