@@ -6,6 +6,7 @@ import itertools
 import json
 import sys
 import tracemalloc
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -56,3 +57,31 @@ def test_no_more_than_a_few_blocks_are_held(format: str, monkeypatch: pytest.Mon
     tracemalloc.stop()
     assert max(held[10:]) < max(held[:5]) + BLOCK
     assert endless.given > 5 * BLOCK
+
+
+@pytest.mark.parametrize(
+    ("format", "before", "words"),
+    [
+        ("csv", "", "line 1: longer than"), ("csv", "x,late\n1,", "line 2: longer than"),
+        ("ndjson", "", "a line of more than"), ("libsvm", "", "a line of more than"),
+    ],
+    ids=["names of columns", "csv", "ndjson", "libsvm"],
+)  # fmt: skip
+def test_a_line_that_never_ends_is_named(format: str, before: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few packed bytes may be gigabytes of it."""
+    monkeypatch.setattr("shoal.files.source.BLOCK", BLOCK)
+    monkeypatch.setattr("shoal.files.source.LONGEST_LINE", 8 * BLOCK)
+    monkeypatch.setattr("shoal.files.tables.records.LONGEST_RECORD", 8 * BLOCK)
+    endless = Endless(before, "a")
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=endless))
+    columns: dict[str, Any] = {} if format == "libsvm" else {"label": "late"}
+    with pytest.raises(ValueError, match=words):
+        list(open_stream("-", format=format, **columns))
+    assert endless.given < 12 * BLOCK
+
+
+def test_a_long_name_of_a_column_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x," + "y" * 200_000 + "\n1,2\n")
+    with pytest.raises(ValueError, match=r"a\.csv: the names of the columns cannot be read"):
+        open_stream(path, label="x")

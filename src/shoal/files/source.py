@@ -19,6 +19,7 @@ from typing import BinaryIO, cast
 
 from shoal.files.archives import Member, OpenMember
 
+LONGEST_LINE = 1 << 26  # a few packed bytes may be a line that no memory holds
 BLOCK = 1 << 20  # large enough to hide the cost of a call to a parser, small in memory
 LINES = 1 << 14  # in a block that polars reads
 STDIN = "-"
@@ -103,13 +104,17 @@ class ByteSource:
     def whole_lines(self, blocks: Iterable[bytes] | None = None, padding: bytes = b"") -> Iterator[bytes]:
         """The blocks, cut behind a line end (only the last may lack one), and behind each block the padding."""
         held: list[bytes] = []
+        size = 0
         for block in self.blocks() if blocks is None else blocks:
             end = block.rfind(b"\n") + 1
             if end:
                 yield b"".join([*held, memoryview(block)[:end], padding])
-                held = []
+                held, size = [], 0
             if end < len(block):
                 held.append(block[end:])
+                size += len(held[-1])
+            if size > LONGEST_LINE:
+                raise ValueError(f"{self.name} has a line of more than {LONGEST_LINE >> 20} MB")
         if held:
             yield b"".join([*held, padding])
 

@@ -63,7 +63,7 @@ class Delimited:
             first_block = next(blocks, b"")
             delimiter = find_delimiter(first_block)
         self.delimiter = delimiter
-        self._records = read_records(itertools.chain([first_block], blocks), ord(delimiter))
+        self._records = read_records(itertools.chain([first_block], blocks), ord(delimiter), source.name)
         for first in self._records:
             filled = np.flatnonzero(first.fields)
             if len(filled):
@@ -84,6 +84,8 @@ class Delimited:
             names = [name.strip() or f"column_{i}" for i, name in enumerate(self._fields(record), 1)]
         except UnicodeDecodeError:
             raise ValueError(f"{file}: the names of the columns are not UTF-8 text (iconv converts it)") from None
+        except csv.Error as error:
+            raise ValueError(f"{file}: the names of the columns cannot be read: {error}") from None
         if any("\r" in name and "\n" not in name for name in names):
             raise ValueError(f"{file}: lines end in a carriage return alone, expected line feeds (mac2unix makes them)")
         if len(names) > MAX_COLUMNS:

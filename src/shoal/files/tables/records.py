@@ -89,7 +89,7 @@ def find_records(data: bytes, separator: int, line: int) -> Records:
     return Records(data, starts[: n + 1], fields[:n], lines[: n + 1], stray[:n])
 
 
-def read_records(blocks: Iterable[bytes], separator: int) -> Iterator[Records]:
+def read_records(blocks: Iterable[bytes], separator: int, name: str) -> Iterator[Records]:
     """All records of a text, block by block; where a quote is never closed, the line is given up."""
     rest, line = b"", 1
     for block in blocks:
@@ -97,6 +97,8 @@ def read_records(blocks: Iterable[bytes], separator: int) -> Iterator[Records]:
         yield records
         rest, line = records.data[records.starts[-1] :], int(records.lines[-1])
         if len(rest) > LONGEST_RECORD:
+            if b"\n" not in rest:
+                raise ValueError(f"{name}, line {line}: longer than {LONGEST_RECORD >> 20} MB")
             given_up, rest, line = give_up_line(rest, line)
             yield given_up
     while rest:
