@@ -104,6 +104,71 @@ def test_a_bad_date_form_is_said(tmp_path: Path) -> None:
         list(stream_of(tmp_path, ["10:30", "25:00", *["11:15"] * 20], date=["x"]))
 
 
+# The directives of chrono, which polars uses, by what they show: https://docs.rs/chrono/latest/chrono/format/strftime
+SHOW_HOURS = set("HkIlTRXrcs+")
+OTHERS = set("YCyqmbBhdeaAwuUWGgVjDxFvMSfpPZztn")
+PADDED = [f"%{padding}{letter}" for letter in sorted(SHOW_HOURS | OTHERS) for padding in ("", "-", "_", "0")]
+OTHER_FORMS = ["%.f", "%.3f", "%3f", "%:z", "%#z", "%%"]
+
+
+@pytest.mark.filterwarnings("ignore::polars.exceptions.ChronoFormatWarning")
+def test_every_directive_is_read_with_its_hour_or_the_form_is_refused() -> None:
+    moments = pl.Series([datetime.datetime(2013, 5, 6, hour, 30, 20) for hour in (17, 8, 0)]).dt.replace_time_zone(
+        "UTC"
+    )
+    read = set()
+    for directive in (*PADDED, *OTHER_FORMS):
+        for rest in ("", ":%M", ":%M %p"):
+            form = f"%F {directive}{rest}"
+            try:
+                text = moments.dt.strftime(form.replace("%#z", "%z"))
+                (weekday, month, hour), bad = dates.parts(text, Notation(date_format=form))
+                found = dates.instants(text, Notation(date_format=form))[0]
+            except (ValueError, pl.exceptions.PolarsError):
+                continue
+            read.add(directive)
+            assert (weekday.to_list(), month.to_list(), bad.tolist()) == (["1"] * 3, ["5"] * 3, []), form
+            shows = directive[-1] in SHOW_HOURS
+            assert hour.to_list() == (["17", "8", "0"] if shows else [None] * 3), form
+            assert np.diff(found).tolist() == ([-9 * 3600e6, -8 * 3600e6] if shows else [0, 0]), form
+    assert {f"%{letter}" for letter in SHOW_HOURS | OTHERS - set("MSpP")} | {"%-l", "%_I", "%:z", "%#z", "%%"} <= read
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "weekday", "hour"),
+    [
+        ("31/01/2013 00:30 +02:00", "%d/%m/%Y %H:%M %:z", "4", "0"),  # 22:30 of the day before, in UTC
+        ("31/01/2013 00:30 +02", "%d/%m/%Y %H:%M %#z", "4", "0"),
+        ("2013-01-31T23:30:00-05:00", "%+", "4", "23"),
+        ("1359675000 +0000", "%s %z", "4", "23"),
+        ("31/01/2013 12:30 AM", "%d/%m/%Y %l:%M %p", "4", "0"),
+        ("31/01/2013 5:30:00 pm", "%d/%m/%Y %r", "4", "17"),
+    ],
+)
+def test_the_hour_is_the_one_that_the_file_shows(text: str, form: str, weekday: str, hour: str) -> None:
+    found, bad = dates.parts(pl.Series([text, "?", "never"]), Notation(date_format=form))
+    assert ([part.to_list() for part in found], bad.tolist()) == (
+        [[weekday, None, None], ["1", None, None], [hour, None, None]],
+        [2],
+    )
+
+
+def test_times_of_day_are_told_from_dates_by_their_form() -> None:
+    for form, text, hour in (("%l:%M %p", "5:30 PM", "17"), ("%r", "05:30:00 AM", "5"), ("%X", "17:30:20", "17")):
+        column, notation = pl.Series([text, "never"]), Notation(date_format=form)
+        assert dates.are_times(column, notation)
+        found, bad = dates.hours(column, notation)
+        assert (found.to_list(), bad.tolist()) == ([hour, None], [1])
+    for form in ("%A", "%c", "%x", "%v", "%+", "%s", "%C%y", "%q"):
+        assert not dates.are_times(pl.Series(["x"]), Notation(date_format=form)), form
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y %H", "%d/%m/%Y %0H", "%d/%m/%Y %l:%M", "%I:%M", "%H", "%F %Q", "%F %"])
+def test_a_form_whose_hours_cannot_be_read_is_refused(form: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"date_format='.*' cannot be used: .*(hour|minute|directive)"):
+        list(stream_of(tmp_path, ["31/01/2013 10", "31/01/2013 11"], date=["x"], date_format=form))
+
+
 ZONES = st.sampled_from(["", "Z", "+02:00", "-0330", "+0545"])
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import re
+from datetime import datetime
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -13,9 +15,11 @@ from shoal.files.tables.notation import MISSING, Notation
 DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
 OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([T ]\d{1,2}:\d\d(:\d\d)?)?$"  # such as 31/01/2013
 TIME = r"^\d{1,2}:\d\d(:\d\d(\.\d+)?)?$"
-DAY_CODES = re.compile("%[-_0]?[YymbBdDFjeG]")
-HOUR_CODES = re.compile("%[-_0]?[HIkTRcs]")
 SECOND = 1_000_000  # in microseconds
+# The second has another hour than the first, the third another day, month, year and century.
+MOMENTS = pl.Series(
+    [datetime(2013, 2, 3, 13, 20, 30), datetime(2013, 2, 3, 14, 20, 30), datetime(1987, 11, 25, 13, 20, 30)]
+)
 
 
 def parts(column: pl.Series, notation: Notation) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:
@@ -30,6 +34,9 @@ def parts(column: pl.Series, notation: Notation) -> tuple[tuple[pl.Series, ...],
         text, absent = _stripped(column)
         day = _parsed(text, notation.date_format)
         hour = day.dt.hour() if day.dtype == pl.Datetime else _nothing(len(column))
+        if isinstance(day.dtype, pl.Datetime) and day.dtype.time_zone:  # polars made it UTC; seconds since 1970 are
+            hour = text.str.to_time(notation.date_format, strict=False).dt.hour().fill_null(hour)
+            day = text.str.to_date(notation.date_format, strict=False).fill_null(day.dt.date())
         bad = (~absent & day.is_null()).arg_true().to_numpy().astype(np.int64)
     else:
         return _iso_parts(column.cast(pl.String))
@@ -55,7 +62,7 @@ def _iso_parts(column: pl.Series) -> tuple[tuple[pl.Series, ...], NDArray[np.int
 def are_times(found: pl.Series, notation: Notation) -> bool:
     """Whether the values are times of day, not dates."""
     if notation.date_format:
-        return DAY_CODES.search(notation.date_format) is None
+        return not _shown(notation.date_format).day
     return bool(found.str.contains(TIME).mean() >= 0.9)  # type: ignore[operator]
 
 
@@ -65,6 +72,7 @@ def hours(column: pl.Series, notation: Notation) -> tuple[pl.Series, NDArray[np.
         return column.dt.hour().cast(pl.String), np.zeros(0, np.int64)
     text, absent = _stripped(column)
     if notation.date_format:
+        _shown(notation.date_format)
         hour = text.str.to_time(notation.date_format, strict=False).dt.hour().cast(pl.Int8)
     else:
         hour = text.str.extract(r"^(\d{1,2}):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?$").cast(pl.Int8, strict=False)
@@ -114,12 +122,44 @@ def _stripped(column: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 def _parsed(text: pl.Series, form: str) -> pl.Series:
     """Dates in a form of the user's; null for what is none."""
+    if _shown(form).hour:
+        return text.str.to_datetime(form, strict=False, time_unit="us")
+    return text.str.to_date(form, strict=False)
+
+
+class Shown(NamedTuple):
+    """What dates in some form have in them."""
+
+    day: bool
+    hour: bool
+
+
+@lru_cache
+def _shown(form: str) -> Shown:
+    """What a form of the user's shows: polars writes moments in it, so that no directive has to be known here.
+
+    Raises
+    ------
+    ValueError
+        If polars does not know the form, or does not read the hours that it wrote itself.
+    """
+    moments = MOMENTS.dt.replace_time_zone("UTC")
     try:
-        if HOUR_CODES.search(form):
-            return text.str.to_datetime(form, strict=False, time_unit="us")
-        return text.str.to_date(form, strict=False)
+        text = moments.dt.strftime(form.replace("%#z", "%z")).str.strip_chars()  # %#z can only be read
+    except pl.exceptions.PolarsError:
+        raise _unusable(form, "a directive of it is not known") from None
+    shown = Shown(day=text[0] != text[2], hour=text[0] != text[1])
+    try:
+        hours = (text.str.to_datetime if shown.day else text.str.to_time)(form, strict=False).dt.hour()
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"date_format={form!r} cannot be used: {str(error).splitlines()[0]}") from None
+        raise _unusable(form, error) from None
+    if shown.hour and not hours.equals(moments.dt.hour()):
+        raise _unusable(form, "hours need minutes, and those up to 12 need AM or PM")
+    return shown
+
+
+def _unusable(form: str, why: object) -> ValueError:
+    return ValueError(f"date_format={form!r} cannot be used: {str(why).splitlines()[0]}")
 
 
 def _nothing(n: int) -> pl.Series:
