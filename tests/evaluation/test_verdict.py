@@ -12,6 +12,7 @@ from scipy.stats import wilcoxon
 
 from shoal import MultitaskPerceptron
 from shoal.evaluation import Evaluation, compare
+from shoal.evaluation.comparison import compare_by
 from shoal.evaluation.divergence import Divergence
 
 ROWS = [10, 500, 30, 40, 20, 1_000, 60, 70, 80, 90, 100, 110]
@@ -129,6 +130,52 @@ def test_what_is_said_of_all_tasks_is_not_said_again_of_the_smallest() -> None:
     assert {c.scope for c in verdict.comparisons} == {"all tasks"}
     assert str(verdict) == verdict.overall
     assert compare(learner, **baselines, smallest=1).smallest.startswith("In the smallest task (50 rows) ")
+
+
+@pytest.mark.parametrize(("n_tasks", "n_scopes"), [(9, 1), (10, 1), (11, 2)])
+def test_as_many_tasks_as_the_smallest_are_all_tasks(n_tasks: int, n_scopes: int) -> None:
+    learner, baselines = three(0.80, 0.70, 0.75, rows=[*range(50, 50 + n_tasks)])
+    verdict = compare(learner, **baselines)
+    assert len({c.scope for c in verdict.comparisons}) == n_scopes
+    assert bool(verdict.smallest) == (n_scopes == 2)
+
+
+def scored(metric: str, scores: Sequence[float], rows: Sequence[int]) -> Evaluation:
+    """Only one metric, of tasks 0, 1, ..."""
+    per_task = {k: {"rows": n, metric: score} for k, (n, score) in enumerate(zip(rows, scores, strict=True))}
+    return Evaluation("regression", sum(rows), {metric: 0.0}, {metric: 0.0}, per_task)
+
+
+@pytest.mark.parametrize(("metric", "sign"), [("rmse", -1.0), ("auc", 1.0)])
+@pytest.mark.parametrize("macro", [True, False])
+def test_a_comparison_by_hand(metric: str, sign: float, macro: bool) -> None:
+    """Over two tasks of 1 and 3 rows the best is ahead by 1 and 2, or by 3 and 1."""
+    scores = {"learner": [5.0, 5.0], "independent": [4.0, 3.0], "pooled": [2.0, 4.0]}
+    made = {name: scored(metric, [sign * x for x in found], [1, 3]) for name, found in scores.items()}
+    found = compare_by(made, metric, macro=macro, scope="all tasks", tasks=[0, 1])
+    assert (found.best, found.outcome, found.tasks, found.is_clear) == ("learner", "share partly", 2, False)
+    mean = {"independent": 1.5 if macro else 1.75, "pooled": 2.0 if macro else 1.5}
+    assert {name: difference.mean for name, difference in found.differences.items()} == mean
+    assert {name: found.gain(name) for name in mean} == mean
+    assert found.runner_up == ("independent" if macro else "pooled")
+    assert found.scores["pooled"] == sign * (3.0 if macro else 3.5)
+    # sqrt(n / (n - 1) * sum of squares of what each task's part of the mean is away from it)
+    part = {"independent": 0.25, "pooled": 0.5} if macro else {"independent": 0.1875, "pooled": 0.375}
+    errors = {name: math.sqrt(2 * 2 * x**2) for name, x in part.items()}
+    assert {name: one.standard_error for name, one in found.differences.items()} == pytest.approx(errors)
+
+
+@pytest.mark.parametrize(("n_tasks", "is_clear"), [(5, False), (6, True)])
+def test_six_tasks_are_needed_for_a_clear_difference(n_tasks: int, is_clear: bool) -> None:
+    """All ahead: the least two-sided probability is 2 / 2^5 with five tasks, 2 / 2^6 with six."""
+    rows = [10] * n_tasks
+    made = {name: scored("rmse", [level] * n_tasks, rows) for name, level in (("learner", 1.0), ("pooled", 2.0))}
+    assert compare_by(made, "rmse", macro=True, scope="all tasks", tasks=range(n_tasks)).is_clear == is_clear
+
+
+def test_one_score_alone_is_best_of_nothing() -> None:
+    found = compare_by({"learner": scored("rmse", [1.0], [9])}, "rmse", macro=True, scope="all tasks", tasks=[0])
+    assert (found.best, found.runner_up, found.outcome, found.is_clear) == (None, None, "undecided", False)
 
 
 def test_equal_scores_have_a_difference_of_zero() -> None:

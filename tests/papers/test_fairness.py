@@ -9,7 +9,7 @@ import pytest
 
 from shoal.papers import controls, experiments, osmtl, romco
 from shoal.papers.experiment import Entrant, Experiment, Metric, Tuning
-from shoal.papers.fairness import at_ends, edges, ends, moved_inside
+from shoal.papers.fairness import at_ends, edges, ends, moved_inside, number
 from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome, Tried
 from shoal.papers.protocols import progressive
@@ -33,6 +33,42 @@ def test_a_best_setting_on_an_edge_is_found() -> None:
     assert "C=10 is the end of its grid (0.8, inside 0.72)" in str(edge)
     assert not edges(tried({0.1: 0.70, 1.0: 0.80, 10.0: 0.72}))
     assert not edges(tried({0.1: 0.70, 1.0: 0.799, 10.0: 0.80}))  # flat: nothing to gain beyond
+
+
+def test_edges_of_an_error() -> None:
+    """Its score is the error with its sign turned, and half a percent of it is nothing to gain."""
+    assert not edges(tried({0.1: -0.3, 1.0: -0.2001, 10.0: -0.2}))
+    (edge,) = edges(tried({0.1: -0.2, 1.0: -0.21, 10.0: -0.3}))
+    assert (edge.value, edge.best, edge.inside) == (0.1, 0.2, 0.21)
+    for inside, n_edges in ((199.0, 0), (198.99, 1)):  # of 200, half a percent is 1
+        assert len(edges(tried({1.0: 200.0, 2.0: inside, 3.0: 0.0}))) == n_edges
+        assert len(edges(tried({1.0: -200.0, 2.0: inside - 400.0, 3.0: -900.0}))) == n_edges
+
+
+def test_where_nothing_is_inside_every_end_counts_and_a_quick_run_tells_nothing() -> None:
+    two = tried({1.0: 0.5, 2.0: 0.5})
+    (edge,) = edges(two)
+    assert (edge.data, edge.value, edge.inside) == ("MHC-I", 1.0, math.inf)
+    assert edges(replace(two, quick=True)) == []
+
+
+def test_numbers_of_a_grid() -> None:
+    ridge = Spec("sklearn.linear_model.Ridge", {"alpha": 2.0, "fit_intercept": False})
+    assert [number(value) for value in (3, 0.5, True, "auto", None, ridge)] == [3.0, 0.5, None, None, None, 2.0]
+    assert number(Spec("x", {"a": 1, "b": 2})) is None
+    assert ends([3, "auto", 1, 2]) == (1, 3)
+    assert ends([3, "auto"]) == ()
+    assert ends([3, 4]) == (3, 4)
+
+
+def test_a_step_inside_goes_to_the_nearest_value() -> None:
+    entrant = tried({1.0: 0.0, 2.0: 0.0, 10.0: 0.0, 100.0: 0.0}).experiment.entrants[0]
+    for end, nearest in ((1.0, 2.0), (100.0, 10.0)):
+        [spec] = moved_inside(entrant, Spec("PassiveAggressive", {"C": end, "other": 7}))
+        assert spec.parameters == {"C": nearest, "other": 7}
+    assert [*moved_inside(entrant, Spec("PassiveAggressive", {"C": 2.0}))] == []
+    natural = Entrant("one", "OSMTL", {}, {"alpha": (0.0, 0.5, 1.0), "C": (1.0, 2.0, 3.0)})
+    assert [*at_ends(natural, Spec("OSMTL", {"alpha": 1.0, "C": 3.0}))] == ["C"]
 
 
 def test_the_end_of_a_parameters_own_range_is_no_edge() -> None:
