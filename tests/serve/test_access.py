@@ -1,0 +1,92 @@
+"""Who may do what: the scope of each request, and of each token."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from shoal.serve.http.access import (
+    ADMIN,
+    OPEN,
+    READ,
+    ROUTES,
+    WRITE,
+    Token,
+    allowed,
+    is_local,
+    read_tokens,
+    scope_of,
+    scopes_of,
+)
+
+TOKENS = [Token(b"r" * 16, READ), Token(b"w" * 16, WRITE), Token(b"a" * 16, ADMIN)]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("GET", "/health", OPEN), ("GET", "/ready", OPEN), ("GET", "/", OPEN), ("GET", "/page/page.js", OPEN),
+        ("POST", "/health", OPEN), ("PUT", "/", OPEN),  # a wrong method is told to whom the route is open
+        ("GET", "/v1/model", READ), ("POST", "/v1/predict", READ), ("POST", "/v1/query", READ),
+        ("GET", "/metrics", READ), ("GET", "/v1/events", READ), ("GET", "/v1/tasks", READ),
+        ("GET", "/v1/tasks/a/b\nc", READ),
+        ("GET", "/v1/openapi.json", READ), ("GET", "/v1/openapi_json", READ), ("POST", "/v1/model", READ),
+        ("POST", "/v1/learn", WRITE), ("POST", "/v1/labels", WRITE), ("GET", "/v1/learn", READ),
+        ("DELETE", "/v1/tasks/a", ADMIN), ("GET", "/v1/export", ADMIN), ("PUT", "/v1/tasks/a", READ),
+        ("POST", "/v1/export", READ), ("GET", "/nothing", READ), ("GET", "/page/", READ), ("GET", "/healthy", READ),
+    ],
+)  # fmt: skip
+def test_the_scope_of_a_request(method: str, path: str, scope: int) -> None:
+    assert scope_of(method, path) == scope
+
+
+def test_a_route_is_its_path_letter_by_letter() -> None:
+    assert scopes_of("/v1/tasks/a") == {"GET": READ, "DELETE": ADMIN}
+    for path in ("/v1/learn/", "/v1/learn\n", "//v1/learn", "/v1/openapi_json", "/v1/tasks/", "/V1/learn", ""):
+        assert scopes_of(path) == {}, path
+    assert len({(method, path) for method, path, _ in ROUTES}) == len(ROUTES)
+
+
+@pytest.mark.parametrize(
+    ("given", "scope"),
+    [(b"Bearer " + b"r" * 16, READ), (b"bearer  " + b"w" * 16 + b" ", WRITE), (b"BEARER " + b"a" * 16, ADMIN),
+     (b"Bearer " + b"a" * 15, OPEN), (b"Bearer " + b"a" * 17, OPEN), (b"Basic " + b"a" * 16, OPEN), (b"", OPEN),
+     (b"a" * 16, OPEN), (b"Bearer", OPEN), (b"Bearer " + b"\xff" * 16, OPEN)],
+)  # fmt: skip
+def test_the_scope_of_a_token(given: bytes, scope: int) -> None:
+    assert allowed(TOKENS, given) == scope
+    assert allowed(TOKENS[::-1], given) == scope
+    assert allowed([], given) == ADMIN
+
+
+def test_one_secret_with_two_scopes_has_the_larger() -> None:
+    both = [Token(b"x" * 16, ADMIN), Token(b"x" * 16, READ)]
+    assert allowed(both, b"Bearer " + b"x" * 16) == allowed(both[::-1], b"Bearer " + b"x" * 16) == ADMIN
+
+
+def test_names_of_this_computer() -> None:
+    for host in (b"localhost", b"LocalHost:80", b" 127.0.0.1:8000 ", b"[::1]", b"[::1]:1", b"localhost:"):
+        assert is_local(host), host
+    for host in (b"", b"localhost.", b"127.0.0.2", b"::1", b"localhost:80a", b"a.localhost", b"localhost:1:2"):
+        assert not is_local(host), host
+
+
+def test_tokens_of_a_file_and_of_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    path.write_text(json.dumps({"read": ["r" * 16, "s" * 20], "admin": ["a" * 16]}), encoding="utf-8")
+    environment = {"SHOAL_TOKEN_READ": "t" * 16, "SHOAL_TOKEN_WRITE": "é" * 8, "SHOAL_TOKEN_ADMIN": ""}
+    assert set(read_tokens(path, environment)) == {
+        Token(b"r" * 16, READ), Token(b"s" * 20, READ), Token(b"t" * 16, READ), Token("é".encode() * 8, WRITE),
+        Token(b"a" * 16, ADMIN),
+    }  # fmt: skip
+    assert read_tokens(None, {}) == []
+    for text in ("", "[]", '{"root": []}', '{"read": "r"}', '{"read": [1]}', '{"read": null}', "\xff"):
+        path.write_text(text, encoding="latin-1")
+        with pytest.raises(ValueError, match=r"tokens\.json.*(cannot be read|expected)"):
+            read_tokens(path, {})
+    with pytest.raises(ValueError, match="cannot be read"):
+        read_tokens(tmp_path / "none.json", {})
+    with pytest.raises(ValueError, match="at least 16 characters"):
+        read_tokens(None, {"SHOAL_TOKEN_READ": "r" * 15})
