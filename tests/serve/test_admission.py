@@ -1,0 +1,178 @@
+"""The writer of the log: several commands in one commit, commits that fail, and what they leave behind."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.serve.material import assert_same, fold_in_one_go, predict_one, records, rows, write_model
+
+from shoal.serve import admission
+from shoal.serve.contract import Conflict, LimitExceeded, Messages, Refused, Unavailable, UnknownTask
+from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.limits import Caps
+
+MAILS = records(20, seed=20, late_columns=False)
+ASKED = {name: value for name, value in MAILS[0].items() if name != "spam"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def engine(model: Path, tmp_path: Path) -> Iterator[Engine]:
+    with Engine(model, tmp_path / "engine", EngineSettings(keep_log=True)) as found:
+        yield found
+
+
+@contextmanager
+def in_one_commit(engine: Engine) -> Iterator[list[Any]]:
+    """A commit is held up; what is asked in the block makes the next one. The batches that were committed."""
+    commit, begun, free, batches = engine._log.commit, threading.Event(), threading.Event(), []
+
+    def held(batch: Any) -> None:
+        batches.append(batch)
+        begun.set()
+        assert free.wait(30)
+        commit(batch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine._log, "commit", held)
+        first = engine.predict(rows([ASKED]))
+        assert begun.wait(30)
+        yield batches
+        free.set()
+        first.result()
+        engine.predict(rows([ASKED])).result()  # all before it has been committed
+
+
+@contextmanager
+def failing(engine: Engine) -> Iterator[None]:
+    """Nothing is written."""
+
+    def fail(*_: Any) -> Any:
+        raise Unavailable("the log cannot be written: disk full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine._log, "commit", fail)
+        patch.setattr(engine._log, "settle", lambda *_: False)
+        yield
+
+
+def learned(engine: Engine) -> float:
+    assert engine.wait_until_learned(timeout=30)
+    return engine.gauges()["rows_learned"]
+
+
+def test_two_labels_for_one_prediction_in_one_commit(engine: Engine) -> None:
+    name = str(predict_one(engine, ASKED).id)
+    waiting = engine.gauges()["predictions_waiting"]
+    with in_one_commit(engine):
+        one, two = engine.label([(name, "yes")]), engine.label([(name, "yes")])
+        other = engine.learn(rows(MAILS[:3]))
+    assert one.result().accepted == 1
+    assert (two.result().accepted, two.result().double) == (0, [name])
+    assert other.result().rows == 3
+    assert learned(engine) == 4
+    assert engine.gauges()["predictions_waiting"] == waiting + 2 - 1  # of the two that mark the commit
+
+
+def test_one_key_in_one_commit(engine: Engine) -> None:
+    name = str(predict_one(engine, ASKED).id)
+    with in_one_commit(engine) as batches:
+        found = [engine.learn(rows(MAILS[:2]), key="a"), engine.learn(rows(MAILS[:2]), key="a")]
+        other, label = engine.learn(rows(MAILS[2:5]), key="a"), engine.label([(name, "no")], key="b")
+        again = engine.label([(name, "no")], key="b")
+    assert [one.result().repeated for one in found] == [False, True]
+    with pytest.raises(Conflict, match="'a'"):
+        other.result()
+    assert (label.result().accepted, again.result().accepted) == (1, 1)
+    assert again.result() == label.result()._replace(repeated=True)
+    assert learned(engine) == 3
+    assert [len(batch.receipts) for batch in batches if batch.receipts] == [1, 1]
+
+
+def test_messages_of_one_commit_find_each_other(engine: Engine) -> None:
+    """A row and its label, in two polls; and once more, which is one too many."""
+    row, label = Messages([], [("x", ASKED)], [], {"m/0": 1}), Messages([], [], [("x", "yes")], {"t/0": 1})
+    with in_one_commit(engine):
+        found = [engine.follow(messages) for messages in (row, label, label._replace(offsets={"t/0": 2}))]
+    assert [one.result()[1:3] for one in found] == [(0, 0), (1, 0), (0, 1)]
+    assert learned(engine) == 1
+    assert engine.offsets() == {"m/0": 1, "t/0": 2}
+
+
+def test_good_and_bad_requests_in_one_commit_keep_their_order(engine: Engine, model: Path, tmp_path: Path) -> None:
+    with in_one_commit(engine):
+        good = [engine.learn(rows([mail])) for mail in MAILS[:3]]
+        bad = [engine.learn(rows([{**mail, "size": "huge"}])) for mail in MAILS[3:5]]
+        forgotten, unknown = engine.forget("u1"), engine.forget("nobody")
+        more = [engine.learn(rows([{**mail, "fresh": 1.0}])) for mail in MAILS[5:8]]
+        last = engine.forget("u1")
+    for one in bad:
+        with pytest.raises(Refused, match="huge"):
+            one.result()
+    with pytest.raises(UnknownTask, match="'nobody'"):
+        unknown.result()
+    assert [one.result().position for one in (*good, forgotten, *more, last)] == [*range(1, 9)]
+    assert learned(engine) == 6
+    assert_same(engine.export(), fold_in_one_go(model, f"sqlite:///{engine.folder / 'log.sqlite'}", tmp_path / "again"))
+
+
+@pytest.mark.parametrize(("most", "n_groups"), [(5, [3]), (4, [2, 1]), (3, [1, 2]), (2, [1, 1, 1])])
+def test_requests_are_checked_together_up_to_so_many_rows(
+    most: int, n_groups: list[int], engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests of two, two and one row."""
+    groups, hand_on = [], engine._admission._hand_on
+
+    def noted(group: Any) -> None:
+        groups.append(group)
+        hand_on(group)
+
+    monkeypatch.setattr(engine._admission, "_hand_on", noted)
+    monkeypatch.setattr(admission, "MOST_ROWS", most)
+    with in_one_commit(engine):
+        found = [engine.learn(rows(MAILS[i : i + 2][:n])) for i, n in ((0, 2), (2, 2), (4, 1))]
+    assert [one.result().position for one in found] == [1, 2, 3]
+    assert learned(engine) == 5
+    ends = [group.last for group in groups if group.rows]
+    assert ends == [sum(n_groups[: i + 1]) for i in range(len(n_groups))]
+
+
+def test_a_commit_that_fails_leaves_no_trace_in_limits(model: Path, tmp_path: Path) -> None:
+    caps = Caps(new_tasks_a_minute=1, new_columns_a_minute=1)
+    with Engine(model, tmp_path / "engine", EngineSettings(caps=caps)) as engine:
+        with failing(engine):
+            lost = engine.learn(rows([{**MAILS[0], "user": "n1", "fresh": 1.0}]))
+            with pytest.raises(Unavailable, match="disk full"):
+                lost.result()
+        with pytest.raises(UnknownTask):
+            engine.forget("n1").result()
+        assert "fresh" not in engine.describe()["columns"]
+        engine.learn(rows([{**MAILS[0], "user": "n2", "other": 1.0}])).result()
+        for row in ({**MAILS[0], "user": "n3"}, {**MAILS[0], "fresh": 1.0}):
+            with pytest.raises(LimitExceeded):
+                engine.learn(rows([row])).result()
+        engine.forget("n2").result()
+        assert learned(engine) == 1
+        assert engine.gauges()["queue_rows"] == 0
+
+
+def test_a_label_whose_commit_fails_may_come_again(engine: Engine) -> None:
+    name = str(predict_one(engine, ASKED).id)
+    with failing(engine):
+        lost = engine.label([(name, "yes")], key="a")
+        with pytest.raises(Unavailable):
+            lost.result()
+    assert engine.gauges()["labels_accepted"] == 0
+    found = engine.label([(name, "no")], key="a").result()
+    assert (found.accepted, found.repeated, found.position) == (1, False, 1)
+    assert engine.gauges()["predictions_waiting"] == 0
+    assert learned(engine) == 1
