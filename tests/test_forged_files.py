@@ -33,6 +33,7 @@ ARRAYS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "filled with NaN": lambda a: np.full_like(a, np.nan) if a.dtype.kind == "f" else a,
     "of another type": lambda a: a.astype(np.int32 if a.dtype.kind == "f" else np.float32),
     "of another shape": lambda a: a[None],
+    "of swapped sizes": lambda a: a.reshape(a.shape[::-1]) if len(set(a.shape)) > 1 else a,
 }
 VALUES: list[Any] = [None, -1, 10**9, 0, "abc", [], {}, 1.5, True, {"list": [1, 1]}, {"array": "nothing"}, [[[]]]]
 
@@ -121,6 +122,22 @@ def test_forged_batch_models(name: str, tmp_path: Path) -> None:
     learner = BATCH[name]().fit(stream.X, stream.y, stream.task)
     learner.save(tmp_path / "model")
     attack((tmp_path / "model").read_bytes(), tmp_path / "model", lambda model: model.predict(stream.X, stream.task))
+
+
+@pytest.mark.parametrize("name", ["SparseMTL", "HedgedSharing", "ROMCO", "OSMTL"])
+def test_arrays_of_swapped_sizes_are_refused(name: str, tmp_path: Path) -> None:
+    """With a checksum that is right: no sum would find them later."""
+    stream, path = stream_for(name, seed=3, n_rows=30), tmp_path / "model"
+    learner = (BATCH | LEARNERS)[name]()
+    learner.fit(stream.X, stream.y, stream.task).save(path)
+    tried = 0
+    for what, header, arrays in forgeries(path.read_bytes()):
+        if "of swapped sizes" in what:
+            tried += 1
+            path.write_bytes(forged(header, arrays))
+            with pytest.raises(ValueError, match="model"):
+                shoal.load(path)
+    assert tried > 0
 
 
 def test_forged_baselines(tmp_path: Path) -> None:

@@ -92,6 +92,25 @@ def test_another_format_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         persistence.read(tmp_path / "file")
 
 
+def test_what_the_header_says_of_an_array_is_in_the_checksum(tmp_path: Path) -> None:
+    """Swapped sizes, another type of as many bytes, another name, swapped places: the bytes of all are the same."""
+    path = tmp_path / "file"
+    arrays = {"wide": np.arange(6.0).reshape(2, 3), "tail": np.arange(6.0, 12.0).reshape(3, 2)}
+    persistence.write(path, {"a": 1}, arrays)
+    content = path.read_bytes()
+    for old, new in (
+        (b'"shape":[2,3]', b'"shape":[3,2]'), (b'"shape":[2,3]', b'"shape":[6,1]'),
+        (b'"wide":{"dtype":"F64"', b'"wide":{"dtype":"I64"'),
+        (b'"wide"', b'"wild"'), (b'\\"a\\": 1', b'\\"a\\": 2'),
+    ):  # fmt: skip
+        assert content.count(old) == 1
+        path.write_bytes(content.replace(old, new))
+        with pytest.raises(ValueError, match="does not match its checksum"):
+            persistence.read(path)
+    path.write_bytes(content)
+    np.testing.assert_equal(persistence.read(path)[1], arrays)
+
+
 def test_files_have_the_permissions_of_new_files(tmp_path: Path) -> None:
     persistence.write(tmp_path / "file", {}, {"a": np.zeros(1)})
     (tmp_path / "other").touch()
