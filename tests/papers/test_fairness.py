@@ -67,12 +67,34 @@ def test_a_step_inside_goes_to_the_nearest_value() -> None:
         [spec] = moved_inside(entrant, Spec("PassiveAggressive", {"C": end, "other": 7}))
         assert spec.parameters == {"C": nearest, "other": 7}
     assert [*moved_inside(entrant, Spec("PassiveAggressive", {"C": 2.0}))] == []
+    zero = tried({0.0: 0.0, 0.9: 0.0, 0.95: 0.0, 5.0: 0.0}).experiment.entrants[0]
+    for end, nearest in ((0.0, 0.9), (5.0, 0.95)):
+        assert [spec.parameters["C"] for spec in moved_inside(zero, Spec("PassiveAggressive", {"C": end}))] == [nearest]
+    few = Entrant("few", "PassiveAggressive", {}, {"C": (0.0, 0.9, 5.0)})
+    assert [spec.parameters["C"] for spec in moved_inside(few, Spec("PassiveAggressive", {"C": 5.0}))] == [0.9]
+    [edge] = edges(tried({0.0: 0.9, 1.0: 0.5, 2.0: 0.4}))
+    assert edge.value == 0.0
     natural = Entrant("one", "OSMTL", {}, {"alpha": (0.0, 0.5, 1.0), "C": (1.0, 2.0, 3.0)})
     assert [*at_ends(natural, Spec("OSMTL", {"alpha": 1.0, "C": 3.0}))] == ["C"]
 
 
-def test_the_end_of_a_parameters_own_range_is_no_edge() -> None:
-    assert not edges(tried({0.0: 0.9, 0.5: 0.7, 1.0: 0.6}, "alpha"))
+@pytest.mark.parametrize(
+    ("name", "values", "counts"),
+    [
+        ("alpha", (0.0, 0.5, 1.0), ()), ("pull", (0.0, 0.5, 1.0), ()), ("pull", (0.1, 0.5, 0.9), (0.1, 0.9)),
+        ("relation", (0.0, 1.0, 8.0), (8.0,)), ("relation", (1.0, 2.0, 3.0), (1.0, 3.0)), ("p", (1.0, 1.5, 2.0), ()),
+        ("p", (1.5, 2.5, 3.0), (1.5, 3.0)), ("n_hypotheses", (1, 5, 19), ()), ("n_hypotheses", (2, 5, 20), (2.0, 20.0)),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_parameters_own_range_is_no_edge(
+    name: str, values: tuple[float, ...], counts: tuple[float, ...]
+) -> None:
+    first, middle, last = values
+    found = [
+        edges(tried({first: 0.9, middle: 0.5, last: 0.4}, name)),
+        edges(tried({first: 0.4, middle: 0.5, last: 0.9}, name)),
+    ]
+    assert [edge.value for some in found for edge in some] == list(counts)
 
 
 def test_a_value_that_costs_nothing_to_move_inside_is_no_edge() -> None:

@@ -40,6 +40,7 @@ def test_paired_differences() -> None:
     assert found == pytest.approx((2.0, 1 / math.sqrt(3)))
     assert found.above
     assert not found.below
+    assert paired(np.array([3.0, 5.0]), np.array([2.0, 2.0])) == pytest.approx((2.0, 1.0))
     assert paired(np.array([3.0]), np.array([2.0, 9.0])) == Difference(1.0, 0.0)
 
 
@@ -143,7 +144,8 @@ def test_a_bound_is_broken_by_a_single_shuffle() -> None:
 @pytest.mark.parametrize(
     ("ys", "most", "found"),
     [([4, 3, 2, 1], -0.9, -1.0), ([1, 3, 2, 4], -0.9, 0.8), ([1, 2, 3, 4], -0.9, 1.0), ([4, 3, 2, 1], -1.0, -1.0),
-     ([4, 2, 3, 1], -0.79, -0.8), ([4, 2, 3, 1], -0.9, -0.8), ([5, 5, 5, 5], -0.9, 0.0), ([5, 5, 5, 5], 0.0, 0.0)],
+     ([4, 2, 3, 1], -0.79, -0.8), ([4, 2, 3, 1], -0.9, -0.8), ([5, 5, 5, 5], -0.9, 0.0), ([5, 5, 5, 5], 0.0, 0.0),
+     ([2, 2, 1, 1], -0.8, -2 / math.sqrt(5))],
 )  # fmt: skip
 def test_values_fall_along_an_axis(ys: list[float], most: float, found: float) -> None:
     case = rules.trend("x", iter([1.0, 2.0, 3.0, 4.0]), iter(ys), most)
@@ -165,6 +167,11 @@ def test_learners_come_in_the_papers_order(ours: str, tau: float, metric: str) -
         case = rules.same_order(found, TABLE, "one", metric, "abcd", least)
         assert (case.where, case.holds) == ("one", holds)
         assert case.first.value == pytest.approx(tau)
+        assert case.second == ("asked: at least", least, ".2f")
+    for name, numbers_of in numbers.items():
+        numbers_of["auc"] = numbers_of["error"] = [0.9 if name[0] in "ab" else 0.1]
+    two = rules.same_order(Evidence([outcome(numbers, *METRICS, published=published)]), TABLE, "one", metric, "abcd", 0)
+    assert two.first.value == pytest.approx((1 if metric == "auc" else -1) * 4 / math.sqrt(4 * 6))
     same = rules.same_order(evidence_of(published, 0.5), TABLE, "one", metric, "abcd", 0.0)
     assert (same.first.value, same.holds) == (0.0, True)
 
