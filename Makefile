@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test soak search lint api package numba bench guard clean
+.PHONY: setup demo test soak search lint api package numba mutants bench guard clean
 
 setup: .venv/.dev
 
@@ -56,6 +56,10 @@ package: .venv/.dev
 # The tests of compiled code with the oldest and the newest numba; after a change of a bound or of engine/intrinsics.py.
 numba: .venv/.dev
 	$(BIN)/python tools/check_numba.py
+
+# Faults planted in FILE that no test notices; TESTS names more tests, SAMPLE plants so many. No part of `make test`.
+mutants: .venv/.dev
+	$(BIN)/python tools/mutants.py $(FILE) $(if $(TESTS),--tests $(TESTS)) $(if $(SAMPLE),--sample $(SAMPLE))
 
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks

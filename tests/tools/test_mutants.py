@@ -1,0 +1,66 @@
+"""Which faults are planted, and which tests are run for them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+spec = importlib.util.spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
+assert spec is not None
+assert spec.loader is not None
+mutants: Any = importlib.util.module_from_spec(spec)
+sys.modules["mutants"] = mutants
+spec.loader.exec_module(mutants)
+SOURCE = b'''
+def f(a: int | None, b=2) -> int:
+    """Adds up: a < b."""
+    with a.lock:
+        total += a.n
+    if not a or (b <
+                 -3.0):
+        return abs(g(a, b))
+    for i in range(len(a) - 1):
+        zip(a, b, strict=True)
+    raise ValueError("1 + 1")
+'''
+
+
+def planted(source: bytes) -> list[str]:
+    return [one.planted(source).decode() for one in mutants.mutants_of(source)]
+
+
+def test_faults() -> None:
+    lines = SOURCE.decode().splitlines()
+    changed = [{line.strip() for line in text.splitlines() if line not in lines} for text in planted(SOURCE)]
+    found = {line for some in changed for line in some}
+    assert {
+        "def f(a: int | None, b=3) -> int:", "total -= a.n", "pass", "return abs(g(b, a))", "return (g(a, b))",
+        'with __import__("contextlib").nullcontext():', "if False:", "if True:", "if (a) or (b <", "if not a or (b <=",
+        "-6.0):", "(3.0)):", "for i in range(len(a) + 1):", "for i in range(len(a) - 2):", "zip(b, a, strict=True)",
+    } <= found  # fmt: skip
+    said = "\n".join(planted(SOURCE))
+    assert "int & None" not in said
+    assert "strict=False" not in said
+    assert "1 - 1" not in said
+    [first, *_] = mutants.mutants_of(SOURCE)
+    assert first.shown(SOURCE) == "2: def f(a: int | None, b=2) -> int:  ->  def f(a: int | None, b=3) -> int:"
+
+
+def test_every_fault_is_python_and_another_source() -> None:
+    for name in ("papers/ranks.py", "evaluation/auc.py", "serve/limits.py"):
+        source = (ROOT / "src" / "shoal" / name).read_bytes()
+        found = planted(source)
+        assert len(set(found)) == len(found) > 20
+        assert source.decode() not in found
+
+
+def test_the_tests_of_a_file() -> None:
+    names = [path.name for path in mutants.tests_of(ROOT / "src" / "shoal" / "papers" / "ranks.py")]
+    assert names[0] == "test_ranks.py"  # the others import it
+    assert "test_framework.py" in names
+    [first, *_] = mutants.tests_of(ROOT / "src" / "shoal" / "serve" / "labels.py")
+    assert first == ROOT / "tests" / "serve" / "test_labels.py"  # and not that of the model's labels
+    assert mutants.module_of(ROOT / "src" / "shoal" / "serve" / "__init__.py") == "shoal.serve"
