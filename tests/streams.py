@@ -45,6 +45,18 @@ def draw(
     return Stream(X, f if regression else np.where(f >= 0, 1.0, -1.0), by_appearance(ids), number)
 
 
+def roughened(stream: Stream, seed: int = 0) -> Stream:
+    """With values that repeat (five in each column), whole rows among them, a column that is constant, one that is
+    always missing, and one that is there in the last rows alone."""
+    rng, (n, d) = np.random.default_rng(seed), stream.X.shape
+    X = rng.normal(size=(5, d))[rng.integers(0, 5, (n, d)), np.arange(d)] * (stream.X != 0.0)
+    X[1::7], y = X[:-1:7], stream.y.copy()
+    y[1::7] = y[:-1:7]  # two labels of one row cancel out, and rounding would decide the next mistake
+    X[:, 0], X[:, 1] = 0.75, 0.0
+    X[: n - n // 9, -1] = 0.0
+    return stream._replace(X=X, y=y)
+
+
 def drawn_weights(n: int, seed: int = 0) -> np.ndarray:
     """Some rows do not count, some count a part, once or several times."""
     return np.random.default_rng(seed).choice([0.0, 0.3, 1.0, 2.0, 3.5], n)
