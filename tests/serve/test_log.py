@@ -48,7 +48,13 @@ def test_records_are_read_in_order_between_two_positions(log: Log, url: str, mon
     log.commit(batch(*map(record, range(1, 4))))
     log.commit(batch(*map(record, range(4, 8))))
     assert [*log.read()] == [*map(record, range(1, 8))]
-    found = ((2, None, [3, 4, 5, 6, 7]), (2, 5, [3, 4, 5]), (0, 3, [1, 2, 3]), (7, None, []), (5, 5, []))
+    found: list[tuple[int, int | None, list[int]]] = [
+        (2, None, [3, 4, 5, 6, 7]),
+        (2, 5, [3, 4, 5]),
+        (0, 3, [1, 2, 3]),
+        (7, None, []),
+        (5, 5, []),
+    ]
     for after, until, expected in found:
         assert [one.position for one in log.read(after, until)] == expected
     assert log.last == 7
