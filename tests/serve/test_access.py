@@ -81,6 +81,8 @@ def test_tokens_of_a_file_and_of_the_environment(tmp_path: Path) -> None:
         Token(b"r" * 16, READ), Token(b"s" * 20, READ), Token(b"t" * 16, READ), Token("é".encode() * 8, WRITE),
         Token(b"a" * 16, ADMIN),
     }  # fmt: skip
+    path.write_text(json.dumps({name: [name * 5] for name in ("read", "write", "admin")}), encoding="utf-8")
+    assert [token.scope for token in read_tokens(path, {})] == [READ, WRITE, ADMIN]
     assert read_tokens(None, {}) == []
     for text in ("", "[]", '{"root": []}', '{"read": "r"}', '{"read": [1]}', '{"read": null}', "\xff"):
         path.write_text(text, encoding="latin-1")
