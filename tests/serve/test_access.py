@@ -84,7 +84,17 @@ def test_tokens_of_a_file_and_of_the_environment(tmp_path: Path) -> None:
     path.write_text(json.dumps({name: [name * 5] for name in ("read", "write", "admin")}), encoding="utf-8")
     assert [token.scope for token in read_tokens(path, {})] == [READ, WRITE, ADMIN]
     assert read_tokens(None, {}) == []
-    for text in ("", "[]", '{"root": []}', '{"read": "r"}', '{"read": [1]}', '{"read": null}', "\xff"):
+    for text in (
+        "",
+        "[]",
+        '{"root": []}',
+        '{"read": "r"}',
+        '{"read": [1]}',
+        '{"read": ["rrrrrrrrrrrrrrrr", 1]}',
+        '{"read": [], "write": ""}',
+        '{"read": null}',
+        "\xff",
+    ):
         path.write_text(text, encoding="latin-1")
         with pytest.raises(ValueError, match=r"tokens\.json.*(cannot be read|expected)"):
             read_tokens(path, {})
