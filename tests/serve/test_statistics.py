@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from tests.serve.material import records, rows, write_model
 
-from shoal import OSMTL, HedgedSharing, MultiClass, MultitaskPerceptron
+from shoal import OSMTL, HedgedSharing, HedgedSharingRegressor, MultiClass, MultitaskPerceptron
 from shoal.files import ReadOptions, open_stream
+from shoal.files.targets import Target
 from shoal.learner import Learner
 from shoal.model_file import Reading, save_model
 from shoal.serve.contract import UnknownTask
@@ -158,14 +159,18 @@ def three_folders(n: int, seed: int) -> list[dict[str, Any]]:
 
 
 def model_of_several(folder: Path, learner: Learner) -> Path:
-    rows(three_folders(400, 9)[:200]).frame.write_ndjson(folder / "mails.ndjson")
+    return model_of(three_folders(400, 9)[:200], "folder", "multiclass", folder, learner)
+
+
+def model_of(mails: list[dict[str, Any]], label: str, kind: Target, folder: Path, learner: Learner) -> Path:
+    rows(mails).frame.write_ndjson(folder / "mails.ndjson")
     contestants = {"learner": learner, **learner.baselines()}
-    options = ReadOptions(task="user", label="folder", kind="multiclass", hash_bits=8)
+    options = ReadOptions(task="user", label=label, kind=kind, hash_bits=8)
     with open_stream(folder / "mails.ndjson", options) as stream:
         for chunk in stream:
             for one in contestants.values():
                 one.partial_fit(chunk.X, chunk.y, chunk.task)
-        reading = Reading({"task": ["user"], "label": "folder", "hash_bits": 8}, stream.to_dict())
+        reading = Reading({"task": ["user"], "label": label, "hash_bits": 8}, stream.to_dict())
     return save_model(folder / "folders.shoal", contestants, reading)
 
 
@@ -191,6 +196,31 @@ def test_several_labels_are_judged_as_they_were_predicted(tmp_path: Path) -> Non
     assert found.state()["errors"] == [errors / 300]
     assert found.state()["losses"] == [pytest.approx(loss / 300)]
     assert sum(found.state()["calibration"][1]) == pytest.approx(certain)
+
+
+def test_one_odd_target_is_not_all_that_a_mean_error_says(tmp_path: Path) -> None:
+    """It is clipped, for the learner and its shadows alike; and how rows are cut does not matter."""
+    mails = [{**mail, "minutes": 3.0 * mail["size"] + mail.pop("spam").count("y")} for mail in records(900, 3)]
+    model = model_of(mails[:300], "minutes", "regression", tmp_path, HedgedSharingRegressor(memory=1))
+    found = []
+    for odd, cut in ((None, 600), (1e12, 600), (1e12, 37)):
+        served = Served(model)
+        statistics = Statistics(served)
+        fold = Fold(served, 0, statistics)
+        judged = [dict(mail) for mail in mails[300:]]
+        if odd:
+            judged[100]["minutes"] = odd
+        for i in range(0, 600, cut):
+            part = judged[i : i + cut]
+            fold.apply(Group(1, np.full(len(part), NOW), served.check(rows(part))[0]))
+        found.append(statistics)
+    clean, whole, in_parts = (one.state()["errors"] for one in found)
+    deviation = np.std([mail["minutes"] for mail in mails])
+    assert (np.subtract(whole, clean) < 30.0 * deviation / 600).all()  # a row of 10 deviations, and what it teaches
+    assert whole == in_parts
+    assert [one.gauges()["targets_clipped"] for one in found] == [0.0, 1.0, 1.0]
+    saved = found[1].to_dict()
+    assert Statistics(found[1]._served, saved).to_dict() == saved
 
 
 def test_decisions_that_are_no_logits_have_no_losses(tmp_path: Path) -> None:

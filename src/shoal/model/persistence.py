@@ -29,7 +29,7 @@ from shoal.model.features import Features
 from shoal.model.state import described, leaves, rebuilt
 from shoal.model.tasks import TaskIndex
 
-FORMAT = 2
+FORMAT = 3
 PROBE = 64  # features that tell which axes count features
 STATE = "state."  # what the names of a state's arrays begin with
 _KEY = "shoal"
@@ -240,7 +240,10 @@ def read(path: Path) -> tuple[dict[str, Any], Arrays]:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError(f"{path}: the model is damaged: its header cannot be read") from None
     if form != FORMAT:
-        raise ValueError(f"{path}: the model has format {form!r}; this shoal reads {FORMAT}")
+        raise ValueError(
+            f"{path}: the model has format {form!r}; this shoal reads {FORMAT}: train it again from its rows, or "
+            "go on with the shoal that saved it"
+        )
     return header, arrays
 
 

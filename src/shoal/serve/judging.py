@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from shoal.classifier import probabilities
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
 from shoal.evaluation.classes import SMALLEST
+from shoal.online.hedged_sharing.targets import CLIPPED, MEAN, learn_target
 
 
 class Judged(NamedTuple):
@@ -24,6 +26,18 @@ class Judged(NamedTuple):
     losses: FloatArray  # log-loss; of numbers the squared error; zeros of learners without probabilities
     forecast: FloatArray  # probability of the positive label, or of the predicted one of several; the predicted number
     happened: FloatArray  # whether that label came; the number that came
+
+
+@kernel(entry=True)
+def clip_targets(truth: FloatArray, targets: FloatArray, clipped: FloatArray) -> None:
+    """Real targets, those beyond 10 deviations clipped as the default regressor clips them; `targets` is its state.
+
+    One odd target would else be all that a mean error says, for good.
+    """
+    for i in range(len(truth)):
+        before, mean = targets[CLIPPED], targets[MEAN]
+        off = learn_target(truth[i], 1.0, targets)
+        clipped[i] = truth[i] if targets[CLIPPED] == before else mean + off
 
 
 def judge_numbers(predicted: FloatArray, truth: NDArray[np.float64]) -> Judged:

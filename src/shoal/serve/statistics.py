@@ -17,8 +17,9 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.files.targets import reading_state
+from shoal.online.hedged_sharing.targets import CLIPPED, N_TARGETS
 from shoal.serve.contract import UnknownTask
-from shoal.serve.judging import Judged, judge_numbers, judge_several, judge_two, known_since
+from shoal.serve.judging import Judged, clip_targets, judge_numbers, judge_several, judge_two, known_since
 from shoal.serve.served import Learned, Served
 
 logger = logging.getLogger("shoal")
@@ -31,7 +32,7 @@ SPEED_SECONDS = 10.0  # of which rows a second are the mean, while somebody look
 FEWEST = 20  # rows of a task that may be called the worst
 PER_TASK = ("rows", "errors", "loss", "forecast", "happened", "order")
 SORTS = ("rows", "error", "newest", "name")
-FORM = 2  # of `to_dict`
+FORM = 3  # of `to_dict`
 
 
 class Statistics:
@@ -73,6 +74,9 @@ class Statistics:
             tasks = [task for task, is_taken in zip(tasks, taken, strict=True) if is_taken]
         if not len(times):
             return
+        if self._kind == "regression":
+            given, truth = truth.astype(np.float64), np.empty(len(truth))
+            clip_targets(given, self._targets, truth)
         labels = self._labels()
         since = known_since(np.array(labels), set(self._known), truth) if self._kind == "multiclass" else None
         judged = [self._judge(one, truth, since) for one in said]
@@ -124,6 +128,8 @@ class Statistics:
             if not self.rows:
                 return found
             found["error"] = float(self._sums[0] / self.rows)
+            if self._kind == "regression":
+                found["targets_clipped"] = float(self._targets[CLIPPED])
             if self._has_losses:
                 found["loss"] = float(self._sums[1] / self.rows)
             if self._has_probabilities:
@@ -164,7 +170,7 @@ class Statistics:
             "form": FORM, "who": list(self.who), "rows": self.rows, "sums": self._sums.tolist(),
             "bins": self._bins.tolist(), "points": [list(point) for point in self._points],
             "rows_a_point": self._rows_a_point, "minutes": self._minutes.tolist(), "tasks": [*self._tasks],
-            "per_task": self._per_task[:, [*self._tasks.values()]].tolist(),
+            "per_task": self._per_task[:, [*self._tasks.values()]].tolist(), "targets": self._targets.tolist(),
         }  # fmt: skip
 
     def _clear(self) -> None:
@@ -174,6 +180,7 @@ class Statistics:
         self._sums = np.zeros(2 * len(self.who))  # errors and losses of each
         self.rows = 0
         self._bins = np.zeros((3, BINS))  # rows, forecasts, what happened
+        self._targets = np.zeros(N_TARGETS)  # what is known of real targets
         self._points: list[list[float]] = []  # rows, time of the last, errors and losses of each
         self._rows_a_point = ROWS_A_POINT
         self._minutes = np.zeros((3, MINUTES))  # minute since 1970, rows, errors
@@ -187,6 +194,7 @@ class Statistics:
         self._minutes = np.array(saved["minutes"]).reshape(3, MINUTES)
         self._tasks = {task: place for place, task in enumerate(saved["tasks"])}
         self._next_place = len(self._tasks)
+        self._targets = np.array(saved["targets"]).reshape(N_TARGETS)
         self._per_task = np.array(saved["per_task"]).reshape(len(PER_TASK), len(self._tasks))
 
     # ---- one slice -------------------------------------------------------------------------------------------
@@ -201,7 +209,7 @@ class Statistics:
 
     def _judge(self, decisions: FloatArray, truth: Any, since: Any) -> Judged:
         if self._kind == "regression":
-            return judge_numbers(decisions, truth.astype(np.float64))
+            return judge_numbers(decisions, truth)
         labels = self._served.learner.classes_
         if since is not None:
             places = np.searchsorted(labels, truth)

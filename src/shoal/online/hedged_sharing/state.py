@@ -22,6 +22,7 @@ from shoal.online.hedged_sharing.mixing import TURN, VARIANCE
 from shoal.online.hedged_sharing.plain.experts import OWN_WIDTH, WIDTH
 from shoal.online.hedged_sharing.scaling import Scale, new_scale
 from shoal.online.hedged_sharing.sleeping import FEATURES, taking_part
+from shoal.online.hedged_sharing.targets import N_ERRORS, N_TARGETS
 
 
 class State(NamedTuple):
@@ -81,8 +82,8 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
         "shared": aligned_zeros((1 + size.features, WIDTH), setup.params.dtype),
         "full": full.new_full(size.tasks, size.features, setup.params.dtype),
         "scale": new_scale(size.features),
-        "targets": np.zeros(6), "seen": np.zeros(3, np.int64), "errors": np.zeros(4), "surprises": np.zeros(2),
-        "rows": np.zeros(1, np.int64),
+        "targets": np.zeros(N_TARGETS), "seen": np.zeros(3, np.int64),
+        "errors": np.zeros(N_ERRORS), "surprises": np.zeros(2), "rows": np.zeros(1, np.int64),
         "task_rows": np.zeros(size.tasks, np.int64), "task_weights": np.tile(uniform, (size.tasks, 1)),
         "weights": uniform, "stretch": np.tile([0.0, VARIANCE], (size.tasks, 1)),
         "regression": start, "covariance": covariance.ravel(),

@@ -15,6 +15,7 @@ from shoal.online.hedged_sharing.mixing import times, within
 from shoal.online.hedged_sharing.scaling import FAR, FEW, OUTLIER, RECENT, current
 
 COUNT, MEAN, SCATTER, LARGEST, LAST, CLIPPED = range(6)  # positions in `targets`; LAST: mean square of the last ones
+N_TARGETS, N_ERRORS = 6, 4
 SQUARES, ROWS, LAST_SQUARES, CLIPPED_ERRORS = range(4)  # positions in `errors`
 MEAN_ROWS = 1000.0  # after which the mean stays: one that moves moves the target of all weights
 WINDOW = 300.0  # rows that the noise level remembers
