@@ -74,7 +74,7 @@ class Twin:
         self.uniform = self.part / self.part.sum()
         self.pi, self.pi_k = self.uniform.copy(), np.tile(self.uniform, (K, 1))
         self.w, self.P = np.zeros(23), np.eye(23)
-        self.surprises = self.weight = 0.0
+        self.surprises = self.weight = self.length = 0.0
         self.w[20] = 1
 
     def clipped(self, x: np.ndarray) -> np.ndarray:
@@ -95,6 +95,8 @@ class Twin:
         length = (self.norms + norm) / (self.rows + 1)
         if not self.real:
             length = max(norm, length)
+        elif abs(length - self.length) <= 0.1 * length:
+            length = self.length
         return np.concatenate([[0.3], z / length if length > 0 else z]), norm
 
     def limit(self) -> float:
@@ -160,6 +162,8 @@ class Twin:
         self.norms += h * self.norm
         self.l1 += h * np.abs(self.z).sum()
         self.rows += h
+        if abs(self.norms / self.rows - self.length) > 0.1 * self.norms / self.rows:
+            self.length = self.norms / self.rows
 
     def learn(self, x: Any, y: Any, k: Any, h: Any = 1.0) -> Any:
         f = self.answer(x, k)

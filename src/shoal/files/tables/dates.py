@@ -17,9 +17,7 @@ OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([T ]\d{1,2}:\d\d(:\d\d)?)?$"  # 
 TIME = r"^\d{1,2}:\d\d(:\d\d(\.\d+)?)?$"
 SECOND = 1_000_000  # in microseconds
 # The second has another hour than the first, the third another day, month, year and century.
-MOMENTS = pl.Series(
-    [datetime(2013, 2, 3, 13, 20, 30), datetime(2013, 2, 3, 14, 20, 30), datetime(1987, 11, 25, 13, 20, 30)]
-)
+MOMENTS = [datetime(2013, 2, 3, 13, 20, 30), datetime(2013, 2, 3, 14, 20, 30), datetime(1987, 11, 25, 13, 20, 30)]
 
 
 def parts(column: pl.Series, notation: Notation) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:
@@ -143,7 +141,7 @@ def _shown(form: str) -> Shown:
     ValueError
         If polars does not know the form, or does not read the hours that it wrote itself.
     """
-    moments = MOMENTS.dt.replace_time_zone("UTC")
+    moments = pl.Series(MOMENTS).dt.replace_time_zone("UTC")  # not made at import: a fork must find polars unused
     try:
         text = moments.dt.strftime(form.replace("%#z", "%z")).str.strip_chars()  # %#z can only be read
     except pl.exceptions.PolarsError:

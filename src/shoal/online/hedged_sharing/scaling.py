@@ -20,7 +20,8 @@ from shoal.engine.rows import padded, row_bounds
 CONSTANT = 0.3
 BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall one
 TOO_SMALL = 1e-300  # sum of squares whose inverse might not be finite: such a feature stays as it is
-SQUARES, ENTRIES, NORMS, L1, ROWS = range(5)  # positions in `sums`
+SQUARES, ENTRIES, NORMS, L1, ROWS, LENGTH = range(6)  # positions in `sums`
+NEARLY = 0.1  # the part of the mean norm by which it may be off before rows are measured by it
 RECENT = 30  # values of a feature that may overrule all those before
 FAR = 36.0  # times their mean square, which the mean square of all values is kept within
 OUTLIER = 100.0  # times a feature's mean square, beyond which a value is clipped
@@ -35,7 +36,7 @@ class Scale(NamedTuple):
             FloatArray, FEATURE, OTHER
         ]  # (features, 3) sum of squares of the feature's non-zero values, how many, mean square of the last ones
     )
-    sums: FloatArray  # (5,) squares, entries, norms and 1-norms of scaled rows, rows
+    sums: FloatArray  # (6,) squares, entries, norms and 1-norms of scaled rows, rows, what is taken for their mean norm
 
 
 class ScaledRow(NamedTuple):
@@ -51,7 +52,7 @@ class ScaledRow(NamedTuple):
 
 def new_scale(n_features: int) -> Scale:
     """Nothing seen."""
-    return Scale(aligned_zeros((n_features, 3), np.float64), np.zeros(5))
+    return Scale(aligned_zeros((n_features, 3), np.float64), np.zeros(6))
 
 
 @kernel(alone=False)
@@ -113,11 +114,21 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     length = (scale.sums[NORMS] + norm) / (scale.sums[ROWS] + 1.0)
     if shorten:  # not for real targets, which grow with the row
         length = max(norm, length)
+    elif abs(length - scale.sums[LENGTH]) <= NEARLY * length:
+        length = scale.sums[LENGTH]
     if length > 0.0:
         _times(padded(n), 1.0 / length, x)
     x[0] = CONSTANT
     out.measures[0], out.measures[1] = total, norm
     return n
+
+
+@kernel(alone=False)
+def learn_length(scale: Scale) -> None:
+    """Follow the mean norm by steps: what always moves would move the weights of rows that are never quite the same."""
+    mean = scale.sums[NORMS] / scale.sums[ROWS]
+    if abs(mean - scale.sums[LENGTH]) > NEARLY * mean:
+        scale.sums[LENGTH] = mean
 
 
 @kernel(inline=False, alone=False)
@@ -144,6 +155,7 @@ def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float) -> None:
         l1 += abs(row.x[i])
     if h != 1.0:
         _learn_weighted(scale, row, n, h, l1)
+        learn_length(scale)
         return
     for i in range(1, n):
         j = np.uint32(row.feature[i] - 1)
@@ -153,3 +165,4 @@ def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float) -> None:
     scale.sums[NORMS] += row.measures[1]
     scale.sums[L1] += l1
     scale.sums[ROWS] += 1.0
+    learn_length(scale)
