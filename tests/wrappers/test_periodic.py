@@ -179,6 +179,33 @@ def test_bad_rows_leave_the_learner_as_it_was() -> None:
     assert pickle.dumps(learner) == before
 
 
+class Choosy(MTFL):
+    """Fails on what another solver may fail on."""
+
+    def fit(self, X: Any, *rest: Any, **weights: Any) -> Any:
+        if np.abs(X).max() > 1e6:
+            raise ValueError("no convergence")
+        return super().fit(X, *rest, **weights)
+
+
+def test_a_row_that_fails_a_training_does_not_fail_the_later_ones() -> None:
+    X = ROWS.X.copy()
+    X[77, 1] = 1e9
+    learner = Periodic(Choosy(), every=50)
+    before, at, after = slice(0, 99), slice(99, 100), slice(100, None)
+    learner.partial_fit(X[before], ROWS.y[before], ROWS.task[before])
+    with pytest.warns(RuntimeWarning, match=r"Choosy failed \(no convergence\): its 50 new rows are dropped"):
+        learner.partial_fit(X[at], ROWS.y[at], ROWS.task[at])
+    learner.partial_fit(X[after], ROWS.y[after], ROWS.task[after])
+    assert (learner.n_trainings_, learner.n_updates_) == (3, 150)
+    kept = np.r_[:50, 100:200]
+    expected = MTFL().fit(X[kept], ROWS.y[kept], ROWS.task[kept])
+    assert_close(values(learner, ROWS.X, ROWS.task), values(expected, ROWS.X, ROWS.task), 1e-9)
+    with pytest.raises(ValueError, match="no convergence"):
+        learner.fit(X, ROWS.y, ROWS.task)
+    assert learner.n_trainings_ == 3
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

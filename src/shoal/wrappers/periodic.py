@@ -5,6 +5,7 @@ So the ROMCO paper runs MTFL and trace-norm learning (Yang, Zhao, Gao, TKDE 2017
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -89,17 +90,21 @@ class Retraining:
 
     def leave(self, k: int, n_tasks: int) -> None:
         """A forgotten task's rows are dropped; the model in force is not asked about it any more."""
-        others = [_some(block, block.task != self._numbers[k]) for block in self._kept]
-        self._kept, self._n_kept = deque(others), sum(len(block.y) for block in others)
+        self._keep_only([block.task != self._numbers[k] for block in self._kept])
         self._numbers, self.state = np.delete(self._numbers, k), np.delete(self.state, k)
 
     def new_out(self, n_rows: int) -> FloatArray:
         return np.empty(n_rows)
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
-        self.learn_every(rounds, out, self.every)
+        self.learn_every(rounds, out, self.every, self._train_if_possible)
 
-    def learn_every(self, rounds: Rounds, out: FloatArray, every: int) -> None:
+    def learn_at_once(self, rounds: Rounds, out: FloatArray) -> None:
+        """One training on all rows; where it fails there is no model to go on with."""
+        n = len(rounds.y) if len(rounds.weight) == 0 else int(np.count_nonzero(rounds.weight))
+        self.learn_every(rounds, out, n, self._train)
+
+    def learn_every(self, rounds: Rounds, out: FloatArray, every: int, train: Callable[[], None]) -> None:
         """Keep the rows, and train at the round ends where it is due."""
         X = _matrix(rounds, self._n_features)
         first, n = 0, len(rounds.y)
@@ -115,7 +120,7 @@ class Retraining:
             task = self._numbers[rounds.task[kept]]
             self._keep_rows(Kept(X[kept], rounds.y[kept], task, np.ones(len(task), bool), weight[kept]))
             if self._since >= every:
-                self._train()
+                train()
             first = last
 
     def _keep_rows(self, rows: Kept) -> None:
@@ -125,6 +130,26 @@ class Retraining:
         self._since += len(rows.y)
         while self.window is not None and self._n_kept - len(self._kept[0].y) >= self.window:
             self._n_kept -= len(self._kept.popleft().y)
+
+    def _train_if_possible(self) -> None:
+        """Train, or go on without the rows that are new: the others went into a training that did not fail.
+
+        If they stayed, one odd row among them would fail every later training, and no call of its own is to blame.
+        """
+        try:
+            self._train()
+        except (ValueError, ArithmeticError) as error:
+            n_before = self._n_kept
+            self._keep_only([~block.fresh for block in self._kept])
+            self._since = 0
+            dropped, kind = n_before - self._n_kept, type(self.estimator).__name__
+            said = f"a training of {kind} failed ({error}): its {dropped} new rows are dropped, the last model stays"
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
+
+    def _keep_only(self, which: list[NDArray[np.bool_]]) -> None:
+        """Drop kept rows, given a mask a block."""
+        self._kept = deque(_some(block, kept) for block, kept in zip(self._kept, which, strict=True))
+        self._n_kept = sum(len(block.y) for block in self._kept)
 
     def _train(self) -> None:
         rows = _stacked(self._kept, self._n_features)
@@ -231,10 +256,17 @@ class Periodic(Learner):
     Raises
     ------
     ValueError
-        On bad input or hyper-parameters.
+        On bad input or hyper-parameters, and where the one training of `fit` fails.
+
+    Warns
+    -----
+    RuntimeWarning
+        If a training fails: the last model stays, and the rows since the last training are dropped.
 
     Notes
     -----
+    An odd row is in all trainings until it leaves the window, and costs what the batch learner's loss makes of it: with
+    a squared loss and no window, one target of 1e6 deviations ruins its task for good.
     It is a classifier or a regressor, as the batch learner is. `fit` trains once, on the last `window` rows. Columns
     that appeared after the last training are left out of the answers until the next. Such a learner cannot be saved;
     its `estimator_` can. `sample_weight` goes to the `fit` of the batch learner, if that takes it; rows of weight 0 are
@@ -286,11 +318,7 @@ class Periodic(Learner):
         """Forget everything, then train once, on the last `window` rows."""
         model = self._new_model()
         core: Any = model.core
-
-        def learn(rounds: Rounds, out: FloatArray) -> None:
-            core.learn_every(rounds, out, len(rounds.y) if len(rounds.weight) == 0 else np.count_nonzero(rounds.weight))
-
-        model.learn(X, y, task, rounds, None, sample_weight, declare=True, learn=learn)
+        model.learn(X, y, task, rounds, None, sample_weight, declare=True, learn=core.learn_at_once)
         self._model = None
         self._keep(model)
         return self
