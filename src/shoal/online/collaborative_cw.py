@@ -225,6 +225,9 @@ class CollaborativeCW(Classifier):
     -----
     A task begins with N(0, I); an unseen one is answered by the global mean.
 
+    Odd rows: one wrong label moves the means as far as their variance allows, which is little after some hundred rows;
+    a value of 1e6 takes the variance from its feature, whose weight hardly moves from then on.
+
     References
     ----------
     Li, Hoi, Chang, Liu, Jain. Collaborative Online Multitask Learning. IEEE TKDE 26(8), 2014. Wang, Zhao, Hoi. Exact

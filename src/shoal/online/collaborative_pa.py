@@ -199,6 +199,9 @@ class CollaborativePA(Classifier):
     -----
     A task begins with zero weights; an unseen one is answered by the global model ("mix": by its share pull).
 
+    Odd rows: one wrong label moves the global model and its task's by at most C x each; a value of 1e6 costs next to
+    nothing, because steps are divided by ||x||².
+
     References
     ----------
     Li, Hoi, Chang, Liu, Jain. Collaborative Online Multitask Learning. IEEE TKDE 26(8), 2014. Crammer et al. Online

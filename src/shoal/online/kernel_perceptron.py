@@ -151,6 +151,9 @@ class KernelPerceptron(Related, Supported, Classifier):
     tasks have to each other, under a given graph or matrix by the mean of all tasks. There is no `coef_`. The rows
     of a forgotten task stay as long as the others use them. Mistakes: `shoal.theory.kernel_mistake_bound`.
 
+    Odd rows: one wrong label adds one row to the sum; with "rbf" a value of 1e6 makes a row that is like no other and
+    costs nothing, with "linear" it is as in `MultitaskPerceptron`.
+
     References
     ----------
     Cavallanti, Cesa-Bianchi, Gentile. Linear Algorithms for Online Multitask Classification. JMLR 11, 2010:

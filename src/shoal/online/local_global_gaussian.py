@@ -99,6 +99,9 @@ class LocalGlobalGaussian(Classifier):
     rank, the doubt after a row is lam v/(lam + v) with v the doubt before, as if there were room for the row. A round
     ends where a call ends, so other chunks are other rounds unless `rounds=` names them.
 
+    Odd rows: one wrong label costs little once there is little doubt; a value of 1e6 takes the doubt from its feature,
+    whose weight hardly moves from then on.
+
     References
     ----------
     Yang, Li. Efficient Online Multi-Task Learning via Adaptive Kernel Selection. WWW 2020: supplement, eqs. 2-5,

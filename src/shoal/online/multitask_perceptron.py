@@ -259,6 +259,9 @@ class MultitaskPerceptron(_Multitask, Classifier):
     left, and one of the part that remains: whole weights equal repeated rows (with step="sqrt", of one round). All
     of them go along x, so only the margin is followed: O(nnz + h), and it ends where the loss does.
 
+    Odd rows: one wrong label moves the weights by one step, however sure the forecast was; a value of 1e6 in a row that
+    is misjudged moves its weight by 1e6 such steps, which later rows do not take back.
+
     References
     ----------
     Cavallanti, Cesa-Bianchi, Gentile. Linear Algorithms for Online Multitask Classification. JMLR 11, 2010:
@@ -333,6 +336,12 @@ class MultitaskRegressor(_Multitask, Regressor):
     ------
     ValueError
         On bad input or hyper-parameters, or a task that a given graph or matrix does not name.
+
+    Notes
+    -----
+    Odd rows: with the squared loss a target of 1e6 deviations moves the weights by a step of that size, with
+    "epsilon_insensitive" by eta x; a value of 1e6 makes the squared loss's steps too long, and the weights grow without
+    end.
 
     References
     ----------

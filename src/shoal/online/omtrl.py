@@ -264,6 +264,9 @@ class OMTRL(Classifier):
     relation has driven to 0 begins anew with its first mistake. Rows without non-zeros teach nothing. An unseen task
     is answered by the mean of all tasks' weights.
 
+    Odd rows: one wrong label moves the weights by one step, however sure the forecast was; a value of 1e6 in a row that
+    is misjudged moves its weight by 1e6 such steps, which later rows do not take back.
+
     References
     ----------
     Saha, Rai, Venkatasubramanian, Daumé. Online Learning of Multiple Tasks and Their Relationships. AISTATS 2011.

@@ -202,6 +202,9 @@ class OSMTL(_OSMTL, Classifier):
     An unseen task is answered by the mean of all tasks' weights. Regret: `shoal.theory.osmtl_regret_bound`. A round
     ends where a call ends, so other chunks are other rounds unless `rounds=` names them.
 
+    Odd rows: one wrong label moves the weights by one step of at most C x, however sure the forecast was; a value of
+    1e6 in a row that is misjudged moves its weight by 1e6 such steps, which later rows do not take back.
+
     References
     ----------
     Murugesan, Liu, Carbonell, Yang. Adaptive Smoothed Online Multi-Task Learning. NIPS 2016: algorithm 2,
@@ -295,6 +298,9 @@ class OSMTLRegressor(_OSMTL, Regressor):
     A loss is the trigger, as algorithm 2 prints it: there are no labels to mistake. There is no bias: put a constant
     among the features. An unseen task is answered by the mean of all tasks' weights. A round ends where a call ends,
     so other chunks are other rounds unless `rounds=` names them.
+
+    Odd rows: a target of 1e6 deviations moves the weights by no more than C x, as any loss does; a value of 1e6 moves
+    its weight by 1e6 such steps, which later rows do not take back.
 
     References
     ----------

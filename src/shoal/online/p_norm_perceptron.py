@@ -225,6 +225,9 @@ class PNormPerceptron(Related, Classifier):
     answered like one that has made no mistake yet; under a given graph or matrix by the mean of all tasks. Mistakes
     are bounded by Theorem 6: `shoal.theory.p_norm_mistake_bound`.
 
+    Odd rows: one wrong label moves the dual weights by one step, however sure the forecast was; a value of 1e6 in a row
+    that is misjudged moves its weight by 1e6 such steps, which later rows do not take back.
+
     References
     ----------
     Cavallanti, Cesa-Bianchi, Gentile. Linear Algorithms for Online Multitask Classification. JMLR 11, 2010:

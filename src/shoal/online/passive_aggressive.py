@@ -195,6 +195,9 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
     after the other, for PA nothing but 0 makes a difference; PA-II, whose repeated steps would shrink the loss
     geometrically, makes the one step l/(||x||² + 1/(2 C h)).
 
+    Odd rows: one wrong label moves the weights by at most C x ("PA": until the row is right); a value of 1e6 costs next
+    to nothing, because steps are divided by ||x||².
+
     References
     ----------
     Crammer, Dekel, Keshet, Shalev-Shwartz, Singer. Online Passive-Aggressive Algorithms. JMLR 7, 2006: figure 1.
@@ -264,6 +267,9 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
     -----
     An unseen task is answered with 0 if tasks are independent, by the one model if they are pooled. A row of
     `sample_weight` h has C h in place of C, as in `PassiveAggressive`.
+
+    Odd rows: a target of 1e6 deviations moves the weights by at most C x, but with "PA" until it is answered; a value
+    of 1e6 costs little, because steps are divided by ||x||².
 
     References
     ----------

@@ -321,6 +321,9 @@ class ROMCO(Classifier):
     "margin" the regret is bounded: `shoal.theory.romco_regret_bound`. A round ends where a call ends, so other chunks
     are other rounds unless `rounds=` names them.
 
+    Odd rows: one wrong label moves the weights by one step, however sure the forecast was; a value of 1e6 in a row that
+    is misjudged moves its weight by 1e6 such steps, which later rows do not take back.
+
     References
     ----------
     Yang, Zhao, Gao. Robust Online Multi-Task Learning with Correlative and Personalized Structures. IEEE TKDE 29,

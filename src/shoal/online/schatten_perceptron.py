@@ -276,6 +276,9 @@ class SchattenPerceptron(Supported, Classifier):
     Theorem 9, `shoal.theory.schatten_mistake_bound`, shared losses by Remark 12, `shoal.theory.schatten_loss_bound`.
     A round ends where a call ends, so other chunks are other rounds unless `rounds=` names them.
 
+    Odd rows: one wrong label moves the dual weights by one step, however sure the forecast was; a value of 1e6 in a row
+    that is misjudged moves its weight by 1e6 such steps, which later rows do not take back.
+
     References
     ----------
     Cavallanti, Cesa-Bianchi, Gentile. Linear Algorithms for Online Multitask Classification. JMLR 11, 2010:

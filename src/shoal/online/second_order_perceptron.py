@@ -78,6 +78,9 @@ class SecondOrderPerceptron(Related, Supported, Classifier):
     from then on B never grows again: the others answer as before. Mistakes are bounded by Theorem 8:
     `shoal.theory.second_order_mistake_bound`.
 
+    Odd rows: one wrong label is one mistake among those kept; a value of 1e6 makes the matrix large along its feature,
+    where later rows count for little.
+
     References
     ----------
     Cavallanti, Cesa-Bianchi, Gentile. Linear Algorithms for Online Multitask Classification. JMLR 11, 2010: figure 2,

@@ -157,6 +157,9 @@ class SharedLoss(Classifier):
     Regret: `shoal.theory.shared_loss_bound`. A round ends where a call ends, so other chunks are other rounds unless
     `rounds=` names them.
 
+    Odd rows: one wrong label moves its task by at most C x; a value of 1e6 in a row that is misjudged moves its weight
+    by 1e6 such steps, which later rows do not take back.
+
     References
     ----------
     Dekel, Long, Singer. Online Learning of Multiple Tasks with a Shared Loss. JMLR 8, 2007.
