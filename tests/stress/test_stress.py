@@ -40,24 +40,14 @@ def check(make: Callable[[], Any], stream: Stream, usual: Callable[..., float]) 
         assert found <= bound, f"rows {first} to {last}: {found:.3g}. {stream.what}: {stream.why}"
 
 
-def cases(streams: dict[str, Stream]) -> list[Any]:
-    """Their names; those that are not stood yet are expected to fail."""
-    return [
-        pytest.param(name, marks=pytest.mark.xfail(raises=AssertionError, strict=True, reason=stream.fails))
-        if stream.fails
-        else name
-        for name, stream in streams.items()
-    ]
-
-
 @pytest.mark.parametrize("learner", CLASSIFIERS)
-@pytest.mark.parametrize("stream", cases(LABELS))
+@pytest.mark.parametrize("stream", LABELS)
 def test_labels(stream: str, learner: str) -> None:
     check(CLASSIFIERS[learner], LABELS[stream], error)
 
 
 @pytest.mark.parametrize("learner", REGRESSORS)
-@pytest.mark.parametrize("stream", cases(TARGETS))
+@pytest.mark.parametrize("stream", TARGETS)
 def test_targets(stream: str, learner: str) -> None:
     check(REGRESSORS[learner], TARGETS[stream], deviation)
 

@@ -95,7 +95,7 @@ class Twin:
         length = (self.norms + norm) / (self.rows + 1)
         if not self.real:
             length = max(norm, length)
-        elif abs(length - self.length) <= 0.1 * length:
+        elif self.rows >= 1000 and abs(length - self.length) <= 0.01 * length:
             length = self.length
         return np.concatenate([[0.3], z / length if length > 0 else z]), norm
 
@@ -162,7 +162,7 @@ class Twin:
         self.norms += h * self.norm
         self.l1 += h * np.abs(self.z).sum()
         self.rows += h
-        if abs(self.norms / self.rows - self.length) > 0.1 * self.norms / self.rows:
+        if self.rows < 1000 or abs(self.norms / self.rows - self.length) > 0.01 * self.norms / self.rows:
             self.length = self.norms / self.rows
 
     def learn(self, x: Any, y: Any, k: Any, h: Any = 1.0) -> Any:

@@ -21,7 +21,7 @@ CONSTANT = 0.3
 BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall one
 TOO_SMALL = 1e-300  # sum of squares whose inverse might not be finite: such a feature stays as it is
 SQUARES, ENTRIES, NORMS, L1, ROWS, LENGTH = range(6)  # positions in `sums`
-NEARLY = 0.1  # the part of the mean norm by which it may be off before rows are measured by it
+NEARLY, SETTLED = 0.01, 1000.0  # rows are measured by their mean norm; after so many it may be off by this part
 RECENT = 30  # values of a feature that may overrule all those before
 FAR = 36.0  # times their mean square, which the mean square of all values is kept within
 OUTLIER = 100.0  # times a feature's mean square, beyond which a value is clipped
@@ -114,7 +114,7 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     length = (scale.sums[NORMS] + norm) / (scale.sums[ROWS] + 1.0)
     if shorten:  # not for real targets, which grow with the row
         length = max(norm, length)
-    elif abs(length - scale.sums[LENGTH]) <= NEARLY * length:
+    elif scale.sums[ROWS] >= SETTLED and abs(length - scale.sums[LENGTH]) <= NEARLY * length:
         length = scale.sums[LENGTH]
     if length > 0.0:
         _times(padded(n), 1.0 / length, x)
@@ -125,9 +125,9 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
 
 @kernel(alone=False)
 def learn_length(scale: Scale) -> None:
-    """Follow the mean norm by steps: what always moves would move the weights of rows that are never quite the same."""
+    """Follow the mean norm, later by steps: as it moves, weights that cancel each other do so no longer."""
     mean = scale.sums[NORMS] / scale.sums[ROWS]
-    if abs(mean - scale.sums[LENGTH]) > NEARLY * mean:
+    if scale.sums[ROWS] < SETTLED or abs(mean - scale.sums[LENGTH]) > NEARLY * mean:
         scale.sums[LENGTH] = mean
 
 
