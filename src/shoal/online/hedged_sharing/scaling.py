@@ -61,14 +61,22 @@ def current(squares: float, count: float, recent: float) -> float:
     return max(count * recent / FAR, min(count * recent * FAR, squares))
 
 
+@kernel(inline=False, alone=False)
+def clipped(value: float, squares: float, count: float, recent: float) -> float:
+    """Within ten times the feature's r.m.s."""
+    limit = OUTLIER * current(squares, count, recent)
+    return math.copysign(math.sqrt(limit / count), value) if value * value * count > limit else value
+
+
 @kernel(alone=False)
 def _into_band(n: int, usual: float, row: ScaledRow) -> None:
     """Bring every feature's r.m.s. near the usual one; most rows need no root, for all of theirs are."""
     x, low, high = row.x, usual / BAND, usual * BAND
-    outside = 0
-    for i in range(n):
-        squares = current(row.squares[i], row.counts[i], row.recent[i])
-        outside += int((squares < low * low * row.counts[i]) | (squares > high * high * row.counts[i]))
+    least, most, outside = low * low, high * high, 0
+    for i in range(n):  # if the mean squares of all values and of the last ones are inside, so is what they make
+        squares, count, recent = row.squares[i], row.counts[i], row.recent[i]
+        outside += int((squares < least * count) | (squares > most * count))
+        outside += int((recent * FAR < least) | (recent > most * FAR))
     if outside == 0:
         return
     for i in range(n):
@@ -94,10 +102,11 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     for p in range(first, last):
         value, j = rounds.values[p], np.uint32(p - first if rounds.width > 0 else rounds.indices[p])
         sums, count, last = scale.features[j, 0], scale.features[j, 1], scale.features[j, 2]
-        if value * value * count > OUTLIER * current(sums, count, last) and count >= FEW:
-            value = math.copysign(math.sqrt(OUTLIER * current(sums, count, last) / count), value)
+        if value * value > OUTLIER / FAR * last and count >= FEW:  # else it is no outlier
+            value = clipped(value, sums, count, last)
         x[entry], feature[entry], counts[entry] = value, np.int64(j) + 1, count + 1.0
-        squares[entry], recent[entry] = sums + value * value, last + (value * value - last) / min(count + 1.0, RECENT)
+        share = 1.0 / RECENT if count >= RECENT else 1.0 / (count + 1.0)
+        squares[entry], recent[entry] = sums + value * value, last + (value * value - last) * share
         total += value * value
         entry += np.uint32(value != 0.0)  # a zero is written over
     n = int(np.int64(entry))
