@@ -105,7 +105,7 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
         if value * value > OUTLIER / FAR * last and count >= FEW:  # else it is no outlier
             value = clipped(value, sums, count, last)
         x[entry], feature[entry], counts[entry] = value, np.int64(j) + 1, count + 1.0
-        share = 1.0 / RECENT if count >= RECENT else 1.0 / (count + 1.0)
+        share = 1.0 / RECENT if count + 1.0 >= RECENT else 1.0 / (count + 1.0)
         squares[entry], recent[entry] = sums + value * value, last + (value * value - last) * share
         total += value * value
         entry += np.uint32(value != 0.0)  # a zero is written over
