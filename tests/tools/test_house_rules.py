@@ -27,7 +27,9 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setattr(module, "SOURCE", tmp_path / "src")
     for room in ("engine", "online"):
         (tmp_path / "src" / "shoal" / room).mkdir(parents=True)
-    (tmp_path / "src" / "shoal" / "engine" / "rows.py").write_text("def _cut(row):\n    return row\n")
+    (tmp_path / "src" / "shoal" / "engine" / "rows.py").write_text(
+        "class Row: ...\nclass State: ...\ndef _cut(row):\n    return row\n"
+    )
     return module
 
 
@@ -35,6 +37,18 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     ("rule", "path", "text", "sentence"),
     [
         ("long_files", "tests/test_a.py", "x = 1\n" * 801, "tests/test_a.py:801: 801 lines, at most 800 are allowed"),
+        ("torn_off", "src/shoal/engine/a.py", "def f():\n    from shoal.engine import rows\n",
+         "src/shoal/engine/rows.py:1: only a.py imports it: move it there"),
+        ("torn_off", "src/shoal/engine/a.py", "if TYPE_CHECKING:\n    from .rows import cut\n",
+         "src/shoal/engine/rows.py:1: only a.py imports it: move it there"),
+        ("underscored_modules", "src/shoal/engine/_a.py", "",
+         "src/shoal/engine/_a.py:1: the name of a module begins with an underscore"),
+        ("large_functions", "src/shoal/a.py", 'class A:\n    def f():\n        """F."""\n' + "        x = 1\n" * 80,
+         "src/shoal/a.py:2: f has 81 lines, at most 80 are allowed"),
+        ("large_functions", "src/shoal/a.py", f"def f(a, {EIGHT}, *, b): ...\n",
+         "src/shoal/a.py:1: f has 10 parameters, at most 9 are allowed"),
+        ("namesakes", "src/shoal/engine/z.py", "class Row: ...\n",
+         "src/shoal/engine/z.py:1: Row is a class of rows.py too"),
         ("wide_constructors", "src/shoal/a.py", f"class A:\n    def __init__(self, *, {EIGHT}, p8): ...\n",
          "src/shoal/a.py:2: A has 9 parameters, at most 8 are allowed"),
         ("private_imports", "src/shoal/online/a.py", "from shoal.engine.rows import _cut\n",
@@ -73,6 +87,13 @@ def test_what_breaks_a_rule_is_found(
             "    def _g(self): ...\n    def __init__(self): ...\n",
         ),
         ("long_files", "tests/test_a.py", "x = 1\n" * 800),
+        ("torn_off", "src/shoal/online/a.py", "from shoal.engine.rows import cut\n"),  # another folder's
+        ("torn_off", "src/shoal/engine/__init__.pyi", "from .rows import cut\n"),
+        ("underscored_modules", "src/shoal/engine/__init__.py", ""),
+        ("large_functions", "src/shoal/a.py", 'def f():\n    """F.\n    """\n' + "    x = 1\n" * 79),
+        ("large_functions", "src/shoal/a.py", f"class A:\n    def f(self, a, {EIGHT}): ...\n"),
+        ("namesakes", "src/shoal/online/z.py", "class Row: ...\n"),
+        ("namesakes", "src/shoal/engine/z.py", "class State: ...\n"),
         ("wide_constructors", "src/shoal/a.py", f"class A:\n    def __init__(self, *, {EIGHT}): ...\n"),
         ("private_imports", "src/shoal/engine/a.py", "from shoal.engine.rows import _cut\n"),
         (
@@ -87,3 +108,33 @@ def test_what_keeps_a_rule_is_not(rules: ModuleType, tmp_path: Path, rule: str, 
     (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / path).write_text(text)
     assert list(getattr(rules, rule)()) == []
+
+
+def test_a_folder_has_at_most_20_modules(rules: ModuleType, tmp_path: Path) -> None:
+    folder = tmp_path / "src" / "shoal" / "online"
+    for name in ("__init__", *"abcdefghijklmnopqrst"):
+        (folder / f"{name}.py").write_text("")
+    assert list(rules.large_folders()) == []
+    (folder / "u.py").write_text("")
+    assert [str(problem) for problem in rules.large_folders()] == [
+        "src/shoal/online:1: 21 modules, at most 20 are allowed"
+    ]
+
+
+def test_what_two_files_import_is_no_torn_page(rules: ModuleType, tmp_path: Path) -> None:
+    for path in ("engine/a.py", "online/a.py"):
+        (tmp_path / "src" / "shoal" / path).write_text("from shoal.engine.rows import cut\n")
+    assert list(rules.torn_off()) == []
+
+
+@pytest.mark.parametrize("table", ["EXEMPTIONS", "TO_DO"])
+def test_an_exemption_that_is_not_needed_is_a_problem(
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], table: str
+) -> None:
+    place = "src/shoal/a.py: one importer"
+    monkeypatch.setattr(rules, "RULES", ())
+    monkeypatch.setattr(rules, "EXEMPTIONS", {place: "a reason"} if table == "EXEMPTIONS" else {})
+    monkeypatch.setattr(rules, "TO_DO", {place} if table == "TO_DO" else set())
+    with pytest.raises(SystemExit, match="True"):
+        rules.main()
+    assert f"{place!r} is not needed: delete its line" in capsys.readouterr().out
