@@ -7,17 +7,20 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
 import pytest
 from tests.serve.material import assert_same, records, rows, write_model
+from tests.serve.postgres import server
 from tests.serve.test_http import served
 
 from shoal.cli.app import start
 from shoal.serve.calls import ServiceError
 from shoal.serve.client import Client
 from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.log import Log
 
 READ, WRITE, ADMIN = "r" * 16, "w" * 16, "a" * 16
 
@@ -93,6 +96,39 @@ def test_sent_decimal_commas_are_learned_as_points(tmp_path: Path) -> None:
         assert learned.wait_until_learned(timeout=60)
         assert sent.describe()["columns"]["urgency"] == "numeric"
         assert_same(sent.export(), learned.export())
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_second_service_is_refused_and_the_first_goes_on(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the folder of the first, and in its own with the log of the first: one sentence, exit code 2."""
+    monkeypatch.setattr("shoal.serve.log.FIRST_PATIENCE", 0.1)
+    model, port, mails = write_model(tmp_path), free_port(), rows(records(30, seed=42)).frame
+    with ExitStack() as ends:
+        log = f"sqlite:///{tmp_path / 'log.sqlite'}"
+        if database == "postgresql":
+            log = ends.enter_context(server()).url
+        folder, other = tmp_path / "first", tmp_path / "second"
+        options = ["serve", str(model), "--no-shadows", "--keep-log", "--log", log]
+        command = [sys.executable, "-m", "shoal", *options, "--folder", str(folder), "--port", str(port)]
+        process = ends.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        ends.callback(process.terminate)
+        client = ends.enter_context(Client(f"http://127.0.0.1:{port}", retries=9))
+        client.learn(mails[:10])
+        for own, words in ((folder, f"{folder} is"), (other, "the log is")):
+            with pytest.raises(SystemExit) as raised:
+                start([*options, "--folder", str(own), "--port", str(free_port())])
+            assert raised.value.code == 2
+            [line] = [line for line in capsys.readouterr().err.splitlines() if line.strip()]
+            assert line.endswith(f"{words} in use by another process")
+            assert client.learn(mails[10:20]).rows == 10
+            assert client.predict_one({"user": "u1", "size": 1}).known_task
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+        reader = Log(log)
+        assert [record.rows for record in reader.read()] == [10, 10, 10]
+        reader.close()
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ class World:
         self.limits.check(np.array(tasks, object), columns)
 
     def counted(self) -> tuple[set[str], int, int]:
-        coming, tasks, columns = self.limits.mark()
-        return coming - self.known, tasks, columns
+        mark = self.limits.mark()
+        return mark.coming - self.known, mark.tasks, mark.columns
 
     def refused(self, *tasks: str, columns: int = 0) -> LimitExceeded:
         counted = self.counted()
@@ -113,4 +113,29 @@ def test_a_rollback_is_as_if_nothing_had_come(world: World) -> None:
     assert world.limits.coming == {"a"}
     world.take("b", "c", columns=1)
     world.refused("d")
+    world.refused(columns=1)
+
+
+@pytest.mark.parametrize("later", [0.5, 60.0, 600.0])
+def test_a_rollback_restores_the_counts_with_their_minute(later: float, world: World) -> None:
+    """The minute may end while a commit is tried; what the last one counted is not taken for the new one's."""
+    world.take("a", "b", columns=2)
+    world.known.add("a")
+    mark = world.limits.mark()
+    assert mark == ({"a", "b"}, 100, 2, 2)
+    world.now += later
+    world.limits.check(np.array(["c"], object), 0)
+    world.limits.rollback(mark)
+    assert world.limits.mark() == mark
+    is_another = later >= 60
+    if is_another:
+        world.take("d", "e", "f", columns=2)
+    else:
+        world.take("d")
+    world.refused("g")
+    world.refused(columns=1)
+    world.limits.rollback(mark)
+    world.now = 6_000.0  # the minute of the mark: all that it had taken is still counted
+    world.take("d")
+    world.refused("e")
     world.refused(columns=1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +136,46 @@ def test_offsets_go_on_and_never_back_to_a_snapshot(log: Log) -> None:
     log.begin_at({})
     log.ping()
     assert log.size() >= 4096
+
+
+def test_what_a_commit_writes_is_seen_when_it_has_ended_and_not_before(
+    log: Log, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.commit(batch(record(1, 10.0)))
+    session, is_sent, may_end = log._session, threading.Event(), threading.Event()
+    assert session is not None
+    commit = session.commit
+
+    def held() -> None:
+        is_sent.set()
+        assert may_end.wait(60)
+        commit()
+
+    monkeypatch.setattr(session, "commit", held)
+    tried = batch(
+        record(2, 20.0, "forget"), receipts=[Used("k", 20.0, b"d", [2, 1])], offsets={"t/0": 3},
+        waiting=[Waiting("1" * 22, 2, b"w", b"\0\0")], halves=[Half("h", 20.0, b"r", None)],
+    )  # fmt: skip
+
+    def seen(one: Log) -> list[object]:
+        stored = [[*one.read()], one.used(["k"]), one.offsets(), one.waiting(["1" * 22]), one.halves(["h"])]
+        return [*stored, one.position_at(99.0), one.last_forgotten(), one.last, one.predictions_waiting]
+
+    before: list[object] = [[record(1, 10.0)], {}, {}, {}, {}, 1, 0, 1, 0]
+    with ThreadPoolExecutor(1) as writer:
+        done = writer.submit(log.commit, tried)
+        try:
+            assert is_sent.wait(60)
+            reader = Log(url)
+            assert seen(reader) == before
+            assert seen(log) == before
+            reader.close()
+            assert not done.done()
+        finally:
+            may_end.set()
+        done.result(60)
+    after = [[record(1, 10.0), *tried.records], {"k": tried.receipts[0]}, {"t/0": 3}, {"1" * 22: tried.waiting[0]}]
+    assert seen(log) == [*after, {"h": tried.halves[0]}, 2, 2, 2, 2]
+    reader = Log(url)
+    assert seen(reader) == seen(log)
+    reader.close()

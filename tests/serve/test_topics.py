@@ -1,19 +1,26 @@
-"""Messages of topics by themselves: rows and labels read, and joined by their ids."""
+"""Topics by themselves: rows and labels read and joined by their ids, commits and a clock that the test holds."""
 
 from __future__ import annotations
 
 import json
+import logging
+from concurrent.futures import Future
 from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError
 from tests.serve.material import records, rows, write_model
 
 from shoal.serve.bodies import JSON, pack
-from shoal.serve.contract import Messages, Rows
+from shoal.serve.contract import Busy, Fault, Followed, LimitExceeded, Messages, Rows, Unavailable
 from shoal.serve.joining import Joined, ids_of, join, without_faults
 from shoal.serve.kafka.address import Address, read_settings
+from shoal.serve.kafka.follower import PARTITIONS_SECONDS, PAUSE, Follower
 from shoal.serve.kafka.messages import Columns, Message, read_messages
+from shoal.serve.kafka.topic import Topics
 from shoal.serve.log import Half
 from shoal.serve.served import Served
 
@@ -171,3 +178,147 @@ def test_addresses_and_settings(tmp_path: Path) -> None:
         read_settings(str(path))
     with pytest.raises(ValueError, match="cannot be read"):
         read_settings(str(tmp_path / "none"))
+
+
+class Polls:
+    """Topics from which the test takes."""
+
+    def __init__(self, *polls: list[Message]) -> None:
+        self._polls, self.taken, self.looks, self.is_closed = list(polls), 0, 0, False
+
+    def take(self, n: int, seconds: float) -> list[Message]:
+        self.taken += 1
+        return self._polls.pop(0) if self._polls else []
+
+    def lag(self) -> int:
+        return 7
+
+    def find_partitions(self) -> None:
+        self.looks += 1
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Commits:
+    """A service whose commits the test ends."""
+
+    def __init__(self) -> None:
+        self.asked: SimpleQueue[tuple[Messages, Future[Followed]]] = SimpleQueue()
+
+    def follow(self, found: Messages) -> Future[Followed]:
+        future: Future[Followed] = Future()
+        self.asked.put((found, future))
+        return future
+
+
+class Waits:
+    """The event that ends a follower: how long it was waited for."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._is_set = False
+
+    def wait(self, seconds: float) -> bool:
+        self.seconds.append(seconds)
+        return self._is_set
+
+    def is_set(self) -> bool:
+        return self._is_set
+
+    def set(self) -> None:
+        self._is_set = True
+
+
+def mail(offset: int, **row: Any) -> Message:
+    return Message("mails", 0, offset, None, json.dumps(row).encode())
+
+
+def test_a_follower_takes_no_more_before_its_commit_has_ended() -> None:
+    """Whatever fails, the same messages are asked again, after the pause that the service says."""
+    polls, commits, waits = Polls([mail(0, spam="no"), mail(1)], [mail(2, spam="yes")]), Commits(), Waits()
+    topics: Any = polls
+    follower = Follower(commits, topics, Columns("spam"))
+    follower._ends = waits  # type: ignore[assignment]
+    follower.start()
+    found, commit = commits.asked.get(timeout=60)
+    assert (found.labeled, found.offsets, polls.taken) == ([{"spam": "no"}], {"mails/0": 2}, 1)
+    for error in (Busy("full", 0.25), Unavailable("away"), LimitExceeded("tasks", 9.0), LimitExceeded("for good")):
+        commit.set_exception(error)
+        again, commit = commits.asked.get(timeout=60)
+        assert again is found
+    assert (waits.seconds, polls.taken, follower.rows, follower.refused) == ([0.25, PAUSE, 9.0, PAUSE], 1, 0, 0)
+    commit.set_result(Followed(1, 1, 2, (Fault(None, None, "wrong"),)))
+    found, commit = commits.asked.get(timeout=60)
+    assert (found.offsets, polls.taken, polls.is_closed) == ({"mails/0": 3}, 2, False)
+    counted = {"follow_lag_messages": 7, "follow_rows": 1, "follow_refused": 2, "follow_double": 2}
+    assert follower.gauges() == counted  # with the message that has no label
+    waits.set()
+    commit.set_exception(Unavailable("away"))  # what was not written is read again by the next start
+    follower.stop()
+    assert (follower.rows, follower.failure, polls.is_closed, commits.asked.empty()) == (1, None, True, True)
+
+
+def test_a_follower_ends_by_what_it_does_not_expect(caplog: pytest.LogCaptureFixture) -> None:
+    polls, commits, told = Polls([mail(0, spam="no")]), Commits(), SimpleQueue[str]()
+    topics: Any = polls
+    follower = Follower(commits, topics, Columns("spam"), lambda: told.put("failed"))
+    follower.start()
+    commits.asked.get(timeout=60)[1].set_exception(RuntimeError("odd"))
+    assert told.get(timeout=60) == "failed"
+    follower.join()
+    assert (str(follower.failure), polls.is_closed) == ("odd", True)
+    assert "following has stopped" in caplog.text
+
+
+def test_a_follower_looks_for_partitions_once_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    polls, waits, now = Polls(), Waits(), [1_000.0]
+    looks: list[tuple[float, int]] = []
+
+    def moved() -> float:
+        looks.append((now[0], polls.looks))
+        now[0] += PARTITIONS_SECONDS / 4
+        if len(looks) > 20:
+            waits.set()
+        return now[0]
+
+    monkeypatch.setattr("shoal.serve.kafka.follower.time", SimpleNamespace(monotonic=moved))
+    topics: Any = polls
+    follower = Follower(Commits(), topics, Columns("spam"))
+    follower._ends = waits  # type: ignore[assignment]
+    follower.run()
+    begun = looks[0][0]
+    assert polls.looks == (looks[-1][0] - begun) // (PARTITIONS_SECONDS * 5 / 4)  # each look asks the clock once more
+    assert polls.is_closed
+
+
+class Silent:
+    """A client without brokers, whose topic has one partition."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.assigned: list[Any] = []
+
+    def list_topics(self, name: str, timeout: float) -> Any:
+        return SimpleNamespace(topics={name: SimpleNamespace(error=None, partitions={0: None})})
+
+    def incremental_assign(self, partitions: list[Any]) -> None:
+        self.assigned += partitions
+
+
+def test_trouble_with_brokers_is_told_once_a_minute_each_kind(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [500.0]
+    monkeypatch.setattr("shoal.serve.kafka.topic.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("shoal.serve.kafka.topic.Consumer", Silent)
+    topics = Topics("nowhere:9", ["mails"], {})
+    gone, slow = KafkaError(KafkaError._ALL_BROKERS_DOWN), KafkaError(KafkaError._TIMED_OUT)
+    told: list[tuple[float, KafkaError, int]] = [
+        (0.0, gone, 1), (0.0, gone, 1), (0.0, slow, 2), (59.9, gone, 2), (60.0, gone, 3), (60.0, slow, 4),
+        (119.9, gone, 4), (120.0, gone, 5),
+    ]  # fmt: skip
+    with caplog.at_level(logging.WARNING, "shoal"):
+        for seconds, error, n in told:
+            now[0] = 500.0 + seconds
+            topics._heard(error)
+            assert len(caplog.records) == n

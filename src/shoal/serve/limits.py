@@ -17,6 +17,15 @@ class Caps(NamedTuple):
     tasks: int = 10_000_000
 
 
+class Mark(NamedTuple):
+    """All that `Limits` has counted."""
+
+    coming: set[str]
+    minute: int
+    tasks: int
+    columns: int
+
+
 class Limits:
     """What new there was lately.
 
@@ -69,10 +78,10 @@ class Limits:
     def _leave_out_learned(self) -> None:
         self.coming = {task for task in self.coming if not self._knows_task(task)}
 
-    def mark(self) -> tuple[set[str], int, int]:
-        """What `rollback` needs."""
-        return self.coming, self._tasks, self._columns
+    def mark(self) -> Mark:
+        """The counts of now, for `rollback`."""
+        return Mark(self.coming, self._minute, self._tasks, self._columns)
 
-    def rollback(self, mark: tuple[set[str], int, int]) -> None:
-        """As if nothing had been counted since."""
-        self.coming, self._tasks, self._columns = mark
+    def rollback(self, mark: Mark) -> None:
+        """Restore the counts of an earlier moment, with the minute that they are of."""
+        self.coming, self._minute, self._tasks, self._columns = mark
