@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from shoal.files.saved import saved_feature_names
+from shoal.files.opening import saved_feature_names
 from shoal.learner import Learner
 from shoal.loading import load, load_with_companion
 from shoal.model import persistence

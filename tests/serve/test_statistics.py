@@ -13,7 +13,7 @@ from tests.serve.material import records, rows, write_model
 
 from shoal import OSMTL, HedgedSharing, HedgedSharingRegressor, MultiClass, MultitaskPerceptron
 from shoal.files import ReadOptions, open_stream
-from shoal.files.targets import Target
+from shoal.files.labels import Target
 from shoal.learner import Learner
 from shoal.model_file import Reading, save_model
 from shoal.serve.contract import UnknownTask

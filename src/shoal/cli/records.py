@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from shoal.files.suggest import plural
+from shoal.files.messages import plural
 from shoal.serve.bodies import unpack
 from shoal.serve.contract import Unavailable
 from shoal.serve.fold import Fold

@@ -12,8 +12,7 @@ import polars as pl
 from rich.console import Console
 from rich.progress import Progress
 
-from shoal.files.formats import SPARSE, choose_format
-from shoal.files.paths import find_files
+from shoal.files.paths import SPARSE, choose_format, find_files
 from shoal.files.tables import columns
 from shoal.files.tables.batches import Batch, regroup
 from shoal.files.tables.notation import Notation

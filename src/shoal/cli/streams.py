@@ -16,7 +16,7 @@ from shoal.cli.outputs import STDOUT
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions
 from shoal.files import FileStream, ReadOptions, open_stream
-from shoal.files.targets import Target
+from shoal.files.labels import Target
 from shoal.learner import Learner
 from shoal.model.labels import InOrder
 from shoal.model_file import Reading

@@ -1,8 +1,8 @@
-from .bad_rows import BadRow as BadRow
-from .formats import FORMATS as FORMATS
+from .messages import BadRow as BadRow
 from .opening import open_stream as open_stream
 from .opening import open_tables as open_tables
 from .options import ReadOptions as ReadOptions
+from .paths import FORMATS as FORMATS
 from .stream import FileStream as FileStream
 from .tables import TableEncoder as TableEncoder
 

@@ -1,12 +1,12 @@
 """`open_stream`: files of any format and size as an iterator of chunks.
 
-How a file is read is said by `ReadOptions`, as keywords or as one object. An option is declared there, once; whoever
-offers them to users, as the command line does, builds a `ReadOptions` and hands it on::
+`ReadOptions` declares each option once. `open_stream` takes them as keywords or as one object, which the command line
+builds from its own options::
 
     options = ReadOptions(task="shop,country".split(","), label="sold", kind="auto", decimal=",")
     stream = open_stream(["2023.csv.gz", "2024-*.csv"], options, read_ahead=True)
 
-What the options do, an example each (`s = open_stream(...)`):
+An example of each option (`s = open_stream(...)`):
 
 =====================================  ===============================================================================
 `task=["shop", "country"]`             the values of both columns are the id: "Berlin,DE"
@@ -16,16 +16,16 @@ What the options do, an example each (`s = open_stream(...)`):
 `text=["body"]`, `category=["zip"]`    hashed words; one-hot values. By default the first 1,000 rows decide
 `numeric=["price"]`                    `$5`, `1,234` and `5 %` are numbers in that column
 `date=["at"]`, `date_format="%d.%m.%Y"`  times of day such as 10:30, or dates in that form, are dates
-`delimiter="|"`, `decimal=","`         found by themselves, and a dot, if they are left out
+`delimiter="|"`, `decimal=","`         by default the first lines tell the delimiter, and the mark is a dot
 `kind="auto"`                          `s.kind` is then "binary", "multiclass" or "regression"
-`labels=["ham", "spam"]`               no other label is a good one
+`labels=["ham", "spam"]`               other labels are refused
 `labeled=False, state=saved`           rows to be predicted: y is None, X as wide as the saved stream's
 `skip_bad=True`                        `s.skipped` and `s.bad_rows` count them
 `hash_bits=20`                         2**20 features for the words of each text column
 =====================================  ===============================================================================
 
-After the stream is opened, `s.kind`, `s.notes` and `s.rows_total` or `s.total_bytes` are known; `s.to_dict()` is saved
-with a model and given back as `state`.
+An open stream knows `s.kind`, `s.notes` and `s.rows_total` or `s.total_bytes`. Save `s.to_dict()` with the model and
+pass it as `state` to go on with another file.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from shoal.files.bad_rows import BadRows
-from shoal.files.formats import SPARSE, TYPED, choose_format
+from shoal.files.labels import Labels
+from shoal.files.messages import BadRows
 from shoal.files.options import ReadOptions
-from shoal.files.paths import Paths, find_files
+from shoal.files.paths import SPARSE, TYPED, Paths, choose_format, find_files
+from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.source import STDIN, Sources
 from shoal.files.stream import FileStream
-from shoal.files.targets import Labels, State, check_state
 
-ROWS = 10_000  # of a chunk from standard input, which may come slowly
+ROWS = 10_000  # of a chunk from standard input, whose rows may come slowly
 
 
 def open_stream(
@@ -114,7 +114,7 @@ def open_stream(
     'carrier: category, 2 values one-hot, 1 missing'
     """
     options = (options or ReadOptions()).changed(**changes)
-    paths = find_files(path)  # before the format, so that a typo in it is reported first
+    paths = find_files(path)  # before the format: a typo in the path is reported first
     has_columns = options.label is not None or (isinstance(state, dict) and state.get("family") == "table")
     format = choose_format(paths, options.format, has_columns=has_columns)
     family = format if format in SPARSE else "table"
@@ -149,12 +149,12 @@ def open_tables(
     read_ahead: bool = False,
     **changes: Any,
 ) -> FileStream:
-    """Open tables that somebody else reads, as a stream of chunks: batches of a database, of Arrow, of Ray Data.
+    """Open tables that are in memory, such as batches of a database, of Arrow or of Ray Data, as a stream of chunks.
 
     Parameters
     ----------
     tables : iterable of polars, pandas or Arrow tables, or of lists of dicts
-        They are asked for one after the other, and may be more than memory holds. All have the columns of the first.
+        They are taken one after the other, and may together exceed memory. All have the columns of the first.
     options, state, read_ahead, changes
         As for `open_stream`.
 
@@ -187,8 +187,28 @@ def open_tables(
     )
 
 
+def saved_feature_names(state: State) -> list[str]:
+    """Names of the columns of X, from the dict of `FileStream.to_dict`.
+
+    Raises
+    ------
+    ValueError
+        If it is not the state of a stream.
+    """
+    with reading_state():
+        family, reader = state["family"], state["reader"]
+        if family == "libsvm":
+            return [str(i + 1) for i in range(reader["width"])]  # the indices in the file
+        if family == "vw":
+            return list(reader["names"])
+        check_state(family == "table", "the format")
+        from shoal.files.tables.encoder import StreamEncoder  # and with it polars
+
+        return StreamEncoder.from_dict(reader["encoder"]).feature_names
+
+
 def _labels(options: ReadOptions, state: State | None, family: str, name: str) -> Labels:
-    """What the labels are, by the options and an earlier stream. Raises ValueError."""
+    """The labels by the options or by the state of an earlier stream. Raises ValueError."""
     if state is None:
         return Labels(options.kind, options.labels, as_text=options.label in options.category)
     check_state(isinstance(state, dict) and {"family", "labels", "reader"} <= state.keys(), "parts of it are missing")

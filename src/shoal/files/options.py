@@ -1,7 +1,6 @@
-"""`ReadOptions`: all that may be said about how a file is to be read, declared once.
+"""`ReadOptions`: all options of reading a file, declared once.
 
-Messages of the readers write an option as `name=`, so that whoever has other names for them, as the command line does,
-can tell them from other words.
+Messages of the readers write an option as `name=`, so that the command line can replace it by its own `--name`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from shoal.files.targets import TARGETS, Target
+from shoal.files.labels import TARGETS, Target
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +89,7 @@ class ReadOptions:
     chunk_rows: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that mean nothing, and options that contradict each other."""
+        """Refuse impossible values and options that contradict each other."""
         for name in ("keep", "text", "category", "numeric", "date", "ignore"):
             if isinstance(getattr(self, name), str):
                 raise ValueError(f"{name} is {getattr(self, name)!r}, expected a list of columns")
@@ -114,13 +113,13 @@ class ReadOptions:
 
     @property
     def tasks(self) -> list[str]:
-        """The columns that make the task id."""
+        """The columns of the task id."""
         if self.task is None:
             return []
         return [self.task] if isinstance(self.task, str) else list(self.task)
 
     def changed(self, **changes: Any) -> ReadOptions:
-        """These options with some of another value."""
+        """A copy with some options changed."""
         known = [field.name for field in fields(self)]
         for name in changes:
             if name not in known:

@@ -1,4 +1,7 @@
-"""Bytes of a file, packed or not, of standard input or of a URL, a block at a time."""
+"""Bytes of files, of standard input and of URLs, in blocks and uncompressed.
+
+The files in a zip archive are paths of their own (`Member`), so that they are read like the files of a folder.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +17,16 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
-from shoal.files.archives import Member, OpenMember
-
-LONGEST_LINE = 1 << 26  # a few packed bytes may be a line that no memory holds
-BLOCK = 1 << 20  # large enough to hide the cost of a call to a parser, small in memory
-LINES = 1 << 14  # in a block that polars reads
+LONGEST_LINE = 1 << 26  # a few compressed bytes may expand to a line beyond memory
+BLOCK = 1 << 20  # bytes: large against the cost of a call to a parser, small in memory
+LINES = 1 << 14  # of a block that polars reads
 STDIN = "-"
 PACKED = {".gz": "a gzip", ".bz2": "a bzip2", ".xz": "an xz", ".zst": "a Zstandard", ".zip": "a zip"}
-MAGIC = {  # how packed files begin
+MAGIC = {  # first bytes of compressed files
     ".gz": rb"\x1f\x8b\x08",
     ".bz2": rb"BZh[1-9](1AY&SY|\x17rE8P\x90)",
     ".xz": rb"\xfd7zXZ\x00",
@@ -32,17 +34,16 @@ MAGIC = {  # how packed files begin
     ".zip": rb"PK(\x03\x04|\x05\x06)",
 }
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, OSError, RuntimeError)
+DAMAGED_ZIP = (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError)
 
 
 def is_url(path: str) -> bool:
-    """Whether polars has to fetch it, as from s3:// or https://."""
+    """Whether polars has to fetch the path, as from s3:// or https://."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
 class ByteSource:
-    """A file opened for reading from start to end, once.
-
-    What is packed is unpacked on the fly; the first bytes say how it is packed.
+    """A file, read once from start to end and uncompressed on the fly; its first bytes tell the compression.
 
     Parameters
     ----------
@@ -52,9 +53,9 @@ class ByteSource:
     Attributes
     ----------
     bytes_read : int
-        Bytes read so far, as they lie in the file (packed, if it is packed).
+        Bytes of the file (compressed) that were read so far.
     total_bytes : int or None
-        Bytes of the file, if it is one.
+        Bytes of the file; None for standard input and URLs.
     """
 
     def __init__(self, path: str) -> None:
@@ -81,7 +82,7 @@ class ByteSource:
     def blocks(self) -> Iterator[bytes]:
         """Blocks of up to BLOCK bytes, without a byte order mark.
 
-        Standard input gives what has arrived: a slow producer is not waited for until a block is full.
+        A block of standard input may be short: it does not wait for a slow producer.
         """
         if self._member is not None:
             blocks = self._blocks_of_member(self._member)
@@ -97,12 +98,12 @@ class ByteSource:
             first = False
 
     def lines(self, blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
-        """Complete lines of the blocks, without their line ends, a list for each block."""
+        """Complete lines of the blocks, without line ends: a list per block."""
         for text in self.whole_lines(blocks):
             yield text.removesuffix(b"\n").split(b"\n")
 
     def whole_lines(self, blocks: Iterable[bytes] | None = None, padding: bytes = b"") -> Iterator[bytes]:
-        """The blocks, cut behind a line end (only the last may lack one), and behind each block the padding."""
+        """The blocks, cut behind a line end (the last may lack one), each followed by the padding."""
         held: list[bytes] = []
         size = 0
         for block in self.blocks() if blocks is None else blocks:
@@ -119,7 +120,7 @@ class ByteSource:
             yield b"".join([*held, padding])
 
     def close(self) -> None:
-        """Close the file; standard input stays open, it is not ours."""
+        """Close the file; standard input stays open."""
         if self._member is not None:
             self._member.close()
         if self._raw is not None and not self.is_standard_input:
@@ -160,7 +161,7 @@ class ByteSource:
 
     @contextmanager
     def _sound(self, packed: str) -> Iterator[None]:
-        """Make one ValueError of what a packed file can be damaged by."""
+        """Turn the errors of a damaged compressed file into a ValueError."""
         try:
             yield
         except DAMAGED as error:
@@ -176,7 +177,7 @@ class ByteSource:
         self.bytes_read = self.total_bytes or 0
 
     def _by_polars(self, raw: BinaryIO) -> Iterator[bytes]:
-        """The lines of a Zstandard file, which polars can unpack and Python cannot."""
+        """The lines of a Zstandard file, which polars uncompresses and Python does not."""
         if not self._is_file:
             raise ValueError(f"{self.name} is a Zstandard stream: unpack it first, as with zstd -dc")
         yield from self._lines_of(self.path)
@@ -204,20 +205,20 @@ def _size(path: str) -> int | None:
 
 
 def _has_wide_letters(block: bytes) -> bool:
-    """Whether a text begins with the mark of UTF-16, or every second byte of its beginning is 0."""
+    """Whether a text begins with the byte order mark of UTF-16, or every second of its first bytes is 0."""
     head = block[:32]
     return head.startswith((b"\xff\xfe", b"\xfe\xff")) or (len(head) >= 16 and not (any(head[::2]) and any(head[1::2])))
 
 
 class Sources:
-    """Several files, opened one after the other; they count as one as far as bytes go.
+    """Several files, opened one after the other; their bytes are counted together.
 
     Attributes
     ----------
     paths : list of str
     is_standard_input : bool
     total_bytes : int or None
-        Bytes of all of them, if all are files.
+        Bytes of all files; None if one is standard input or a URL.
     """
 
     def __init__(self, paths: list[str]) -> None:
@@ -236,7 +237,7 @@ class Sources:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read so far, as they lie in the files."""
+        """Bytes of the files (compressed) that were read so far."""
         current = self._current
         return self._done + (current.bytes_read if current is not None else 0)
 
@@ -247,7 +248,7 @@ class Sources:
 
 
 class _Rejoined(io.RawIOBase):
-    """A stream of which the first bytes have been read already."""
+    """A stream, put together again with its first bytes, which were read already."""
 
     def __init__(self, first: bytes, raw: BinaryIO) -> None:
         self._first, self._raw = first, cast(io.BufferedReader, raw)
@@ -264,7 +265,7 @@ class _Rejoined(io.RawIOBase):
 
 
 def _unpacking(packed: str, raw: BinaryIO) -> io.BufferedReader:
-    """The unpacked bytes of a file that is read from its start."""
+    """The uncompressed bytes of a file, from its start."""
     if raw.seekable():
         raw.seek(0)
     if packed == ".gz":
@@ -275,5 +276,69 @@ def _unpacking(packed: str, raw: BinaryIO) -> io.BufferedReader:
         return cast(io.BufferedReader, lzma.LZMAFile(raw))
     if not raw.seekable():
         raise zipfile.BadZipFile("a zip file cannot be read from a stream, give its path")
-    zipfile.ZipFile(raw)  # says what is damaged; the files of one that is not are `Member`s
+    zipfile.ZipFile(raw)  # raises if it is damaged
     raise zipfile.BadZipFile("it holds no files")
+
+
+class Member(str):
+    """A path of a file in a zip archive: `archive.zip/file.csv`, or `archive.zip` if the archive holds no other."""
+
+    archive: str
+    name: str  # in the archive
+    start: int  # in the archive, in bytes
+    size: int  # in the archive, in bytes
+
+    @classmethod
+    def of(cls, archive: str, info: zipfile.ZipInfo, *, alone: bool) -> Member:
+        """The path of an entry of the archive's directory."""
+        member = cls(archive if alone else f"{archive}/{info.filename}")
+        member.archive, member.name = archive, info.filename
+        member.start = 0 if alone else info.header_offset
+        member.size = Path(archive).stat().st_size if alone else info.compress_size
+        return member
+
+
+class OpenMember:
+    """A file in a zip archive, read from start to end."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._raw: BinaryIO = open(member.archive, "rb")  # noqa: SIM115 (closed by close)
+        self._file = zipfile.ZipFile(self._raw).open(member.name)  # noqa: SIM115 (closed by close)
+
+    @property
+    def position(self) -> int:
+        """Compressed bytes read so far."""
+        return min(max(self._raw.tell() - self._member.start, 0), self._member.size)
+
+    def blocks(self, size: int) -> Iterator[bytes]:
+        """Uncompressed blocks of up to `size` bytes."""
+        while block := self._file.read(size):
+            yield block
+
+    def close(self) -> None:
+        """Close the archive."""
+        self._file.close()
+        self._raw.close()
+
+
+def members(path: str) -> list[Member]:
+    """The files in a zip archive, sorted by name; none if it is no archive or a damaged one.
+
+    As in a folder, names that begin with a dot or an underscore (`__MACOSX`) are left out.
+    """
+    if not Path(path).is_file():
+        return []
+    with open(path, "rb") as file:
+        if not re.match(MAGIC[".zip"], file.read(4)):
+            return []
+        try:
+            found = zipfile.ZipFile(file).infolist()
+        except DAMAGED_ZIP:
+            return []
+    kept = [one for one in found if not one.is_dir() and not _is_hidden(one.filename)]
+    return [Member.of(path, one, alone=len(kept) == 1) for one in sorted(kept, key=lambda one: one.filename)]
+
+
+def _is_hidden(name: str) -> bool:
+    return any(part.startswith((".", "_")) for part in name.split("/"))

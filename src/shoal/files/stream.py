@@ -1,4 +1,4 @@
-"""The stream of a file as its users see it: chunks, what was done with the columns, how far it is."""
+"""`FileStream`: the chunks of a file, with notes about its columns, its bad rows and its progress."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from shoal.engine.rounds import Chunk
-from shoal.files.bad_rows import BadRows
+from shoal.files.labels import Labels
+from shoal.files.messages import BadRows, plural
+from shoal.files.saved_state import State
 from shoal.files.source import Sources
-from shoal.files.suggest import plural
-from shoal.files.targets import Labels, State
 
 
 class Piece(NamedTuple):
-    """A chunk, and the columns that are carried along with it."""
+    """A chunk, and the columns of `keep` for its rows."""
 
     chunk: Chunk
     kept: Any
 
 
 class Reader(Protocol):
-    """What the readers of tables, LIBSVM and VW have in common."""
+    """The common interface of the readers of tables, LIBSVM and VW."""
 
     @property
     def feature_names(self) -> list[str]: ...
@@ -133,7 +133,7 @@ class FileStream(Iterator[Chunk]):
     def close(self) -> None:
         """Close the file; the end of the stream and errors do it too."""
         if isinstance(self._pieces, Generator):
-            self._pieces.close()  # a thread that reads ahead must end before its file is closed
+            self._pieces.close()  # a thread that reads ahead has to end before its file is closed
         if self._sources is not None:
             self._sources.close()
 

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk, form_rounds
 from shoal.evaluation.predictions import Predictions, predict_chunk
-from shoal.files.suggest import unknown_name
+from shoal.files.labels import Labels
+from shoal.files.messages import unknown_name
+from shoal.files.saved_state import check_state, reading_state
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.one_row import OneRow
 from shoal.files.tables.rows import Checked, Roles, RowReader
 from shoal.files.tables.targets import Tasks
-from shoal.files.targets import Labels, check_state, reading_state
 from shoal.learner import Learner
 from shoal.model.slicing import rows_of
 from shoal.model.tasks import TaskIndex

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
-from shoal.files.targets import reading_state
+from shoal.files.saved_state import reading_state
 from shoal.online.hedged_sharing.targets import CLIPPED, N_TARGETS
 from shoal.serve.contract import UnknownTask
 from shoal.serve.judging import Judged, clip_targets, judge_numbers, judge_several, judge_two, known_since

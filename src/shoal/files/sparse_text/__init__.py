@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from shoal.files.bad_rows import BadRows
 from shoal.files.ids import id_of
+from shoal.files.labels import Labels
+from shoal.files.messages import BadRows
 from shoal.files.options import ReadOptions
+from shoal.files.saved_state import State, check_state
 from shoal.files.source import Sources
 from shoal.files.sparse_text.libsvm import LARGEST_INDEX, LibsvmReader
 from shoal.files.sparse_text.reader import SparseReader
 from shoal.files.sparse_text.vw import VWReader
-from shoal.files.targets import Labels, State, check_state
 
 TABLE_OPTIONS = ("label", "weight", "time", "keep", "text", "category", "numeric", "date", "ignore", "sort")
 

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
-from shoal.files.bad_rows import BadRows
 from shoal.files.ids import id_of
+from shoal.files.labels import Labels
+from shoal.files.messages import BadRows
 from shoal.files.options import ReadOptions
+from shoal.files.saved_state import State
 from shoal.files.source import Sources
 from shoal.files.sparse_text.bytes import (
     NEWLINE,
@@ -59,7 +61,6 @@ from shoal.files.sparse_text.scan import (
     put_in_order,
     stopped,
 )
-from shoal.files.targets import Labels, State
 
 HASH = 35
 LARGEST_INDEX = 2**31 - 1  # columns of X are int32

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
-from shoal.files.bad_rows import FILE, BadRows
 from shoal.files.ids import id_of
+from shoal.files.labels import Labels
+from shoal.files.messages import FILE, BadRows
 from shoal.files.options import ReadOptions
+from shoal.files.saved_state import State
 from shoal.files.source import Sources
 from shoal.files.sparse_text.bytes import PADDING, has_other_space
 from shoal.files.sparse_text.names import Names
@@ -43,7 +45,6 @@ from shoal.files.sparse_text.scan import (
     with_more_rows,
 )
 from shoal.files.stream import Piece
-from shoal.files.targets import Labels, State
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # lines that decide the kind of the labels

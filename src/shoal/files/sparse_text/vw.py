@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
-from shoal.files.bad_rows import BadRows
+from shoal.files.labels import Labels
+from shoal.files.messages import BadRows, unknown_name
 from shoal.files.options import ReadOptions
+from shoal.files.saved_state import State
 from shoal.files.source import Sources
 from shoal.files.sparse_text.bytes import NEWLINE, SLACK, SPACE, is_ascii, is_space, skip_spaces
 from shoal.files.sparse_text.names import (
@@ -52,8 +54,6 @@ from shoal.files.sparse_text.scan import (
     stopped,
     weigh_row,
 )
-from shoal.files.suggest import unknown_name
-from shoal.files.targets import Labels, State
 
 QUOTE = 39
 UNUSUAL = -1  # "position" where the parser has to look

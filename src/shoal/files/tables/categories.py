@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.files.suggest import plural
+from shoal.files.messages import plural
+from shoal.files.saved_state import State, check_state
 from shoal.files.tables.features import Slots
-from shoal.files.targets import State, check_state
 
 LIMIT = 1_000
 BUCKETS = 1_024

@@ -13,10 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.files.ids import ids
+from shoal.files.labels import CLEAR_MAJORITY
 from shoal.files.tables import dates
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.notation import MISSING, Notation, looks_like_numbers, numbers
-from shoal.files.targets import CLEAR_MAJORITY
 
 Kind = Literal["numeric", "date", "time", "category", "text"]
 KINDS: tuple[str, ...] = get_args(Kind)

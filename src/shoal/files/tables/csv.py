@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from shoal.files.messages import SHOWN, plural
 from shoal.files.source import ByteSource
-from shoal.files.suggest import SHOWN, plural
 from shoal.files.tables.batches import Batch, Problem, parse_good_records
 from shoal.files.tables.records import UNCLOSED, Records, find_records, read_records
 

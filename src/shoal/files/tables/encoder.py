@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from scipy.sparse import csr_matrix
 
+from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables import columns
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.columns import Values
@@ -24,7 +25,6 @@ from shoal.files.tables.one_row import OneRow
 from shoal.files.tables.running import Column, Moments, scale, standardise
 from shoal.files.tables.word_names import name_buckets
 from shoal.files.tables.words import bags_of
-from shoal.files.targets import State, check_state, reading_state
 
 CONSTANT = "constant"
 RowName = Callable[[int], str]

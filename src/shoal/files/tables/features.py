@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from shoal.engine.compile import kernel
+from shoal.files.saved_state import State, check_state
 from shoal.files.tables.words import Bags
-from shoal.files.targets import State, check_state
 
 FEW = 24  # features that insertion sorts faster than counting digits does
 LOGS = np.array([math.log1p(count) for count in range(256)])

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from shoal.files.ids import id_of
-from shoal.files.suggest import unknown_name
+from shoal.files.messages import unknown_name
 from shoal.files.tables.columnar import WITHOUT_MEANING
 
 

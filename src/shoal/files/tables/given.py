@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.files.suggest import unknown_name
+from shoal.files.messages import unknown_name
 from shoal.files.tables.batches import Batch
 from shoal.files.tables.frames import as_frame
 

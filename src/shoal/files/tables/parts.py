@@ -7,9 +7,8 @@ from typing import Literal, Protocol, cast
 
 import polars as pl
 
-from shoal.files.bad_rows import FILE
+from shoal.files.messages import FILE, unknown_name
 from shoal.files.source import ByteSource, Sources
-from shoal.files.suggest import unknown_name
 from shoal.files.tables.batches import Batch
 from shoal.files.tables.columnar import Columnar
 from shoal.files.tables.csv import Delimited

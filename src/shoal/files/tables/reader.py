@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Generator, Iterable, Iterator
 from typing import Any
 
-from shoal.files.bad_rows import BadRows
+from shoal.files.labels import Labels
+from shoal.files.messages import BadRows, unknown_name
 from shoal.files.options import ReadOptions
+from shoal.files.saved_state import State, check_state
 from shoal.files.stream import Piece
-from shoal.files.suggest import unknown_name
 from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.notation import Notation
@@ -17,7 +18,6 @@ from shoal.files.tables.parts import Parts, TableSource
 from shoal.files.tables.rows import Roles, RowReader
 from shoal.files.tables.sorting import sorted_batches
 from shoal.files.tables.targets import Clock, decide_labels
-from shoal.files.targets import Labels, State, check_state
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks

@@ -13,13 +13,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
+from shoal.files.labels import Labels
 from shoal.files.options import ReadOptions
+from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.columns import Values
 from shoal.files.tables.encoder import Mark, RowName, StreamEncoder
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.targets import Clock, Tasks, read_labels, read_weights
-from shoal.files.targets import Labels, State, check_state, reading_state
 
 
 class Roles(NamedTuple):

@@ -29,11 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
-from shoal.files.suggest import plural
+from shoal.files.messages import plural
+from shoal.files.saved_state import State, check_state
 from shoal.files.tables.categories import Categories
 from shoal.files.tables.columns import KINDS, Kind, Values
 from shoal.files.tables.features import Cells, Slots, shallow
-from shoal.files.targets import State, check_state
 
 SURE = 10.0  # values that tell what is odd, or steps that tell the size of steps
 BEYOND = 10.0  # deviations

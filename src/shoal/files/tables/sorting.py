@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shoal.files.suggest import unknown_name
+from shoal.files.messages import unknown_name
 from shoal.files.tables.batches import Batch, join
 from shoal.files.tables.notation import Notation
 from shoal.files.tables.targets import Clock

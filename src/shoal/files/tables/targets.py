@@ -10,10 +10,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.files.ids import ids
+from shoal.files.labels import Labels
 from shoal.files.tables import columns, dates
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.notation import LARGEST, Notation, numbers
-from shoal.files.targets import Labels
 
 EXACT = 2**53  # whole numbers below it are exact as float64
 MAX_KNOWN = 10_000  # task ids that are kept for the next chunk

@@ -12,13 +12,13 @@ from scipy.sparse import csr_matrix, vstack
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
-from shoal.files.suggest import unknown_name
+from shoal.files.saved_state import State
 from shoal.files.tables.columns import Values
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.frames import as_frame
 from shoal.files.tables.notation import Notation
-from shoal.files.targets import State
 
 KINDS = ("text", "category", "numeric", "date")
 SAMPLE = 1_000  # rows that decide what the columns are

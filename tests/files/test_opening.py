@@ -1,4 +1,4 @@
-"""Names of features from a saved state: those that the stream had."""
+"""`saved_feature_names`: the names of a saved state are those of its stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from shoal.files import open_stream
-from shoal.files.saved import saved_feature_names
+from shoal.files.opening import saved_feature_names
 
 FILES = {
     "sales.csv": "shop,size,text,sold\na,1,red hat so new,1\nb,2,green hat and old,0\na,3,blue hat for all,1\n",

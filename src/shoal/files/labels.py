@@ -1,39 +1,26 @@
-"""The labels of a stream: which there may be, and what is said about others."""
+"""The labels of a stream: their kind, the classes seen so far, and messages about labels that are refused."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from shoal.files.ids import as_typed, id_of, whole_number
+import numpy as np
+
+from shoal.files.ids import id_of
+from shoal.files.saved_state import State, check_state, reading_state
 
 Target = Literal["binary", "multiclass", "regression", "auto"]
 TARGETS: tuple[str, ...] = get_args(Target)
-State = dict[str, Any]  # what JSON can hold
-MAX_CLASSES = 10_000  # more labels than that are an id or a number, no class
-MAX_NUMERIC_CLASSES = 20  # of numbers in the sample, if the kind is left to it
-CLEAR_MAJORITY = 0.9  # of the values in the sample; the others are then bad rows, not a reason to call it text
-SHOWN = 5
-CODE = re.compile(r"[+-]?0\d+")  # no number is written so
-
-
-@contextmanager
-def reading_state() -> Iterator[None]:
-    """Make one ValueError of whatever a saved state that is not one, or is damaged, leads to."""
-    try:
-        yield
-    except (KeyError, TypeError, IndexError, AttributeError, OverflowError, MemoryError) as error:
-        raise ValueError(
-            f"the saved state of the file's columns is damaged ({type(error).__name__}: {error})"
-        ) from None
-
-
-def check_state(right: bool, what: str) -> None:
-    """Raise ValueError if a saved state is not right."""
-    if not right:
-        raise ValueError(f"the saved state of the file's columns is damaged: {what}")
+MAX_CLASSES = 10_000  # a column with more labels holds ids or numbers, not classes
+MAX_NUMERIC_CLASSES = 20  # numbers in the sample; if there are more, "auto" is regression
+CLEAR_MAJORITY = 0.9  # of the values in the sample decides; the others are then bad rows
+SHOWN = 5  # labels in a message
+INT64 = np.iinfo(np.int64)
+TRUTH = {"true": 1, "false": 0}
+WHOLE = re.compile(r"[+-]?(0|[1-9]\d*)(\.0)?")
+CODE = re.compile(r"[+-]?0\d+")  # a code such as 01234, which is no number
 
 
 class Labels:
@@ -42,15 +29,15 @@ class Labels:
     Attributes
     ----------
     kind : {"binary", "multiclass", "regression", "auto"}
-        With "binary" a third label is a bad row. "auto" becomes one of the others with the first rows.
+        With "binary" a third label is a bad row. The first rows turn "auto" into one of the others.
     numeric : bool or None
-        Whether labels are numbers; None until the first rows say it.
+        Whether labels are numbers; None until the first rows decide it.
     classes : list
-        The labels so far, in the order of their appearance, or in the order in which they were given.
+        The labels so far, in the order in which they were given or appeared.
     written : list of str
-        How each of them was written where it came first.
+        The text of each of them where it first appeared.
     given : bool
-        Whether there are no others than those.
+        Whether the user gave all classes, so that others are refused.
     decimal : str
         The decimal mark of the file.
     """
@@ -76,19 +63,19 @@ class Labels:
             raise ValueError(f"labels={labels!r}, expected {expected}")
 
     def decide(self, found: Mapping[str, int], numbers: Sequence[float] | None) -> None:
-        """Choose what is left open by the labels of the first rows.
+        """Decide kind and type of the labels, as far as they are open, from those of the first rows.
 
         Parameters
         ----------
         found : dict of str to int
-            How often each is there, as it is written.
+            How often each text occurs.
         numbers : list of float, optional
-            The same as numbers, if all are some.
+            The texts as numbers, if all are numbers.
         """
         whole = {text: whole_number(text, self.decimal) for text in found}
         many = numbers is not None and self.numeric is None and not any(map(CODE.fullmatch, found))
         if self.numeric is None:
-            # Of two labels others are bad rows; of several, such as grades, they are labels, too.
+            # Text among two numeric labels is a bad row; among several, such as grades, it is a label, too.
             least = CLEAR_MAJORITY if self.kind == "binary" else 1.0
             rows = sum(n for text, n in found.items() if whole[text] is not None)
             self.numeric = rows >= least * sum(found.values())
@@ -104,7 +91,7 @@ class Labels:
 
     @property
     def in_order(self) -> list[Any]:
-        """The classes as they were given, else sorted; text that is numbers by these."""
+        """The classes as they were given, else sorted; texts by their numbers, if all are numbers."""
         if self.given or self.numeric:
             return list(self.classes) if self.given else sorted(self.classes)
         try:
@@ -113,14 +100,13 @@ class Labels:
             return sorted(self.classes)
 
     def check_given(self, labels: Sequence[Any]) -> None:
-        """Raise ValueError if these are not the labels known, which are in sorted order unless they were given."""
+        """Raise ValueError if `labels` are not the known classes, compared as in `in_order`."""
         asked, known = Labels("auto", labels, as_text=self.numeric is False).classes, self.in_order
         if asked != known and not (len(asked) > 2 and set(asked) == set(known)):
             raise ValueError(f"labels={list(labels)!r}, but {known!r} in the saved state: leave it out")
 
     def codes(self, found: Sequence[str]) -> list[int]:
-        """The place in `classes` of each label, given in order of appearance, -1 of one that there may not be; new ones
-        become classes."""
+        """The place of each label in `classes`, -1 if it is refused; new ones become classes in their order."""
         most = 0 if self.given else 2 if self.kind == "binary" else MAX_CLASSES
         places = {label: place for place, label in enumerate(self.classes)}
         codes: list[int] = []
@@ -135,7 +121,7 @@ class Labels:
         return codes
 
     def as_written(self, found: Iterable[Any]) -> list[Any]:
-        """Labels as the file wrote them: as integers, floats or truth values if it wrote all of them so, else as text.
+        """Labels as the file wrote them: integers, floats or truth values if it wrote all of them so, else text.
 
         None stays None.
         """
@@ -152,16 +138,16 @@ class Labels:
         return [None if label is None else typed[label] if label in typed else kind(label) for label in found]
 
     def mark(self) -> tuple[list[Any], list[str]]:
-        """What `rollback` needs."""
+        """The classes of now, for `rollback`."""
         return list(self.classes), list(self.written)
 
     def rollback(self, mark: tuple[list[Any], list[str]]) -> None:
-        """Only the classes of then."""
+        """Forget all classes that came after the mark."""
         self.classes, self.written = list(mark[0]), list(mark[1])
         self._typed = (0, {})
 
     def unexpected(self, text: str, column: str | None = None) -> str:
-        """What is wrong with a label that there may not be."""
+        """The message for a label that is refused."""
         label = whole_number(text, self.decimal) if self.numeric else text
         if label is None:
             where = "" if column is None else f" in column {column!r}"
@@ -175,7 +161,7 @@ class Labels:
         return f"label {label!r} is a third one, expected {self.expected()}{ways}"
 
     def expected(self) -> str:
-        """What a label should be."""
+        """A description of the labels that are accepted."""
         if self.classes and self.kind != "regression":
             shown = [repr(label) for label in self.classes[:SHOWN]]
             if len(self.classes) > SHOWN:
@@ -186,15 +172,13 @@ class Labels:
         return "a whole number" if self.numeric else "a label"
 
     def to_dict(self) -> State:
-        """Everything that `from_dict` needs, for JSON."""
-        return {
-            "kind": self.kind, "numeric": self.numeric, "classes": list(self.classes), "written": list(self.written),
-            "given": self.given,
-        }  # fmt: skip
+        """The whole state, for JSON."""
+        classes = {"classes": list(self.classes), "written": list(self.written), "given": self.given}
+        return {"kind": self.kind, "numeric": self.numeric, **classes}
 
     @classmethod
     def from_dict(cls, state: State) -> Labels:
-        """The labels as they were saved."""
+        """The labels of a saved state."""
         with reading_state():
             labels = cls(state["kind"])
             labels.numeric, labels.classes, labels.given = state["numeric"], list(state["classes"]), state["given"]
@@ -206,3 +190,37 @@ class Labels:
             right &= len(labels.classes) <= (2 if labels.kind == "binary" else MAX_CLASSES)
             check_state(right and isinstance(labels.given, bool), "labels")
         return labels
+
+
+def whole_number(text: str, decimal: str = ".") -> int | None:
+    """The label as a whole number; None if the number would not show how the label is written.
+
+    That holds for codes (`01234`), for possible versions or codes (`1.50`, `1e3`) and for numbers beyond 64 bits. A
+    plus sign, a `.0` (from a column of floats) and blanks around the digits are notation and may be lost.
+
+    >>> [whole_number(text) for text in ("1", "-1", "+1", "1.0", "True", str(2**53 + 1))]
+    [1, -1, 1, 1, 1, 9007199254740993]
+    >>> [whole_number(text) for text in ("01234", "1.50", "1e3", str(2**63), "spam")]
+    [None, None, None, None, None]
+    """
+    bare = text.strip()
+    if decimal == ",":
+        bare = bare.replace(".", "#").replace(",", ".")
+    if WHOLE.fullmatch(bare) is None:
+        return TRUTH.get(bare.lower())
+    number = int(bare.removesuffix(".0"))
+    return number if INT64.min <= number <= INT64.max else None
+
+
+def as_typed(text: str) -> int | float | bool | str:
+    """The number or truth value that typed formats write exactly so: 1, 1.0, true; otherwise the text.
+
+    >>> [as_typed(text) for text in ("1", "1.0", "01", "true", "True")]
+    [1, 1.0, '01', True, 'True']
+    """
+    if text in TRUTH:
+        return bool(TRUTH[text])
+    if WHOLE.fullmatch(text) is None or text.startswith("+"):
+        return text
+    number = float(text) if text.endswith(".0") else int(text)
+    return number if str(number) == text else text
