@@ -53,7 +53,7 @@ api: .venv/.dev
 package: .venv/.dev
 	$(BIN)/python tools/check_package.py
 
-# The tests of compiled code with the oldest and the newest numba; after a change of a bound or of engine/intrinsics.py.
+# The tests of compiled code with the oldest and the newest numba; after a change of a bound or of engine/compile.py or engine/intrinsics.py.
 numba: .venv/.dev
 	$(BIN)/python tools/check_numba.py
 

@@ -1,7 +1,8 @@
 """Run the tests of compiled code with the oldest numba that is supported and with the newest that is allowed.
 
-`engine/intrinsics.py` uses numba's internals, which may change in any release: the bounds in pyproject.toml are the
-versions that this was run with. Each version gets an environment of its own; pip chooses what fits it. Usage:
+`engine/compile.py` and `engine/intrinsics.py` use numba's internals, which may change in any release: the bounds in
+pyproject.toml are the versions that this was run with. Each version gets an environment of its own; pip chooses what
+fits it. Usage:
 
     python tools/check_numba.py            the oldest and the newest
     python tools/check_numba.py 0.65       another one

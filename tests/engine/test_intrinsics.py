@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numba
 import numpy as np
 import pytest
-from tests.compiled import from_python
 
-from shoal.engine.compile import kernel
-from shoal.engine.intrinsics import STAYS, KnownFlags, record_moves, record_products
+from shoal.engine.intrinsics import STAYS, record_moves, record_products
 
 WIDTH, N_KEPT, ROOM = 8, 3, 40
 PATTERN, KEEP = (0, 1, 1, 2, STAYS, 3, 0, 3), (1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.99, 1.0)
@@ -52,48 +50,3 @@ def test_moves(n: int, dtype: type[np.floating]) -> None:
     for given in ((columns.astype(other), ROOM, scales), (columns, ROOM, scales.astype(other))):
         with pytest.raises(numba.TypingError, match="numbers of float"):
             step(n, place, *given, records)
-
-
-@kernel(alone=False, disjoint=True)
-def _double(x: np.ndarray, out: np.ndarray) -> None:
-    for i in range(len(x)):
-        out[i] = 2.0 * x[i]
-
-
-def test_code_that_is_optimised_within_its_callers_is_none_of_its_own() -> None:
-    """Compiled now, or read from the disk."""
-    x, out = np.arange(5.0), np.zeros(5)
-    from_python(_double)(x, out)
-    np.testing.assert_array_equal(out, 2.0 * x)
-    [compiled] = cast(Any, _double).overloads.values()
-    assert not list(compiled.library.get_defined_functions())
-    with pytest.raises(TypeError, match="_double is a kernel for compiled code"):
-        _double(x, out)
-
-
-@kernel(entry=True)
-def _one_more(n: int) -> int:
-    return n + 1
-
-
-@kernel
-def _three_more(n: int) -> int:
-    return _one_more(n) + _one_more(1) + _one_more(2)
-
-
-def test_a_kernel_is_compiled_for_types_and_not_for_values() -> None:
-    assert from_python(_three_more)(5) == 11
-    assert _one_more(1) == 2
-    assert len(cast(Any, _one_more).overloads) == 1
-
-
-def test_flags_are_alike_if_the_same_is_set() -> None:
-    made: Any = KnownFlags
-    flags, alike, other = made(), made(), made()
-    for each in (flags, alike, other):
-        each.nrt = True
-    other.noalias = True
-    assert flags == alike == made(alike)
-    assert hash(flags) == hash(alike)
-    assert flags != other
-    assert hash(flags) != hash(other)

@@ -60,8 +60,7 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
          "src/shoal/a.py:4: C overrides _f of A, which is private"),
         ("words", "tests/test_a.py", "# what was lear" + "nt\n", "tests/test_a.py:1: lear" + "nt: say learned"),
         ("internals", "src/shoal/engine/a.py", "from numba.core import event\n",
-         "src/shoal/engine/a.py:1: imports numba.core.event: internals of numba and LLVM belong into "
-         "engine/intrinsics.py"),
+         "src/shoal/engine/a.py:1: imports numba.core.event: internals of numba and LLVM belong into engine/"),
         ("exclusions", "tests/test_contract_a.py", "def test_a(name):\n    assert 'rbf' in name\n",
          "tests/test_contract_a.py:2: 'rbf' in name: leave learners out in tests/exclusions.py only"),
         ("exclusions", "tests/exclusions.py", "EXCLUSIONS = {'test_b': {'OSMTL': ''}}\n",

@@ -1,14 +1,24 @@
-"""How the project compiles its loops: one decorator, and calls without numba's type dispatch."""
+"""How the project compiles its loops: one decorator, calls without numba's type dispatch, and a notice to the user.
+
+The classes of numba that this needs are internals of it: written for numba 0.61 to 0.68, and `make numba` runs the
+tests with both.
+"""
 
 from __future__ import annotations
 
+import logging
+import threading
+import time
 from collections.abc import Callable, Hashable
 from functools import cache
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import Any, Literal, Self, TypeVar, cast, overload
 
 import numba
-
-from shoal.engine.intrinsics import Compiled, CompiledOnly, pipeline_of
+from llvmlite import binding as llvm
+from numba.core import event, types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
+from numba.core.registry import CPUDispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,7 +81,10 @@ def kernel(
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
         options["fastmath"] = SUMS[sums]  # even if empty: numba would inherit the caller's
         options |= {"forceinline": True} if inline else {}
-        pipeline = pipeline_of(disjoint, alone=alone or entry)
+        if alone or entry:
+            pipeline = _Disjoint if disjoint else Compiler
+        else:
+            pipeline = _DisjointPieces if disjoint else _Pieces
         if entry:
             return cast(F, Compiled.of(function, pipeline, **options))
         return cast(F, CompiledOnly.of(function, pipeline, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options))
@@ -96,3 +109,152 @@ def call(function: Any, rounds: Any, settings: Any, state: Any, out: Any, dtype:
         types = tuple(map(numba.typeof, (rounds, settings, state, out, *more)))
         found["entry"] = function.compile(types)
     return found["entry"](rounds, settings, state, out, *more)
+
+
+# ---- numba's classes, changed --------------------------------------------------------------------------------------
+
+ENVIRONMENT = "_ZN08NumbaEnv"  # how the name of a function's environment begins
+
+
+class _Piece(JITCodeLibrary):
+    """Code that is optimized, and becomes machine code, only within its callers.
+
+    The engine gets only its environment, because numba stores a pointer there at once.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Its callers do."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalized = True  # else it could not be linked
+        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
+        whole: Any = self._get_module_for_linking()  # type: ignore[no-untyped-call]
+        name = self._final_module.name
+        environments = [str(each) for each in whole.global_variables if each.name.startswith(ENVIRONMENT)]
+        self._final_module = llvm.parse_assembly("\n".join(environments))
+        self._final_module.name = name
+        super()._finalize_final_module()  # type: ignore[no-untyped-call]
+
+
+class _Pieces(Compiler):
+    def define_pipelines(self) -> Any:
+        """The usual passes; their result is a piece."""
+        state = self.state
+        state.library = _Piece(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
+        state.library.enable_object_caching()
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
+
+
+class _Disjoint(Compiler):
+    def define_pipelines(self) -> Any:
+        """The usual passes; LLVM is told that pointers do not alias."""
+        self.state.flags.noalias = True
+        return super().define_pipelines()  # type: ignore[no-untyped-call]
+
+
+class _DisjointPieces(_Disjoint, _Pieces):
+    pass
+
+
+class Compiled(CPUDispatcher):
+    """A compiled function, cached on disk."""
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], pipeline_class: type[Compiler], **options: Any) -> Self:
+        """The function; it is compiled for each kind of arguments when it is first called with them."""
+        made = cls(py_func=function, targetoptions={"nopython": True, **options}, pipeline_class=pipeline_class)
+        made.enable_caching()
+        return made
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Compile for the type of an argument and not for its value.
+
+        Otherwise a call with `n`, if `n = 0` stands a few lines above, compiles the function a second time.
+        """
+        of_type: Any = types.unliteral
+        named = {name: of_type(kind) for name, kind in kws.items()}
+        return super().get_call_template([of_type(kind) for kind in args], named)
+
+
+class CompiledOnly(Compiled):
+    """A compiled function without a wrapper for Python."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Refuse: without a wrapper the process would end here."""
+        name = f"{self.py_func.__module__}.{self.py_func.__name__}"
+        raise TypeError(
+            f"{name} is a kernel for compiled code; from Python call `.py_func`, or compile it with entry=True"
+        )
+
+
+# ---- the notice ------------------------------------------------------------------------------------------------------
+
+MESSAGE = "compiling for this computer, once: up to a minute (`shoal compile` does it in advance)"
+
+logger = logging.getLogger("shoal")
+
+
+class CompileNotice:
+    """Logs one warning as soon as compiling has taken a second in all: a first `partial_fit` would look as if it hung.
+
+    `start` and `stop` enclose each compilation, nested ones included. The caller holds the compiler's lock, so they
+    never run concurrently. A timer logs while the compiler works, because afterwards the warning would be too late.
+
+    Parameters
+    ----------
+    patience : float
+        Seconds of compiling before the warning.
+    """
+
+    def __init__(self, patience: float = 1.0) -> None:
+        self._left = patience
+        self._depth = 0
+        self._since = 0.0
+        self._timer: threading.Timer | None = None
+        self._said = threading.Event()
+
+    def start(self) -> None:
+        """A function is being compiled."""
+        self._depth += 1
+        if self._depth == 1 and not self._said.is_set():
+            self._since = time.monotonic()
+            self._timer = threading.Timer(max(self._left, 0.0), self._say)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def stop(self) -> None:
+        """It has been compiled."""
+        self._depth -= 1
+        if self._depth == 0 and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._left -= time.monotonic() - self._since
+
+    def _say(self) -> None:
+        if not self._said.is_set():
+            self._said.set()
+            logger.warning(MESSAGE)
+
+
+class _Compiling(event.Listener):
+    """Tells the notice when numba compiles a function of the project."""
+
+    def __init__(self) -> None:
+        self._notice = CompileNotice()
+
+    def on_start(self, found: Any) -> None:
+        """A function is about to be compiled."""
+        if self._is_ours(found):
+            self._notice.start()
+
+    def on_end(self, found: Any) -> None:
+        """It has been compiled."""
+        if self._is_ours(found):
+            self._notice.stop()
+
+    @staticmethod
+    def _is_ours(found: Any) -> bool:
+        return str(found.data["dispatcher"].py_func.__module__).startswith("shoal.")
+
+
+event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]

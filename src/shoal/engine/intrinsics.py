@@ -1,4 +1,4 @@
-"""What numba does not offer by itself: the only file that imports llvmlite or numba's internals.
+"""Operations that numba does not offer, written in LLVM: prefetching, comparing eight numbers at once, records.
 
 Written for numba 0.61 to 0.68: `make numba` runs the tests with both.
 """
@@ -7,159 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
-from llvmlite import binding as llvm
 from llvmlite import ir
-from numba.core import cgutils, event, types
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, Flags
+from numba.core import cgutils, types
 from numba.core.errors import TypingError
-from numba.core.registry import CPUDispatcher
 from numba.cpython.unsafe.numbers import trailing_zeros
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import LINE, FloatArray, IntArray
-from shoal.engine.frames import with_room
-from shoal.engine.notice import CompileNotice
-
-
-class _Compiling(event.Listener):
-    """Tells the notice when numba compiles a function of ours."""
-
-    def __init__(self) -> None:
-        self._notice = CompileNotice()
-
-    def on_start(self, found: Any) -> None:
-        """A function is about to be compiled."""
-        if self._is_ours(found):
-            self._notice.start()
-
-    def on_end(self, found: Any) -> None:
-        """It has been compiled."""
-        if self._is_ours(found):
-            self._notice.stop()
-
-    @staticmethod
-    def _is_ours(found: Any) -> bool:
-        return str(found.data["dispatcher"].py_func.__module__).startswith("shoal.")
-
-
-event.register("numba:compile", _Compiling())  # type: ignore[no-untyped-call]
-
-
-ENVIRONMENT = "_ZN08NumbaEnv"  # how the name of a function's environment begins
-
-
-class _Piece(JITCodeLibrary):
-    """Code that is optimised, and becomes machine code, only within its callers: nobody runs it alone.
-
-    The engine gets no more of it than its environment, for numba puts a pointer there at once.
-    """
-
-    def _optimize_final_module(self) -> None:
-        """Its callers do."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True  # else it could not be linked
-        self._finalize_dynamic_globals()  # type: ignore[no-untyped-call]
-        whole: Any = self._get_module_for_linking()  # type: ignore[no-untyped-call]
-        name = self._final_module.name
-        environments = [str(each) for each in whole.global_variables if each.name.startswith(ENVIRONMENT)]
-        self._final_module = llvm.parse_assembly("\n".join(environments))
-        self._final_module.name = name
-        super()._finalize_final_module()  # type: ignore[no-untyped-call]
-
-
-class KnownFlags(Flags):
-    """The options of a compilation, as part of a key that is looked up.
-
-    numba's own all have one hash, so that each look-up compares them with many others, option by option: 95,000 times
-    in a first `shoal run`.
-    """
-
-    __slots__ = ()
-
-    def chosen(self) -> dict[str, Any]:
-        """The options that are set."""
-        return cast("dict[str, Any]", self._values)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self.chosen()))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KnownFlags) and self.chosen() == other.chosen()
-
-
-class _Usual(Compiler):
-    """The usual passes, with our options."""
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)  # type: ignore[no-untyped-call]
-        self.state.flags = KnownFlags(self.state.flags)  # type: ignore[no-untyped-call]
-
-
-class _Pieces(_Usual):
-    def define_pipelines(self) -> Any:
-        """The usual passes, whose result is a piece."""
-        state = self.state
-        state.library = _Piece(state.targetctx.codegen(), state.func_id.func_qualname)  # type: ignore[no-untyped-call]
-        state.library.enable_object_caching()
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
-
-
-class _Disjoint(_Usual):
-    def define_pipelines(self) -> Any:
-        """The usual passes, with LLVM told that pointers do not alias."""
-        self.state.flags.noalias = True
-        return super().define_pipelines()  # type: ignore[no-untyped-call]
-
-
-class _DisjointPieces(_Disjoint, _Pieces):
-    pass
-
-
-def pipeline_of(disjoint: bool, *, alone: bool) -> type[Compiler]:
-    """How to compile a function: its arrays may overlap or not, it is optimised alone or within its callers."""
-    if alone:
-        return _Disjoint if disjoint else _Usual
-    return _DisjointPieces if disjoint else _Pieces
-
-
-class Compiled(CPUDispatcher):
-    """A compiled function, cached on disk."""
-
-    @classmethod
-    def of(cls, function: Callable[..., Any], pipeline_class: type[Compiler], **options: Any) -> Self:
-        """The function, to be compiled for each kind of arguments when it is first called with them."""
-        made = cls(py_func=function, targetoptions={"nopython": True, **options}, pipeline_class=pipeline_class)
-        made.enable_caching()
-        return made
-
-    def compile(self, signature: Any) -> Any:
-        """Compile in one piece of memory: else a first `shoal run` asks the system for memory 165,000 times."""
-        return with_room(super().compile, signature)
-
-    def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Compile for the type of an argument and not for its value: else a call with `n`, which was 0 a few lines
-        before, compiles the function twice."""
-        of_type: Any = types.unliteral
-        named = {name: of_type(kind) for name, kind in kws.items()}
-        return super().get_call_template([of_type(kind) for kind in args], named)
-
-
-class CompiledOnly(Compiled):
-    """One without a wrapper for Python."""
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """Refuse: without a wrapper the process would end here."""
-        name = f"{self.py_func.__module__}.{self.py_func.__name__}"
-        raise TypeError(
-            f"{name} is a kernel for compiled code; from Python call `.py_func`, or compile it with entry=True"
-        )
 
 
 @intrinsic

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from shoal.engine.rounds import Rounds
-from shoal.parallel.cores import add_seconds, halves, n_threads, stay_on
+from shoal.parallel.cores import add_seconds, n_threads
 
 FEWEST = 2**16  # numbers of a chunk that is worth a second thread
 START = 2**12  # numbers that one thread learns first: whenever a model outgrows its arrays, threads begin anew
@@ -55,22 +55,21 @@ def run(step: Callable[[Part], int], whole: Part, rounds: Rounds, two_blocks: Ca
 def learn_in_blocks(run: Callable[[Part], int], first: int, end: int, these: Any, those: Any) -> tuple[int, float]:
     """Learn rounds in blocks by `run`; where it stopped, and the seconds of both threads.
 
-    Both are other threads than the caller's: an interrupt, which comes to that one, waits until all is learned.
+    Neither thread is the caller's: an interrupt, which the main thread gets, waits until all is learned.
     """
-    mine, others = halves()
-    with ThreadPoolExecutor(1, initializer=stay_on, initargs=(mine,)) as learner:
-        return learner.submit(_alternate, run, first, end, these, those, others).result()
+    with ThreadPoolExecutor(2) as pool:
+        return pool.submit(_alternate, run, first, end, these, those, pool).result()
 
 
 def _alternate(
-    run: Callable[[Part], int], first: int, end: int, these: Any, those: Any, others_cores: set[int]
+    run: Callable[[Part], int], first: int, end: int, these: Any, those: Any, pool: ThreadPoolExecutor
 ) -> tuple[int, float]:
+    """Learn one block while the pool's other thread prepares the next."""
     n_rows = FIRST
-    with ThreadPoolExecutor(1, initializer=stay_on, initargs=(others_cores,)) as other:
-        ready = other.submit(run, Part(first, min(end, first + n_rows), True, False, these)).result()
-        while ready > first:
-            n_rows = min(2 * n_rows, MOST)
-            ahead = other.submit(run, Part(ready, min(end, ready + n_rows), True, False, those))
-            run(Part(first, ready, False, True, these))
-            first, ready, these, those = ready, ahead.result(), those, these
-        return ready, time.thread_time() + other.submit(time.thread_time).result()
+    ready = pool.submit(run, Part(first, min(end, first + n_rows), True, False, these)).result()
+    while ready > first:
+        n_rows = min(2 * n_rows, MOST)
+        ahead = pool.submit(run, Part(ready, min(end, ready + n_rows), True, False, those))
+        run(Part(first, ready, False, True, these))
+        first, ready, these, those = ready, ahead.result(), those, these
+    return ready, time.thread_time() + pool.submit(time.thread_time).result()

@@ -1,14 +1,51 @@
-"""A user is told once that code is being compiled, and only if it takes long."""
+"""How kernels are compiled, and that a user is told once, only if it takes long."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Iterator
+from typing import Any, cast
 
+import numpy as np
 import pytest
+from tests.compiled import from_python
 
-from shoal.engine.notice import MESSAGE, CompileNotice
+from shoal.engine.compile import MESSAGE, CompileNotice, kernel
+
+
+@kernel(alone=False, disjoint=True)
+def _double(x: np.ndarray, out: np.ndarray) -> None:
+    for i in range(len(x)):
+        out[i] = 2.0 * x[i]
+
+
+def test_code_that_is_optimised_within_its_callers_is_none_of_its_own() -> None:
+    """Compiled now, or read from the disk."""
+    x, out = np.arange(5.0), np.zeros(5)
+    from_python(_double)(x, out)
+    np.testing.assert_array_equal(out, 2.0 * x)
+    [compiled] = cast(Any, _double).overloads.values()
+    assert not list(compiled.library.get_defined_functions())
+    with pytest.raises(TypeError, match="_double is a kernel for compiled code"):
+        _double(x, out)
+
+
+@kernel(entry=True)
+def _one_more(n: int) -> int:
+    return n + 1
+
+
+@kernel
+def _three_more(n: int) -> int:
+    return _one_more(n) + _one_more(1) + _one_more(2)
+
+
+def test_a_kernel_is_compiled_for_types_and_not_for_values() -> None:
+    assert from_python(_three_more)(5) == 11
+    assert _one_more(1) == 2
+    assert len(cast(Any, _one_more).overloads) == 1
+
 
 Said = tuple[pytest.LogCaptureFixture, threading.Event]
 
