@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FLOAT64, FloatArray, IndexArray, IntArray
-from shoal.engine.rounds import NO_INDICES, NO_INDPTR, NO_WEIGHT, Chunk, Rounds, cut, form_rounds
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, NO_WEIGHT, Rounds, cut, form_rounds
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.features import Features
 from shoal.model.sample_weight import read_weights, refuse_all_zero, without_weightless
@@ -27,10 +27,6 @@ COPY_PAYS = 8  # a model is copied for a rollback if the input is at least so ma
 INSTEAD = "give rows several times, or use HedgedSharing, MultitaskPerceptron or PassiveAggressive, which take weights"
 NO_TARGET = object()  # what a row to predict has for y
 ZERO = np.zeros(1)  # and what stands in its place
-
-
-class InvalidRows(ValueError):
-    """A block of rows is not valid; `validated` says why."""
 
 
 class Admitted(NamedTuple):
@@ -123,39 +119,42 @@ class Model:
 
         `learn` takes the place of the core's verb.
         """
-        chunk = Chunk(X, y, task, rounds, weight)
+        learn = self.core.learn if learn is None else learn
         table = read_table(X)
-        if not table.validated and self._in_blocks(table):
-            try:
-                with self.transaction():
-                    return self._learn(table, chunk, classes, declare, out, learn)
-            except ValueError:  # what is wrong with X comes first, and columns may only have to be sorted
-                pass
-        table = validated(table)
+        if not table.validated and not self._in_blocks(table):
+            table = validated(table)
+        try:
+            admitted = self.admit(table, y, task, rounds, classes, weight)
+            if declare:  # a fit
+                refuse_all_zero(admitted.rounds.weight)
+        except ValueError:
+            validated(table)  # a problem of the rows themselves comes first
+            raise
+        decisions = self.core.new_out(table.n_rows if out else 0)
+        if not table.validated:
+            with self.transaction() as rollback:
+                self.commit(admitted, declare=declare)
+                if self._learned_in_blocks(admitted.rounds, table.n_features, learn, decisions):
+                    return decisions
+                rollback()
+            admitted = admitted._replace(rounds=validated(table).with_rows_of(admitted.rounds))
         with self.transaction() if self.core.may_fail else nullcontext():
-            return self._learn(table, chunk, classes, declare, out, learn)
+            self.commit(admitted, declare=declare)
+            learn(admitted.rounds, decisions)
+        return decisions
 
     def _in_blocks(self, table: Table) -> bool:
         size = self.core.nbytes()
         return self.core.learns_in_blocks and size * COPY_PAYS <= table.values.nbytes
 
-    def _learn(self, table: Table, given: Chunk, classes: Any, declare: bool, out: bool, learn: Any) -> FloatArray:
-        learn = self.core.learn if learn is None else learn
-        admitted = self.admit(table, given.y, given.task, given.rounds, classes, given.weight)
-        if declare:  # a fit
-            refuse_all_zero(admitted.rounds.weight)
-        self.commit(admitted, declare=declare)
-        decisions = self.core.new_out(table.n_rows if out else 0)
-        chunk = admitted.rounds
-        if table.validated:
-            learn(chunk, decisions)
-            return decisions
+    def _learned_in_blocks(self, chunk: Rounds, n_features: int, learn: Any, decisions: FloatArray) -> bool:
+        """Learn each block after it was validated; False as soon as one is not valid."""
         for first, last in pairwise(blocks(chunk)):
             starts = chunk.starts[first : last + 1]
-            if not are_valid(chunk, table.n_features, starts[0], starts[-1]):
-                raise InvalidRows
+            if not are_valid(chunk, n_features, starts[0], starts[-1]):
+                return False
             learn(chunk._replace(starts=starts), decisions)
-        return decisions
+        return True
 
     def learn_round(self, examples: Mapping[Any, Any], weight: Any = None) -> None:
         """Learn the examples that arrived together: `{task: (x, y), ...}`, or `(x, y, weight)` where one counts
@@ -173,14 +172,18 @@ class Model:
             self.core.learn(admitted.rounds, self.core.new_out(0))
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """The model is what it was before, bit for bit, if the body raises."""
-        features, labels, n_tasks, rollback = self.features, self.labels, len(self.tasks), self.core.snapshot()
-        try:
-            yield
-        except BaseException:
+    def transaction(self) -> Iterator[Callable[[], None]]:
+        """The model is what it was before, bit for bit, if the body raises or calls the function that it is given."""
+        features, labels, n_tasks, restore = self.features, self.labels, len(self.tasks), self.core.snapshot()
+
+        def rollback() -> None:
             self.features, self.labels = features, labels
             self.tasks.keep_first(n_tasks)
+            restore()
+
+        try:
+            yield rollback
+        except BaseException:
             rollback()
             raise
 
@@ -189,12 +192,27 @@ class Model:
     def decide(self, X: Any, task: Any) -> FloatArray:
         """Decisions of the rows of a table."""
         table = read_table(X)
-        if not table.validated and self.core.learns_in_blocks:
-            try:
-                return self._decide(table, task)
-            except ValueError:
-                pass  # as in `learn`
-        return self._decide(validated(table), task)
+        if not table.validated and not self.core.learns_in_blocks:
+            table = validated(table)
+        try:
+            rounds = self._rows(table, task)
+        except ValueError:
+            validated(table)  # as in `learn`
+            raise
+        decisions = self.core.new_out(table.n_rows)
+        if not table.validated:
+            if self._decided_in_blocks(rounds, table.n_features, decisions):
+                return decisions
+            rounds = validated(table).with_rows_of(rounds)
+        self.core.decide(rounds, decisions)
+        return decisions
+
+    def _decided_in_blocks(self, rounds: Rounds, n_features: int, decisions: FloatArray) -> bool:
+        for first, last in pairwise(blocks(rounds)):
+            if not are_valid(rounds, n_features, first, last):
+                return False
+            self.core.decide(cut(rounds, first, last), decisions[first:last])
+        return True
 
     def rows_to_decide(self, X: Any, task: Any) -> Rounds:
         """The rows of a table, validated."""
@@ -205,17 +223,6 @@ class Model:
         self._refuse_no_task(task)
         columns = self.tasks.look_up(task, table.n_rows)
         return table.rounds(columns, NO_OUT, np.arange(table.n_rows + 1) if not table.validated else ONE_ROUND)
-
-    def _decide(self, table: Table, task: Any) -> FloatArray:
-        rounds, decisions = self._rows(table, task), self.core.new_out(table.n_rows)
-        if table.validated:
-            self.core.decide(rounds, decisions)
-            return decisions
-        for first, last in pairwise(blocks(rounds)):
-            if not are_valid(rounds, table.n_features, first, last):
-                raise InvalidRows
-            self.core.decide(cut(rounds, first, last), decisions[first:last])
-        return decisions
 
     # ---- one example -------------------------------------------------------------------------------------
 

@@ -31,6 +31,10 @@ class Table(NamedTuple):
         """The rows with their tasks, targets and weights."""
         return Rounds(self.width, self.indptr, self.indices, self.values, task, y, starts, weight)
 
+    def with_rows_of(self, other: Rounds) -> Rounds:
+        """The rows with the tasks, targets and weights of others."""
+        return self.rounds(other.task, other.y, other.starts, other.weight)
+
 
 def _refuse_out_of_range(
     values: FloatArray, p: int, row_of: Callable[[int], int], column_of: Callable[[int], int]
