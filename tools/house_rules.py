@@ -88,22 +88,12 @@ TO_DO = {
     "src/shoal/cluster/service.py: Part: namesake",
     "src/shoal/cluster/together.py: one importer",
     "src/shoal/cluster: modules",
-    # datasets
-    "src/shoal/datasets/_words.py: underscore",
     # engine
     # engine/task_weights
     "src/shoal/engine/task_weights/weights.py: Packed: namesake",
     # evaluation
-    "src/shoal/evaluation/divergence.py: one importer",
     "src/shoal/evaluation/progressive.py: progressive_validate: parameters",
-    "src/shoal/evaluation/ranking.py: one importer",
-    "src/shoal/evaluation/rows.py: one importer",
-    "src/shoal/evaluation/runner.py: one importer",
-    "src/shoal/evaluation/score_sketch.py: one importer",
-    "src/shoal/evaluation/scoreboard.py: one importer",
-    "src/shoal/evaluation/standings.py: Standing: namesake",
     "src/shoal/evaluation/tuning.py: search: parameters",
-    "src/shoal/evaluation: modules",
     # files/sparse_text
     "src/shoal/files/sparse_text/vw.py: _read_features: parameters",
     # files/tables

@@ -10,6 +10,7 @@ from .batch.sparse_mtl import SparseMTL as SparseMTL
 from .batch.sparse_mtl import SparseMTLRegressor as SparseMTLRegressor
 from .batch.trace_norm import TraceNorm as TraceNorm
 from .engine.rounds import Chunk as Chunk
+from .evaluation.periodic import Periodic as Periodic
 from .learner import Learner as Learner
 from .loading import load as load
 from .online.collaborative_cw import CollaborativeCW as CollaborativeCW
@@ -32,7 +33,6 @@ from .online.second_order_perceptron import SecondOrderPerceptron as SecondOrder
 from .online.shared_loss import SharedLoss as SharedLoss
 from .wrappers.label_query import LabelQuery as LabelQuery
 from .wrappers.multi_class import MultiClass as MultiClass
-from .wrappers.periodic import Periodic as Periodic
 
 __all__ = [
     "MTFL",

@@ -17,7 +17,7 @@ from shoal.cli.compare import conclusion, split_stream, standing_lines
 from shoal.cli.display import _listed
 from shoal.cli.streams import Stream
 from shoal.datasets import Dataset
-from shoal.evaluation.standings import Standing
+from shoal.evaluation.learner_ranks import Standing
 
 TABLE = ("--task", "shop", "--label", "sold")
 TWO = ("--learners", "HedgedSharing,PassiveAggressive")

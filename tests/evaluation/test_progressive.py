@@ -14,14 +14,17 @@ from shoal import (
     HedgedSharing,
     LabelQuery,
     Learner,
+    MultiClass,
     MultitaskPerceptron,
     MultitaskRegressor,
+    PassiveAggressive,
     TraceNorm,
 )
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import Checkpoint, Evaluation, Periodic, progressive, progressive_validate
 
 N, D = 2_500, 6
+TREES = ["ash", "elm", "fir"]
 Data = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, y, task
 
 
@@ -374,3 +377,30 @@ def test_all_learners_finish_their_rows_before_one_s_error_is_raised(
     with pytest.raises(TypeError, match="not callable"):
         progressive_validate({"narrow": narrow, "other": other}, [(X, y, task)], checkpoints=None)
     np.testing.assert_array_equal(other.coef_, MultitaskPerceptron().partial_fit(X, y, task).coef_)
+
+
+@pytest.mark.parametrize("delay", [0, 5])
+@pytest.mark.parametrize("size", [7, 400])
+def test_several_classes_are_judged_on_predictions_given_before_learning(size: int, delay: int) -> None:
+    rng = np.random.default_rng(0)
+    X, task = rng.normal(size=(400, 5)), rng.integers(3, size=400)
+    y = np.array(TREES)[(X @ rng.normal(size=(5, 3))).argmax(axis=1)]
+    chunks = [Chunk(X[i : i + size], y[i : i + size], task[i : i + size]) for i in range(0, 400, size)]
+    found = progressive_validate(MultiClass(PassiveAggressive()), chunks, delay=delay, classes=TREES)
+    learner, errors = MultiClass(PassiveAggressive()), np.zeros(3)
+    for row in range(400):
+        if row > delay:
+            guess = learner.predict(X[row : row + 1], task[row : row + 1])[0]
+        else:  # a learner that knows the classes and no row has equal margins; one that waits for labels has none
+            guess = None if delay else TREES[0]
+        errors[task[row]] += guess != y[row]
+        late = row - delay
+        if late >= 0:
+            learner.partial_fit(X[late : late + 1], y[late : late + 1], task[late : late + 1], classes=TREES)
+    assert found.kind == "multiclass"
+    assert found.overall["error"] == pytest.approx(errors.sum() / 400)
+    assert [found.per_task[k]["error"] for k in range(3)] == pytest.approx((errors / np.bincount(task)).tolist())
+    assert sum(found.confusion.values()) == 400
+    wrong = sum(rows for (true, guess), rows in found.confusion.items() if true != guess)
+    assert wrong == errors.sum()
+    assert list(found.overall) == ["error"]  # margins that are no log-odds give no probabilities

@@ -13,7 +13,7 @@ from scipy.stats import wilcoxon
 from shoal import MultitaskPerceptron
 from shoal.evaluation import Evaluation, compare
 from shoal.evaluation.comparison import compare_by
-from shoal.evaluation.divergence import Divergence
+from shoal.evaluation.metrics.regression import Divergence
 
 ROWS = [10, 500, 30, 40, 20, 1_000, 60, 70, 80, 90, 100, 110]
 

@@ -50,7 +50,7 @@ def test_faults() -> None:
 
 
 def test_every_fault_is_python_and_another_source() -> None:
-    for name in ("papers/ranks.py", "evaluation/auc.py", "serve/limits.py"):
+    for name in ("papers/ranks.py", "evaluation/metrics/auc.py", "serve/limits.py"):
         source = (ROOT / "src" / "shoal" / name).read_bytes()
         found = planted(source)
         assert len(set(found)) == len(found) > 20

@@ -24,10 +24,9 @@ from shoal.cli.streams import Stream, fitting, is_dataset, open_data
 from shoal.cli.warm_up import warmed_up
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import Evaluation, SearchResult, progressive_validate, search
-from shoal.evaluation.grids import GRIDS
-from shoal.evaluation.numbers import number
-from shoal.evaluation.result import label
-from shoal.evaluation.standings import Standing, standings
+from shoal.evaluation.learner_ranks import Standing, standings
+from shoal.evaluation.result import label, number
+from shoal.evaluation.tuning import GRIDS
 from shoal.learner import Learner
 from shoal.model.slicing import joined, len_of, rows_of
 

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from shoal.evaluation import Checkpoint, Evaluation, Verdict
-from shoal.evaluation.metrics import PROBABILITIES
-from shoal.evaluation.numbers import number
-from shoal.evaluation.result import MAIN, label, main_metric
+from shoal.evaluation.metrics.registry import PROBABILITIES
+from shoal.evaluation.result import MAIN, label, main_metric, number
 from shoal.learner import Learner
 
 SHOWN = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative",

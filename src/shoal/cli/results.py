@@ -12,7 +12,7 @@ from typing import Any
 
 from shoal.cli.outputs import STDOUT
 from shoal.evaluation import Comparison, Evaluation, Verdict
-from shoal.evaluation.winners import winners
+from shoal.evaluation.result import winners
 from shoal.report.whole_file import whole_file
 
 SCHEMA = 1  # counts up when a name changes or goes

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from shoal.datasets._words import check_transform, transformed
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.files import Source, find
+from shoal.datasets.word_counts import check_transform, transformed
 
 _ADDRESS = (
     "https://raw.githubusercontent.com/shohoku11wrj/Spam-Filter/36b41aabee9f953bd799a8a0bc4993d80a9b23cd/"

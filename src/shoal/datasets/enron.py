@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from shoal.datasets._words import check_transform, transformed
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.files import find
+from shoal.datasets.word_counts import check_transform, transformed
 
 _USERS = range(1, 7)
 _DESCRIPTION = (

@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from shoal.datasets._words import check_transform, transformed
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.files import find
+from shoal.datasets.word_counts import check_transform, transformed
 
 _DOMAINS = (
     "apparel", "baby", "books", "camera_photo", "dvd", "electronics", "health_personal_care", "imdb",

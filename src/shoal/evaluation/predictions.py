@@ -1,4 +1,4 @@
-"""Predictions of one learner for a piece of the stream, given before it was learned."""
+"""Predictions as columns for readers: of a piece of a stream before it is learned, or of rows that are not learned."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from shoal.classifier import probabilities
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
-from shoal.evaluation.classes import ClassIndex
+from shoal.evaluation.metrics.multiclass import ClassIndex
 from shoal.evaluation.stream import Piece
 
 
@@ -26,10 +26,8 @@ class Predictions(NamedTuple):
     is_known: list[bool] | None = None  # whether the model knew the row's task
 
 
-def predictions_of(
-    piece: Piece, score: FloatArray, learner: Any, kind: str, *, has_probabilities: bool, classes: ClassIndex
-) -> Predictions:
-    """The columns from what the metrics see."""
+def predictions_of(piece: Piece, score: FloatArray, learner: Any, kind: str, classes: ClassIndex) -> Predictions:
+    """The columns from the scores that metrics see; `kind` is "binary", "multiclass" or "regression"."""
     task = None if piece.task is None else np.asarray(piece.task).tolist()
     label = np.asarray(piece.y).tolist()
     if kind == "regression":
@@ -39,22 +37,21 @@ def predictions_of(
         return Predictions(task, label, [name.get(int(guess)) for guess in score[:, 0]], None, None)
     known = learner.classes_.tolist()
     predicted = [known[-1] if positive else known[0] for positive in score >= 0.0]
-    if not has_probabilities:
+    if not hasattr(learner, "predict_proba"):
         return Predictions(task, label, predicted, None, score)
     with np.errstate(over="ignore"):
         return Predictions(task, label, predicted, 1.0 / (1.0 + np.exp(-score)), None)
 
 
 def as_wide(X: Any, n_features: int) -> Any:
-    """Rows with as many features as a model knows: those that it has not learned from have no weight, and those that it
-    has learned since the rows were read do not occur in them."""
+    """Rows with as many features as a model has: drop columns that it does not have, add its newer ones as zeros."""
     if X.shape[1] >= n_features:
         return X[:, :n_features]
     return csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
 
 def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:
-    """What a learner says of rows that it does not learn."""
+    """A learner's predictions for rows that it does not learn."""
     X = as_wide(chunk.X, learner.n_features_in_)
     task = None if chunk.task is None else chunk.task.tolist()
     is_known = None if task is None else [learner.knows_task(one) for one in task]

@@ -1,32 +1,37 @@
 """Progressive validation: one pass over the stream in which every row is first predicted, then learned.
 
-One loop serves any number of learners, so that all see the same rows in the same order.
+`progressive_validate` is the loop. A `Race` feeds each piece of the stream to all learners, so that they see the same
+rows in the same order; a `Runner` is one learner in it, which learns at once or with delayed labels.
 """
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from typing import Any, overload
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.base import is_classifier
+from sklearn.utils import get_tags
 
-from shoal.engine.arrays import FloatArray
-from shoal.evaluation.classes import ClassIndex
-from shoal.evaluation.divergence import Divergence
-from shoal.evaluation.metrics import choose
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.evaluation.metrics.metric import Metric
+from shoal.evaluation.metrics.multiclass import ClassIndex
+from shoal.evaluation.metrics.registry import choose
+from shoal.evaluation.metrics.regression import Divergence
+from shoal.evaluation.metrics.scoreboard import Scoreboard, Scores
 from shoal.evaluation.predictions import Predictions, predictions_of
-from shoal.evaluation.protocol import Metric
 from shoal.evaluation.result import Checkpoint, Evaluation
-from shoal.evaluation.rows import as_chunks
-from shoal.evaluation.runner import Runner
-from shoal.evaluation.scoreboard import Scoreboard, Scores
-from shoal.evaluation.stream import Piece, cut_at, whole_rounds
+from shoal.evaluation.stream import Piece, as_chunks, cut, cut_at, whole_rounds
 from shoal.learner import Learner
 from shoal.model.labels import InOrder, Labels, encode, real_targets
+from shoal.model.slicing import widened
 from shoal.model.tasks import TaskIndex
-from shoal.parallel.cores import n_cores
+from shoal.parallel.cores import n_cores, thread_seconds
 
 FIRST_CHECKPOINT = 1_000
 MIN_ROWS_FOR_THREADS = 512  # of a piece: shorter ones are run one learner after the other
@@ -159,6 +164,34 @@ def progressive_validate(
     return evaluations if named is learners else evaluations[""]
 
 
+def _report(race: Race, several: bool, on_checkpoint: Callable[[Any], object] | None) -> None:
+    points = race.checkpoint()
+    if on_checkpoint is not None:
+        on_checkpoint(points if several else points[""])
+
+
+def _next_checkpoint(rows: int, checkpoints: str | int | None) -> float:
+    if checkpoints is None:
+        return float("inf")
+    if isinstance(checkpoints, int):
+        return (rows // checkpoints + 1) * checkpoints
+    stop = FIRST_CHECKPOINT
+    while stop <= rows:
+        stop *= 2
+    return stop
+
+
+def _check(learners: Mapping[str, Any], window: int, delay: int, checkpoints: str | int | None) -> None:
+    if not learners:
+        raise ValueError("learners is empty; expected at least one learner")
+    if window < 1:
+        raise ValueError(f"window must be at least 1 row, got {window}")
+    if delay < 0:
+        raise ValueError(f"delay must be a number of rows, 0 or more, got {delay}")
+    if checkpoints not in ("exponential", None) and not (isinstance(checkpoints, int) and checkpoints >= 1):
+        raise ValueError(f'checkpoints must be "exponential", a number of rows, or None, got {checkpoints!r}')
+
+
 class Race:
     """Several learners on one stream, with the tasks and labels seen so far."""
 
@@ -193,11 +226,9 @@ class Race:
         self._threads = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def run(self, piece: Piece) -> dict[str, FloatArray]:
-        """Feed a piece to every learner and score it; bad rows are refused before anything is learned."""
+        """Feed a piece to every learner and score it; refuse bad rows before anything is learned."""
         truth = self._truth(piece)
-        if (
-            self._classes is None and self._labels is not None and self._labels.settled
-        ):  # the stream's two labels, whatever a round shows
+        if self._classes is None and self._labels is not None and self._labels.settled:
             for runner in self.runners.values():
                 runner.classes = self._labels.classes
         predictions = self._predictions(piece, truth)
@@ -209,19 +240,16 @@ class Race:
         return predictions
 
     def as_columns(self, piece: Piece, predictions: dict[str, FloatArray]) -> Predictions:
-        """What the first learner predicted, for readers."""
+        """The first learner's predictions in the labels' own words."""
         name, runner = next(iter(self.runners.items()))
-        return predictions_of(
-            piece, predictions[name], runner.learner, self.kind,
-            has_probabilities=runner.has_probabilities, classes=self.class_index,
-        )  # fmt: skip
+        return predictions_of(piece, predictions[name], runner.learner, runner.kind, self.class_index)
 
     def _predictions(self, piece: Piece, truth: FloatArray) -> dict[str, FloatArray]:
-        """Of every learner; they share nothing and compiled code holds no lock, so each core runs one."""
+        """Run every learner. They share nothing and compiled code holds no lock, so each core runs one."""
         if self._threads is None or len(piece.code) < MIN_ROWS_FOR_THREADS:
             return {name: runner.run(piece, truth) for name, runner in self.runners.items()}
         futures = {name: self._threads.submit(runner.run, piece, truth) for name, runner in self.runners.items()}
-        wait(futures.values())  # if one refuses the rows, the others are not left in the middle of them
+        wait(futures.values())  # if one refuses the rows, the others still finish them
         return {name: future.result() for name, future in futures.items()}
 
     def _truth(self, piece: Piece) -> FloatArray:
@@ -237,11 +265,10 @@ class Race:
         n = len(self.tasks)
         for name, board in self.boards.items():
             total, since_last, windowed = board.checkpoint(n)
-            point = Checkpoint(
-                self.rows, n, total.overall, total.macro, since_last.overall, windowed.overall,
-                self.runners[name].wall_seconds,
-            )  # fmt: skip
-            self.history[name].append(point)
+            seconds = self.runners[name].wall_seconds
+            self.history[name].append(
+                Checkpoint(self.rows, n, total.overall, total.macro, since_last.overall, windowed.overall, seconds)
+            )
             self._latest[name] = total, windowed
         self.last_checkpoint = self.rows
         return {name: points[-1] for name, points in self.history.items()}
@@ -252,7 +279,7 @@ class Race:
             self._threads.shutdown()
 
     def finish(self) -> dict[str, Evaluation]:
-        """The evaluations; labels still on their way are learned first."""
+        """The evaluations, after learning the labels that have not arrived yet."""
         return {name: self._evaluation(name) for name in self.runners}
 
     def _evaluation(self, name: str) -> Evaluation:
@@ -297,7 +324,7 @@ class Race:
 
 
 def _in_order(learners: Mapping[str, Any]) -> InOrder | None:
-    """The two labels of the learners that were told which is positive, if it is not the larger one."""
+    """The two labels of a learner whose positive label is not the larger one."""
     for learner in learners.values():
         labels = getattr(learner, "classes_", np.zeros(0)).tolist()
         if len(labels) == 2 and labels[1] < labels[0]:
@@ -305,29 +332,141 @@ def _in_order(learners: Mapping[str, Any]) -> InOrder | None:
     return None
 
 
-def _report(race: Race, several: bool, on_checkpoint: Callable[[Any], object] | None) -> None:
-    points = race.checkpoint()
-    if on_checkpoint is not None:
-        on_checkpoint(points if several else points[""])
+class Runner:
+    """One learner, its clock, and the rows whose labels have not arrived yet.
+
+    Parameters
+    ----------
+    learner : an online learner
+    delay : int
+        A round is learned once this many rows after its last one have been predicted.
+    classes : the two labels, or None
+    class_index : ClassIndex
+        The numbers of the stream's classes, if there may be more than two.
+    names : dict
+        Column of each feature name of the stream's dict rows; grows with the stream, empty for arrays.
+    """
+
+    def __init__(self, learner: Any, delay: int, classes: Any, class_index: ClassIndex, names: dict[str, int]) -> None:
+        self.learner, self.delay, self.classes, self.names = learner, delay, classes, names
+        self.class_index = class_index
+        self.is_classifier = bool(is_classifier(learner))
+        self.kind = _kind(learner)
+        self.has_probabilities = hasattr(learner, "predict_proba")
+        self._decide = learner.decision_function if self.is_classifier else learner.predict
+        self.simultaneous = bool(getattr(learner, "simultaneous", False))
+        self.wall_seconds = self.cpu_seconds = 0.0
+        self._waiting: deque[tuple[int, Piece]] = deque()  # (rows up to the round's end, round)
+        self._predicted = 0
+        self._column = np.zeros(0, np.int32)  # the learner's column of each of the stream's names
+        self._width = 0
+        self._updates_before = self._task_updates() if self._is_fitted() else {}
+        self._n_updates_before = int(learner.n_updates_) if self._is_fitted() else 0
+        self._n_queries_before = self._n_queries() or 0
+
+    def run(self, piece: Piece, truth: FloatArray) -> FloatArray:
+        """The predictions for a piece as metrics take them, each given before its row is learned."""
+        wall, cpu = time.perf_counter(), thread_seconds()
+        predictions = self._round_by_round(piece, truth) if self.delay else self._test_then_train(piece, truth)
+        self._clock(wall, cpu)
+        return predictions
+
+    def _judged(self, values: Any, truth: FloatArray) -> FloatArray:
+        """Decision values or predictions as the metrics take them."""
+        if self.kind != "multiclass":
+            return np.asarray(values, np.float64)
+        return self.class_index.judged(np.asarray(values, np.float64), self.learner.classes_, truth)
+
+    def finish(self) -> None:
+        """Learn the rows whose labels are still late."""
+        wall, cpu = time.perf_counter(), thread_seconds()
+        while self._waiting:
+            self._learn(self._waiting.popleft()[1])
+        self._clock(wall, cpu)
+
+    def _clock(self, wall: float, cpu: float) -> None:
+        self.wall_seconds += time.perf_counter() - wall
+        self.cpu_seconds += thread_seconds() - cpu
+
+    def _is_fitted(self) -> bool:
+        return hasattr(self.learner, "n_features_in_")
+
+    def _admit(self, X: Any) -> Any:
+        """Add new columns of the stream to the learner; `X` in the order of the learner's columns."""
+        if self.names:
+            return self._by_name(X)
+        if self._is_fitted() and getattr(X, "shape", (0, 0))[1] > self.learner.n_features_in_:
+            self.learner.add_features(X.shape[1] - self.learner.n_features_in_)
+        return X
+
+    def _by_name(self, X: Any) -> Any:
+        """Dict rows: the learner may have the names in another order, and have others."""
+        if len(self._column) < len(self.names):
+            self.learner.add_features(self.names)
+            column = {name: j for j, name in enumerate(self.learner.feature_names_in_)}
+            self._column = np.array([column[name] for name in self.names], np.int32)
+            self._width = len(column)
+        X = sp.csr_matrix((X.data, self._column[X.indices], X.indptr), shape=(X.shape[0], self._width))
+        X.sort_indices()
+        return X
+
+    def _options(self, piece: Piece) -> dict[str, Any]:
+        weights = {} if piece.weight is None else {"sample_weight": piece.weight}
+        return {"rounds": piece.rounds} | weights | ({"classes": self.classes} if self.is_classifier else {})
+
+    def _test_then_train(self, piece: Piece, truth: FloatArray) -> FloatArray:
+        X = self._admit(piece.X)
+        values = self.learner.test_then_train(X, piece.y, piece.task, **self._options(piece))
+        return self._judged(values, truth)
+
+    def _round_by_round(self, piece: Piece, truth: FloatArray) -> FloatArray:
+        """Labels come late: a call per round."""
+        n_rows = len(piece.code)
+        predictions = ClassIndex.unknown(n_rows) if self.kind == "multiclass" else np.zeros(n_rows)
+        starts = self._starts(piece)
+        for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            one_round = cut(piece, first, last)
+            if self._is_fitted():  # before the first label arrives every margin is 0
+                values = self._decide(self._admit(one_round.X), one_round.task)
+                predictions[first:last] = self._judged(values, truth[first:last])
+            self._predicted += last - first
+            self._waiting.append((self._predicted, one_round))
+            while self._waiting and self._waiting[0][0] + self.delay <= self._predicted:
+                self._learn(self._waiting.popleft()[1])
+        return predictions
+
+    def _starts(self, piece: Piece) -> IntArray:
+        if piece.starts is not None and (self.simultaneous or piece.rounds is not None):
+            return piece.starts
+        return np.arange(len(piece.code) + 1)
+
+    def _learn(self, one_round: Piece) -> None:
+        X = self._admit(one_round.X)
+        if self._is_fitted() and hasattr(X, "shape"):
+            X = widened(X, self.learner.n_features_in_)  # columns may have appeared while the label was on its way
+        self.learner.partial_fit(X, one_round.y, one_round.task, **self._options(one_round))
+
+    def _task_updates(self) -> dict[Any, int]:
+        return dict(zip(self.learner.tasks_, np.asarray(self.learner.task_updates_).tolist(), strict=True))
+
+    def updates(self) -> tuple[int, dict[Any, int]]:
+        """Updates during the run (a learner may come with a past): in all, and by task id."""
+        before = self._updates_before
+        per_task = {task: count - before.get(task, 0) for task, count in self._task_updates().items()}
+        return int(self.learner.n_updates_) - self._n_updates_before, per_task
+
+    def _n_queries(self) -> int | None:
+        count = getattr(self.learner, "n_queries_", None)  # only learners that choose their labels have it
+        return None if count is None else int(count)
+
+    def queries(self) -> int | None:
+        """Labels asked for during the run; None if the learner takes all."""
+        count = self._n_queries()
+        return None if count is None else count - self._n_queries_before
 
 
-def _next_checkpoint(rows: int, checkpoints: str | int | None) -> float:
-    if checkpoints is None:
-        return float("inf")
-    if isinstance(checkpoints, int):
-        return (rows // checkpoints + 1) * checkpoints
-    stop = FIRST_CHECKPOINT
-    while stop <= rows:
-        stop *= 2
-    return stop
-
-
-def _check(learners: Mapping[str, Any], window: int, delay: int, checkpoints: str | int | None) -> None:
-    if not learners:
-        raise ValueError("learners is empty; expected at least one learner")
-    if window < 1:
-        raise ValueError(f"window must be at least 1 row, got {window}")
-    if delay < 0:
-        raise ValueError(f"delay must be a number of rows, 0 or more, got {delay}")
-    if checkpoints not in ("exponential", None) and not (isinstance(checkpoints, int) and checkpoints >= 1):
-        raise ValueError(f'checkpoints must be "exponential", a number of rows, or None, got {checkpoints!r}')
+def _kind(learner: Any) -> str:
+    if not is_classifier(learner):
+        return "regression"
+    tags = get_tags(learner).classifier_tags
+    return "multiclass" if tags is not None and tags.multi_class else "binary"

@@ -1,12 +1,14 @@
-"""What progressive validation found."""
+"""The result of progressive validation, and how its scores are printed."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from shoal.evaluation.forecasts import Bin
-from shoal.evaluation.numbers import number
+import numpy as np
+
+from shoal.evaluation.metrics.calibration import Bin
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +25,7 @@ LABELS = {
     "rmse": "RMSE",
     "explained_variance": "expl. var.",
 }
-MAIN = ("auc", "rmse")  # what a run is judged by, as the mean over tasks; several classes: by the error
+MAIN = ("auc", "rmse")  # the mean over tasks of it judges a run; several classes: that of the error
 HIGHER_IS_BETTER = ("auc", "f1_positive", "f1_negative", "explained_variance")
 
 
@@ -146,13 +148,44 @@ class Evaluation:
 
 
 def main_metric(evaluation: Evaluation) -> str:
-    """The metric that a run is judged by."""
+    """The metric that judges a run."""
     return next((name for name in MAIN if name in evaluation.overall), next(iter(evaluation.overall)))
 
 
 def label(metric: str) -> str:
     """A metric's name for readers."""
     return LABELS.get(metric, metric)
+
+
+def number(value: float) -> str:
+    """A score with four decimals; from 10,000 on with four digits, so that it fits a column.
+
+    Examples
+    --------
+    >>> number(0.17823), number(1234.5), number(3e141), number(float("nan"))
+    ('0.1782', '1234.5000', '3e+141', 'undefined')
+    """
+    if math.isnan(value):
+        return "undefined"
+    return f"{value:.4f}" if abs(value) < 1e4 else f"{value:.4g}"
+
+
+class Winner(NamedTuple):
+    """The expert with the largest weight in a task."""
+
+    way: str
+    weight: float
+
+
+def winners(evaluation: Evaluation) -> dict[Any, Winner]:
+    """The way of sharing that won in each task; empty unless the learner has `experts_` and `weights_`."""
+    learner = evaluation.learner
+    if not hasattr(learner, "experts_") or not hasattr(learner, "weights_"):
+        return {}
+    weights, names = np.asarray(learner.weights_), list(learner.experts_)
+    best = weights.argmax(axis=1)
+    found = zip(learner.tasks_, best.tolist(), weights.max(axis=1).tolist(), strict=True)
+    return {task: Winner(names[k], weight) for task, k, weight in found}
 
 
 def _flat(point: Checkpoint) -> dict[str, float]:

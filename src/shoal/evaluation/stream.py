@@ -1,20 +1,24 @@
 """Any stream as pieces that cut no round and end exactly at the checkpoints.
 
-A learner of the simultaneous protocol forms its rounds anew in every call. So the last round of a chunk is
-held back until the next chunk shows whether it is complete: how a stream is chunked does not matter.
+Single rows are gathered into chunks first; rows that are dicts become sparse, and each new name gets the next column.
+A learner of the simultaneous protocol forms its rounds anew in every call. So the last round of a chunk
+is held back until the next chunk shows whether it is complete: how a stream is chunked does not matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from shoal.engine.arrays import IntArray
 from shoal.engine.rounds import Chunk, starts_without_repeats
 from shoal.model.slicing import joined, len_of, rows_of
 from shoal.model.tasks import TaskIndex
+
+ROWS_A_CHUNK = 1_000  # of single rows that are gathered
 
 
 class Piece(NamedTuple):
@@ -25,36 +29,83 @@ class Piece(NamedTuple):
     task: Any
     rounds: Any
     code: IntArray  # (n,) number of the row's task
-    starts: IntArray | None  # (n_rounds + 1,) row offsets; None: nobody asks for rounds of several rows
+    starts: IntArray | None  # (n_rounds + 1,) row offsets; None: each row is a round
     weight: Any = None  # (n,) weights of the rows; None: all are 1
 
 
-def _in_arrays(chunk: Chunk) -> Chunk:
-    """Lists and series as arrays, so that rows can be cut out of every part."""
-    X, y, task, *others = chunk
-    X = np.asarray(X) if isinstance(X, list | tuple) else X
-    if isinstance(task, list | tuple):  # ids may be tuples: NumPy must not look into them
-        task = np.fromiter(task, object, len(task))
-    return Chunk(X, np.asarray(y), *(None if part is None else np.asarray(part) for part in (task, *others)))
+class Row(NamedTuple):
+    """One example of a stream of single examples."""
+
+    x: Any  # dict of named features, or 1-d array
+    y: Any
+    task: Any
+
+    @property
+    def shape(self) -> tuple[Any, bool]:
+        """Rows of equal shape can stand in one chunk."""
+        return (None if isinstance(self.x, Mapping) else len(self.x), self.task is None)
 
 
-def _together(first: Chunk, then: Chunk) -> Chunk:
-    if first.weight is None and then.weight is not None:
-        first = first._replace(weight=np.ones(len_of(first.y)))
-    if then.weight is None and first.weight is not None:
-        then = then._replace(weight=np.ones(len_of(then.y)))
-    return Chunk(*(joined(a, b) for a, b in zip(first, then, strict=True)))
+def as_chunks(stream: Any, names: dict[str, int]) -> Iterator[Chunk]:
+    """The stream's chunks; single rows `(x, y, task)`, x a dict or 1-d array, are gathered into chunks.
+
+    Parameters
+    ----------
+    stream : iterable, or a data set with a `stream` method
+    names : dict
+        Gets the column of each feature name of dict rows.
+
+    Raises
+    ------
+    ValueError
+        If an item is neither a chunk nor a row.
+    """
+    rows: list[Row] = []
+    for item in stream.stream() if hasattr(stream, "stream") else stream:
+        row = None if isinstance(item, Chunk) else _as_row(item)
+        if rows and (row is None or len(rows) == ROWS_A_CHUNK or row.shape != rows[0].shape):
+            yield _gathered(rows, names)
+            rows = []
+        if row is None:
+            yield Chunk(*item)
+        else:
+            rows.append(row)
+    if rows:
+        yield _gathered(rows, names)
 
 
-def _starts(chunk: Chunk, code: IntArray, n_tasks: int) -> IntArray:
-    if chunk.rounds is None:
-        return starts_without_repeats(code, n_tasks)
-    borders = np.flatnonzero(np.diff(chunk.rounds)) + 1
-    return np.concatenate([[0], borders, [len(code)]])
+def _as_row(item: Any) -> Row | None:
+    """The item as a row, None if it is a chunk."""
+    if not isinstance(item, tuple) or not 2 <= len(item) <= 4:
+        kind = type(item).__name__
+        raise ValueError(f"a stream holds chunks (X, y, task) or rows (x, y, task), got an item of type {kind}")
+    x, y, task = item[0], item[1], item[2] if len(item) > 2 else None
+    task = task.item() if isinstance(task, np.generic) else task  # ids as `tolist` gives those of arrays
+    if isinstance(x, Mapping):
+        return Row(x, y, task)
+    x = np.asarray(x) if isinstance(x, list | tuple) else x
+    return Row(x, y, task) if getattr(x, "ndim", 2) == 1 else None
+
+
+def _gathered(rows: Sequence[Row], names: dict[str, int]) -> Chunk:
+    X: Any = [row.x for row in rows]
+    X = _sparse(X, names) if isinstance(X[0], Mapping) else np.stack(X)
+    task = None if rows[0].task is None else np.fromiter((row.task for row in rows), object, len(rows))
+    return Chunk(X, np.asarray([row.y for row in rows]), task)
+
+
+def _sparse(rows: Sequence[Mapping[str, float]], names: dict[str, int]) -> Any:
+    """Dicts as a CSR matrix; unseen names get the next columns."""
+    indices = [names.setdefault(name, len(names)) for x in rows for name in x]
+    values = np.array([value for x in rows for value in x.values()], np.float64)
+    indptr = np.cumsum([0, *map(len, rows)])
+    X = sp.csr_matrix((values, np.array(indices, np.int32), indptr), shape=(len(rows), len(names)))
+    X.sort_indices()
+    return X
 
 
 def whole_rounds(chunks: Iterable[Chunk], tasks: TaskIndex, *, simultaneous: bool) -> Iterator[Piece]:
-    """The chunks with their task codes; rounds that continue over a chunk's end are put together.
+    """The chunks with their task codes; a round that goes on in the next chunk is joined.
 
     Parameters
     ----------
@@ -89,6 +140,30 @@ def whole_rounds(chunks: Iterable[Chunk], tasks: TaskIndex, *, simultaneous: boo
         yield Piece(*held[:4], code, np.array([0, len(code)]), held.weight)
 
 
+def _in_arrays(chunk: Chunk) -> Chunk:
+    """Lists and series as arrays, so that rows can be cut out of every part."""
+    X, y, task, *others = chunk
+    X = np.asarray(X) if isinstance(X, list | tuple) else X
+    if isinstance(task, list | tuple):  # ids may be tuples: NumPy must not look into them
+        task = np.fromiter(task, object, len(task))
+    return Chunk(X, np.asarray(y), *(None if part is None else np.asarray(part) for part in (task, *others)))
+
+
+def _together(first: Chunk, then: Chunk) -> Chunk:
+    if first.weight is None and then.weight is not None:
+        first = first._replace(weight=np.ones(len_of(first.y)))
+    if then.weight is None and first.weight is not None:
+        then = then._replace(weight=np.ones(len_of(then.y)))
+    return Chunk(*(joined(a, b) for a, b in zip(first, then, strict=True)))
+
+
+def _starts(chunk: Chunk, code: IntArray, n_tasks: int) -> IntArray:
+    if chunk.rounds is None:
+        return starts_without_repeats(code, n_tasks)
+    borders = np.flatnonzero(np.diff(chunk.rounds)) + 1
+    return np.concatenate([[0], borders, [len(code)]])
+
+
 def cut(piece: Piece, first: int, last: int) -> Piece:
     """Rows `first` to `last` of a piece, both on round borders."""
     starts = piece.starts
@@ -99,7 +174,7 @@ def cut(piece: Piece, first: int, last: int) -> Piece:
 
 
 def cut_at(pieces: Iterable[Piece], next_stop: Callable[[int], float]) -> Iterator[tuple[Piece, bool]]:
-    """The pieces cut at the row counts `next_stop` names, or the next round border; True where one is."""
+    """Cut pieces at the row counts of `next_stop`, or at the next round border; True for a piece that ends there."""
     done = 0
     for piece in pieces:
         n, first = len(piece.code), 0

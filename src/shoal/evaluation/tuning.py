@@ -1,28 +1,123 @@
 """Choosing hyper-parameters: every combination of a grid, or random ones, each judged on rows it has not learned.
 
-Two ways to judge, those of the papers: progressive errors on one shuffle of the stream that is used for nothing else
+`GRIDS` are the values that `shoal compare` tries where the user names none: those of the papers. There are two ways to
+judge, also those of the papers: progressive errors on one shuffle of the stream that is used for nothing else
 (Yang, Zhao, Gao, 2017), or k folds within every task (Murugesan and others, 2016).
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.metrics import choose
-from shoal.evaluation.result import HIGHER_IS_BETTER
-from shoal.evaluation.trials import SearchResult, Trial
+from shoal.evaluation.metrics.registry import choose
+from shoal.evaluation.result import HIGHER_IS_BETTER, label
 from shoal.model.labels import encode, real_targets
 from shoal.model.sample_weight import read_weights
 from shoal.model.table import Table, read_table
 from shoal.model.tasks import TaskIndex
 from shoal.parallel.jobs import results
+
+if TYPE_CHECKING:
+    import polars as pl
+
+C: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+B: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
+RATES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+TENTHS: Final = tuple(round(0.1 * i, 1) for i in range(11))
+
+GRIDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
+    "CollaborativeCW": {"pull": TENTHS, "confidence": (0.6, 0.7, 0.8, 0.9, 0.95)},
+    "CollaborativePA": {"pull": TENTHS, "C": C},
+    "KernelPerceptron": {"relation": B, "gamma": RATES},
+    "LocalGlobalGaussian": {"lam": (0.1, 0.3, 1.0, 3.0, 10.0), "eps": (0.1, 0.3, 1.0, 3.0, 10.0)},
+    "MultitaskPerceptron": {"relation": B, "loss": ("perceptron", "logistic"), "eta": RATES},
+    "MultitaskRegressor": {"relation": B, "eta": (0.0001, 0.001, 0.003, *RATES[:4])},
+    "OMTRL": {"divergence": ("logdet", "batch"), "eta_A": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)},
+    "OSMTL": {"alpha": TENTHS, "C": (0.01, 0.1, 1.0), "lam": (0.1, 1.0, 10.0), "trigger": ("mistake", "margin")},
+    "OSMTLRegressor": {
+        "alpha": TENTHS,
+        "C": (0.003, 0.01, 0.03, 0.1, 0.3),
+        "lam": (0.1, 1.0, 10.0),
+        "epsilon": (0.01, 0.1, 1.0),
+    },
+    "PNormPerceptron": {"relation": B, "p": (2.0, 3.0, 4.0, "auto")},
+    "PassiveAggressive": {"relation": ("independent", "pooled"), "C": C},
+    "PassiveAggressiveRegressor": {"relation": ("independent", "pooled"), "C": C, "epsilon": (0.01, 0.1, 1.0)},
+    "ROMCO": {"eta": RATES[2:], "rho": RATES[2:], "lambda1": (1e-5, 1e-4, 1e-3), "lambda2": (1e-5, 1e-4, 1e-3)},
+    "SchattenPerceptron": {"p": (1, 1.5, 2, 3, 4, 5)},
+    "SecondOrderPerceptron": {"relation": B, "a": (0.1, 1.0, 10.0)},
+    "SharedLoss": {"norm": ("l2", "linf"), "C": C},
+}
+
+
+class Trial(NamedTuple):
+    """One combination of hyper-parameters and how it did."""
+
+    parameters: dict[str, Any]
+    scores: tuple[float, ...]  # one a fold
+    seconds: float
+    error: str = ""  # why it could not be tried
+
+    @property
+    def score(self) -> float:
+        """Mean over the folds; NaN if it could not be tried."""
+        return float(np.mean(self.scores)) if self.scores else float("nan")
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The trials, best first; `str()` gives the table, `table` a polars data frame."""
+
+    metric: str
+    validation: str
+    trials: list[Trial]
+    best_learner: Any  # trained on all rows, in their order
+
+    @property
+    def best_params(self) -> dict[str, Any]:
+        """Hyper-parameters of the best trial."""
+        return self.trials[0].parameters
+
+    @property
+    def best_score(self) -> float:
+        """Its score."""
+        return self.trials[0].score
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """A row per trial, best first: hyper-parameters, mean score, its deviation over folds, seconds, failure."""
+        import polars as pl
+
+        names = list(self.trials[0].parameters)
+        return pl.DataFrame(
+            {name: _column([trial.parameters[name] for trial in self.trials]) for name in names}
+            | {
+                self.metric: [trial.score for trial in self.trials],
+                "deviation": [_deviation(trial.scores) for trial in self.trials],
+                "seconds": [trial.seconds for trial in self.trials],
+                "failure": [trial.error for trial in self.trials],
+            },
+            strict=False,
+        )
+
+    def __str__(self) -> str:
+        titles = [*self.trials[0].parameters, label(self.metric), "deviation", "seconds"]
+        rows = [
+            [*map(_shown, t.parameters.values()), f"{t.score:.4f}", f"{_deviation(t.scores):.4f}", f"{t.seconds:.2f}"]
+            for t in self.trials
+        ]
+        widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+        failures = [t.error for t in self.trials if t.error]
+        lines = ["  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in (titles, *rows)]
+        return "\n".join([*lines, *(f"{len(failures)} not tried: {text}" for text in failures[:1])])
 
 
 def search(
@@ -110,8 +205,9 @@ def search(
     combinations = list(_combinations(parameters, n_draws, random_state))
     if not combinations:
         raise ValueError("parameters leave nothing to try: expected at least one value for each name")
+    done = results(_try, [(learner, rows, folds, scorer, chosen) for chosen in combinations], n_jobs)
     trials = []
-    for trial in _run(learner, rows, folds, scorer, combinations, n_jobs, progress):
+    for trial in _with_bar(done, len(combinations)) if progress else done:
         trials.append(trial)
         if on_trial is not None:
             on_trial(trial)
@@ -227,18 +323,12 @@ class _Scorer:
         return float(defined.mean()) if len(defined) else float("nan")
 
 
-def _run(
-    learner: Any, rows: _Rows, folds: list[_Fold], scorer: _Scorer, combinations: list[dict[str, Any]],
-    n_jobs: int | None, progress: bool,
-) -> Iterator[Trial]:  # fmt: skip
-    """The trials, in order, as they are done."""
-    done = results(_try, [(learner, rows, folds, scorer, chosen) for chosen in combinations], n_jobs)
-    if not progress:
-        return done
+def _with_bar(done: Iterator[Trial], n: int) -> Iterator[Trial]:
+    """The trials with a progress bar on stderr."""
     from rich.console import Console
     from rich.progress import track
 
-    return iter(track(done, "search", len(combinations), console=Console(stderr=True), transient=True))
+    return iter(track(done, "search", n, console=Console(stderr=True), transient=True))
 
 
 def _try(learner: Any, rows: _Rows, folds: list[_Fold], scorer: _Scorer, parameters: dict[str, Any]) -> Trial:
@@ -262,3 +352,17 @@ def _answers(learner: Any, rows: _Rows, fold: _Fold) -> FloatArray:
     learner.fit(X[learned], y[learned], task, **rows.weights(learned))
     decide = learner.decision_function if rows.kind == "binary" else learner.predict
     return np.asarray(decide(X[judged], asked), np.float64)
+
+
+def _deviation(scores: tuple[float, ...]) -> float:
+    return float(np.std(scores, ddof=1)) if len(scores) > 1 else float("nan")
+
+
+def _column(values: list[Any]) -> list[Any]:
+    """The values as they are if they are of one kind, else as text."""
+    kinds = {type(value) for value in values if value is not None}
+    return values if kinds <= {int, float} or kinds in ({str}, {bool}) else list(map(str, values))
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Does sharing pay? A learner next to itself without sharing: one model per task, and one model for all."""
+"""Does sharing pay? A learner compared with itself without sharing (a model per task) and with one model for all."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.evaluation.comparison import OUTCOMES, UNDECIDED, Comparison, compare_by
-from shoal.evaluation.numbers import fewer_errors, number
-from shoal.evaluation.result import Evaluation, label
+from shoal.evaluation.result import Evaluation, label, number
 
 # (metric, whether it is the mean over tasks); the first decides, the others say whether they agree
 METRICS = {
@@ -30,7 +29,7 @@ class Verdict:
     comparisons: list[Comparison]
     overall: str  # about all tasks
     smallest: str  # about the smallest tasks; empty if these are all
-    diverged: dict[str, int]  # who diverged, after how many rows; they are not compared
+    diverged: dict[str, int]  # learner -> the row at which it diverged; it is not compared
 
     def __str__(self) -> str:
         return "\n".join(filter(None, (self.overall, self.smallest)))
@@ -107,7 +106,7 @@ def _where(scope: str, learner: Evaluation, tasks: Sequence[Any]) -> str:
 
 
 def _sentences(found: list[Comparison], names: Mapping[str, str], where: str, n_tasks: int) -> str:
-    """The outcome by the first metric, then what the others say."""
+    """The outcome by the first metric, then the other metrics."""
     first, *others = found
     if first.outcome == UNDECIDED:
         why = "there is one task, and nothing to share" if n_tasks == 1 else "too few tasks have a defined score"
@@ -145,7 +144,7 @@ def _plus_minus(error: float) -> str:
 
 
 def _other(first: Comparison, found: Comparison, names: Mapping[str, str]) -> str:
-    """Another score: who is best by it, and what the differences are worth."""
+    """Another score: the best by it, and the differences."""
     assert found.best is not None
     agrees = first.best in (None, found.best)
     says = "" if agrees else f" ({OUTCOMES[found.best]})"
@@ -159,6 +158,23 @@ def _advantage(found: Comparison, name: str, than: str) -> str:
     if found.metric == "error":
         return fewer_errors(found.scores[found.best], found.scores[name], than)
     return f"{number(found.differences[name].mean)} better than {than}"
+
+
+def fewer_errors(ours: float, theirs: float, than: str) -> str:
+    """A lower error rate in words.
+
+    Examples
+    --------
+    >>> fewer_errors(0.18, 0.19, "pooled"), fewer_errors(0.05, 0.2, "pooled"), fewer_errors(0.1, 0.1, "pooled")
+    ('one error in 19 less than pooled', '4 times fewer errors than pooled', 'as many errors as pooled')
+    """
+    if ours == theirs:
+        return f"as many errors as {than}"
+    if ours == 0.0:
+        return f"no errors, unlike {than}"
+    if theirs >= 2.0 * ours:
+        return f"{theirs / ours:.3g} times fewer errors than {than}"
+    return f"one error in {theirs / (theirs - ours):.0f} less than {than}"
 
 
 def _capital(text: str) -> str:

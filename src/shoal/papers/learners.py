@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 import shoal
+from shoal.evaluation.periodic import Periodic
 from shoal.papers import vw
-from shoal.wrappers.periodic import Periodic
 
 PERIODIC = "Periodic "  # "Periodic MTFL": a batch learner, retrained as the stream goes
 

@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 from shoal.datasets.dataset import Dataset
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.auc import aucs
+from shoal.evaluation.metrics.auc import aucs
 
 CURVE_POINTS = 40
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from shoal.datasets.dataset import Dataset
-from shoal.evaluation.auc import aucs
+from shoal.evaluation.metrics.auc import aucs
 from shoal.papers import material, pictures, protocols
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.learners import Spec

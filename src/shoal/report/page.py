@@ -17,8 +17,7 @@ import numpy as np
 
 from shoal.evaluation import Evaluation, Verdict
 from shoal.evaluation.comparison import UNDECIDED
-from shoal.evaluation.numbers import number
-from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
+from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric, number
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
 from shoal.report.whole_file import whole_file

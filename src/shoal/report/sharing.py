@@ -10,7 +10,7 @@ import altair as alt
 import numpy as np
 
 from shoal.evaluation import Evaluation
-from shoal.evaluation.winners import winners
+from shoal.evaluation.result import winners
 from shoal.report.figure import Figure
 from shoal.report.style import GAIN, data, rows_axis
 

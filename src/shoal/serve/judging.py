@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shoal.classifier import probabilities
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
-from shoal.evaluation.classes import SMALLEST
+from shoal.evaluation.metrics.multiclass import SMALLEST
 from shoal.online.hedged_sharing.targets import CLIPPED, MEAN, learn_target
 
 

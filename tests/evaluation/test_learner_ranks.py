@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import rankdata, wilcoxon
 
 from shoal.evaluation import Evaluation
-from shoal.evaluation.standings import standings
+from shoal.evaluation.learner_ranks import standings
 
 
 def evaluation(errors: Any, *, kind: str = "regression", metric: Any = "rmse", diverged: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Several learners on one stream: who is best, and is that beyond chance?"""
+"""Several learners on one stream, ranked by their scores over tasks: is the best ahead beyond chance?"""
 
 from __future__ import annotations
 
@@ -8,26 +8,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
-from shoal.evaluation.comparison import compare_by
+from shoal.evaluation.comparison import compare_by, signed_rank_p
 from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation, main_metric
-from shoal.evaluation.signed_rank import signed_rank_p
 
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class Standing:
-    """Where one learner stands."""
+    """One learner's rank, score and distance from the best."""
 
     name: str
     rank: int | None  # by the score, 1 is best; None for one that diverged or has no score
-    metric: str  # the mean over tasks of it is the score
+    metric: str  # the score is the mean over tasks of it
     score: float
     mean_rank: float  # over tasks; equal ones share the mean of their ranks
-    behind: float  # the best less this one, whichever way the metric points; 0 for the best
-    standard_error: float  # of that over tasks
+    behind: float  # distance from the best, positive whichever way the metric points; 0 for the best
+    standard_error: float  # of the distance, over tasks
     p_value: float  # Wilcoxon's signed rank test against the best, two-sided, after Holm's correction; 1 for the best
-    diverged: int | None  # after how many rows
+    diverged: int | None  # the row at which it diverged
 
     @property
     def is_clear(self) -> bool:
@@ -36,7 +35,7 @@ class Standing:
 
 
 def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
-    """Learners by the metric that a run is judged by (macro-AUC; macro-RMSE; of several classes the macro-error).
+    """Rank learners by the metric that judges a run (macro-AUC; macro-RMSE; of several classes the macro-error).
 
     Ranks over tasks and signed rank tests as Demsar (JMLR 7, 2006) has them, over the tasks where all have the metric.
 
@@ -71,13 +70,11 @@ def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
     table = table[:, ~np.isnan(table).any(axis=0)] if order else table
     ranks = _mean_ranks(table) if order else np.zeros(0)
     p_values = _corrected([1.0, *(min(1.0, 2.0 * signed_rank_p(table[0] - theirs)) for theirs in table[1:])])
-    placed = [
-        Standing(
-            name, 1 + i, metric, scores[name], float(ranks[i]), float(sign * (scores[order[0]] - scores[name])),
-            _standard_error(table[0] - table[i]), p_values[i], None,
-        )
-        for i, name in enumerate(order)
-    ]  # fmt: skip
+    placed = []
+    for i, name in enumerate(order):
+        behind, error = sign * (scores[order[0]] - scores[name]), _standard_error(table[0] - table[i])
+        rank = float(ranks[i])
+        placed.append(Standing(name, 1 + i, metric, scores[name], rank, float(behind), error, p_values[i], None))
     nan = float("nan")
     others = [name for name in evaluations if name not in scores]
     return placed + [Standing(n, None, metric, nan, nan, nan, nan, nan, evaluations[n].diverged) for n in others]

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from scipy.stats import loguniform
 from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import ParameterGrid
 from tests.streams import draw
 
+import shoal
 from shoal import OSMTL, MultitaskPerceptron, MultitaskRegressor, RegMTL, TraceNorm
 from shoal.evaluation import Periodic, Trial, search
-from shoal.evaluation.tuning import _folds
+from shoal.evaluation.tuning import GRIDS, _folds
 
 ROWS, REAL = draw(0, n_rows=300), draw(0, n_rows=300, regression=True)
 DATA = (ROWS.X, ROWS.y, ROWS.task)
@@ -197,3 +199,9 @@ def test_weights_of_rows_count_in_learning_and_not_in_scores(validation: str) ->
     assert found.best_learner.coef_.tolist() == expected.coef_.tolist()
     with pytest.raises(ValueError, match="OSMTL takes no sample_weight"):
         search(OSMTL(), *DATA, sample_weight=weight, **{**options, "parameters": {"C": [1.0]}})
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_every_combination_is_a_learner(name: str) -> None:
+    for parameters in ParameterGrid(dict(GRIDS[name])):
+        getattr(shoal, name)(**parameters).new_core()  # raises if a value is out of range

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 
-from shoal.evaluation.auc import aucs
-from shoal.evaluation.classes import ClassErrors, ClassIndex
-from shoal.evaluation.forecasts import N_BINS, Forecasts
-from shoal.evaluation.metrics import METRICS, choose
-from shoal.evaluation.ranking import Ranking
-from shoal.evaluation.scoreboard import Scoreboard
-from shoal.evaluation.sums import Confusion, Residuals
+from shoal.evaluation.metrics.auc import Ranking, aucs
+from shoal.evaluation.metrics.binary import Confusion, Forecasts
+from shoal.evaluation.metrics.calibration import N_BINS
+from shoal.evaluation.metrics.multiclass import ClassErrors, ClassIndex
+from shoal.evaluation.metrics.registry import METRICS, choose
+from shoal.evaluation.metrics.regression import Residuals
+from shoal.evaluation.metrics.scoreboard import Scoreboard
 
 N_TASKS = 40
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # task codes, labels, scores

@@ -1,7 +1,7 @@
-"""More than two classes: error rate, log-loss, and who is taken for whom.
+"""More than two classes: error rate, log-loss and confusion counts.
 
-Learners give a margin for each class that they know, whose number grows. Metrics get two numbers a row instead: the
-class that was predicted, and the probability that the true class was given.
+A learner gives a margin for each class that it knows, and their number grows. Metrics get two numbers a row instead:
+the predicted class, and the probability of the true class.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.protocol import Values
-from shoal.evaluation.sums import grown, ratio
+from shoal.evaluation.metrics.metric import Values, grown, ratio
 
 UNKNOWN = -1.0  # predicted before the learner knew any class
 SMALLEST = 1e-15  # probability, so that one row cannot make the log-loss infinite

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from shoal.evaluation.classes import ClassErrors
-from shoal.evaluation.forecasts import Forecasts
-from shoal.evaluation.protocol import Metric
-from shoal.evaluation.ranking import Ranking
-from shoal.evaluation.sums import Confusion, Residuals
+from shoal.evaluation.metrics.auc import Ranking
+from shoal.evaluation.metrics.binary import Confusion, Forecasts
+from shoal.evaluation.metrics.metric import Metric
+from shoal.evaluation.metrics.multiclass import ClassErrors
+from shoal.evaluation.metrics.regression import Residuals
 
 PROBABILITIES = ("log_loss", "brier", "calibration_error")  # of learners with `predict_proba`
 METRICS = {

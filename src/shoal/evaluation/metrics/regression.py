@@ -1,4 +1,4 @@
-"""Metrics that are sums over rows: error rate and F1, mean and squared errors, explained variance.
+"""Regression: MAE, RMSE and explained variance; and whether a regressor has diverged.
 
 The cost of an update does not depend on the number of tasks.
 """
@@ -8,65 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.protocol import Values
+from shoal.evaluation.metrics.metric import Values, grown, ratio
 
-
-def grown(sums: NDArray[Any], n_tasks: int) -> NDArray[Any]:
-    """`sums` with a row for each task at least; doubled, so that growth is amortised."""
-    if n_tasks <= len(sums):
-        return sums
-    larger = np.zeros((max(n_tasks, 2 * len(sums)), *sums.shape[1:]), sums.dtype)
-    larger[: len(sums)] = sums
-    return larger
-
-
-def ratio(numerator: Any, denominator: Any) -> Any:
-    """NaN where the denominator is zero: undefined, not perfect and not worst."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.true_divide(numerator, denominator)
-
-
-class Confusion:
-    """Error rate and F1 of either class, from counts of (label, prediction) pairs; margin 0 predicts +1."""
-
-    names = ("error", "f1_positive", "f1_negative")
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((16, 4), np.int64)  # per task: true -, false +, false -, true +
-
-    def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
-        """Count the pairs."""
-        self._counts = grown(self._counts, n_tasks)
-        cell = 4 * code + (2 * (truth > 0) + (score >= 0))
-        np.add.at(self._counts.reshape(-1), cell, 1)
-
-    def absorb(self, later: Confusion, n_tasks: int) -> None:
-        """Add the counts."""
-        self._counts = grown(self._counts, n_tasks)
-        self._counts[:n_tasks] += grown(later._counts, n_tasks)[:n_tasks]
-
-    def values(self, n_tasks: int) -> dict[str, Values]:
-        """F1 is undefined where a class neither occurs nor is predicted."""
-        per_task = self._from_counts(self._counts[:n_tasks].T)
-        overall = self._from_counts(self._counts.sum(axis=0))
-        return {name: Values(float(overall[name]), per_task[name]) for name in self.names}
-
-    @staticmethod
-    def _from_counts(counts: IntArray) -> dict[str, Any]:
-        true_negative, false_positive, false_negative, true_positive = counts
-        wrong = false_positive + false_negative
-        return {
-            "error": ratio(wrong, wrong + true_negative + true_positive),
-            "f1_positive": ratio(2 * true_positive, 2 * true_positive + wrong),
-            "f1_negative": ratio(2 * true_negative, 2 * true_negative + wrong),
-        }
-
-    def notes(self) -> list[str]:
-        """None."""
-        return []
+MOST_TIMES_TARGET = 1_000.0  # the largest target so far: larger predictions belong to no useful model
 
 
 class Residuals:
@@ -128,3 +74,23 @@ class Residuals:
 
 def _explained(error_spread: Any, target_spread: Any) -> Any:
     return np.where(target_spread > 0, 1 - ratio(error_spread, target_spread), np.nan)
+
+
+class Divergence:
+    """Watches predictions; `row` is the number of the first row at which they left every scale of the targets."""
+
+    def __init__(self) -> None:
+        self.row: int | None = None
+        self._rows = 0
+        self._largest = 0.0  # target so far, in absolute value
+
+    def update(self, truth: FloatArray, prediction: FloatArray) -> None:
+        """Look at more rows."""
+        if self.row is None:
+            largest = np.maximum.accumulate(np.maximum(np.abs(truth), self._largest))
+            self._largest = float(largest[-1])
+            with np.errstate(invalid="ignore"):
+                sound = np.abs(prediction) <= MOST_TIMES_TARGET * np.where(largest > 0.0, largest, np.inf)
+            if not sound.all():
+                self.row = self._rows + int(np.argmin(sound)) + 1
+        self._rows += len(truth)

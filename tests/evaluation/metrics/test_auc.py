@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.evaluation.auc import aucs
-from shoal.evaluation.ranking import Ranking
-from shoal.evaluation.score_sketch import ScoreSketch
+from shoal.evaluation.metrics.auc import Ranking, ScoreSketch, aucs
 
 
 def stream(n: int = 20_000, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, wilcoxon
 
-from shoal.evaluation.signed_rank import EXACT, signed_rank_p
+from shoal.evaluation.comparison import EXACT, signed_rank_p
 
 
 def counted_out(differences: np.ndarray) -> float:

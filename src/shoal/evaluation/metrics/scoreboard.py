@@ -1,4 +1,4 @@
-"""One learner's scores as the stream goes: since the start, since the last checkpoint, over the last rows."""
+"""The scores of one learner: since the start, since the last checkpoint, and over the last rows."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.classes import ClassErrors
-from shoal.evaluation.forecasts import Bin, Forecasts
-from shoal.evaluation.protocol import Metric, Values
-from shoal.evaluation.sums import grown
+from shoal.evaluation.metrics.binary import Forecasts
+from shoal.evaluation.metrics.calibration import Bin
+from shoal.evaluation.metrics.metric import Metric, Values, grown
+from shoal.evaluation.metrics.multiclass import ClassErrors
 
 
 class Scores(NamedTuple):
@@ -77,7 +77,7 @@ class Scoreboard:
 
     Parameters
     ----------
-    makers, names : from `shoal.evaluation.metrics.choose`
+    makers, names : from `shoal.evaluation.metrics.registry.choose`
     window : int
         Rows of the sliding window.
     """
@@ -123,5 +123,5 @@ class Scoreboard:
         return found[0] if found else {}
 
     def notes(self) -> list[str]:
-        """What a reader of the scores of all rows must know."""
+        """Sentences that a reader of the scores must know."""
         return [note for metric in self._total.metrics for note in metric.notes()]
