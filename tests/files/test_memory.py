@@ -71,7 +71,7 @@ def test_a_line_that_never_ends_is_named(format: str, before: str, words: str, m
     """A few packed bytes may be gigabytes of it."""
     monkeypatch.setattr("shoal.files.source.BLOCK", BLOCK)
     monkeypatch.setattr("shoal.files.source.LONGEST_LINE", 8 * BLOCK)
-    monkeypatch.setattr("shoal.files.tables.records.LONGEST_RECORD", 8 * BLOCK)
+    monkeypatch.setattr("shoal.files.tables.csv.LONGEST_RECORD", 8 * BLOCK)
     endless = Endless(before, "a")
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=endless))
     columns: dict[str, Any] = {} if format == "libsvm" else {"label": "late"}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.files.conftest import Whole
 
 from shoal.files import BadRow, ReadOptions, open_stream
-from shoal.files.tables.targets import Tasks
+from shoal.files.tables.label_columns import Tasks
 
 ROWS = "shop,country,x,w,when,sold\nA,DE,1,1,2013-01-02,yes\nB,DE,2,0.5,2013-01-01,no\nA,AT,4,3,2013-01-03,yes\n"
 
@@ -112,7 +112,7 @@ def test_times_may_be_numbers_or_have_a_form(tmp_path: Path) -> None:
 
 
 def test_a_file_that_does_not_fit_memory_is_not_sorted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.files.tables.sorting.memory", lambda: 100)
+    monkeypatch.setattr("shoal.files.tables.table_files.memory", lambda: 100)
     with pytest.raises(ValueError, match=r"too large to be sorted in memory .*: sort it first"):
         open_stream(path, label="sold", time="when", sort=True)
 

@@ -13,10 +13,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from shoal.files.paths import SPARSE, choose_format, find_files
-from shoal.files.tables import columns
+from shoal.files.tables import column_kinds
 from shoal.files.tables.batches import Batch, regroup
-from shoal.files.tables.notation import Notation
-from shoal.files.tables.parts import Parts
+from shoal.files.tables.table_files import TableFiles
+from shoal.files.tables.values_in_text import Notation
 from shoal.serve.client import Client
 
 ROWS = 2_000  # of a request
@@ -33,7 +33,7 @@ def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: 
     kind = choose_format(paths, format, has_columns=True)
     if kind in SPARSE:
         raise ValueError(f"{paths[0]} is {kind} text, which has no columns; a service takes rows of tables")
-    parts = Parts(paths, kind, delimiter, ())
+    parts = TableFiles(paths, kind, delimiter, ())
     identity = hashlib.blake2b(repr([(Path(path).name, _size(path)) for path in paths]).encode(), digest_size=12)
     rows = repeated = 0
     console = Console(stderr=True)
@@ -76,7 +76,7 @@ class DecimalCommas:
         """Strings of a file as the service takes them."""
         for column in frame:
             if column.name not in self._is_numeric:
-                kind = columns.decide(column, Notation(decimal=","))
+                kind = column_kinds.decide(column, Notation(decimal=","))
                 if kind is not None:
                     self._is_numeric[column.name] = kind == "numeric"
         numeric = [name for name in frame.columns if self._is_numeric.get(name)]

@@ -11,7 +11,7 @@ from shoal.cluster.routing import shards_of
 from shoal.engine.arrays import IntArray
 from shoal.files.ids import id_of
 from shoal.files.tables.batches import Problem
-from shoal.files.tables.targets import Tasks
+from shoal.files.tables.label_columns import Tasks
 
 
 def tasks_frame(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> pl.DataFrame:

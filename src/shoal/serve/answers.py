@@ -13,7 +13,7 @@ import numpy as np
 from shoal.classifier import Classifier
 from shoal.evaluation.predictions import as_wide
 from shoal.files.ids import id_of
-from shoal.files.tables.one_row import Row, Unread
+from shoal.files.tables.encode_one import Row, Unread
 from shoal.serve.bodies import from_dicts
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.fold import Fold

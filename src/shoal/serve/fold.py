@@ -11,7 +11,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk
-from shoal.files.tables.rows import Checked
+from shoal.files.tables.check_rows import Checked
 from shoal.learner import Learner
 from shoal.serve.bodies import are_alike, concat, unpack
 from shoal.serve.contract import Rows

@@ -21,11 +21,11 @@ from shoal.evaluation.predictions import Predictions, predict_chunk
 from shoal.files.labels import Labels
 from shoal.files.messages import unknown_name
 from shoal.files.saved_state import check_state, reading_state
+from shoal.files.tables.check_rows import Checked, Roles, RowReader
+from shoal.files.tables.encode_one import OneRow
 from shoal.files.tables.encoder import StreamEncoder
-from shoal.files.tables.notation import Notation
-from shoal.files.tables.one_row import OneRow
-from shoal.files.tables.rows import Checked, Roles, RowReader
-from shoal.files.tables.targets import Tasks
+from shoal.files.tables.label_columns import Tasks
+from shoal.files.tables.values_in_text import Notation
 from shoal.learner import Learner
 from shoal.model.slicing import rows_of
 from shoal.model.tasks import TaskIndex

@@ -121,8 +121,8 @@ def test_new_json_keys_become_columns(tmp_path: Path, whole: type[Whole]) -> Non
 
 @pytest.mark.parametrize("chunk", [1, 64, 500])
 def test_beyond_the_limit_values_share_hashed_features(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.files.tables.categories.LIMIT", 30)
-    monkeypatch.setattr("shoal.files.tables.categories.BUCKETS", 8)
+    monkeypatch.setattr("shoal.files.tables.column_state.LIMIT", 30)
+    monkeypatch.setattr("shoal.files.tables.column_state.BUCKETS", 8)
     values = [f"v{i}" for i in np.random.default_rng(3).integers(0, 80, 500)]
     frame = pl.DataFrame({"c": values})
     encoder = StreamEncoder()

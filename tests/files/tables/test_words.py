@@ -19,8 +19,7 @@ from tests.files.conftest import Whole
 
 from shoal.files import open_stream
 from shoal.files.tables.encoder import StreamEncoder
-from shoal.files.tables.word_names import words_and_pairs
-from shoal.files.tables.words import ALONE, LAST_HAN, bags_of
+from shoal.files.tables.words import ALONE, LAST_HAN, bags_of, words_and_pairs
 
 MASK = 2**64 - 1
 

@@ -1,4 +1,10 @@
-"""Tables: CSV, NDJSON, Parquet and Arrow, whose columns become features. The doors: `open_table`, `TableEncoder`."""
+"""Tables: CSV, JSON, Parquet and Arrow, whose columns become features. The doors: `open_table`, `TableEncoder`.
+
+Reading order: `reader` (the way of a row); `table_files` with `csv`, `json` and `columnar` (formats to batches);
+`check_rows` with `column_kinds`, `values_in_text` and `label_columns` (batches to values); `encoder` with
+`column_state`, `words` and `assemble` (values to features). `encode_one` is the twin of `encoder` for single rows; its
+tests hold both to the same bits.
+"""
 
 import lazy_loader as lazy
 

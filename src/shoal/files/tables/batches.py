@@ -1,4 +1,4 @@
-"""A piece of a table with the line of every row, and how pieces of any size become chunks of one size."""
+"""`Batch`: some rows of a table with their lines; batches of any size are regrouped into batches of one size."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-Problem = tuple[int, str]  # the number of a line (or of a row of a frame), and what is wrong there
+Problem = tuple[int, str]  # the number of a line (or of a row of a frame), and the message
 FIELDS, SIZE = 600_000, 1 << 23  # of a batch, in fields and bytes: a dozen of them wait in memory
 FEWEST, MOST = 1_000, 30_000  # rows, unless they are long
 FEWEST_LONG = 10
 
 
 def rows_a_batch(n_columns: int, row_size: float = 0.0) -> int:
-    """How many rows of a table, of so many bytes each, are best handled at once."""
+    """A good number of rows for a batch, by the number of columns and the bytes of a row."""
     rows = min(max(FIELDS // max(n_columns, 1), FEWEST), MOST)
     return max(min(rows, int(SIZE // max(row_size, 1.0))), FEWEST_LONG)
 
 
 class Batch(NamedTuple):
-    """Rows of a table in file order."""
+    """Some rows of a table in file order."""
 
     frame: pl.DataFrame  # (n, columns); all strings if the format is a text format
     lines: NDArray[np.int64]  # (n,) line number of each row, counted from 1
-    problems: list[Problem]  # lines that did not become rows
+    problems: list[Problem]  # of the lines that are no rows
 
 
 def join(batches: Sequence[Batch]) -> Batch:
-    """One batch of several; a column that some of them lack is missing there."""
+    """Join batches; columns that a batch lacks are null there."""
     if len(batches) == 1:
         return batches[0]
     frame = pl.concat([batch.frame for batch in batches], how="diagonal_relaxed")
@@ -39,7 +39,7 @@ def join(batches: Sequence[Batch]) -> Batch:
 
 
 def split(batch: Batch, n: int) -> tuple[Batch, Batch]:
-    """The first `n` rows with the problems up to there, and the rest."""
+    """The first `n` rows with the problems before the next row, and the rest."""
     if n >= len(batch.lines):
         return batch, Batch(batch.frame.clear(), batch.lines[:0], [])
     border = batch.lines[n]
@@ -52,7 +52,7 @@ def split(batch: Batch, n: int) -> tuple[Batch, Batch]:
 
 
 def regroup(batches: Iterable[Batch], rows: int) -> Generator[Batch]:
-    """The same rows in batches of `rows`; shorter at the end, and where nearly every line is a problem."""
+    """The same rows in batches of `rows`; the last one is shorter, and so is one of mostly problems."""
     held: list[Batch] = []
     for batch in batches:
         held.append(batch)
@@ -75,14 +75,14 @@ def parse_good_records(
     records: Sequence[bytes],
     lines: NDArray[np.int64],
 ) -> Batch:
-    """Parse records of which some are malformed: halve until the malformed ones stand alone.
+    """Parse records of which some are malformed: halve them until each malformed one is alone.
 
     Parameters
     ----------
     parse : function
-        Records to a frame with one row each; raises a polars error if one is malformed.
+        Turns records into a frame of one row each; raises a polars error if one is malformed.
     explain : function
-        What is wrong with a malformed record.
+        Gives the message for a malformed record.
     """
     try:
         frame = parse(records)

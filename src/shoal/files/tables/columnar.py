@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC: typed columns, read a batch at a time so that the file may be larger than memory."""
+"""Parquet and Arrow IPC: typed columns in batches, so that the file may be larger than memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NAMES = {"parquet": "a Parquet", "arrow": "an Arrow IPC (Feather)"}
 
 
 class Columnar:
-    """Batches of typed columns from a Parquet or Arrow IPC file; rows are numbered from 1.
+    """A Parquet or Arrow IPC file as batches of typed columns; rows are numbered from 1.
 
-    Raises ValueError if the file is damaged, of another format, or has a column whose type has no use here.
+    Raises ValueError if the file is damaged or of another format, or if a column has a type that gives no features.
     """
 
     def __init__(self, path: str, format: Literal["parquet", "arrow"], leave_out: Collection[str] = ()) -> None:

@@ -1,6 +1,7 @@
-"""CSV and TSV: `records` finds the rows and their lines, polars reads them.
+"""CSV and TSV: a compiled scan finds the records and their lines, polars parses them.
 
-Fields are read as strings: what they mean is decided, and checked, in `columns`.
+The scan is needed because a parser tells neither the line of a row (quoted fields may contain line ends) nor which row
+has too few fields. Fields are read as strings; `column_kinds` decides and checks what they mean.
 """
 
 from __future__ import annotations
@@ -9,51 +10,37 @@ import csv
 import io
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from shoal.engine.compile import kernel
 from shoal.files.messages import SHOWN, plural
 from shoal.files.source import ByteSource
 from shoal.files.tables.batches import Batch, Problem, parse_good_records
-from shoal.files.tables.records import UNCLOSED, Records, find_records, read_records
 
 DELIMITERS = ",;\t|"
-SAMPLED, SAMPLE_BYTES = 20, 1 << 18  # records that tell the delimiter, and what is searched for them
+SAMPLED, SAMPLE_BYTES = 20, 1 << 18  # records that decide the delimiter, and bytes searched for them
 MOSTLY = 0.9
 MAX_COLUMNS = 100_000
-
-
-def find_delimiter(block: bytes) -> str:
-    r"""The delimiter that cuts the first records into equally many fields, and the header into most.
-
-    >>> find_delimiter(b"a;b\n1,5;2\n")
-    ';'
-    """
-    best, most = ",", (0, 1)
-    for delimiter in DELIMITERS:
-        records = find_records(block[:SAMPLE_BYTES] + b"\n", ord(delimiter), 1)
-        fields = records.fields[:SAMPLED]
-        if not fields.any():
-            continue
-        header = int(fields[fields > 0][0])
-        agree = np.mean((fields == header)[fields > 0] & ~records.stray[:SAMPLED][fields > 0])
-        found = (int(agree >= MOSTLY), header)
-        if header > 1 and found > most:
-            best, most = delimiter, found
-    return best
+NEWLINE, RETURN, QUOTE = 10, 13, 34
+START, PLAIN, QUOTED, CLOSED = range(4)  # states of the scan: field start, in a field, in quotes, after quotes
+UNCLOSED = -1  # the "number of fields" of a line with a quote that is never closed
+LONGEST_RECORD = 1 << 26  # bytes: a quote that is never closed must not take the whole file into memory
 
 
 class Delimited:
-    """Batches of strings from a CSV or TSV file whose first line names the columns.
+    """A CSV or TSV file, whose first line names the columns, as batches of strings.
 
     Parameters
     ----------
     delimiter : str or None
-        What separates fields; None: the one that the first lines agree on.
+        The separator of fields; None: the one that the first lines agree on.
 
-    Raises ValueError if the file is empty or two columns have one name.
+    Raises ValueError if the file is empty or two columns have the same name.
     """
 
     def __init__(self, source: ByteSource, delimiter: str | None) -> None:
@@ -74,7 +61,7 @@ class Delimited:
         raise ValueError(f"{source.name} is empty, expected a first line with the names of the columns")
 
     def batches(self) -> Iterator[Batch]:
-        """All rows; the first batch is there even if it has none."""
+        """All rows; at least one batch, which may be empty."""
         yield self._batch(self._first)
         for records in self._records:
             yield self._batch(records)
@@ -102,7 +89,7 @@ class Delimited:
         return next(csv.reader(text, delimiter=self.delimiter))
 
     def _batch(self, records: Records) -> Batch:
-        """Rows of the records that have as many fields as the header."""
+        """The records with as many fields as the header; the others become problems."""
         n, width = len(records.fields), len(self.names)
         if (records.fields == width).all() and not records.stray.any():
             try:
@@ -114,7 +101,7 @@ class Delimited:
         return self._slow_batch(records)
 
     def _slow_batch(self, records: Records) -> Batch:
-        """As `_batch`, record by record: some are blank, have stray quotes or the wrong number of fields."""
+        """`_batch` record by record, for blank records, stray quotes and wrong numbers of fields."""
         rows: list[bytes] = []
         lines: list[int] = []
         problems: list[Problem] = []
@@ -132,7 +119,7 @@ class Delimited:
         return Batch(batch.frame, batch.lines, sorted(problems + batch.problems))
 
     def _requote(self, record: bytes, n_fields: int) -> tuple[bytes, int]:
-        """A record such as `5" pipe,3`, which people write and parsers refuse, with its quotes set right."""
+        """Repair the quotes of a record such as `5" pipe,3`, which parsers refuse."""
         try:
             fields = self._fields(record)
         except (UnicodeDecodeError, csv.Error):
@@ -149,9 +136,126 @@ class Delimited:
         return pl.read_csv(data, has_header=False, schema=schema, infer_schema=False, separator=self.delimiter)
 
 
+def find_delimiter(block: bytes) -> str:
+    r"""The delimiter that splits the first records into equally many fields, and the header into most.
+
+    >>> find_delimiter(b"a;b\n1,5;2\n")
+    ';'
+    """
+    best, most = ",", (0, 1)
+    for delimiter in DELIMITERS:
+        records = find_records(block[:SAMPLE_BYTES] + b"\n", ord(delimiter), 1)
+        fields = records.fields[:SAMPLED]
+        if not fields.any():
+            continue
+        header = int(fields[fields > 0][0])
+        agree = np.mean((fields == header)[fields > 0] & ~records.stray[:SAMPLED][fields > 0])
+        found = (int(agree >= MOSTLY), header)
+        if header > 1 and found > most:
+            best, most = delimiter, found
+    return best
+
+
 def _explain(record: bytes) -> str:
     try:
         record.decode("utf-8")
     except UnicodeDecodeError as error:
         return f"byte {record[error.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)"
     return f"{record[:60].decode('utf-8', 'replace').rstrip()!r} cannot be read, expected delimited text"
+
+
+class Records(NamedTuple):
+    """The complete records of a block of text; a blank line is a record of 0 fields."""
+
+    data: bytes
+    starts: NDArray[np.int64]  # (n + 1,) offset of each record, and the end of the last
+    fields: NDArray[np.int64]  # (n,) number of fields
+    lines: NDArray[np.int64]  # (n + 1,) first line of each record, and the line after the last
+    stray: NDArray[np.bool_]  # (n,) whether the record has a misplaced quote
+
+    def record(self, i: int) -> bytes:
+        """The bytes of one record, with its line end."""
+        return self.data[self.starts[i] : self.starts[i + 1]]
+
+    def after(self, i: int) -> Records:
+        """The records after that one."""
+        i += 1
+        return Records(self.data, self.starts[i:], self.fields[i:], self.lines[i:], self.stray[i:])
+
+
+@kernel(entry=True, allocates=True)
+def scan(
+    data: NDArray[np.uint8],
+    separator: int,
+    starts: NDArray[np.int64],
+    fields: NDArray[np.int64],
+    lines: NDArray[np.int64],
+    stray: NDArray[np.bool_],
+) -> int:
+    """Fill the arrays for every complete record, and return their number. Lines count from lines[0]."""
+    n = 0
+    line = lines[0]
+    state = START
+    for i in range(len(data)):
+        byte = data[i]
+        if byte == NEWLINE:
+            line += 1
+        if state == QUOTED:
+            if byte == QUOTE:
+                state = CLOSED
+        elif byte == separator:
+            fields[n] += 1
+            state = START
+        elif byte == NEWLINE:
+            length = i - starts[n]
+            if length > 1 or (length == 1 and data[i - 1] != RETURN):
+                fields[n] += 1
+            n += 1
+            starts[n] = i + 1
+            lines[n] = line
+            state = START
+        elif byte == QUOTE:
+            stray[n] |= state == PLAIN
+            state = PLAIN if state == PLAIN else QUOTED
+        elif byte != RETURN:
+            stray[n] |= state == CLOSED
+            state = PLAIN
+    return n
+
+
+def find_records(data: bytes, separator: int, line: int) -> Records:
+    """The complete records of `data`, which starts at line `line`."""
+    most = data.count(b"\n") + 2
+    starts, fields, lines = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
+    stray = np.zeros(most, np.bool_)
+    lines[0] = line
+    n = scan(np.frombuffer(data, np.uint8), separator, starts, fields, lines, stray)
+    return Records(data, starts[: n + 1], fields[:n], lines[: n + 1], stray[:n])
+
+
+def read_records(blocks: Iterable[bytes], separator: int, name: str) -> Iterator[Records]:
+    """All records of a text, block by block; a line with a quote that is never closed becomes a bad record."""
+    rest, line = b"", 1
+    for block in blocks:
+        records = find_records(rest + block, separator, line)
+        yield records
+        rest, line = records.data[records.starts[-1] :], int(records.lines[-1])
+        if len(rest) > LONGEST_RECORD:
+            if b"\n" not in rest:
+                raise ValueError(f"{name}, line {line}: longer than {LONGEST_RECORD >> 20} MB")
+            given_up, rest, line = give_up_line(rest, line)
+            yield given_up
+    while rest:
+        records = find_records(rest if rest.endswith(b"\n") else rest + b"\n", separator, line)
+        yield records
+        rest, line = records.data[records.starts[-1] :], int(records.lines[-1])
+        if rest:
+            given_up, rest, line = give_up_line(rest, line)
+            yield given_up
+
+
+def give_up_line(rest: bytes, line: int) -> tuple[Records, bytes, int]:
+    """The first line as a bad record, the bytes after it, and their line."""
+    first, _, rest = rest.partition(b"\n")
+    offsets, lines = np.array([0, len(first)]), np.array([line, line + 1])
+    return Records(first, offsets, np.array([UNCLOSED]), lines, np.zeros(1, np.bool_)), rest, line + 1

@@ -1,9 +1,9 @@
-"""Columns of a table become features on the fly: no pass over the data, no looking ahead.
+"""`StreamEncoder`: the columns of a table become features on the fly, in one pass and without looking ahead.
 
-Numbers are standardised by what was seen so far, odd ones clipped (`running`), categories and the parts of dates are
-one-hot, words are hashed (`words`), a missing value is 0 (for a number: the mean) and sets the feature
-`column=missing`. Features get their column of X in the order of the rows in which they first appear, so neither the
-values nor the columns depend on how the rows are cut into chunks.
+Numbers are standardized by the rows so far and outliers clipped (`column_state`), categories and the parts of dates are
+one-hot, words are hashed (`words`). A missing value is 0 (for a number: the mean) and sets the feature
+`column=missing`. Features get their columns of X in the order of the rows in which they first appear. Therefore neither
+values nor columns depend on the chunks. `encode_one` is the same for single rows.
 """
 
 from __future__ import annotations
@@ -16,35 +16,33 @@ import polars as pl
 from scipy.sparse import csr_matrix
 
 from shoal.files.saved_state import State, check_state, reading_state
-from shoal.files.tables import columns
+from shoal.files.tables import column_kinds
+from shoal.files.tables.assemble import Cells, TextSlots, assemble, shallow
 from shoal.files.tables.batches import Problem
-from shoal.files.tables.columns import Values
-from shoal.files.tables.features import Cells, TextSlots, assemble, shallow
-from shoal.files.tables.notation import Notation
-from shoal.files.tables.one_row import OneRow
-from shoal.files.tables.running import Column, Moments, scale, standardise
-from shoal.files.tables.word_names import name_buckets
-from shoal.files.tables.words import bags_of
+from shoal.files.tables.column_kinds import Values
+from shoal.files.tables.column_state import Column, Moments, scale, standardize
+from shoal.files.tables.encode_one import OneRow
+from shoal.files.tables.values_in_text import Notation
+from shoal.files.tables.words import bags_of, name_buckets
 
 CONSTANT = "constant"
 RowName = Callable[[int], str]
 
 
 class Mark(NamedTuple):
-    """The columns that are known."""
+    """The known columns, for `rollback`."""
 
     columns: dict[str, Column | None]
     n_texts: int
 
 
 class StreamEncoder:
-    """Frames to sparse features, a chunk at a time.
+    """Turns frames into sparse features, a chunk at a time.
 
     Parameters
     ----------
     given : mapping of str to str
-        Columns whose kind is given ("text", "category", "numeric" or "date"); that of the others is decided from the
-        first rows.
+        Columns whose kind is given ("text", "category", "numeric" or "date"); the first rows decide the others.
     notation : Notation
         How the values are written.
     hash_bits : int
@@ -67,9 +65,13 @@ class StreamEncoder:
     """
 
     def __init__(
-        self, given: Mapping[str, str] | None = None, notation: Notation | None = None, hash_bits: int = 18,
-        *, keep_names: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        given: Mapping[str, str] | None = None,
+        notation: Notation | None = None,
+        hash_bits: int = 18,
+        *,
+        keep_names: bool = False,
+    ) -> None:
         self.feature_names = [CONSTANT]
         self._width = 1  # of X
         self._n_rows = 0  # encoded to learn
@@ -77,10 +79,10 @@ class StreamEncoder:
         self._given = dict(given or {})
         self._restored = False
         self._texts = TextSlots(hash_bits, keep_names=keep_names)
-        self._columns: dict[str, Column | None] = {}  # None: no value seen yet, so the kind is open
+        self._columns: dict[str, Column | None] = {}  # None: no value yet, so the kind is open
 
     def decide(self, sample: pl.DataFrame) -> None:
-        """Choose the kind of every column from the first rows; a restored encoder knows them."""
+        """Decide the kind of every column by the first rows; a restored encoder knows the kinds."""
         if self._restored:
             return
         for column in sample:
@@ -89,10 +91,10 @@ class StreamEncoder:
     def read(
         self, frame: pl.DataFrame, notation: Notation | None = None, *, learns: bool = True
     ) -> tuple[dict[str, Values], list[Problem]]:
-        """The values of every column, and the rows (counted from 0) with a value that does not fit.
+        """The values of every column, and the problems of the rows (counted from 0) whose values do not fit.
 
-        No statistic changes yet, but a column that shows its first value is new. Without `learns`, only the columns
-        that are known are read.
+        Changes no statistic, but adds columns that have their first value. Without `learns`, it reads known columns
+        only.
         """
         notation = notation or self.notation
         values: dict[str, Values] = {}
@@ -104,35 +106,35 @@ class StreamEncoder:
             column = self._open(series, notation, in_sample=False) if learns else self._columns.get(series.name)
             if column is not None:
                 given = series.name in self._given
-                values[column.name], found = columns.read(series, column.kind, notation, given=given)
+                values[column.name], found = column_kinds.read(series, column.kind, notation, given=given)
                 problems += found
         return values, problems
 
     def mark(self) -> Mark:
-        """What `rollback` needs to undo what `read` opens from now on."""
+        """The known columns of now, for `rollback`."""
         return Mark(dict(self._columns), len(self._texts.names))
 
     def rollback(self, mark: Mark) -> None:
-        """Only the columns of then are known; nothing may have been encoded of the others."""
+        """Forget all columns added since the mark; none of their values may have been encoded."""
         self._columns = mark.columns
         self._texts.keep_first(mark.n_texts)
 
     def encode(
         self, values: dict[str, Values], n_rows: int, name_row: RowName | None = None, *, learns: bool = True
     ) -> csr_matrix:
-        """(n_rows, len(feature_names)) features; what is remembered of the columns moves on, unless not `learns`.
+        """(n_rows, len(feature_names)) features; with `learns`, updates the statistics of the columns.
 
         Parameters
         ----------
         name_row : function of int
-            What one of these rows is called; by default "row" and its number among all rows so far.
+            The name of one of these rows; by default "row" and its number among all rows so far.
         """
         begins = {column: column.begin(values[column.name]) for column in self._known() if column.name in values}
         found = [column for column, first in begins.items() if first < n_rows]
         if learns:
             for column, first in begins.items():
                 column.count(values[column.name], first)
-        laid_out = sorted(found, key=lambda column: column.kind != "numeric")  # those to be scaled side by side
+        laid_out = sorted(found, key=lambda column: column.kind != "numeric")  # numbers side by side, for `_scale`
         parts = [part for column in laid_out for part in column.parts]
         cells = Cells(np.empty((n_rows, len(parts)), np.int32), np.empty((n_rows, len(parts))))
         place: dict[Column, range] = {}
@@ -160,9 +162,9 @@ class StreamEncoder:
         return X
 
     def frozen(self) -> StreamEncoder:
-        """The encoder as it is now, for `read` and `encode` without `learns`, while this one goes on in another thread.
+        """A copy for `read` and `encode` without `learns`, while this encoder goes on learning in another thread.
 
-        Nothing is copied that grows with the stream, so `feature_names` may get names of features it does not know.
+        It copies nothing that grows with the stream, so its `feature_names` may get names of features it does not know.
         """
         found = shallow(self)
         found._columns = {name: column.frozen() if column else None for name, column in self._columns.items()}
@@ -170,18 +172,18 @@ class StreamEncoder:
         return found
 
     def one_row(self) -> OneRow:
-        """What reads single rows as the columns are now; later encoding does not change it."""
+        """An encoder of single rows, with the columns of now; later encoding does not change it."""
         texts = dict(zip(self._texts.names, self._texts.index, strict=True))
         return OneRow(self._known(), texts, self._texts.bits, self._width, self._given)
 
     def notes(self) -> list[str]:
-        """What was done with each column, a sentence each."""
+        """How each column became features, a sentence each."""
         unused = [f"{name}: no value, not used" for name, column in self._columns.items() if column is None]
         clipped = [note for column in self._known() if (note := column.note_clipped())]
         return [column.note(self._texts.bits) for column in self._known()] + unused + clipped
 
     def to_dict(self) -> State:
-        """The whole state for JSON; `from_dict` gives an encoder that goes on bit for bit."""
+        """The whole state, for JSON; the encoder of `from_dict` goes on bit for bit."""
         saved = {name: column.to_dict() if column else None for name, column in self._columns.items()}
         texts = {"bits": self._texts.bits, **self._texts.to_dict()}
         state: State = {"given": dict(self._given), "columns": saved, "texts": texts}
@@ -189,7 +191,7 @@ class StreamEncoder:
 
     @classmethod
     def from_dict(cls, state: State, notation: Notation | None = None) -> StreamEncoder:
-        """The encoder as it was saved; the next file may have another format."""
+        """The encoder of a saved state; the next file may have another format."""
         with reading_state():
             bits = state["texts"]["bits"]
             check_state(isinstance(bits, int) and 1 <= bits <= 24, "hash_bits")
@@ -206,7 +208,7 @@ class StreamEncoder:
         return encoder
 
     def _name_features(self, width: int) -> None:
-        """Names in the order of X; every column of X must have exactly one feature, for loops index by them."""
+        """Set the names in the order of X. Every column of X must have one feature, because loops index by it."""
         slots = [part for column in self._known() for part in column.parts]
         placed = [(int(at), part.names[i]) for part in slots for i, at in enumerate(part.index) if at >= 0]
         places = self._texts.index.ravel()
@@ -218,12 +220,12 @@ class StreamEncoder:
 
     @property
     def column_names(self) -> list[str]:
-        """The columns seen so far, in order."""
+        """The columns so far, in order."""
         return list(self._columns)
 
     @property
     def column_kinds(self) -> dict[str, str]:
-        """What each column is that has shown a value."""
+        """The kind of each column that has had a value."""
         return {column.name: column.kind for column in self._known()}
 
     def _scale(
@@ -236,7 +238,7 @@ class StreamEncoder:
         if not learns:
             return scale(numbers, moments, cells)
         first_clipped = np.full(len(numeric), -1)
-        standardise(numbers, moments, first_clipped, cells)
+        standardize(numbers, moments, first_clipped, cells)
         for i, column in enumerate(numeric):
             column.moments = np.array([known[i] for known in moments])
             if first_clipped[i] >= 0:
@@ -245,23 +247,23 @@ class StreamEncoder:
         return None
 
     def _text_of(self, column: Column) -> list[int]:
-        """The place of its words in the order of parts, if it has any."""
+        """The place of the column's words in the order of parts, if it is a text."""
         return [-1 - self._texts.names.index(column.name)] if column.kind == "text" else []
 
     def _texts_of(self, name: str, values: dict[str, Values], n_rows: int) -> pl.Series:
         return values[name].texts[0] if name in values else pl.Series([None] * n_rows, dtype=pl.String)
 
     def _open(self, series: pl.Series, notation: Notation, *, in_sample: bool) -> Column | None:
-        """The column of that name, created when its kind is known."""
+        """The column of that name; created when its kind can be decided."""
         column = self._columns.get(series.name)
         if column is None:
-            if not in_sample and len(series):  # by the first value alone: chunks must not matter
-                present = columns.read(series, "category", notation)[0].present
+            if not in_sample and len(series):  # by the first value alone, so that chunks do not matter
+                present = column_kinds.read(series, "category", notation)[0].present
                 series = series.slice(int(np.argmax(present)), 1)
             given = self._given.get(series.name)
-            kind = columns.decide(series, notation, given)
+            kind = column_kinds.decide(series, notation, given)
             if kind is not None:
-                hint = columns.hint(series, notation) if kind in ("category", "text") and not given else ""
+                hint = column_kinds.hint(series, notation) if kind in ("category", "text") and not given else ""
                 column = Column(series.name, kind, in_sample=in_sample, hint=hint)
                 if kind == "text":
                     self._texts.add(series.name)

@@ -1,4 +1,4 @@
-"""Tables of other libraries, and dict rows, as polars frames."""
+"""`as_frame`: tables of other libraries and lists of dicts as polars frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pl.DataFrame:
     Parameters
     ----------
     names : sequence of str, optional
-        The columns to take. A table must have them; in dicts they may be absent.
+        The columns to take. A table must have them, dicts may lack them.
     """
     if isinstance(X, pl.DataFrame):
         frame = X
@@ -64,7 +64,7 @@ def _is_nan(value: object) -> bool:
 
 
 def _series(name: str, values: list[Any]) -> pl.Series:
-    """Values of any kinds; if they differ, each as text."""
+    """Values of any types; if they differ, each as text."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) > 1 and not kinds <= {int, float, bool}:
         return pl.Series(name, [id_of(value) for value in values])

@@ -1,4 +1,8 @@
-"""From the batches of any table format to chunks of features, labels and task ids."""
+"""`TableReader`: the batches of any table format become chunks of features, labels and task ids.
+
+The way of a row: `table_files` (bytes to frames of strings or typed columns), `check_rows` (values, labels, tasks;
+problems of bad rows), `encoder` (values to features).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +16,11 @@ from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State, check_state
 from shoal.files.stream import Piece
 from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
+from shoal.files.tables.check_rows import Roles, RowReader
 from shoal.files.tables.encoder import StreamEncoder
-from shoal.files.tables.notation import Notation
-from shoal.files.tables.parts import Parts, TableSource
-from shoal.files.tables.rows import Roles, RowReader
-from shoal.files.tables.sorting import sorted_batches
-from shoal.files.tables.targets import Clock, decide_labels
+from shoal.files.tables.label_columns import Clock, decide_labels
+from shoal.files.tables.table_files import GivenTables, TableFiles, TableSource, sorted_batches
+from shoal.files.tables.values_in_text import Notation
 from shoal.parallel.read_ahead import read_ahead
 
 SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
@@ -31,22 +34,22 @@ class TableReader:
 
     Parameters
     ----------
-    parts : TableSource
-        The files, or tables that somebody else has read.
+    source : TableSource
+        The files of the table, or tables in memory.
     state : dict, optional
-        What `to_dict` of an earlier reader said.
+        The `to_dict` of an earlier reader.
     read_ahead : bool
         Whether chunks are encoded ahead of their use; the rows of files are read ahead in any case.
 
     Raises
     ------
     ValueError
-        A column that is not there (the message lists those that are), or that is asked to be two things.
+        If a column does not exist (the message lists those that do) or has two roles.
     """
 
     def __init__(
         self,
-        parts: TableSource,
+        source: TableSource,
         bad: BadRows,
         labels: Labels,
         options: ReadOptions,
@@ -54,8 +57,8 @@ class TableReader:
         *,
         read_ahead: bool = False,
     ) -> None:
-        self._bad, self._labels, self._read_ahead, self._parts = bad, labels, read_ahead, parts
-        self._notation = Notation(parts.strings, options.decimal, options.date_format)
+        self._bad, self._labels, self._read_ahead, self._source = bad, labels, read_ahead, source
+        self._notation = Notation(source.strings, options.decimal, options.date_format)
         given = {column: kind for kind in KINDS for column in getattr(options, kind)}
         self._encoder = StreamEncoder(given, self._notation, options.hash_bits, keep_names=options.keep_names)
         if state is not None:
@@ -64,8 +67,8 @@ class TableReader:
         self._roles = Roles.of(options, state["roles"] if state else None)
         self._keep, self._labeled = list(options.keep), options.labeled
         self._learns = options.labeled or state is None
-        self.rows_total = parts.rows_total
-        batches = parts.batches()
+        self.rows_total = source.rows_total
+        batches = source.batches()
         if options.sort:
             batches = sorted_batches(batches, str(options.time), self._notation, bad.name)
         head = _take(batches, SAMPLE)
@@ -77,7 +80,7 @@ class TableReader:
             self._report(head, [])
         self._check_columns(head.frame.columns, [*given, *options.ignore, *self._keep], options)
         clock = None
-        time = self._roles.time if self._learns else options.time  # rows to be predicted may be older
+        time = self._roles.time if self._learns else options.time  # rows to predict may be older
         if time is not None and time in sample.columns:
             last = state.get("last_time") if state else None
             check_state(last is None or isinstance(last, float), "last time")
@@ -88,14 +91,14 @@ class TableReader:
         self._rows = RowReader(self._encoder, labels, self._roles, clock, labeled=self._labeled, learns=self._learns)
 
     def _check_columns(self, found: list[str], named: list[str], options: ReadOptions) -> None:
-        """Every column that is named is there, and none has two roles."""
+        """Raise ValueError if a named column does not exist or has two roles."""
         roles = self._roles
         if self._labeled and roles.label is None:
             raise ValueError(f"{self._bad.name} is a table: label= is missing, expected the column of the labels")
         needed = [*roles.tasks, *named, options.time]
         if self._labeled:
             needed += [roles.label, roles.weight]
-        if self._parts.every_row_has_every_column:
+        if self._source.every_row_has_every_column:
             needed += self._encoder.column_names
         for name in needed:
             if name is not None and name not in found:
@@ -113,18 +116,18 @@ class TableReader:
         return self._encoder.feature_names
 
     def chunks(self) -> Iterator[Piece]:
-        """All good rows in order; bad ones are reported. The batches of a file are read in a thread."""
+        """All good rows in order; bad ones are reported. A thread reads the batches of files ahead."""
         encoded = self._encoded()
-        return read_ahead(encoded, self._chunk_rows, live=self._parts.live) if self._read_ahead else encoded
+        return read_ahead(encoded, self._chunk_rows, live=self._source.live) if self._read_ahead else encoded
 
     def _encoded(self) -> Generator[Piece]:
         batches = regroup(self._batches, self._chunk_rows)
-        for batch in read_ahead(batches, self._chunk_rows, live=self._parts.live):
+        for batch in read_ahead(batches, self._chunk_rows, live=self._source.live):
             yield from self._chunk(batch)
 
     def notes(self) -> list[str]:
-        """What was done with each column."""
-        return self._parts.notes() + self._encoder.notes()
+        """How each column became features, and what is special about the files."""
+        return self._source.notes() + self._encoder.notes()
 
     def to_dict(self) -> State:
         """The state of the encoder and the roles of the columns, for JSON."""
@@ -133,7 +136,7 @@ class TableReader:
         return {"encoder": self._encoder.to_dict(), "roles": self._roles._asdict(), "last_time": last}
 
     def _chunk(self, batch: Batch) -> Iterator[Piece]:
-        """The chunk of a batch, or nothing if no row is good. Bad rows change nothing."""
+        """The chunk of a batch, or nothing if no row is good. Bad rows change no statistic."""
         checked, problems = self._rows.check(batch.frame, self._notation)
         self._report(batch, problems)
         if len(checked.good) == 0:
@@ -152,7 +155,7 @@ class TableReader:
 
 
 def _take(batches: Iterator[Batch], rows: int) -> Batch:
-    """One batch of at least that many rows, if there are as many."""
+    """One batch of at least that many rows, unless the table has fewer."""
     taken: list[Batch] = []
     for batch in batches:
         taken.append(batch)
@@ -171,19 +174,17 @@ def open_table(
     *,
     read_ahead: bool = False,
 ) -> tuple[TableReader, Any]:
-    """The reader of a table in one file or several, and the source of its bytes, if it is text."""
-    parts = Parts(paths, format, options.delimiter, options.ignore)
+    """The reader of a table in one or several files, and the source of its bytes if the format is text."""
+    files = TableFiles(paths, format, options.delimiter, options.ignore)
     try:
-        return TableReader(parts, bad, labels, options, state, read_ahead=read_ahead), parts.sources
+        return TableReader(files, bad, labels, options, state, read_ahead=read_ahead), files.sources
     except BaseException:
-        parts.close()
+        files.close()
         raise
 
 
 def open_given(
     tables: Iterable[Any], bad: BadRows, labels: Labels, options: ReadOptions, state: State | None, *, read_ahead: bool
 ) -> TableReader:
-    """The reader of tables that somebody else has read."""
-    from shoal.files.tables.given import Given  # and with it narwhals, which files do without
-
-    return TableReader(Given(tables), bad, labels, options, state, read_ahead=read_ahead)
+    """The reader of tables in memory."""
+    return TableReader(GivenTables(tables), bad, labels, options, state, read_ahead=read_ahead)

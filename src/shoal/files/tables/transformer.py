@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State
-from shoal.files.tables.columns import Values
+from shoal.files.tables.column_kinds import Values
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.frames import as_frame
-from shoal.files.tables.notation import Notation
+from shoal.files.tables.values_in_text import Notation
 
 KINDS = ("text", "category", "numeric", "date")
 SAMPLE = 1_000  # rows that decide what the columns are
@@ -117,15 +117,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(self._encoder.feature_names, np.object_)
 
     def to_dict(self) -> State:
-        """All that was learned, for JSON, such as `learner.save(path, companion=encoder.to_dict())`."""
+        """The whole state, for JSON, such as `learner.save(path, companion=encoder.to_dict())`."""
         check_is_fitted(self, "feature_names_in_")
-        parameters = {name: value if value is None or isinstance(value, (str, int)) else list(value)
-                      for name, value in self.get_params().items()}  # fmt: skip
+        parameters = {
+            name: value if value is None or isinstance(value, (str, int)) else list(value)
+            for name, value in self.get_params().items()
+        }
         return {"parameters": parameters, "encoder": self._encoder.to_dict()}
 
     @classmethod
     def from_dict(cls, state: State) -> Self:
-        """The encoder as it was saved, which goes on bit for bit."""
+        """The encoder of a saved state, which goes on bit for bit."""
         made = cls(**state["parameters"])
         made._encoder = StreamEncoder.from_dict(state["encoder"], made._notation())
         made._note_names()
@@ -133,7 +135,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def notes_(self) -> list[str]:
-        """What was done with each column, a sentence each."""
+        """How each column became features, a sentence each."""
         return self._encoder.notes()
 
     def _begin(self, frame: pl.DataFrame) -> Self:

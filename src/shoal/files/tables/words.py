@@ -1,14 +1,16 @@
-"""Texts as bags of words: lower case, single words and pairs of neighbors, hashed by compiled code.
+"""Texts as bags of words: single words and pairs of neighbors in lower case, hashed by compiled code.
 
-A word is a run of letters, digits and marks of any script. Scripts that put no spaces between words (Han, Hiragana,
-Katakana, Thai, Lao, Khmer, Myanmar) give single characters, and so pairs of characters. No Python object is made for
-a word: the bytes of a column go in, the numbers of hashed features come out.
+A word is a run of letters, digits and marks of any script. Scripts without spaces between words (Han, Hiragana,
+Katakana, Thai, Lao, Khmer, Myanmar) give single characters and pairs of them. `bags_of` turns the bytes of a column
+into numbers of hashed features without a Python object per word. `name_buckets` names them where names are wanted: by
+the first word or pair that came to a bucket.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from functools import cache
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +19,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
 
-CODES = 0x20000  # code points with an entry of their own; those above are Han
+CODES = 0x20000  # code points in `fold_table`; those above are Han
 LAST_HAN = 0x3FFFF
 ALONE = [
     (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3005, 0x3007), (0x3040, 0x30FF), (0x31F0, 0x31FF),
@@ -30,15 +32,15 @@ U = np.uint64
 
 
 class Bags(NamedTuple):
-    """The hashed features of several columns of text, in the order of the words."""
+    """The hashed features of several columns of text, in the order of their words."""
 
-    ends: NDArray[np.int64]  # (columns, n + 1) where the features of each row end in `buckets`
+    ends: NDArray[np.int64]  # (columns, n + 1) ends of the rows in `buckets`
     buckets: NDArray[np.int32]
 
 
 @cache
 def fold_table() -> NDArray[np.int32]:
-    """What each code point is in a word: its lower case, minus its code if it is a word by itself, or 0 if none."""
+    """For each code point its lower case; minus its code if it is a word by itself; 0 if it is in no word."""
     table = np.zeros(CODES, np.int32)
     for code in range(CODES):
         letter = chr(code)
@@ -51,7 +53,7 @@ def fold_table() -> NDArray[np.int32]:
 
 @kernel(sums="exact", alone=False)
 def _finish(hashed: np.uint64) -> np.uint64:
-    """Each bit of the hash reaches the highest ones (the finalizer of MurmurHash3)."""
+    """Spread each bit of the hash to the highest ones (the finalizer of MurmurHash3)."""
     hashed = (hashed ^ (hashed >> U(33))) * U(0xFF51AFD7ED558CCD)
     hashed = (hashed ^ (hashed >> U(33))) * U(0xC4CEB9FE1A85EC53)
     return hashed ^ (hashed >> U(33))
@@ -59,7 +61,7 @@ def _finish(hashed: np.uint64) -> np.uint64:
 
 @kernel(sums="exact", alone=False)
 def _decode(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
-    """The code point at i, and how many bytes it has; the text is valid UTF-8."""
+    """The code point at i and its number of bytes, in valid UTF-8."""
     first = np.int64(data[i])
     if first < 0x80:
         return int(first), 1
@@ -73,7 +75,7 @@ def _decode(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
 
 @kernel(sums="exact", alone=False)
 def _emit(hashed: np.uint64, last: np.uint64, shift: np.uint64, buckets: NDArray[np.int32], n: int) -> int:
-    """A word, and its pair with the last one (0 if there is none): how many features there are now."""
+    """Append a word and its pair with the last word (0 if it is the first); the new number of features."""
     buckets[n] = np.int32(np.int64(_finish(hashed) >> shift))
     n += 1
     if last != U(0):
@@ -84,10 +86,14 @@ def _emit(hashed: np.uint64, last: np.uint64, shift: np.uint64, buckets: NDArray
 
 @kernel(entry=True, inline=False, sums="exact")
 def hash_words(
-    data: NDArray[np.uint8], ends: NDArray[np.int64], fold: NDArray[np.int32], bits: int,
-    out_ends: NDArray[np.int64], buckets: NDArray[np.int32],
-) -> int:  # fmt: skip
-    """Fill in the features of the texts data[ends[row]:ends[row + 1]] from buckets[out_ends[0]] on; where they end."""
+    data: NDArray[np.uint8],
+    ends: NDArray[np.int64],
+    fold: NDArray[np.int32],
+    bits: int,
+    out_ends: NDArray[np.int64],
+    buckets: NDArray[np.int32],
+) -> int:
+    """Write the features of the texts data[ends[row]:ends[row + 1]] to `buckets` from out_ends[0] on; their end."""
     shift, n = U(64 - bits), out_ends[0]
     for row in range(len(ends) - 1):
         i, end = ends[row], ends[row + 1]
@@ -118,10 +124,10 @@ def hash_words(
 
 
 def bags_of(texts: list[pl.Series], bits: int) -> Bags:
-    """The features of columns of text, each hashed into 2**bits; a missing text has none."""
+    """The features of columns of text, hashed into 2**bits per column; a missing text has none."""
     n_rows = len(texts[0]) if texts else 0
     sizes = [text.str.len_bytes().fill_null(0).to_numpy() for text in texts]
-    # A word and its pair are two features, and a word is followed by a separator or has three bytes.
+    # A word and its pair are two features, and a word has a separator behind it or at least three bytes.
     buckets = np.empty(int(sum(size.sum() + n_rows for size in sizes)), np.int32)
     ends, n = np.zeros((len(texts), n_rows + 1), np.int64), 0
     for column, (text, size) in enumerate(zip(texts, sizes, strict=True)):
@@ -130,3 +136,52 @@ def bags_of(texts: list[pl.Series], bits: int) -> Bags:
         byte_ends = np.concatenate([[0], np.cumsum(size, dtype=np.int64)])
         n = hash_words(data, byte_ends, fold_table(), bits, ends[column], buckets)
     return Bags(ends, buckets[:n])
+
+
+class _Folded(dict[int, str]):
+    """`fold_table` for `str.translate`: lower case, spaces around words of one character, a space for all else."""
+
+    def __missing__(self, code: int) -> str:
+        folded = int(fold_table()[code]) if code < CODES else -code if code <= LAST_HAN else 0
+        self[code] = chr(folded) if folded > 0 else f" {chr(-folded)} " if folded < 0 else " "
+        return self[code]
+
+
+@cache
+def _folded() -> _Folded:
+    return _Folded()
+
+
+def words_and_pairs(text: str) -> list[str]:
+    """The words of a text in the order of `hash_words`: each but the first is followed by its pair with the last one.
+
+    >>> words_and_pairs("Free Money, now!")
+    ['free', 'money', 'free money', 'now', 'money now']
+    """
+    words = text.translate(_folded()).split(" ")
+    words = [word for word in words if word]
+    return words[:1] + [name for last, word in pairwise(words) for name in (word, f"{last} {word}")]
+
+
+def name_buckets(
+    text: pl.Series,
+    ends: NDArray[np.int64],
+    buckets: NDArray[np.int32],
+    index: NDArray[np.int32],
+    names: dict[int, str],
+) -> None:
+    """Name the buckets of a column that appear for the first time.
+
+    Parameters
+    ----------
+    text : (n,) the column
+    ends : (n + 1,) ends of the rows in `buckets`
+    index : (2**bits,) column of X of each bucket, -1 for none yet
+    names : the names so far, to be extended
+    """
+    own = buckets[ends[0] : ends[-1]]
+    new = np.flatnonzero(index[own] < 0) + ends[0]
+    for row in np.unique(np.searchsorted(ends, new, "right") - 1).tolist():
+        found = buckets[ends[row] : ends[row + 1]].tolist()
+        for bucket, name in zip(found, words_and_pairs(text[row]), strict=True):
+            names.setdefault(bucket, name)

@@ -1,7 +1,6 @@
-"""From a frame to rows of features, labels and task ids: first checked, then encoded.
+"""`RowReader`: checks the rows of a frame, then encodes the good ones.
 
-Checking changes no statistic, so that rows can be refused; what it does open (columns that show their first value,
-labels that appear) can be undone.
+A check changes no statistic, so that rows can still be refused. It may add columns and labels; `rollback` removes them.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from shoal.files.labels import Labels
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables.batches import Problem
-from shoal.files.tables.columns import Values
+from shoal.files.tables.column_kinds import Values
 from shoal.files.tables.encoder import Mark, RowName, StreamEncoder
-from shoal.files.tables.notation import Notation
-from shoal.files.tables.targets import Clock, Tasks, read_labels, read_weights
+from shoal.files.tables.label_columns import Clock, Tasks, read_labels, read_weights
+from shoal.files.tables.values_in_text import Notation
 
 
 class Roles(NamedTuple):
-    """Which columns are no features but something else; saved with a stream, so that the next file needs no options."""
+    """The columns that are no features; saved with a stream, so that the next file needs no options."""
 
     tasks: list[str]
     label: str | None
@@ -34,7 +33,7 @@ class Roles(NamedTuple):
 
     @classmethod
     def of(cls, options: ReadOptions, saved: State | None) -> Roles:
-        """Those of the options; what they leave open is as it was saved."""
+        """The roles of the options, completed by those that were saved."""
         with reading_state():
             return cls._of(options, saved)
 
@@ -56,19 +55,19 @@ class Roles(NamedTuple):
 
     @property
     def not_features(self) -> set[str | None]:
-        """All columns that are no features; the time is one too, unless it is ignored."""
+        """All columns that are no features; the time is a feature unless it is ignored."""
         return {*self.tasks, self.label, self.weight, *self.ignore}
 
     def features(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """The columns that may be features."""
+        """The columns that are features."""
         no_feature = self.not_features
         return pl.DataFrame([column for column in frame.get_columns() if column.name not in no_feature])
 
 
 class Checked(NamedTuple):
-    """The good rows of a frame, not encoded yet."""
+    """The good rows of a frame, before they are encoded."""
 
-    good: NDArray[np.intp]  # which they are
+    good: NDArray[np.intp]  # (n,) their numbers in the frame
     values: dict[str, Values]
     y: Any  # None if rows are not labeled
     task: Any  # None if there are no tasks
@@ -76,28 +75,34 @@ class Checked(NamedTuple):
 
 
 class RowReader:
-    """Frames to chunks.
+    """Turns frames into chunks.
 
     Parameters
     ----------
     clock : Clock, optional
-        Rows must come in order of time.
+        Given if the rows must come in the order of time.
     labeled : bool
-        Whether rows have labels, and weights if a column is for them.
+        Whether rows have labels, and weights if a column holds them.
     learns : bool
         Whether columns and features may be new.
     """
 
     def __init__(
-        self, encoder: StreamEncoder, labels: Labels, roles: Roles, clock: Clock | None = None, *,
-        labeled: bool = True, learns: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        encoder: StreamEncoder,
+        labels: Labels,
+        roles: Roles,
+        clock: Clock | None = None,
+        *,
+        labeled: bool = True,
+        learns: bool = True,
+    ) -> None:
         self.encoder, self.labels, self.roles, self.clock = encoder, labels, roles, clock
         self._labeled, self._learns = labeled, learns
         self._tasks = Tasks(roles.tasks)
 
     def check(self, frame: pl.DataFrame, notation: Notation) -> tuple[Checked, list[Problem]]:
-        """The good rows, and what is wrong with the others (rows counted from 0)."""
+        """The good rows, and the problems of the others (rows counted from 0)."""
         tasks, weight, times = None, None, None
         features = self.roles.features(frame)
         if features.width == 0:  # a frame without columns has no rows
@@ -119,7 +124,7 @@ class RowReader:
             problems += [(int(good[row]), problem) for row, problem in found]
             good = _without(np.arange(frame.height), problems)
         y = None
-        if self._labeled:  # last: a row that is bad anyway must not choose one of the classes
+        if self._labeled:  # last: a bad row must not add a class
             column = frame[str(self.roles.label)]
             y, found = read_labels(self.labels, column.gather(good) if problems else column, notation)
             kept = _without(np.arange(len(good)), found)
@@ -134,18 +139,18 @@ class RowReader:
         return Checked(good, values, y, tasks, weight), problems
 
     def mark(self) -> tuple[Mark, Any]:
-        """What `rollback` needs to undo the checks from now on."""
+        """The known columns and labels, for `rollback`."""
         return self.encoder.mark(), self.labels.mark()
 
     def rollback(self, mark: tuple[Mark, Any]) -> None:
-        """As if nothing had been checked since; none of it may have been encoded, and there must be no clock."""
+        """Undo all checks since the mark; none of their rows may have been encoded, and there must be no clock."""
         self.encoder.rollback(mark[0])
         self.labels.rollback(mark[1])
 
     def encode(self, checked: Checked, name_row: RowName | None = None) -> Chunk:
-        """The rows as the learner takes them; what is remembered of the columns moves on, if anything is learned.
+        """The chunk of the checked rows; updates the statistics of the columns if the reader learns.
 
-        `name_row` says what a row of the frame is called.
+        `name_row` gives the name of a row of the frame for messages.
         """
         found = None if name_row is None else lambda row: name_row(int(checked.good[row]))
         X = self.encoder.encode(checked.values, len(checked.good), found, learns=self._learns)
@@ -153,7 +158,7 @@ class RowReader:
 
 
 def _without(rows: NDArray[np.intp], problems: list[Problem]) -> NDArray[np.intp]:
-    """The rows that no problem names."""
+    """The rows without a problem."""
     good = np.ones(len(rows), np.bool_)
     good[[row for row, _ in problems]] = False
     return rows[good]

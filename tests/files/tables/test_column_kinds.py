@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from tests.files.conftest import Whole
 
 from shoal.files import BadRow, FileStream, open_stream
-from shoal.files.tables import dates
-from shoal.files.tables.notation import Notation, numbers
+from shoal.files.tables.values_in_text import Notation, are_times, date_parts, hours_of_day, instants, numbers
 
 
 def stream_of(tmp_path: Path, values: list[Any], ending: str = "csv", **options: Any) -> FileStream:
@@ -122,8 +121,8 @@ def test_every_directive_is_read_with_its_hour_or_the_form_is_refused() -> None:
             form = f"%F {directive}{rest}"
             try:
                 text = moments.dt.strftime(form.replace("%#z", "%z"))
-                (weekday, month, hour), bad = dates.parts(text, Notation(date_format=form))
-                found = dates.instants(text, Notation(date_format=form))[0]
+                (weekday, month, hour), bad = date_parts(text, Notation(date_format=form))
+                found = instants(text, Notation(date_format=form))[0]
             except (ValueError, pl.exceptions.PolarsError):
                 continue
             read.add(directive)
@@ -146,7 +145,7 @@ def test_every_directive_is_read_with_its_hour_or_the_form_is_refused() -> None:
     ],
 )
 def test_the_hour_is_the_one_that_the_file_shows(text: str, form: str, weekday: str, hour: str) -> None:
-    found, bad = dates.parts(pl.Series([text, "?", "never"]), Notation(date_format=form))
+    found, bad = date_parts(pl.Series([text, "?", "never"]), Notation(date_format=form))
     assert ([part.to_list() for part in found], bad.tolist()) == (
         [[weekday, None, None], ["1", None, None], [hour, None, None]],
         [2],
@@ -156,11 +155,11 @@ def test_the_hour_is_the_one_that_the_file_shows(text: str, form: str, weekday: 
 def test_times_of_day_are_told_from_dates_by_their_form() -> None:
     for form, text, hour in (("%l:%M %p", "5:30 PM", "17"), ("%r", "05:30:00 AM", "5"), ("%X", "17:30:20", "17")):
         column, notation = pl.Series([text, "never"]), Notation(date_format=form)
-        assert dates.are_times(column, notation)
-        found, bad = dates.hours(column, notation)
+        assert are_times(column, notation)
+        found, bad = hours_of_day(column, notation)
         assert (found.to_list(), bad.tolist()) == ([hour, None], [1])
     for form in ("%A", "%c", "%x", "%v", "%+", "%s", "%C%y", "%q"):
-        assert not dates.are_times(pl.Series(["x"]), Notation(date_format=form)), form
+        assert not are_times(pl.Series(["x"]), Notation(date_format=form)), form
 
 
 @pytest.mark.parametrize("form", ["%d/%m/%Y %H", "%d/%m/%Y %0H", "%d/%m/%Y %l:%M", "%I:%M", "%H", "%F %Q", "%F %"])
@@ -177,7 +176,7 @@ def test_instants_are_those_of_python(moment: datetime.datetime, zone: str, betw
     text = moment.isoformat(between) + zone
     expected = datetime.datetime.fromisoformat(text)
     expected = expected if zone else expected.replace(tzinfo=datetime.UTC)
-    found, bad = dates.instants(pl.Series([text, moment.date().isoformat(), "never"]), Notation())
+    found, bad = instants(pl.Series([text, moment.date().isoformat(), "never"]), Notation())
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     assert found[0] == (expected - epoch) // datetime.timedelta(microseconds=1)
     assert bad.tolist() == [2]

@@ -1,4 +1,7 @@
-"""Dates and times of day: the parts that become features, and instants to compare rows by."""
+"""Numbers, dates, times of day and missing values as text writes them.
+
+Numbers become float64. Dates become the parts that are features (weekday, month, hour) or, to compare rows, instants.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,76 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.files.tables.notation import MISSING, Notation
-
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "None", "?"]
+LARGEST = 1e150  # squares of larger numbers overflow
+ORNAMENTS = r"[\p{Sc}%\s'’_]|(?i:USD|EUR|GBP|CHF)"  # around and in numbers such as `$5` and `1'000`
 DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?$"
 OTHER_DATE = r"^\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([T ]\d{1,2}:\d\d(:\d\d)?)?$"  # such as 31/01/2013
 TIME = r"^\d{1,2}:\d\d(:\d\d(\.\d+)?)?$"
 SECOND = 1_000_000  # in microseconds
-# The second has another hour than the first, the third another day, month, year and century.
+# The second differs from the first in its hour, the third in day, month, year and century.
 MOMENTS = [datetime(2013, 2, 3, 13, 20, 30), datetime(2013, 2, 3, 14, 20, 30), datetime(1987, 11, 25, 13, 20, 30)]
 
 
-def parts(column: pl.Series, notation: Notation) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:
-    """Weekday (1 is Monday), month and hour as strings, and the rows that hold no date.
+class Notation(NamedTuple):
+    """How a file writes its values."""
 
-    The hour is the one that the file shows, whatever its time zone; null where it gives only a day.
+    strings: bool = True  # the format has strings only, so numbers have to be recognized
+    decimal: str = "."
+    date_format: str | None = None
+
+
+def numbers(
+    column: pl.Series, notation: Notation, *, lenient: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """float64 values (nan where missing; true is 1, false is 0), and the rows without a finite number.
+
+    Parameters
+    ----------
+    lenient : bool
+        Whether `$5`, `1,234` and `5 %` are numbers.
+    """
+    typed = column.dtype.is_numeric() or column.dtype == pl.Boolean
+    if not typed:
+        column = column.cast(pl.String)
+        if notation.decimal == ",":  # then no number has a dot
+            column = column.str.replace_all(".", "#", literal=True).str.replace(",", ".", literal=True)
+    cast = column.cast(pl.Float64, strict=False)
+    values = cast.to_numpy()  # null becomes nan
+    bad = np.abs(values) > LARGEST
+    if cast.null_count() > column.null_count():
+        values = values.copy()
+        unread = (cast.is_null() & column.is_not_null()).arg_true().to_numpy()
+        text = column.gather(unread).str.strip_chars().str.to_lowercase()
+        other = text.replace({"true": "1", "false": "0"}).cast(pl.Float64, strict=False)
+        if lenient:
+            other = other.fill_null(_bare(text, "#" if notation.decimal == "," else ",").cast(pl.Float64, strict=False))
+        values[unread] = other.to_numpy()
+        bad[unread] = (other.is_null() & ~text.is_in([token.lower() for token in MISSING])).to_numpy()
+        bad |= np.abs(values) > LARGEST
+    return values, np.flatnonzero(bad)
+
+
+def looks_like_numbers(found: pl.Series, notation: Notation, share: float) -> bool:
+    """Whether that share of the values are numbers, possibly with ornaments such as `$5`."""
+    return len(numbers(found, notation, lenient=True)[1]) <= (1 - share) * len(found)
+
+
+def _bare(text: pl.Series, thousands: str) -> pl.Series:
+    """Numbers without ornaments and marks of thousands; null for other texts.
+
+    >>> _bare(pl.Series(["$1,234.50", "5 %", "1,23"]), ",").to_list()
+    ['1234.50', '5', None]
+    """
+    bare = text.str.replace_all(ORNAMENTS, "")
+    grouped = bare.str.contains(rf"^[-+]?(\d+|\d{{1,3}}({thousands}\d{{3}})+)(\.\d*)?$")
+    return bare.str.replace_all(thousands, "", literal=True).set(~grouped.fill_null(False), None)
+
+
+def date_parts(column: pl.Series, notation: Notation) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:
+    """Weekday (1 is Monday), month and hour as strings, and the rows without a date.
+
+    The hour is that of the file, whatever the time zone; null if the file gives only a day.
     """
     if column.dtype in (pl.Date, pl.Datetime):
         day, bad = column, np.zeros(0, np.int64)
@@ -32,7 +91,7 @@ def parts(column: pl.Series, notation: Notation) -> tuple[tuple[pl.Series, ...],
         text, absent = _stripped(column)
         day = _parsed(text, notation.date_format)
         hour = day.dt.hour() if day.dtype == pl.Datetime else _nothing(len(column))
-        if isinstance(day.dtype, pl.Datetime) and day.dtype.time_zone:  # polars made it UTC; seconds since 1970 are
+        if isinstance(day.dtype, pl.Datetime) and day.dtype.time_zone:  # polars converted to UTC; %s is in UTC
             hour = text.str.to_time(notation.date_format, strict=False).dt.hour().fill_null(hour)
             day = text.str.to_date(notation.date_format, strict=False).fill_null(day.dt.date())
         bad = (~absent & day.is_null()).arg_true().to_numpy().astype(np.int64)
@@ -42,7 +101,7 @@ def parts(column: pl.Series, notation: Notation) -> tuple[tuple[pl.Series, ...],
 
 
 def _iso_parts(column: pl.Series) -> tuple[tuple[pl.Series, ...], NDArray[np.int64]]:
-    """Those of dates such as 2013-01-31 06:00: one query, since each costs as much as a hundred rows."""
+    """`date_parts` of ISO dates, in one query, because a query costs as much as a hundred rows."""
     text = pl.col(column.name).str.strip_chars()
     day = text.str.slice(0, 10).str.to_date("%Y-%m-%d", strict=False)
     hour = text.str.slice(11, 2).cast(pl.Int8, strict=False)
@@ -64,8 +123,8 @@ def are_times(found: pl.Series, notation: Notation) -> bool:
     return bool(found.str.contains(TIME).mean() >= 0.9)  # type: ignore[operator]
 
 
-def hours(column: pl.Series, notation: Notation) -> tuple[pl.Series, NDArray[np.int64]]:
-    """The hours of times of day as strings, and the rows that hold none."""
+def hours_of_day(column: pl.Series, notation: Notation) -> tuple[pl.Series, NDArray[np.int64]]:
+    """The hours of times of day as strings, and the rows without a time."""
     if column.dtype == pl.Time:
         return column.dt.hour().cast(pl.String), np.zeros(0, np.int64)
     text, absent = _stripped(column)
@@ -79,7 +138,7 @@ def hours(column: pl.Series, notation: Notation) -> tuple[pl.Series, NDArray[np.
 
 
 def instants(column: pl.Series, notation: Notation) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Microseconds since 1970 (in UTC, if the time zone is given), and the rows that hold no date."""
+    """Microseconds since 1970 (UTC if the time zone is given), and the rows without a date."""
     if column.dtype in (pl.Date, pl.Datetime):
         day = column.cast(pl.Datetime("us"))
         bad = column.is_null()
@@ -119,14 +178,14 @@ def _stripped(column: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 
 def _parsed(text: pl.Series, form: str) -> pl.Series:
-    """Dates in a form of the user's; null for what is none."""
+    """Dates in the form of `date_format`; null for other texts."""
     if _shown(form).hour:
         return text.str.to_datetime(form, strict=False, time_unit="us")
     return text.str.to_date(form, strict=False)
 
 
 class Shown(NamedTuple):
-    """What dates in some form have in them."""
+    """Whether dates in some form have a day and an hour."""
 
     day: bool
     hour: bool
@@ -134,24 +193,24 @@ class Shown(NamedTuple):
 
 @lru_cache
 def _shown(form: str) -> Shown:
-    """What a form of the user's shows: polars writes moments in it, so that no directive has to be known here.
+    """Whether `date_format` has a day and an hour: polars writes moments in it, so no directive is known here.
 
     Raises
     ------
     ValueError
-        If polars does not know the form, or does not read the hours that it wrote itself.
+        If polars does not know the form, or misreads the hours that it wrote.
     """
-    moments = pl.Series(MOMENTS).dt.replace_time_zone("UTC")  # not made at import: a fork must find polars unused
+    moments = pl.Series(MOMENTS).dt.replace_time_zone("UTC")  # made here, not at import: forks need an unused polars
     try:
         text = moments.dt.strftime(form.replace("%#z", "%z")).str.strip_chars()  # %#z can only be read
     except pl.exceptions.PolarsError:
         raise _unusable(form, "a directive of it is not known") from None
     shown = Shown(day=text[0] != text[2], hour=text[0] != text[1])
     try:
-        hours = (text.str.to_datetime if shown.day else text.str.to_time)(form, strict=False).dt.hour()
+        found = (text.str.to_datetime if shown.day else text.str.to_time)(form, strict=False).dt.hour()
     except pl.exceptions.PolarsError as error:
         raise _unusable(form, error) from None
-    if shown.hour and not hours.equals(moments.dt.hour()):
+    if shown.hour and not found.equals(moments.dt.hour()):
         raise _unusable(form, "hours need minutes, and those up to 12 need AM or PM")
     return shown
 

@@ -8,7 +8,7 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.files.tables.records import find_records
+from shoal.files.tables.csv import find_records
 
 # Without \r, which the csv module takes for a line end of its own.
 FIELD = st.text(alphabet='ab",; \t\né', max_size=6)

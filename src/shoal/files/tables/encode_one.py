@@ -1,6 +1,6 @@
-"""One row of plain values to features, without a frame: for answers that must not wait for one to be made.
+"""`OneRow`: the features of one row of plain values without a data frame, which takes longer than the row itself.
 
-The same features as `StreamEncoder.encode(..., learns=False)` gives a frame of one row, bit for bit.
+They are bit for bit those of `StreamEncoder.encode(..., learns=False)` for a frame of one row.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.files.ids import id_of
-from shoal.files.tables import dates
-from shoal.files.tables.categories import Categories
-from shoal.files.tables.notation import LARGEST, MISSING, Notation
-from shoal.files.tables.running import Column
+from shoal.files.tables.column_state import Categories, Column
+from shoal.files.tables.values_in_text import LARGEST, MISSING, Notation, date_parts
 from shoal.files.tables.words import bags_of
 
 ABSENT = frozenset(MISSING)
@@ -26,25 +24,25 @@ NUMBERS = frozenset((float, int, bool))  # true is 1
 
 
 class Unread(Exception):
-    """A value that takes a frame to be read, or to say what is wrong with it."""
+    """Raised for a value that only the frame encoder can read or refuse."""
 
 
 class Number(NamedTuple):
-    """A column of numbers: where it and its missing values stand in X, and how it is scaled."""
+    """A column of numbers: its columns of X and its scaling."""
 
     name: str
-    column: int
-    missing: int
+    column: int  # of X, -1 for none yet
+    missing: int  # the same for missing values
     mean: float
     deviation: float
-    most: float  # deviations from the mean, either way
+    most: float  # deviations to which a value is clipped
 
 
 class Choice(NamedTuple):
     """A column of categories, or a part of a date."""
 
     categories: Categories
-    columns: NDArray[np.int32]  # of X, of each slot, as it is now: what learns on replaces the array
+    columns: NDArray[np.int32]  # of X, of each slot; learning replaces the array
 
 
 class Row(NamedTuple):
@@ -55,33 +53,37 @@ class Row(NamedTuple):
 
 
 class OneRow:
-    """What is known of the columns at one moment, laid out for single rows.
+    """Turns single rows into features, with the columns of one moment.
 
     Parameters
     ----------
     columns : list of Column
-        Those that have shown a value.
-    texts : list of (name, index)
-        Columns of text, and where their hashed words stand in X.
+        Columns that have had a value.
+    texts : mapping of str to (2**bits,) array
+        For each column of text, the columns of X of its hashed words.
     bits : int
         Their words share 2**bits features.
     width : int
-        Features of now.
+        Number of features.
     given : collection of str
-        Columns that an option named, whose dates may be written in another way.
+        Columns that an option names; their dates may be in another form.
     """
 
     def __init__(
-        self, columns: list[Column], texts: Mapping[str, NDArray[np.int32]], bits: int, width: int,
+        self,
+        columns: list[Column],
+        texts: Mapping[str, NDArray[np.int32]],
+        bits: int,
+        width: int,
         given: Collection[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._width, self._bits = width, bits
         self._numbers: list[Number] = []
         self._choices: list[tuple[str, str, list[Choice]]] = []  # name, kind, parts
         self._texts: list[tuple[str, int, NDArray[np.int32]]] = []  # name, column of a missing text, words
         for column in columns:
             if not column.in_sample:
-                continue  # it begins with its first value, which nothing has learned yet
+                continue  # its first value has not been learned yet
             if column.kind == "numeric":
                 own, missing = column.slots.index.tolist()
                 self._numbers.append(Number(column.name, own, missing, *column.scaling()))
@@ -98,13 +100,13 @@ class OneRow:
         Raises
         ------
         Unread
-            If a value is not what its column mostly has.
+            If a value is not of the usual kind of its column.
         """
         found: dict[int, float] = {0: 1.0}
         get = row.get
         for name, column, missing, mean, deviation, most in self._numbers:
             value: Any = get(name)
-            if type(value) in NUMBERS:  # to look a type up takes a third of the time of asking with `isinstance`
+            if type(value) in NUMBERS:  # three times as fast as `isinstance`
                 if not -LARGEST <= value <= LARGEST:
                     raise Unread
                 if column >= 0 and deviation > 0.0 and (z := (value - mean) / deviation) != 0.0:
@@ -144,7 +146,7 @@ class OneRow:
 
 
 def _text(value: Any) -> str | None:
-    """A JSON value as the text that a file would hold; None if it is missing."""
+    """A JSON value as the text in a file; None if it is missing."""
     if isinstance(value, str):
         return None if value in ABSENT else value
     if value is not None and type(value) not in NUMBERS:
@@ -155,7 +157,7 @@ def _text(value: Any) -> str | None:
 @lru_cache(maxsize=4096)
 def _date(text: str) -> tuple[str, ...]:
     """Weekday, month and hour of a date."""
-    parts, bad = dates.parts(pl.Series([text]), Notation())
+    parts, bad = date_parts(pl.Series([text]), Notation())
     if len(bad):
         raise Unread
     return tuple(part[0] for part in parts)

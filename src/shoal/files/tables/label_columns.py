@@ -1,4 +1,4 @@
-"""Labels, task ids, weights and times as columns of a table: what each row says in these places, checked."""
+"""The columns of a table that are no features: labels, task ids, weights and times, checked row by row."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from shoal.files.ids import ids
 from shoal.files.labels import Labels
-from shoal.files.tables import columns, dates
+from shoal.files.tables import column_kinds
 from shoal.files.tables.batches import Problem
-from shoal.files.tables.notation import LARGEST, Notation, numbers
+from shoal.files.tables.values_in_text import LARGEST, Notation, instants, numbers
 
 EXACT = 2**53  # whole numbers below it are exact as float64
-MAX_KNOWN = 10_000  # task ids that are kept for the next chunk
+MAX_KNOWN = 10_000  # task ids that are looked up by polars
 
 
 def decide_labels(labels: Labels, sample: pl.Series, notation: Notation) -> None:
-    """What kind labels are of, and whether they are numbers, from the first rows, unless that is known."""
+    """Decide by the first rows the kind of the labels, and whether they are numbers, unless both are known."""
     labels.decimal = notation.decimal
     is_text = not (notation.strings or sample.dtype.is_numeric() or sample.dtype == pl.Boolean)
     if is_text and labels.numeric is None:
@@ -33,14 +33,14 @@ def decide_labels(labels: Labels, sample: pl.Series, notation: Notation) -> None
 
 
 def _texts(column: pl.Series, notation: Notation) -> pl.Series:
-    """The labels as they are written; null where there is none."""
+    """The labels as they are written; null where the label is missing."""
     text = ids(column)
-    absent = columns.missing(text, notation)
+    absent = column_kinds.missing(text, notation)
     return text.set(pl.Series(absent), None) if absent.sum() > text.null_count() else text
 
 
 def read_labels(labels: Labels, column: pl.Series, notation: Notation) -> tuple[NDArray[Any], list[Problem]]:
-    """(n,) labels as int64 or str, or targets as float64, and the problems of the rows without a good one."""
+    """(n,) labels as int64 or str, or targets as float64, and the problems of the rows without a usable one."""
     what = f"in column {column.name!r}"
     if labels.kind == "regression":
         targets, _ = numbers(column, notation)
@@ -54,7 +54,7 @@ def read_labels(labels: Labels, column: pl.Series, notation: Notation) -> tuple[
     codes = np.array([*labels.codes(distinct.to_list()), -1])
     rows = texts.cast(pl.Enum(distinct)).to_physical().fill_null(len(distinct)).to_numpy()
     found = codes[rows]
-    classes = np.array([*labels.classes, *([0] if labels.numeric else [""])])  # the last is of the bad rows
+    classes = np.array([*labels.classes, *([0] if labels.numeric else [""])])  # the last one stands for bad rows
     problems: list[Problem] = []
     for row in np.flatnonzero(found < 0).tolist():
         text = texts[row]
@@ -66,8 +66,7 @@ def read_labels(labels: Labels, column: pl.Series, notation: Notation) -> tuple[
 
 
 def _known_labels(labels: Labels, column: pl.Series) -> NDArray[Any] | None:
-    """The labels of a column, if all are classes already and written as they were: most columns, in a fraction of the
-    time."""
+    """A faster way for most columns: the labels, if all are known classes in their known spelling."""
     if column.null_count() or not labels.classes:
         return None
     classes, kind = np.array(labels.classes), column.dtype
@@ -90,52 +89,51 @@ def read_weights(column: pl.Series, notation: Notation) -> tuple[NDArray[np.floa
 
 
 def _found(what: str, value: object) -> str:
-    return f"no {what}" if value is None or value == "" else f"{what} {columns.shown(value)}"
+    return f"no {what}" if value is None or value == "" else f"{what} {column_kinds.shown(value)}"
 
 
 class Clock:
-    """The times of the rows, which must not run backwards.
+    """The times of the rows, which must not decrease.
 
     Attributes
     ----------
     last : float or None
-        The latest time so far, in microseconds or as the file's own number.
+        The latest time so far, in microseconds or as the number in the file.
     """
 
     def __init__(self, name: str, sample: pl.Series, notation: Notation, last: float | None = None) -> None:
         self.name, self._notation, self.last = name, notation, last
-        kind = None if notation.date_format else columns.decide(sample, notation)
+        kind = None if notation.date_format else column_kinds.decide(sample, notation)
         if kind in ("category", "text"):
             raise ValueError(
-                f"column {name!r} has {columns.shown(sample.drop_nulls()[0])}, expected times: numbers, dates as"
+                f"column {name!r} has {column_kinds.shown(sample.drop_nulls()[0])}, expected times: numbers, dates as"
                 " 2013-01-31 06:00, or what date_format= says"
             )
         self._numeric = kind == "numeric"
 
     def read(self, column: pl.Series) -> tuple[NDArray[np.float64], list[Problem]]:
         """(n,) times, and the problems of the rows without one."""
-        times, bad = (numbers if self._numeric else dates.instants)(column, self._notation)
+        times, bad = (numbers if self._numeric else instants)(column, self._notation)
         wrong = np.isnan(times)
         wrong[bad] = True
         where = f"in column {self.name!r}, expected {'a number' if self._numeric else 'a date'}"
         return times, [(row, f"{_found('time', column[row])} {where}") for row in np.flatnonzero(wrong).tolist()]
 
     def check(self, times: NDArray[np.float64], column: pl.Series) -> list[Problem]:
-        """The problems of the rows that are earlier than one before them; the latest time moves on."""
+        """The problems of the rows that are earlier than a row before them; updates `last`."""
         start = -np.inf if self.last is None else self.last
         latest = np.maximum.accumulate(np.concatenate([[start], times]))
         self.last = float(latest[-1]) if np.isfinite(latest[-1]) else None
         rows = np.flatnonzero(times < latest[:-1]).tolist()
         how = "than a row before it, expected rows in the order of time (sort= puts a file in order that fits memory)"
-        return [(row, f"{self.name} {columns.shown(column[row])} is earlier {how}") for row in rows]
+        return [(row, f"{self.name} {column_kinds.shown(column[row])} is earlier {how}") for row in rows]
 
 
 class Tasks:
     """The task ids of a stream, one string object each: dictionaries find the same object faster than an equal one.
 
-    Ids are strings whatever the format, so that a model that learned from CSV can go on with Parquet. Only an empty
-    field is a missing task: "NA" is a country. The values of several columns are joined as a line of CSV is, so that
-    no two ids are the same.
+    Ids are strings in every format, so that a model can go on from CSV to Parquet. Only an empty field is a missing
+    task: "NA" is a country. The values of several columns are joined like a line of CSV, so that ids stay distinct.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -162,7 +160,7 @@ class Tasks:
         return self._new(text.fill_null("")), problems
 
     def _new(self, text: pl.Series) -> NDArray[np.object_]:
-        """The ids of a column of which some are not known."""
+        """The ids of a column that has new ones."""
         ids = text.unique(maintain_order=True)
         objects = [self._ids.setdefault(task, task) for task in ids.to_list()]
         self._known = None
@@ -175,7 +173,7 @@ class Tasks:
 
 
 def _quoted(part: pl.Series) -> pl.Series:
-    """The values as fields of CSV; an empty one is null, so that the id is."""
+    """The values as fields of CSV; an empty one is null, which makes the whole id null."""
     part = part.set((part == "").fill_null(False), None)
     special = part.str.contains(r'[",\r\n]').fill_null(False)
     escaped = pl.select(pl.concat_str([pl.lit('"'), part.str.replace_all('"', '""'), pl.lit('"')])).to_series()

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
+from shoal.files.tables.encode_one import OneRow, Unread
 from shoal.files.tables.encoder import StreamEncoder
-from shoal.files.tables.one_row import OneRow, Unread
 
 WORDS = st.lists(st.sampled_from(["gate", "late", "Ünïted", "雨", "hi", "hi"]), max_size=6).map(" ".join)
 ROWS = st.fixed_dictionaries(

@@ -1,4 +1,4 @@
-"""What a column means (numbers, dates, categories or text), its values as such, and the rows that hold something else.
+"""The kind of a column (numbers, dates, times, categories or text), its values, and the rows that do not fit.
 
 A column is text, that is words, if most of its values are distinct and have three words or more on average. Other
 strings are categories. Dates are those of ISO 8601, in every format.
@@ -14,9 +14,17 @@ from numpy.typing import NDArray
 
 from shoal.files.ids import ids
 from shoal.files.labels import CLEAR_MAJORITY
-from shoal.files.tables import dates
 from shoal.files.tables.batches import Problem
-from shoal.files.tables.notation import MISSING, Notation, looks_like_numbers, numbers
+from shoal.files.tables.values_in_text import (
+    MISSING,
+    OTHER_DATE,
+    Notation,
+    are_times,
+    date_parts,
+    hours_of_day,
+    looks_like_numbers,
+    numbers,
+)
 
 Kind = Literal["numeric", "date", "time", "category", "text"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -26,7 +34,7 @@ WORD = rf"{LETTERS_ALONE}|[\p{{L}}\p{{N}}]+"
 
 
 class Values(NamedTuple):
-    """The values of one column in one batch, as its kind says; only that kind's fields are set."""
+    """The values of one column in one batch; only the fields of its kind are set."""
 
     numbers: NDArray[np.float64]  # numeric: nan where missing
     texts: tuple[pl.Series, ...]  # category, text: the value; date: weekday, month, hour; null where missing
@@ -43,12 +51,12 @@ NO_NUMBERS = np.zeros(0)
 
 
 def decide(column: pl.Series, notation: Notation, given: str | None = None) -> Kind | None:
-    """The kind of a column, from a sample of it; None if it holds no value.
+    """The kind of a column by a sample of it; None if it has no value.
 
     Parameters
     ----------
     given : str, optional
-        The option that names the column. "date" means times of day, too.
+        The option that names the column. "date" allows times of day, too.
 
     Examples
     --------
@@ -72,23 +80,23 @@ def decide(column: pl.Series, notation: Notation, given: str | None = None) -> K
     if len(found) == 0:
         return None
     if given == "date":
-        return "time" if dates.are_times(found, notation) else "date"
+        return "time" if are_times(found, notation) else "date"
     allowed = (1 - CLEAR_MAJORITY) * len(found)
     if notation.strings and len(numbers(found, notation)[1]) <= allowed:
         return "numeric"
-    if len(dates.parts(found, Notation())[1]) <= allowed:
+    if len(date_parts(found, Notation())[1]) <= allowed:
         return "date"
     mostly_distinct = found.n_unique() > len(found) / 2
     return "text" if mostly_distinct and found.str.count_matches(WORD).mean() >= WORDS_IN_TEXT else "category"  # type: ignore[operator]
 
 
 def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = False) -> tuple[Values, list[Problem]]:
-    """The values of a column, and the rows (counted from 0) that hold something else.
+    """The values of a column, and the problems of the rows (counted from 0) that do not fit its kind.
 
     Parameters
     ----------
     given : bool
-        Whether an option named the column, so that numbers may have signs of currencies and the like.
+        Whether an option names the column: then numbers may have currency signs and the like.
     """
     way_out = f"(category={[column.name]!r} takes its values as they are)"
     if kind == "numeric":
@@ -96,11 +104,11 @@ def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = Fal
         problems = _problems(column, bad, f"a finite number {way_out}")
         return Values(values, (), ~np.isnan(values)), problems
     if kind == "time":
-        hours, bad = dates.hours(column, notation)
+        hours, bad = hours_of_day(column, notation)
         problems = _problems(column, bad, f"a time of day such as 10:30 {way_out}")
         return Values(NO_NUMBERS, (hours,), hours.is_not_null().to_numpy()), problems
     if kind == "date":
-        parts, bad = dates.parts(column, notation if given else Notation())
+        parts, bad = date_parts(column, notation if given else Notation())
         form = notation.date_format if given and notation.date_format else "2013-01-31 or 2013-01-31 06:00"
         problems = _problems(column, bad, f"a date such as {form} {way_out}")
         return Values(NO_NUMBERS, parts, parts[0].is_not_null().to_numpy()), problems
@@ -112,7 +120,7 @@ def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = Fal
 
 
 def hint(column: pl.Series, notation: Notation) -> str:
-    """The option that would read a column of categories as numbers or dates, if its values look like such."""
+    """The option that reads a column of categories as numbers or dates, if its values look like those."""
     text = column.cast(pl.String)
     found = text.filter(pl.Series(~missing(text, notation)))
     if len(found) == 0:
@@ -122,15 +130,15 @@ def hint(column: pl.Series, notation: Notation) -> str:
     example = f"looks like {{}} such as {shown(found[0])}, which"
     if looks_like_numbers(found, notation, CLEAR_MAJORITY):
         return f"{example.format('numbers')} numeric={[column.name]!r} would read"
-    if dates.are_times(found, Notation()):
+    if are_times(found, Notation()):
         return f"{example.format('times of day')} date={[column.name]!r} would read"
-    if found.str.contains(dates.OTHER_DATE).mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
+    if found.str.contains(OTHER_DATE).mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
         return f"{example.format('dates')} date={[column.name]!r} would read, with date_format= such as %d/%m/%Y"
     return ""
 
 
 def missing(text: pl.Series, notation: Notation) -> NDArray[np.bool_]:
-    """(n,) whether there is no value; the tokens of MISSING say so only in a text format."""
+    """(n,) whether the value is missing; MISSING counts in text formats only."""
     found = np.zeros(len(text), bool) if text.null_count() == 0 else text.is_null().to_numpy()
     if notation.strings:
         tokens = text.cast(pl.Enum(MISSING), strict=False)
@@ -149,6 +157,6 @@ def _problems(column: pl.Series, bad: NDArray[np.int64], expected: str) -> list[
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it."""
+    """A value for a message."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

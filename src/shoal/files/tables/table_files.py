@@ -1,31 +1,40 @@
-"""The files of a table, one after the other: the same columns in each, rows numbered so that their file is known."""
+"""The sources of a table: its files one after the other (`TableFiles`), or tables in memory (`GivenTables`).
+
+All files, or tables, have the same columns. Rows are numbered so that messages can name the file. `sorted_batches` puts
+the rows of either in the order of their times.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Literal, Protocol, cast
+import os
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Literal, Protocol, cast
 
+import numpy as np
 import polars as pl
 
 from shoal.files.messages import FILE, unknown_name
+from shoal.files.paths import TYPED
 from shoal.files.source import ByteSource, Sources
-from shoal.files.tables.batches import Batch
+from shoal.files.tables.batches import Batch, join
 from shoal.files.tables.columnar import Columnar
 from shoal.files.tables.csv import Delimited
-from shoal.files.tables.ndjson import NDJSON
+from shoal.files.tables.json import NDJSON
+from shoal.files.tables.label_columns import Clock
+from shoal.files.tables.values_in_text import Notation
 
-TYPED = ("parquet", "arrow")
+SHARE = 4  # sorting may take 1/SHARE of the memory
 
 
 class TableFormat(Protocol):
-    """What `Delimited`, `NDJSON` and `Columnar` have in common."""
+    """The common interface of `Delimited`, `NDJSON` and `Columnar`."""
 
     def batches(self) -> Iterator[Batch]:
         """All rows in order; strings or typed columns."""
 
 
 class TableSource(Protocol):
-    """What `Parts` and `Given` have in common."""
+    """The common interface of `TableFiles` and `GivenTables`."""
 
     @property
     def strings(self) -> bool: ...
@@ -39,17 +48,17 @@ class TableSource(Protocol):
     def notes(self) -> list[str]: ...
 
 
-class Parts:
-    """The files of a table.
+class TableFiles:
+    """The files of a table, read one after the other.
 
     Attributes
     ----------
     strings : bool
         Whether all values are strings.
     sources : Sources or None
-        The bytes of text formats.
+        The bytes of the files, in text formats.
     rows_total : int or None
-        Rows of all files, where the format says.
+        Rows of all files, in formats that know it.
     """
 
     def __init__(self, paths: list[str], format: str, delimiter: str | None, ignore: Collection[str]) -> None:
@@ -73,7 +82,7 @@ class Parts:
 
     @property
     def every_row_has_every_column(self) -> bool:
-        """Not so in NDJSON, where a key may well be absent."""
+        """False for JSON, where keys may be absent."""
         return self._format != "ndjson"
 
     def batches(self) -> Iterator[Batch]:
@@ -84,7 +93,7 @@ class Parts:
                 yield Batch(batch.frame, batch.lines + k * FILE, problems)
 
     def notes(self) -> list[str]:
-        """What was found out about the files."""
+        """What the stream should say about the files."""
         files = [f"{len(self._paths)} files, read in the order of their names"] if len(self._paths) > 1 else []
         found = self._format == "csv" and self._delimiter not in (None, ",")
         return files + ([f"fields are separated by {self._delimiter!r}"] if found else [])
@@ -114,7 +123,7 @@ class Parts:
         return table
 
     def _check_schema(self, path: str, schema: dict[str, pl.DataType]) -> None:
-        """The columns of the first file are in this one, too, and of the same kind."""
+        """Raise ValueError if the file lacks a column of the first one, or has it with another type."""
         first = self._typed[0].schema
         _check_names(path, list(first), list(schema))
         for name, kind in first.items():
@@ -127,3 +136,73 @@ def _check_names(path: str, expected: list[str], found: list[str]) -> None:
     for name in expected:
         if name not in found:
             raise ValueError(unknown_name(f"{path} has no column", name, found))
+
+
+class GivenTables:
+    """Tables in memory, taken one after the other.
+
+    Raises ValueError if a table lacks a column of the first one, or has it with another type.
+    """
+
+    strings = False
+    rows_total = None
+    live = False
+    every_row_has_every_column = True
+
+    def __init__(self, tables: Iterable[Any]) -> None:
+        self._tables = tables
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows in order, numbered from 1."""
+        from shoal.files.tables.frames import as_frame  # and with it narwhals, which files do without
+
+        line, schema = 1, None
+        for number, table in enumerate(self._tables, 1):
+            frame = as_frame(table)
+            schema = dict(frame.schema) if schema is None else schema
+            for name, kind in schema.items():
+                if name not in frame.columns:
+                    raise ValueError(unknown_name(f"table {number} has no column", name, frame.columns))
+                other = frame.schema[name]
+                if other != kind and not (kind.is_numeric() and other.is_numeric()):
+                    raise ValueError(f"table {number}: column {name!r} is of type {other}, but {kind} in the first")
+            yield Batch(frame, np.arange(line, line + frame.height), [])
+            line += frame.height
+        if schema is None:
+            raise ValueError("there are no tables to read")
+
+    def notes(self) -> list[str]:
+        """Nothing to say."""
+        return []
+
+
+def sorted_batches(batches: Iterator[Batch], time: str, notation: Notation, name: str) -> Iterator[Batch]:
+    """One batch of all rows, stably sorted by time; rows without a time come last.
+
+    Raises ValueError if the rows take too much memory.
+    """
+    held: list[Batch] = []
+    size, most = 0.0, memory() // SHARE
+    for batch in batches:
+        held.append(batch)
+        size += batch.frame.estimated_size()
+        if size > most:
+            raise ValueError(
+                f"{name} is too large to be sorted in memory ({size / 1e6:,.0f} MB so far): sort it first, or leave"
+                " out sort= if its rows are in order"
+            )
+    whole = join(held)
+    if time not in whole.frame.columns:
+        raise ValueError(unknown_name(f"{name} has no column", time, whole.frame.columns))
+    column = whole.frame[time]
+    times, bad = Clock(time, column, notation).read(column)
+    times = times.copy()
+    times[[row for row, _ in bad]] = np.inf  # the reader reports them
+    order = np.argsort(times, kind="stable")
+    yield Batch(whole.frame.clear(), whole.lines[:0], whole.problems)
+    yield Batch(whole.frame[order], whole.lines[order], [])
+
+
+def memory() -> int:
+    """Bytes of memory of the machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,4 +1,8 @@
-"""From the cells and bags of words of a chunk to a CSR matrix; features get columns as they appear."""
+"""`assemble`: the cells and bags of words of a chunk become a CSR matrix; features get columns of X as they appear.
+
+A part is a column of the table, or the weekday, month or hour of a date. It has slots, one per feature; a cell is the
+slot and the value of one part in one row.
+"""
 
 from __future__ import annotations
 
@@ -13,36 +17,36 @@ from shoal.engine.compile import kernel
 from shoal.files.saved_state import State, check_state
 from shoal.files.tables.words import Bags
 
-FEW = 24  # features that insertion sorts faster than counting digits does
+FEW = 24  # insertion sorts up to so many features faster than a radix sort
 LOGS = np.array([math.log1p(count) for count in range(256)])
-U = np.uint64
+Csr = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]  # indptr, indices, data
 T = TypeVar("T")
 
 
 def shallow(one: T) -> T:
-    """What `copy.copy` makes of a plain object, in a sixth of the time."""
+    """`copy.copy` of a plain object, six times as fast."""
     found = object.__new__(type(one))
     found.__dict__.update(one.__dict__)
     return found
 
 
 class Slots:
-    """Names of features, and where each stands in X."""
+    """The features of one part: their names and their columns of X."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
         self.index = np.full(len(names), -1, np.int32)  # column of X, -1 until the feature appears
 
     def frozen(self) -> Self:
-        """As they are now: to learn replaces the index, and adds to what else there is."""
+        """A copy with the index of now, because learning replaces the index; new names appear in the copy, too."""
         return shallow(self)
 
     def to_dict(self) -> State:
-        """Names and columns, for JSON."""
+        """The whole state, for JSON."""
         return {"names": list(self.names), "index": self.index.tolist()}
 
     def restore(self, state: State) -> None:
-        """Go on as they were saved."""
+        """Restore a saved state."""
         self.names = list(state["names"])
         self.index = np.array(state["index"], np.int32)
         right = all(isinstance(name, str) for name in self.names) and self.index.shape == (len(self.names),)
@@ -50,16 +54,16 @@ class Slots:
 
 
 class TextSlots:
-    """Where the hashed words of the columns of text stand in X.
+    """The hashed words of the columns of text: their columns of X and, if they are kept, their names.
 
     Attributes
     ----------
     names : list of str
-        Of the columns of text.
+        The columns of text.
     index : (columns, 2**bits) int32
         Column of X, -1 until the feature appears.
     words : list of dict, or None
-        If names are kept: what each bucket of each column is called.
+        The names of the buckets of each column, if they are kept.
     """
 
     def __init__(self, bits: int, *, keep_names: bool = False) -> None:
@@ -69,20 +73,20 @@ class TextSlots:
         self.index = np.zeros((0, 1 << bits), np.int32)
 
     def frozen(self) -> TextSlots:
-        """The columns of now; the index goes on changing, to columns of X that are new."""
+        """A copy with the columns of now; its index still changes, but only to new columns of X."""
         found = shallow(self)
         found.names, found.words = list(self.names), None
         return found
 
     def add(self, name: str) -> None:
-        """One more column of text."""
+        """Add a column of text."""
         self.names.append(name)
         self.index = np.concatenate([self.index, np.full((1, 1 << self.bits), -1, np.int32)])
         if self.words is not None:
             self.words.append({})
 
     def keep_first(self, n: int) -> None:
-        """Drop the columns after the first n, of which no word has been seen."""
+        """Drop the columns after the first n; none of their words may have a column of X."""
         del self.names[n:]
         self.index = self.index[:n]
         if self.words is not None:
@@ -95,7 +99,7 @@ class TextSlots:
         return f"{self.names[column]}#{bucket}" if word is None else f"{self.names[column]}={word}"
 
     def to_dict(self) -> State:
-        """The names of the columns, and of each the buckets that have appeared with their columns of X, for JSON."""
+        """The names of the columns, the buckets that have columns of X, and these, for JSON."""
         found = [np.flatnonzero(index >= 0) for index in self.index]
         columns = [index[buckets].tolist() for index, buckets in zip(self.index, found, strict=True)]
         state: State = {
@@ -109,7 +113,7 @@ class TextSlots:
         return state
 
     def restore(self, state: State) -> None:
-        """Go on as they were saved."""
+        """Restore a saved state."""
         check_state(len(state["names"]) == len(state["buckets"]) == len(state["columns"]), "hashed words")
         for name, buckets, columns in zip(state["names"], state["buckets"], state["columns"], strict=True):
             self.add(name)
@@ -123,38 +127,38 @@ class TextSlots:
 
 
 class Cells(NamedTuple):
-    """What the parts (a column, or one of a date's) give each row: at most one feature each."""
+    """The features of each row by part: at most one each."""
 
-    local: NDArray[np.int32]  # (n, parts) which of the part's slots, -1 for none
+    local: NDArray[np.int32]  # (n, parts) the slot within the part, -1 for none
     values: NDArray[np.float64]  # (n, parts)
 
     def of(self, first: int, last: int) -> Cells:
-        """Those of some parts."""
+        """The cells of the parts first to last."""
         return Cells(self.local[:, first:last], self.values[:, first:last])
 
 
 class Places(NamedTuple):
-    """Where features stand in X, while rows are put together."""
+    """The columns of X of all slots, while rows are assembled."""
 
     starts: NDArray[np.int64]  # (parts + 1,) the slots of part p are those from starts[p] on
     columns: NDArray[np.int32]  # column of X of each slot, -1 for none yet
-    text_columns: NDArray[np.int32]  # (texts, buckets) the same of hashed words
-    order: NDArray[np.int64]  # parts, and texts t as -1 - t, in which features of one row get their columns
-    learns: bool  # whether features that appear get a column; otherwise they are left out
+    text_columns: NDArray[np.int32]  # (texts, buckets) the same for hashed words
+    order: NDArray[np.int64]  # parts, and text t as -1 - t, in which new features of one row get columns
+    learns: bool  # whether new features get columns; otherwise they are left out
 
 
 class Scratch(NamedTuple):
-    """Memory of the loop that puts rows together, and what it found: made by NumPy, which needs no compiling."""
+    """Memory of `fill_rows`, allocated by NumPy, because allocations in compiled code take long to compile."""
 
-    words: NDArray[np.int32]  # (most words of a row,) their columns
+    words: NDArray[np.int32]  # (most words of a row,) columns of the words of a row
     other: NDArray[np.int32]  # as many, for sorting
     counts: NDArray[np.int64]  # (257,) for sorting
-    appeared: NDArray[np.int64]  # (most,) slots of features that are new, slot s of the texts as -1 - s
+    appeared: NDArray[np.int64]  # (most,) slots of the features that appeared, slot s of the texts as -1 - s
 
 
 @kernel(inline=False, sums="exact", alone=False)
 def _sort(keys: NDArray[np.int32], other: NDArray[np.int32], n: int, largest: int, counts: NDArray[np.int64]) -> None:
-    """Sort the first n keys, which are not negative."""
+    """Sort the first n keys, which are not negative: insertion for few, else a radix sort."""
     if n <= FEW:
         for i in range(1, n):
             key, j = keys[i], i
@@ -182,10 +186,9 @@ def _sort(keys: NDArray[np.int32], other: NDArray[np.int32], n: int, largest: in
 
 @kernel(inline=False, sums="exact", alone=False)
 def _merge_words(
-    words: NDArray[np.int32], n: int, first: int, end: int,
-    indices: NDArray[np.int32], data: NDArray[np.float64],
-) -> int:  # fmt: skip
-    """Join the sorted words, each as log(1 + how often), with the sorted features first to end; the new end."""
+    words: NDArray[np.int32], n: int, first: int, end: int, indices: NDArray[np.int32], data: NDArray[np.float64]
+) -> int:
+    """Merge the sorted words, as log(1 + count), into the sorted features first to end; the new end."""
     distinct = 0
     for i in range(n):
         distinct += i == 0 or words[i] != words[i - 1]
@@ -207,19 +210,16 @@ def _merge_words(
 
 
 @kernel(entry=True, inline=False, sums="exact")
-def fill_rows(
-    cells: Cells, bags: Bags, places: Places, width: int, scratch: Scratch,
-    matrix: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]],
-) -> int:  # fmt: skip
-    """Rows of a CSR matrix: the constant feature 0, then sorted by column, no zeros; how many features appeared.
+def fill_rows(cells: Cells, bags: Bags, places: Places, width: int, scratch: Scratch, matrix: Csr) -> int:
+    """Fill the rows of a CSR matrix, and return how many features appeared.
 
-    A feature that appears for the first time gets the next column, `width` at first, in the order of the rows and then
-    of `order`.
+    A row begins with the constant feature 0 and is sorted by column, without zeros. A feature that appears gets the
+    next column, beginning with `width`, in the order of the rows and then of `order`.
     """
     indptr, indices, data = matrix
     starts, index, text_index, learns = places.starts, places.columns, places.text_columns, places.learns
     words, appeared = scratch.words, scratch.appeared
-    n_appeared, end, one = 0, np.uint64(0), np.uint64(1)  # unsigned positions cannot wrap around: no test for it
+    n_appeared, end, one = 0, np.uint64(0), np.uint64(1)  # unsigned positions need no test for wrap-around
     for row in range(len(cells.local)):
         first, last = end, np.int32(0)
         indices[end], data[end] = 0, 1.0
@@ -233,7 +233,7 @@ def fill_rows(
                     bucket = bags.buckets[k]
                     column = text_index[text, bucket]
                     if not learns and not 0 <= column < width:
-                        continue  # beyond: another thread has learned it since the index was frozen
+                        continue  # at width or beyond: another thread has learned it since `frozen`
                     if column < 0:
                         column = np.int32(width + n_appeared)
                         text_index[text, bucket] = column
@@ -273,17 +273,17 @@ def fill_rows(
 def assemble(
     parts: list[Slots], cells: Cells, texts: TextSlots, bags: Bags, order: list[int], width: int, *, learns: bool
 ) -> tuple[csr_matrix, list[str]]:
-    """(n, features) CSR matrix of the cells, the words and the constant feature, in canonical form; and the names of
-    features that appear.
+    """The (n, features) CSR matrix of constant feature, cells and words in canonical form, and the names of features
+    that appeared.
 
     Parameters
     ----------
     order : list of int
-        Parts, and texts t as -1 - t, in which features get their columns if they first appear in the same row.
+        Parts, and text t as -1 - t: the order of features that appear in the same row.
     width : int
         Columns so far.
     learns : bool
-        Whether there may be new features; otherwise what is not known is left out.
+        Whether features may appear; otherwise unknown ones are left out.
     """
     n_rows = len(cells.local)
     starts = np.cumsum([0, *(len(part.index) for part in parts)])
