@@ -159,12 +159,7 @@ TO_DO = {
     "src/shoal/report/sharing.py: one importer",
     "src/shoal/report/updates.py: one importer",
     # serve
-    "src/shoal/serve/admission.py: one importer",
-    "src/shoal/serve/erasing.py: one importer",
-    "src/shoal/serve/judging.py: one importer",
-    "src/shoal/serve/labels.py: one importer",
-    "src/shoal/serve/turns.py: one importer",
-    "src/shoal/serve: modules",
+    "src/shoal/serve/log_writer.py: one importer",
     # serve/http
     "src/shoal/serve/http/app.py: create_app: lines",
     "src/shoal/serve/http/arrow.py: one importer",

@@ -29,7 +29,7 @@ from benchmarks.timing import machine
 from shoal.serve.client import Client
 from shoal.serve.contract import Rows
 from shoal.serve.engine import Engine, EngineSettings
-from shoal.serve.served import Served
+from shoal.serve.served_model import ServedModel
 
 ROUNDS, SECONDS, CLIENTS = 5, 3, 32
 ROWS_A_SECOND = 500  # that are learned meanwhile
@@ -111,7 +111,7 @@ def learn_batches(data: Flights, folder: Path) -> None:
     batches = [data.rows[first : first + BATCH] for first in range(0, BATCH * (BATCHES + 1), BATCH)]
     ours, alone = [], []
     for number in range(ROUNDS):
-        served = Served(data.model, with_shadows=False)
+        served = ServedModel(data.model, with_shadows=False)
         chunks = [served.encode(served.check(Rows(batch, False))[0]) for batch in batches]
         learner = served.learner
         learner.add_features(max(chunks[-1].X.shape[1] - learner.n_features_in_, 0))

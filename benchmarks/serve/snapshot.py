@@ -23,7 +23,7 @@ from shoal.learner import model_of
 from shoal.model_file import Reading, save_model
 from shoal.serve.contract import Rows
 from shoal.serve.engine import Engine, EngineSettings
-from shoal.serve.learning import Rhythm
+from shoal.serve.learner_thread import Rhythm
 
 BITS, WORDS, TASKS, BLOCK = 18, 100, 5_000, 20_000
 

@@ -15,13 +15,13 @@ from tests.serve.test_kafka import as_message, until
 from shoal.cluster.own_topic import Source
 from shoal.cluster.routing import shards_of
 from shoal.cluster.service import ShardedService
-from shoal.serve.bodies import unpack
 from shoal.serve.contract import Messages, Refused
 from shoal.serve.engine import EngineSettings
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns
 from shoal.serve.kafka.topic import Topics
 from shoal.serve.log import Log
+from shoal.serve.row_codec import unpack
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(300)]
 SETTINGS = EngineSettings(keep_log=True)

@@ -20,14 +20,13 @@ from tests.serve.test_http import served, unlabeled
 
 from shoal.cluster.routing import shards_of
 from shoal.cluster.service import ShardedService
-from shoal.serve.bodies import unpack
-from shoal.serve.calls import ServiceError
-from shoal.serve.client import Client
+from shoal.serve.client import Client, ServiceError
 from shoal.serve.contract import Refused, Unavailable, UnknownTask
 from shoal.serve.engine import EngineSettings
 from shoal.serve.http.access import READ, Token
 from shoal.serve.log import Log
-from shoal.serve.served import Served
+from shoal.serve.row_codec import unpack
+from shoal.serve.served_model import ServedModel
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.timeout(300)]
 SETTINGS = EngineSettings(keep_log=True)
@@ -84,7 +83,7 @@ def test_it_answers_as_one_service_over_http(service: ShardedService, folder: Pa
         with tarfile.open(client.export(folder / "models.tar")) as models:
             models.extractall(folder / "models", filter="data")
         for shard in range(2):
-            model = Served(folder / "models" / f"shard-{shard}.shoal", with_shadows=False)
+            model = ServedModel(folder / "models" / f"shard-{shard}.shoal", with_shadows=False)
             own = [mail for mail in unlabeled(mails) if shard_of(mail["user"]) == shard][:20]
             alone = model.predict(model.rows_of(rows(own), model.readers().table)).probability
             assert [answer.probability for answer in client.predict(own)] == pytest.approx(np.asarray(alone), rel=1e-12)

@@ -12,11 +12,11 @@ from shoal.files import ReadOptions, open_stream
 from shoal.learner import Learner
 from shoal.model import persistence
 from shoal.model_file import Reading, save_model
-from shoal.serve.bodies import from_dicts
+from shoal.serve.apply import Fold
 from shoal.serve.contract import Answer, Rows, Service
-from shoal.serve.fold import Fold
 from shoal.serve.log import Log
-from shoal.serve.served import Served
+from shoal.serve.row_codec import from_dicts
+from shoal.serve.served_model import ServedModel
 
 
 def records(n: int, seed: int = 0, *, late_columns: bool = True) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ def assert_same(one: Path, other: Path) -> None:
 
 def fold_in_one_go(model: Path, log: str, target: Path, *, shadows: bool = True) -> Path:
     """The model that read the whole log, from the first model on."""
-    served = Served(model, with_shadows=shadows)
+    served = ServedModel(model, with_shadows=shadows)
     reader = Log(log)
     fold = Fold(served)
     for _ in fold.replay(reader.read()):

@@ -16,8 +16,7 @@ import pytest
 from tests.serve.material import assert_same, records, write_model
 from tests.serve.test_http import served
 
-from shoal.serve.calls import ServiceError
-from shoal.serve.client import AsyncClient, Client
+from shoal.serve.client import AsyncClient, Client, ServiceError
 from shoal.serve.engine import Engine, EngineSettings
 
 BUSY, AWAY, CUT, WRONG = "busy", "away", "cut", "wrong"

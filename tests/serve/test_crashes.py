@@ -21,11 +21,11 @@ import sqlalchemy as sa
 from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
 from tests.serve.postgres import Postgres, Proxy, server
 
-from shoal.serve.bodies import unpack
 from shoal.serve.contract import Unavailable
 from shoal.serve.engine import Engine, EngineSettings
-from shoal.serve.learning import Rhythm
+from shoal.serve.learner_thread import Rhythm
 from shoal.serve.log import Log
+from shoal.serve.row_codec import unpack
 
 KILLS = int(os.environ.get("SOAK", 4))
 SETTINGS = EngineSettings(keep_log=True, rhythm=Rhythm(rows=150))
@@ -178,7 +178,7 @@ def test_a_database_has_one_service(postgres: Postgres, tmp_path: Path, monkeypa
             with pytest.raises(Unavailable, match="another process has it"):
                 one.predict(rows(mails[:1]))
             assert other.learn(rows(mails[10:20])).result().position == 2
-        until(lambda: "another writer has the log" in one._admission.trouble)
+        until(lambda: "another writer has the log" in one._writer.trouble)
         with pytest.raises(Unavailable, match="another writer has the log"):
             one.learn(rows(mails[10:20]))
     with Engine(None, tmp_path / "one", settings) as one:

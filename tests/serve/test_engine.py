@@ -19,13 +19,13 @@ from tests.serve.material import assert_same, fold_in_one_go, predict_one, recor
 from shoal import OSMTL, HedgedSharing, HedgedSharingRegressor, MultiClass
 from shoal.files import open_stream
 from shoal.model_file import Reading, save_model
+from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Busy, Conflict, LimitExceeded, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
-from shoal.serve.fold import Fold, Group
-from shoal.serve.learning import Rhythm
+from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
 from shoal.serve.log import Log
-from shoal.serve.served import Served, learn
+from shoal.serve.served_model import ServedModel, learn
 
 ALL = EngineSettings(keep_log=True)
 
@@ -73,7 +73,7 @@ def test_what_is_learned_is_what_the_log_holds(model: Path, tmp_path: Path) -> N
         exported = engine.export()
         assert_same(exported, fold_in_one_go(model, url(engine), tmp_path / "again.shoal"))
     # the same rows by the readers of files, and the learner alone
-    served = Served(model)
+    served = ServedModel(model)
     checked, faults = served.check(rows(mails))
     assert not faults
     chunk = served.encode(checked)
@@ -111,7 +111,7 @@ def test_answers_are_those_of_the_model_file(engine: Engine) -> None:
     assert len({one.id for one in [*found, *alone, *each, *asked.result()[41:]]}) == 160
     assert not found[0].known_task
     assert found[1].known_task
-    served = Served(engine.export())
+    served = ServedModel(engine.export())
     chunk = served.rows_of(rows(mails), served.readers().table)
     X = chunk.X[:, : served.learner.n_features_in_]
     assert [one.predicted for one in found] == served.learner.predict(X, chunk.task).tolist()
@@ -257,7 +257,7 @@ def test_a_task_is_forgotten_whenever_it_crashes(model: Path, tmp_path: Path) ->
     with Engine(model, folder, ALL) as engine:
         engine.learn(rows(mails[:100])).result()
     engine = Engine(None, folder, ALL._replace(rhythm=Rhythm(rows=10**9, seconds=1e9)))
-    engine._learning._not_before = float("inf")  # no snapshot before the crash
+    engine._learner._not_before = float("inf")  # no snapshot before the crash
     engine.learn(rows(mails[100:])).result()
     position = engine.forget("u1").result().position
     assert engine.wait_until_learned(timeout=30)
@@ -369,9 +369,9 @@ def test_a_slice_takes_a_millisecond_or_one_row(
         sizes.append(part.X.shape[0])
         return learn(learner, part)
 
-    monkeypatch.setattr("shoal.serve.fold.learn", slowly)
-    monkeypatch.setattr("shoal.serve.fold.time", SimpleNamespace(perf_counter=lambda: now[0]))
-    fold, whole = Fold(Served(path, with_shadows=False)), Served(path, with_shadows=False)
+    monkeypatch.setattr("shoal.serve.apply.learn", slowly)
+    monkeypatch.setattr("shoal.serve.apply.time", SimpleNamespace(perf_counter=lambda: now[0]))
+    fold, whole = Fold(ServedModel(path, with_shadows=False)), ServedModel(path, with_shadows=False)
     for last in (1, 2):
         fold.apply(Group(last, np.zeros(500), fold.served.check(frame)[0]))
         learn(whole.learner, whole.encode(whole.check(frame)[0]))

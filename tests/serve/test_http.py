@@ -23,8 +23,7 @@ import pytest
 import uvicorn
 from tests.serve.material import assert_same, records, rows, write_model
 
-from shoal.serve.calls import ServiceError
-from shoal.serve.client import Client
+from shoal.serve.client import Client, ServiceError
 from shoal.serve.contract import Service
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.http.access import ADMIN, OPEN, READ, ROUTES, WRITE, Token, allowed, read_tokens, scope_of

@@ -21,7 +21,6 @@ from tests.serve.material import assert_same, fold_in_one_go, records, write_mod
 from tests.serve.mock_kafka import Brokers, mock_brokers
 
 from shoal.cli.app import start
-from shoal.serve.bodies import unpack
 from shoal.serve.client import Client
 from shoal.serve.contract import Messages
 from shoal.serve.engine import Engine, EngineSettings
@@ -30,8 +29,9 @@ from shoal.serve.kafka.address import Address, read_settings
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns, Message, read_messages
 from shoal.serve.kafka.topic import Topics
-from shoal.serve.learning import Rhythm
+from shoal.serve.learner_thread import Rhythm
 from shoal.serve.log import Log
+from shoal.serve.row_codec import unpack
 
 KILLS = max(int(os.environ.get("SOAK", 5)) * 2 // 5, 2)
 SETTINGS = EngineSettings(keep_log=True, rhythm=Rhythm(rows=150))

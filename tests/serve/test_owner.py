@@ -14,7 +14,7 @@ from tests.serve.material import assert_same, fold_in_one_go, predict_one, recor
 
 from shoal.serve.contract import Unavailable
 from shoal.serve.engine import Engine, EngineSettings
-from shoal.serve.learning import Rhythm
+from shoal.serve.learner_thread import Rhythm
 from shoal.serve.log import Batch, InDoubt, Log, Record, Taken, Used, Waiting
 
 MAIL = {"user": "u1", "size": 1.0}
@@ -224,7 +224,7 @@ def test_those_who_wait_are_told_at_once_that_the_database_is_away(
             first.result(5)
         monkeypatch.undo()
         assert engine.learn(rows(records(5)), key="first").result(5).position == 1
-        monkeypatch.setattr("shoal.serve.admission.PATIENCE", -1.0)
+        monkeypatch.setattr("shoal.serve.log_writer.PATIENCE", -1.0)
         monkeypatch.setattr(log, "commit", in_doubt)
         monkeypatch.setattr(log, "settle", away)
         with pytest.raises(Unavailable, match="may have been accepted: ask again, with its key"):

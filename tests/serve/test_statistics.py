@@ -16,12 +16,12 @@ from shoal.files import ReadOptions, open_stream
 from shoal.files.labels import Target
 from shoal.learner import Learner
 from shoal.model_file import Reading, save_model
+from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
-from shoal.serve.fold import Fold, Group
-from shoal.serve.learning import Rhythm
+from shoal.serve.learner_thread import Rhythm
 from shoal.serve.log import Log
-from shoal.serve.served import Learned, Served, learn
+from shoal.serve.served_model import Learned, ServedModel, learn
 from shoal.serve.statistics import MOST_POINTS, Statistics
 
 NOW = time.time()
@@ -41,11 +41,11 @@ def slices(seed: int, n: int) -> list[Learned]:
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    return Served(write_model(tmp_path_factory.mktemp("model")))
+def served(tmp_path_factory: pytest.TempPathFactory) -> ServedModel:
+    return ServedModel(write_model(tmp_path_factory.mktemp("model")))
 
 
-def test_all_numbers_are_those_of_plain_loops(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_numbers_are_those_of_plain_loops(served: ServedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time, "time", lambda: NOW)
     found = Statistics(served)
     assert found.gauges() == {"rows_judged": 0.0}
@@ -97,7 +97,7 @@ def test_all_numbers_are_those_of_plain_loops(served: Served, monkeypatch: pytes
     assert gauges["calibration_error"] == pytest.approx(sum(abs(p - y) for _, p, y in bins) / rows)
 
 
-def test_saved_and_forgotten(served: Served, tmp_path: Path) -> None:
+def test_saved_and_forgotten(served: ServedModel, tmp_path: Path) -> None:
     parts = slices(1, 40)
     found = Statistics(served)
     for part in parts[:20]:
@@ -134,11 +134,11 @@ def test_rows_that_the_learner_refuses_are_not_judged(tmp_path: Path, monkeypatc
             raise ValueError("not this one")
         return learn(learner, chunk)
 
-    monkeypatch.setattr("shoal.serve.fold.learn", strict)
+    monkeypatch.setattr("shoal.serve.apply.learn", strict)
     mails = records(80, 13)
     found = []
     for kept in (mails, [mail for mail in mails if mail["user"] != "u3"]):
-        served = Served(write_model(tmp_path))
+        served = ServedModel(write_model(tmp_path))
         statistics = Statistics(served)
         fold = Fold(served, 0, statistics)
         fold.apply(Group(1, np.full(len(kept), NOW), served.check(rows(kept))[0]))
@@ -176,9 +176,9 @@ def model_of(mails: list[dict[str, Any]], label: str, kind: Target, folder: Path
 
 def test_several_labels_are_judged_as_they_were_predicted(tmp_path: Path) -> None:
     """In one go, with a label that comes late, as the learner says it from row to row."""
-    served = Served(model_of_several(tmp_path, MultiClass(HedgedSharing(memory=1))), with_shadows=False)
+    served = ServedModel(model_of_several(tmp_path, MultiClass(HedgedSharing(memory=1))), with_shadows=False)
     found, mails = Statistics(served), three_folders(300, 11)
-    again: Any = Served(tmp_path / "folders.shoal", with_shadows=False)
+    again: Any = ServedModel(tmp_path / "folders.shoal", with_shadows=False)
     errors, loss, certain = 0, 0.0, 0.0
     for mail in mails:
         chunk = again.encode(again.check(rows([mail]))[0])
@@ -204,7 +204,7 @@ def test_one_odd_target_is_not_all_that_a_mean_error_says(tmp_path: Path) -> Non
     model = model_of(mails[:300], "minutes", "regression", tmp_path, HedgedSharingRegressor(memory=1))
     found = []
     for odd, cut in ((None, 600), (1e12, 600), (1e12, 37)):
-        served = Served(model)
+        served = ServedModel(model)
         statistics = Statistics(served)
         fold = Fold(served, 0, statistics)
         judged = [dict(mail) for mail in mails[300:]]
@@ -224,7 +224,7 @@ def test_one_odd_target_is_not_all_that_a_mean_error_says(tmp_path: Path) -> Non
 
 
 def test_decisions_that_are_no_logits_have_no_losses(tmp_path: Path) -> None:
-    served = Served(write_model(tmp_path, MultitaskPerceptron()), with_shadows=False)
+    served = ServedModel(write_model(tmp_path, MultitaskPerceptron()), with_shadows=False)
     found = Statistics(served)
     Fold(served, 0, found).apply(Group(1, np.full(50, NOW), served.check(rows(records(50, 12)))[0]))
     assert (found.state()["has_losses"], found.state()["has_probabilities"]) == (False, False)
@@ -246,7 +246,7 @@ def test_a_crash_changes_no_number(learner: Learner, several: bool, tmp_path: Pa
         for i in range(0, 300, 30):
             engine.learn(rows(mails[i : i + 30]))
     engine = Engine(None, tmp_path / "engine", never)
-    engine._learning._not_before = math.inf  # no snapshot when a task is forgotten
+    engine._learner._not_before = math.inf  # no snapshot when a task is forgotten
     sizes = np.random.default_rng(3).integers(1, 40, 60)
     for i, size in zip(300 + np.cumsum(sizes), sizes.tolist(), strict=True):
         engine.learn(rows(mails[i : i + size] or mails[:9])).result()
@@ -258,9 +258,9 @@ def test_a_crash_changes_no_number(learner: Learner, several: bool, tmp_path: Pa
     with Engine(None, tmp_path / "engine", never) as engine:
         assert engine.statistics.to_dict() == live
         assert engine.statistics.gauges() == gauges
-        engine._learning._not_before = math.inf
+        engine._learner._not_before = math.inf
         engine.close(snapshot=False)
-    again = Statistics(Served(model))  # from the first record on, all that is alike in one go
+    again = Statistics(ServedModel(model))  # from the first record on, all that is alike in one go
     fold = Fold(again._served, 0, again)
     log = Log(f"sqlite:///{tmp_path / 'engine' / 'log.sqlite'}")
     for _ in fold.replay(log.read()):

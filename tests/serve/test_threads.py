@@ -24,16 +24,15 @@ from tests.serve.material import records, rows, write_model
 from shoal.cluster.futures import when_done
 from shoal.cluster.together import Together
 from shoal.serve import snapshots
-from shoal.serve.admission import Admission
 from shoal.serve.answers import Query
+from shoal.serve.apply import Group, Turns
 from shoal.serve.commands import Label
 from shoal.serve.contract import Messages, UnknownTask
 from shoal.serve.engine import Engine
-from shoal.serve.fold import Group
-from shoal.serve.labels import Lags
-from shoal.serve.learning import Learning, Rhythm
+from shoal.serve.late_labels import Lags
+from shoal.serve.learner_thread import LearnerThread, Rhythm
+from shoal.serve.log_writer import LogWriter
 from shoal.serve.statistics import Statistics
-from shoal.serve.turns import Turns
 
 THREADS = 4
 
@@ -92,20 +91,20 @@ def waits_for(lock: Any, call: Callable[[], Any]) -> bool:
 def test_rows_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted while they are done."""
     nothing: Any = SimpleNamespace(last=0, position=0)
-    admission, command = Admission(nothing, nothing, nothing, print, 1.0), Label([("x", 1)], None)
-    together(lambda: admission.submit(command), 20)
-    assert admission.rows_waiting == THREADS * 20
-    monkeypatch.setattr("shoal.serve.admission.MOST_COMMANDS", 1)
-    monkeypatch.setattr(admission, "_do", lambda commands: [])
-    admission.start()
-    together(lambda: admission.submit(command), 20)
-    admission.stop()
-    assert admission.rows_waiting == 0
+    writer, command = LogWriter(nothing, nothing, nothing, print, 1.0), Label([("x", 1)], None)
+    together(lambda: writer.submit(command), 20)
+    assert writer.rows_waiting == THREADS * 20
+    monkeypatch.setattr("shoal.serve.log_writer.MOST_COMMANDS", 1)
+    monkeypatch.setattr(writer, "_do", lambda commands: [])
+    writer.start()
+    together(lambda: writer.submit(command), 20)
+    writer.stop()
+    assert writer.rows_waiting == 0
 
 
 def test_rows_to_learn() -> None:
     fold: Any = SimpleNamespace(rows=0, position=0, forgotten=0, apply=lambda group: None)
-    learning, group = Learning(fold, 0, fold, Rhythm(), fold, print), Group(1, np.zeros(1), None)
+    learning, group = LearnerThread(fold, 0, fold, Rhythm(), fold, print), Group(1, np.zeros(1), None)
     together(lambda: learning.put(group), 20)
     assert learning.backlog == THREADS * 20
     learning.start()
@@ -185,7 +184,7 @@ def test_only_one_has_the_model() -> None:
     assert waits_for(answering._counting, lambda: answering.__exit__())
     assert seen == {1}
     assert turns._answering._asking == 0
-    assert turns._answering._nobody_asks.is_set()
+    assert turns._answering._is_free.is_set()
 
 
 def test_the_last_of_several_answers_ends_the_wait() -> None:
@@ -262,5 +261,5 @@ def test_what_is_checked_learned_and_saved_is_held_meanwhile(tmp_path: Path, mon
         engine.follow(Messages([mails[0]], [], [], {"mails/0": 1})).result()
         assert engine.wait_until_learned(timeout=30)
         engine.export()
-        engine._learning.begin().wait()
+        engine._learner.begin().wait()
     assert seen == {name: {True} for _, name, _ in watched}

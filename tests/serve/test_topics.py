@@ -14,15 +14,15 @@ import pytest
 from confluent_kafka import KafkaError
 from tests.serve.material import records, rows, write_model
 
-from shoal.serve.bodies import JSON, pack
 from shoal.serve.contract import Busy, Fault, Followed, LimitExceeded, Messages, Rows, Unavailable
-from shoal.serve.joining import Joined, ids_of, join, without_faults
 from shoal.serve.kafka.address import Address, read_settings
 from shoal.serve.kafka.follower import PARTITIONS_SECONDS, PAUSE, Follower
 from shoal.serve.kafka.messages import Columns, Message, read_messages
 from shoal.serve.kafka.topic import Topics
 from shoal.serve.log import Half
-from shoal.serve.served import Served
+from shoal.serve.row_codec import JSON, pack
+from shoal.serve.served_model import ServedModel
+from shoal.serve.topic_join import Joined, ids_of, join, without_faults
 
 
 def messages(*unlabeled: tuple[str, Any], labels: Any = (), labeled: Any = ()) -> Messages:
@@ -72,7 +72,7 @@ def test_labeled_rows_come_first_and_packed_rows_are_read() -> None:
 
 
 def test_rows_with_faults_are_left_out(tmp_path: Path) -> None:
-    served, mails = Served(write_model(tmp_path), with_shadows=False), records(3, late_columns=False)
+    served, mails = ServedModel(write_model(tmp_path), with_shadows=False), records(3, late_columns=False)
     bad = [{**mails[2], "size": "huge"}, {**mails[1], "spam": None}]
     found = without_faults(join(messages(labeled=[mails[0], bad[0], mails[1], bad[1]]), {}, "spam", 1.0), served)
     assert found.rows is not None

@@ -61,6 +61,6 @@ def test_the_tests_of_a_file() -> None:
     names = [path.name for path in mutants.tests_of(ROOT / "src" / "shoal" / "papers" / "ranks.py")]
     assert names[0] == "test_ranks.py"  # the others import it
     assert "test_framework.py" in names
-    [first, *_] = mutants.tests_of(ROOT / "src" / "shoal" / "serve" / "labels.py")
-    assert first == ROOT / "tests" / "serve" / "test_labels.py"  # and not that of the model's labels
+    [first, *_] = mutants.tests_of(ROOT / "src" / "shoal" / "files" / "ids.py")
+    assert first == ROOT / "tests" / "files" / "test_ids.py"  # and not that of the service's
     assert mutants.module_of(ROOT / "src" / "shoal" / "serve" / "__init__.py") == "shoal.serve"

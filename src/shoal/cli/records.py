@@ -6,12 +6,11 @@ import datetime
 from pathlib import Path
 
 from shoal.files.messages import plural
-from shoal.serve.bodies import unpack
+from shoal.serve.apply import Fold
 from shoal.serve.contract import Unavailable
-from shoal.serve.fold import Fold
-from shoal.serve.folder import newest
 from shoal.serve.log import Log, Record
-from shoal.serve.snapshots import Snapshots
+from shoal.serve.row_codec import unpack
+from shoal.serve.snapshots import Snapshots, newest
 
 
 def open_log(folder: str, url: str | None) -> Log:

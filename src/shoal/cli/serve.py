@@ -12,13 +12,13 @@ from rich.console import Console
 
 from shoal.cli.choices import ServeOptions
 from shoal.cli.listening import listening, serve_until_told, wait_until_told
+from shoal.serve.answers import rehearse
 from shoal.serve.contract import Service, Unavailable
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.http.access import Token, read_tokens
 from shoal.serve.http.bodies import Caps as RequestCaps
-from shoal.serve.learning import Rhythm
+from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
-from shoal.serve.rehearsal import rehearse
 from shoal.serve.running import application
 
 LOCAL = ("127.0.0.1", "::1", "localhost")

@@ -30,6 +30,7 @@ from shoal.cluster.routing import shards_of
 from shoal.cluster.row_routing import shards_of_rows, tasks_frame
 from shoal.cluster.together import Together
 from shoal.engine.arrays import IntArray
+from shoal.serve.commands import now
 from shoal.serve.contract import (
     Answer,
     Fault,
@@ -43,7 +44,6 @@ from shoal.serve.contract import (
     Worth,
 )
 from shoal.serve.engine import EngineSettings
-from shoal.serve.outcomes import now
 
 if TYPE_CHECKING:
     from shoal.cluster.own_topic import Source

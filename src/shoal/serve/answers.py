@@ -6,6 +6,8 @@ import math
 import random
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,10 @@ from shoal.classifier import Classifier
 from shoal.evaluation.predictions import as_wide
 from shoal.files.ids import id_of
 from shoal.files.tables.encode_one import Row, Unread
-from shoal.serve.bodies import from_dicts
+from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
-from shoal.serve.fold import Fold
-from shoal.serve.served import part_of
+from shoal.serve.row_codec import from_dicts
+from shoal.serve.served_model import ServedModel, part_of
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass
 
@@ -148,3 +150,26 @@ class Answers:
                 similar = []
             weights = learner.expert_weights(task) if hasattr(learner, "expert_weights") else {}
         return {"task": task, "similar": similar, "ways": [{"way": w, "weight": x} for w, x in weights.items()]}
+
+
+def rehearse(path: Path, *, with_shadows: bool = True) -> None:
+    """Predict and learn one row with a copy of the model, so that no request waits for the compiler.
+
+    A file that cannot be read is ignored here; the engine reports it.
+    """
+    with suppress(ValueError, OSError):
+        served = ServedModel(path, with_shadows=with_shadows)
+        roles, tasks = served.roles, list(served.learner.tasks_)
+        row = dict.fromkeys(served.encoder.column_names)
+        asked = {**row, **dict.fromkeys(roles.tasks, str(tasks[0]) if tasks else "task")}
+        label = 0 if served.labels.kind == "regression" else served.labels.classes[0]
+        learned = {**asked, str(roles.label): label}
+        if roles.weight is not None:
+            learned[roles.weight] = 1
+        fold = Fold(served)
+        answers = Answers(fold)
+        answers.of(from_dicts([asked]))
+        answers.of_each([asked])
+        checked, faults = served.check(from_dicts([learned]))
+        if not faults:
+            fold.apply(Group(1, np.zeros(1), checked))

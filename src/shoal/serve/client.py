@@ -1,22 +1,43 @@
-"""Clients of a service, with and without `await`. What they ask is in `calls`."""
+"""Clients of a service, with and without `await`.
+
+A `Call` is a request as a value: what is sent, and how its answer is read. `Attempts` says when it is sent again.
+`Client` and `AsyncClient` add the I/O. Rows to learn carry an idempotency key, so that sending again is safe.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Self, TypeVar
+from typing import IO, Any, Generic, NamedTuple, Self, TypeVar
+from urllib.parse import quote
 
 import httpx
+import msgspec
+import polars as pl
 
-from shoal.serve import calls
-from shoal.serve.calls import Attempts, Call, Table
 from shoal.serve.contract import Answer, LabelReceipt, Receipt, Worth
 from shoal.serve.http.shapes import Model, Task, Tasks
 
 T = TypeVar("T")
+Table = pl.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+ARROW, JSON = "application/vnd.apache.arrow.stream", "application/json"
+AGAIN = (408, 429, 500, 502, 503, 504)  # statuses after which the same request may succeed
+FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)  # the request itself is wrong
+FIRST_WAIT = 0.1  # seconds; doubled for each further attempt
+
+
+class ServiceError(RuntimeError):
+    """The service refused a request: `status`, and `problem` as RFC 9457 has it."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        super().__init__(f"{status}: {problem.get('detail', problem.get('title', 'no detail'))}")
+        self.status, self.problem = status, problem
 
 
 class Client:
@@ -28,60 +49,61 @@ class Client:
         Such as "http://127.0.0.1:8000".
     token : str, optional
     retries : int
-        How often a request is repeated that failed for the moment, after 0.1, 0.2, 0.4 ... seconds or as the service
+        How often a request that failed for the moment is repeated: after 0.1, 0.2, 0.4 ... seconds, or when the service
         says.
     timeout : float
         Seconds.
 
     Notes
     -----
-    Every method raises `ServiceError` for what the service refuses, and `httpx.TransportError` if it cannot be reached.
+    Every method raises `ServiceError` if the service refuses the request, and `httpx.TransportError` if it cannot be
+    reached.
     """
 
     def __init__(self, url: str, token: str | None = None, *, retries: int = 5, timeout: float = 60.0) -> None:
-        self._http = httpx.Client(base_url=url, headers=calls.headers_of(token), timeout=timeout)
+        self._http = httpx.Client(base_url=url, headers=_headers(token), timeout=timeout)
         self._retries = retries
 
     def predict(self, rows: Table) -> list[Answer]:
-        """What the model says of rows."""
-        return self._do(calls.predict(rows))
+        """Predict rows."""
+        return self._do(_predict(rows))
 
     def predict_one(self, row: Mapping[str, Any]) -> Answer:
-        """The same of one row."""
+        """Predict one row."""
         return self.predict(row)[0]
 
     def learn(self, rows: Table, key: str | None = None) -> Receipt:
         """Learn labeled rows; when this returns they are safe, and in the model soon after."""
-        return self._do(calls.learn(rows, key))
+        return self._do(_learn(rows, key))
 
     def label(self, labels: Mapping[str, Any] | Iterable[tuple[str, Any]], key: str | None = None) -> LabelReceipt:
         """The labels of predictions, by their ids."""
-        return self._do(calls.label(labels, key))
+        return self._do(_label(labels, key))
 
     def query(self, rows: Table) -> list[Worth]:
         """Which labels are worth asking for?"""
-        return self._do(calls.query(rows))
+        return self._do(_query(rows))
 
     def model(self) -> Model:
         """The model in plain values."""
-        return self._do(calls.model())
+        return self._do(_model())
 
     def tasks(self, sort: str = "rows", text: str = "", page: int = 1) -> Tasks:
         """A page of tasks: by "rows", "error", "newest" or "name"; those that contain the text."""
-        return self._do(calls.tasks(sort, text, page))
+        return self._do(_tasks(sort, text, page))
 
     def task(self, task: str) -> Task:
         """One task."""
-        return self._do(calls.task(task))
+        return self._do(_task(task))
 
     def forget(self, task: str) -> Receipt:
         """Forget a task; an error of status 404 after a lost connection may mean that it is done."""
-        return self._do(calls.forget(task))
+        return self._do(_forget(task))
 
     def export(self, path: str | Path) -> Path:
         """Write the model file of now."""
-        with calls.written_aside(Path(path)) as file:
-            self._do(calls.export(), partial(self._download, file))
+        with _written_aside(Path(path)) as file:
+            self._do(_export(), partial(self._download, file))
         return Path(path)
 
     def close(self) -> None:
@@ -110,7 +132,7 @@ class Client:
         return self._http.request(**call.request())
 
     def _download(self, file: IO[bytes], call: Call[Any]) -> httpx.Response:
-        """The body goes to the file; a further attempt writes it anew."""
+        """Write the body to the file; a further attempt begins it anew."""
         file.seek(0)
         file.truncate()
         with self._http.stream(**call.request()) as answer:
@@ -131,58 +153,58 @@ class AsyncClient:
         Such as "http://127.0.0.1:8000".
     token : str, optional
     retries : int
-        How often a request is repeated that failed for the moment, after 0.1, 0.2, 0.4 ... seconds or as the service
+        How often a request that failed for the moment is repeated: after 0.1, 0.2, 0.4 ... seconds, or when the service
         says.
     timeout : float
         Seconds.
     """
 
     def __init__(self, url: str, token: str | None = None, *, retries: int = 5, timeout: float = 60.0) -> None:
-        self._http = httpx.AsyncClient(base_url=url, headers=calls.headers_of(token), timeout=timeout)
+        self._http = httpx.AsyncClient(base_url=url, headers=_headers(token), timeout=timeout)
         self._retries = retries
 
     async def predict(self, rows: Table) -> list[Answer]:
-        """What the model says of rows."""
-        return await self._do(calls.predict(rows))
+        """Predict rows."""
+        return await self._do(_predict(rows))
 
     async def predict_one(self, row: Mapping[str, Any]) -> Answer:
-        """The same of one row."""
+        """Predict one row."""
         return (await self.predict(row))[0]
 
     async def learn(self, rows: Table, key: str | None = None) -> Receipt:
         """Learn labeled rows; when this returns they are safe, and in the model soon after."""
-        return await self._do(calls.learn(rows, key))
+        return await self._do(_learn(rows, key))
 
     async def label(
         self, labels: Mapping[str, Any] | Iterable[tuple[str, Any]], key: str | None = None
     ) -> LabelReceipt:
         """The labels of predictions, by their ids."""
-        return await self._do(calls.label(labels, key))
+        return await self._do(_label(labels, key))
 
     async def query(self, rows: Table) -> list[Worth]:
         """Which labels are worth asking for?"""
-        return await self._do(calls.query(rows))
+        return await self._do(_query(rows))
 
     async def model(self) -> Model:
         """The model in plain values."""
-        return await self._do(calls.model())
+        return await self._do(_model())
 
     async def tasks(self, sort: str = "rows", text: str = "", page: int = 1) -> Tasks:
         """A page of tasks: by "rows", "error", "newest" or "name"; those that contain the text."""
-        return await self._do(calls.tasks(sort, text, page))
+        return await self._do(_tasks(sort, text, page))
 
     async def task(self, task: str) -> Task:
         """One task."""
-        return await self._do(calls.task(task))
+        return await self._do(_task(task))
 
     async def forget(self, task: str) -> Receipt:
         """Forget a task; an error of status 404 after a lost connection may mean that it is done."""
-        return await self._do(calls.forget(task))
+        return await self._do(_forget(task))
 
     async def export(self, path: str | Path) -> Path:
         """Write the model file of now."""
-        with calls.written_aside(Path(path)) as file:
-            await self._do(calls.export(), partial(self._download, file))
+        with _written_aside(Path(path)) as file:
+            await self._do(_export(), partial(self._download, file))
         return Path(path)
 
     async def close(self) -> None:
@@ -211,7 +233,7 @@ class AsyncClient:
         return await self._http.request(**call.request())
 
     async def _download(self, file: IO[bytes], call: Call[Any]) -> httpx.Response:
-        """The body goes to the file; a further attempt writes it anew."""
+        """Write the body to the file; a further attempt begins it anew."""
         file.seek(0)
         file.truncate()
         async with self._http.stream(**call.request()) as answer:
@@ -221,3 +243,160 @@ class AsyncClient:
             async for block in answer.aiter_bytes():
                 await asyncio.to_thread(file.write, block)
         return answer
+
+
+# ---- requests as values --------------------------------------------------------------------------------------
+
+
+class Call(NamedTuple, Generic[T]):
+    """One request, with the function that reads its answer."""
+
+    method: str
+    path: str
+    read: Callable[[httpx.Response], T]
+    headers: Mapping[str, str] = {}
+    body: bytes | None = None
+    query: Mapping[str, str | int] = {}
+
+    def request(self) -> dict[str, Any]:
+        """The arguments of `httpx.Client.request`."""
+        return {
+            "method": self.method,
+            "url": self.path,
+            "headers": dict(self.headers),
+            "content": self.body,
+            "params": dict(self.query) or None,
+        }
+
+
+class Attempts:
+    """The attempts of one call.
+
+    Parameters
+    ----------
+    retries : int
+        After the first attempt.
+    """
+
+    def __init__(self, retries: int) -> None:
+        self._left, self._wait = retries, FIRST_WAIT
+
+    def wait_after(self, found: httpx.Response | httpx.TransportError) -> float:
+        """Seconds until the next attempt. Raises the failure if there is none."""
+        if isinstance(found, httpx.Response):
+            error: Exception = _error(found)
+            again, wait = found.status_code in AGAIN, _said(found, self._wait)
+        else:
+            error, again, wait = found, not isinstance(found, FINAL), self._wait
+        if self._left == 0 or not again:
+            raise error
+        self._left, self._wait = self._left - 1, 2.0 * self._wait
+        return wait
+
+
+def _predict(rows: Table) -> Call[list[Answer]]:
+    """Predict rows."""
+    return _post("/v1/predict", *_body(rows), lambda answer: [Answer(**one) for one in _listed(answer)])
+
+
+def _learn(rows: Table, key: str | None) -> Call[Receipt]:
+    """Learn labeled rows."""
+    return _post("/v1/learn", *_body(rows), _receipt, key or uuid.uuid4().hex)
+
+
+def _label(labels: Mapping[str, Any] | Iterable[tuple[str, Any]], key: str | None) -> Call[LabelReceipt]:
+    """The labels of predictions, by their ids."""
+    pairs = labels.items() if isinstance(labels, Mapping) else labels
+    body = msgspec.json.encode([{"id": name, "label": label} for name, label in pairs])
+    return _post("/v1/labels", body, JSON, lambda answer: LabelReceipt(**answer.json()), key or uuid.uuid4().hex)
+
+
+def _query(rows: Table) -> Call[list[Worth]]:
+    """Which labels are worth asking for?"""
+    return _post("/v1/query", *_body(rows), lambda answer: [Worth(**one) for one in _listed(answer)])
+
+
+def _model() -> Call[Model]:
+    """The model in plain values."""
+    return Call("GET", "/v1/model", httpx.Response.json)
+
+
+def _tasks(sort: str, text: str, page: int) -> Call[Tasks]:
+    """A page of tasks."""
+    return Call("GET", "/v1/tasks", httpx.Response.json, query={"sort": sort, "q": text, "page": page})
+
+
+def _task(task: str) -> Call[Task]:
+    """One task."""
+    return Call("GET", _path(task), httpx.Response.json)
+
+
+def _forget(task: str) -> Call[Receipt]:
+    """Forget a task."""
+    return Call("DELETE", _path(task), _receipt)
+
+
+def _export() -> Call[None]:
+    """The model file; the client writes it to the disk while it comes."""
+    return Call("GET", "/v1/export", lambda _: None)
+
+
+def _post(path: str, body: bytes, kind: str, read: Callable[[httpx.Response], T], key: str | None = None) -> Call[T]:
+    keys = {} if key is None else {"idempotency-key": key}
+    return Call("POST", path, read, {"content-type": kind, "accept": JSON, **keys}, body)
+
+
+def _body(rows: Table) -> tuple[bytes, str]:
+    """Rows as bytes, and their media type: tables as Arrow, dicts as JSON."""
+    if isinstance(rows, pl.DataFrame):
+        buffer = io.BytesIO()
+        rows.write_ipc_stream(buffer, compression="uncompressed")
+        return buffer.getvalue(), ARROW
+    return msgspec.json.encode(rows), JSON
+
+
+def _listed(answer: httpx.Response) -> list[dict[str, Any]]:
+    found = answer.json()
+    return [found] if isinstance(found, dict) else found
+
+
+def _receipt(answer: httpx.Response) -> Receipt:
+    return Receipt(**answer.json())
+
+
+def _path(task: str) -> str:
+    """The path of a task. Dots are quoted too, as `.` and `..` between slashes would lead elsewhere."""
+    return f"/v1/tasks/{quote(task, safe='').replace('.', '%2E')}"
+
+
+def _said(answer: httpx.Response, otherwise: float) -> float:
+    """The seconds of Retry-After, or else those given."""
+    try:
+        return max(float(answer.headers["retry-after"]), 0.0)
+    except (KeyError, ValueError):  # it is missing, or a date
+        return otherwise
+
+
+def _error(answer: httpx.Response) -> ServiceError:
+    try:
+        problem = answer.json()
+    except ValueError:
+        problem = {}
+    return ServiceError(answer.status_code, problem if isinstance(problem, dict) else {})
+
+
+def _headers(token: str | None) -> dict[str, str]:
+    """The headers of every request."""
+    return {} if token is None else {"authorization": f"Bearer {token}"}
+
+
+@contextmanager
+def _written_aside(path: Path) -> Iterator[IO[bytes]]:
+    """A file that gets its name when it is complete."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,23 +1,25 @@
-"""What is asked of the writer of the log, each with the future that its answer goes to."""
+"""Commands to the writer of the log, each with the future of its answer; and the ways in which a command ends."""
 
 from __future__ import annotations
 
 import hashlib
-import random
-import time
+import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.serve.contract import Answer, Followed, LabelReceipt, Messages, Receipt, Rows
-from shoal.serve.joining import Joined
-from shoal.serve.log import Waiting
+from shoal.serve.contract import Conflict, Followed, LabelReceipt, Messages, Receipt, Rows
+from shoal.serve.log import Used, Waiting
+from shoal.serve.topic_join import Joined
+
+logger = logging.getLogger("shoal")
 
 
 @dataclass
 class Learn:
-    """Rows that have their labels."""
+    """Learn labeled rows."""
 
     rows: Rows
     body: bytes
@@ -35,7 +37,7 @@ class Learn:
 
 @dataclass
 class Label:
-    """Labels of rows that were predicted: (id of the prediction, label) each."""
+    """Learn predicted rows: (id of the prediction, label) each."""
 
     labels: Sequence[tuple[str, Any]]
     key: str | None
@@ -52,7 +54,7 @@ class Label:
 
 @dataclass
 class Wait:
-    """Predictions whose rows wait for their labels. The answers are given when they are in the log."""
+    """Store predicted rows until their labels come. The answers are sent after the commit."""
 
     waiting: list[Waiting]
     answers: Any
@@ -62,7 +64,7 @@ class Wait:
 
 @dataclass
 class Forget:
-    """Forget a task; `edited` takes it out of rows that wait."""
+    """Forget a task; `edited` blanks its rows among those that wait for labels."""
 
     task: str
     edited: Callable[[bytes], bytes | None]
@@ -72,7 +74,7 @@ class Forget:
 
 @dataclass
 class Follow:
-    """Messages of a topic; `joined` is what they came to."""
+    """Store and learn messages of a topic; `joined` are the rows that they complete."""
 
     messages: Messages
     future: Future[Followed] = field(default_factory=Future)
@@ -85,7 +87,7 @@ class Follow:
 
 @dataclass
 class Chore:
-    """Something else that writes to the log, such as dropping old records."""
+    """Other work on the log, such as dropping old records."""
 
     work: Callable[[], Any]
     future: Future[Any] = field(default_factory=Future)
@@ -96,48 +98,46 @@ Command = Learn | Label | Wait | Forget | Follow | Chore
 
 
 def digest(body: bytes) -> bytes:
-    """What tells one request's content from another's."""
+    """A hash of a request's content."""
     return hashlib.blake2b(body, digest_size=16).digest()
 
 
-# ---- ids of predictions: a time in milliseconds, chance, and the row ----------------------------------------
+# ---- how a command ends --------------------------------------------------------------------------------------
 
 
-_random = random.Random()  # begun by the system's; an id is no secret, tokens are
+def now(found: Any) -> Future[Any]:
+    """A completed future."""
+    future: Future[Any] = Future()
+    future.set_result(found)
+    return future
 
 
-def new_request() -> str:
-    """The id of a prediction request; later ones are greater."""
-    return f"{int(time.time() * 1000):012x}{_random.getrandbits(40):010x}"
+def done(command: Command, answer: Any) -> None:
+    """Complete a command's future, unless it is canceled."""
+    with suppress(InvalidStateError):
+        command.future.set_result(answer)
 
 
-def id_of(request: str, row: int) -> str:
-    """The id of one of its rows."""
-    return f"{request}-{row}"
+def fail(command: Command, error: BaseException) -> None:
+    """Complete a command's future with an error, unless it is canceled."""
+    with suppress(InvalidStateError):
+        command.future.set_exception(error)
 
 
-def parse_id(text: str) -> tuple[str, int] | None:
-    """Request and row of an id; None if it is none."""
-    request, mark, row = text.rpartition("-")
-    if len(request) != 22 or not mark or not row.isdecimal() or len(row) > 9:
-        return None
+def repeat(command: Learn | Label, used: Used) -> None:
+    """Answer a command whose key was used before as it was answered then."""
+    if used.digest != command.digest:
+        fail(command, Conflict(f"the idempotency key {command.key!r} came with other rows before"))
+    elif isinstance(command, Learn):
+        done(command, Receipt(*used.answer)._replace(repeated=True))
+    else:
+        done(command, LabelReceipt(*used.answer)._replace(repeated=True))
+
+
+def run(chore: Chore) -> None:
+    """Do a chore; a failure is logged, as the next chore does the same work."""
     try:
-        int(request, 16)
-    except ValueError:
-        return None
-    return request, int(row)
-
-
-def time_of(request: str) -> float:
-    """When a prediction was asked for."""
-    return int(request[:12], 16) / 1000
-
-
-def first_request(moment: float) -> str:
-    """The least id of requests from a time on."""
-    return f"{max(int(moment * 1000), 0):012x}" + "0" * 10
-
-
-def with_ids(answers: Sequence[Answer], request: str) -> list[Answer]:
-    """Answers with the ids of their rows."""
-    return [answer._replace(id=id_of(request, row)) for row, answer in enumerate(answers)]
+        done(chore, chore.work())
+    except Exception as error:
+        logger.warning("the log could not be tidied up; it will be tried again: %s", error)
+        fail(chore, error)

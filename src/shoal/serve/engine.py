@@ -1,8 +1,8 @@
-"""The engine: a model that answers while it learns from a log, and loses nothing. No HTTP.
+"""The engine: a model that predicts while it learns from a log, and loses nothing. It knows no HTTP.
 
-A folder belongs to it: the log (unless that is elsewhere) and the snapshots. Three threads work in it, next to those
-who ask: one checks and commits (`admission`), one learns and takes snapshots (`learning`); answers are given in the
-caller's thread.
+It owns a folder with the snapshots and, unless a database is given, the log. Predictions run in the caller's thread.
+One thread checks requests and commits them to the log (`log_writer`), another learns what is committed and takes
+snapshots (`learner_thread`).
 """
 
 from __future__ import annotations
@@ -19,22 +19,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.serve import snapshots
-from shoal.serve.admission import Admission
 from shoal.serve.answers import Answers
-from shoal.serve.bodies import pack, pack_one
-from shoal.serve.commands import (
-    Chore,
-    Command,
-    Follow,
-    Forget,
-    Label,
-    Learn,
-    Wait,
-    first_request,
-    id_of,
-    new_request,
-    with_ids,
-)
+from shoal.serve.apply import Fold
+from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, now
 from shoal.serve.contract import (
     Answer,
     Busy,
@@ -48,16 +35,15 @@ from shoal.serve.contract import (
     Unavailable,
     UnknownTask,
     Worth,
-)  # fmt: skip
-from shoal.serve.erasing import without_task
-from shoal.serve.fold import Fold
-from shoal.serve.folder import lock, newest
-from shoal.serve.learning import Learning, Rhythm
+)
+from shoal.serve.late_labels import first_request, new_request, prediction_id, with_ids
+from shoal.serve.learner_thread import LearnerThread, Rhythm
 from shoal.serve.limits import Caps, Limits
-from shoal.serve.log import Log, Waiting
-from shoal.serve.outcomes import now
-from shoal.serve.served import Served
-from shoal.serve.snapshots import Context, Snapshots
+from shoal.serve.log import Log, Waiting, lock
+from shoal.serve.log_writer import LogWriter
+from shoal.serve.row_codec import pack, pack_one, without_task
+from shoal.serve.served_model import ServedModel
+from shoal.serve.snapshots import Context, Snapshots, newest
 from shoal.serve.statistics import Statistics
 
 logger = logging.getLogger("shoal")
@@ -66,51 +52,55 @@ EXPIRY_SECONDS = 60.0
 
 
 class EngineSettings(NamedTuple):
-    """What can be said about an engine."""
+    """The options of an engine."""
 
-    log: str | None = None  # of SQLAlchemy; None: a SQLite file in the folder
+    log: str | None = None  # SQLAlchemy URL; None: a SQLite file in the folder
     rhythm: Rhythm = Rhythm()
     keep: int = 3  # snapshots
-    keep_log: bool = False  # keep all records and the first snapshot: the model can be built as it was at any time
+    keep_log: bool = False  # keep all records and the first snapshot, to rebuild the model of any time
     label_wait: float = WEEK  # seconds that rows wait for their labels; 0: predictions have no ids
-    most_rows: int = 200_000  # that are accepted or asked and not learned yet; beyond, requests are told to wait
+    most_rows: int = 200_000  # not learned yet; beyond that, requests get 429
     caps: Caps = Caps()
     shadows: bool = True
-    new_log: bool = False  # go on behind the newest snapshot with an empty log, if its own is lost
+    new_log: bool = False  # if the log is lost, continue behind the newest snapshot with an empty one
 
 
 class Engine:
-    """A model file, served.
+    """A served model file.
 
     Parameters
     ----------
     model : Path
-        What `shoal run --save` wrote. It is read once, when the folder is new; from then on the folder has the model.
+        A file that `shoal run --save` wrote. Only a new folder reads it; later the folder holds the model.
     folder : Path
         For log and snapshots.
     settings : EngineSettings
     on_progress : function, optional
-        Told the position while the log is replayed.
+        Receives the reached and the last position while the log is replayed.
     offsets : mapping, optional
-        Of a new folder: how far topics have been read into the model already.
+        For a new folder: the next message of each partition that the model has not learned.
 
     Raises
     ------
     ValueError
-        If the model file is none, or no snapshot can be read, or another process has the folder or the log, or the log
-        does not go on where the newest snapshot ends.
+        If the model file or all snapshots cannot be read, another process has the folder or the log, or the log does
+        not continue where the newest snapshot ends.
     Unavailable
         If the log cannot be reached.
     """
 
     def __init__(
-        self, model: Path | None, folder: Path, settings: EngineSettings | None = None,
-        on_progress: Callable[[int, int], None] | None = None, offsets: Mapping[str, int] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Path | None,
+        folder: Path,
+        settings: EngineSettings | None = None,
+        on_progress: Callable[[int, int], None] | None = None,
+        offsets: Mapping[str, int] | None = None,
+    ) -> None:
         self.settings = settings or EngineSettings()
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as after_failure:  # another try finds folder and log free
+        with ExitStack() as after_failure:  # release folder and log
             self._own = lock(folder / "lock", folder)
             after_failure.callback(os.close, self._own)
             self._snapshots = Snapshots(folder / "snapshots", self.settings.keep, keep_first=self.settings.keep_log)
@@ -124,16 +114,16 @@ class Engine:
     def _open(
         self, model: Path | None, on_progress: Callable[[int, int], None] | None, offsets: Mapping[str, int]
     ) -> None:
-        """The newest model and all of the log behind it; then the threads."""
+        """Read the newest snapshot, replay the log behind it, start the threads."""
         if not self._snapshots.all() and model is not None:
             self._log.check(0, None)
             first = self._snapshots.path(0)
-            # Before the model: with that the folder is no longer new.
+            # Before the model, which marks the folder as begun.
             snapshots.write_context(first, Context(None, offsets, self._log.id))
-            Served(model).save(first)
+            ServedModel(model).save(first)
         served, position, context = newest(self._snapshots, with_shadows=self.settings.shadows)
         if self.settings.new_log and position > self._log.last:
-            # Before the log: with that it is no longer empty.
+            # Before the log, which is empty only until then.
             snapshots.write_context(self._snapshots.path(position), context._replace(log=self._log.id))
             self._log.begin_behind(position)
         else:
@@ -142,7 +132,7 @@ class Engine:
         self.statistics = Statistics(served, context.counted)
         self._fold = Fold(served, position, self.statistics)
         self._fold.forgotten = self._log.last_forgotten()
-        # A crash may have come before these; a damaged newer snapshot is no reason to delete this one.
+        # After a crash these may be left to do. If a newer snapshot is damaged, this one is kept.
         knows_no_more = self._fold.forgotten if position >= self._fold.forgotten else 0
         self._log.drop_until(self._snapshots.prune(knows_no_more))
         for reached in self._fold.replay(self._log.read(position)):
@@ -151,21 +141,21 @@ class Engine:
         self._fold.offsets = self._log.offsets()
         self._answers = Answers(self._fold)
         knows, tasks = served.learner.knows_task, served.learner
-        self._learning = Learning(
+        self._learner = LearnerThread(
             self._fold, position, self._snapshots, self.settings.rhythm, self._context, self._drop_records
         )
         limits = Limits(self.settings.caps, knows, lambda: len(tasks.tasks_))
-        self._admission = Admission(self._log, self._fold, limits, self._learning.put, self.settings.label_wait)
+        self._writer = LogWriter(self._log, self._fold, limits, self._learner.put, self.settings.label_wait)
         self._next_expiry = time.monotonic()
-        self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of who feeds the engine
+        self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of the follower that feeds the engine
         self._closed = False
-        self._learning.start()
-        self._admission.start()
+        self._learner.start()
+        self._writer.start()
 
-    # ---- what can be asked -----------------------------------------------------------------------------------
+    # ---- predicting and learning -----------------------------------------------------------------------------
 
     def predict(self, rows: Rows, *, wait: bool = True) -> Future[list[Answer]]:
-        """Answers in the order of the rows; with `wait`, done when the rows wait for their labels in the log."""
+        """Answers in the order of the rows; with `wait`, done when the rows are stored to wait for their labels."""
         waits = wait and self.settings.label_wait > 0
         self._refuse_if_in_trouble() if waits else self._refuse_if_closed()
         found = self._answers.of(rows)
@@ -176,8 +166,8 @@ class Engine:
         return self._submit(Wait([waiting], with_ids(found, request)))
 
     def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
-        """The same of rows of JSON values (numbers, strings, booleans, None) that came apart, quickly: what is wrong
-        with one is nothing to the others."""
+        """Predict rows of JSON values (numbers, strings, booleans, None) from different requests, fast. Each row has
+        its own answer or error."""
         waits = wait and self.settings.label_wait > 0
         self._refuse_if_in_trouble() if waits else self._refuse_if_closed()
         found, waiting = self._answers.of_each(rows), []
@@ -186,16 +176,16 @@ class Engine:
                 if isinstance(answer, Answer):
                     request = new_request()
                     waiting.append(Waiting(request, 1, pack_one(rows[i]), b"\0"))
-                    found[i] = answer._replace(id=id_of(request, 0))
+                    found[i] = answer._replace(id=prediction_id(request, 0))
         return [Pending(range(len(rows)), self._submit(Wait(waiting, found)) if waiting else now(found))]
 
     def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
-        """Done when the rows are in the log; they are learned soon after, in the order of the log."""
+        """Done when the rows are in the log; they are learned soon after, in that order."""
         self._refuse_if_full()
         return self._submit(Learn(rows, pack(rows), key))
 
     def check(self, rows: Rows) -> None:
-        """Raise Refused if rows to learn could not be accepted now. Nothing changes."""
+        """Raise Refused if these rows could not be learned now. Nothing changes."""
         served = self._fold.served
         with self._fold.accepting, self._fold.columns:
             mark = served.rows_to_learn.mark()
@@ -207,38 +197,37 @@ class Engine:
             raise Refused(*faults)
 
     def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
-        """Learn rows as they were predicted: (id of the prediction, label) each."""
+        """Learn predicted rows, given as pairs (id of the prediction, label)."""
         self._refuse_if_full()
         return self._submit(Label(labels, key))
 
     def follow(self, messages: Messages) -> Future[Followed]:
-        """Done when the messages are in the log: the rows that have their labels, those that wait, and the offsets.
+        """Done when labeled rows, waiting rows and labels, and the offsets are in the log, each exactly once.
 
-        Rows that cannot be learned are left out and said so; nothing of it is written twice.
+        Rows that cannot be learned are left out; the result names them.
         """
         self._refuse_if_full()
         return self._submit(Follow(messages))
 
     def offsets(self) -> dict[str, int]:
-        """The next message of each partition that was followed, by "topic/partition"."""
+        """The next message of each followed partition, by "topic/partition"."""
         return self._log.offsets()
 
     def worth(self, rows: Rows) -> list[Worth]:
-        """Which labels are worth asking for; nothing changes."""
+        """Say which labels are worth asking for. Nothing changes."""
         self._refuse_if_closed()
         return self._answers.worth(rows)
 
     def forget(self, task: str) -> Future[Receipt]:
         """Forget a task.
 
-        It is gone from the rows that wait with the commit, from the model with its place in the log, and from snapshots
-        and records (of all tasks, before that place) as soon as the next snapshot stands, which is begun when the model
-        has forgotten it.
+        The commit blanks its rows among those that wait for labels. The model forgets it at its position in the log,
+        and then begins a snapshot; once that is written, older snapshots and records are deleted.
         """
         self._refuse_if_in_trouble()
-        return self._submit(Forget(task, without_task(task, self._fold.served)))
+        return self._submit(Forget(task, without_task(task, self._fold.served.task_ids)))
 
-    # ---- what can be seen ------------------------------------------------------------------------------------
+    # ---- looking ---------------------------------------------------------------------------------------------
 
     def describe(self) -> Mapping[str, Any]:
         """The model in plain values."""
@@ -255,17 +244,17 @@ class Engine:
             "tasks": len(learner.tasks_),
             "features": learner.n_features_in_,
             "learned": self._fold.position,
-            "logged": self._admission.position,
+            "logged": self._writer.position,
             "rows": self._fold.rows,
         }
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
-        """Some tasks with what was counted of them since the service began, and how many contain the text: sorted by
-        "rows", "error" (the worst first), "newest" or "name"."""
+        """A part of the tasks with their counts since the service began, and the number of tasks that contain the text;
+        sorted by "rows", "error" (worst first), "newest" or "name"."""
         return self.statistics.list_tasks(sort, text, first, n)
 
     def overview(self) -> Mapping[str, Any]:
-        """What the page shows."""
+        """The numbers on the page."""
         found = self.describe()
         model = {name: found[name] for name in ("learner", "label")}
         return {**self.statistics.state(), "gauges": self.gauges(), "model": model}
@@ -277,16 +266,16 @@ class Engine:
     def task(self, task: str) -> Mapping[str, Any]:
         """One task in plain values. Raises UnknownTask.
 
-        `similar`: the tasks most like it; `ways`: the ways of sharing by their weight, of a learner that weighs some;
-        and of rows since the service began `rows`, `error`, `loss`, and the mean `forecast` next to what `happened`.
+        `similar`: the most similar tasks; `ways`: the weights of the ways of sharing, if the learner weighs some; and
+        since the service began `rows`, `error`, `loss`, and the means of `forecast` and `happened`.
         """
         found = dict(self._answers.about(task))
-        with suppress(UnknownTask):  # the model knew it before the service began
+        with suppress(UnknownTask):  # the task is older than the service
             found |= self.statistics.task(task)
         return found
 
     def export(self) -> Path:
-        """A model file that `shoal.load` and `shoal run --load` read; the caller deletes it."""
+        """Write a model file for `shoal.load` and `shoal run --load`; the caller deletes it."""
         self._refuse_if_closed()
         handle, name = tempfile.mkstemp(dir=self.folder, prefix="export-", suffix=".shoal")
         os.close(handle)
@@ -302,67 +291,67 @@ class Engine:
         """Numbers for dashboards."""
         newest_snapshot = self._snapshots.all()[0]
         log_bytes = {}
-        if not self._admission.trouble:
-            with suppress(Unavailable):  # the other numbers are asked for most while the database is away
+        if not self._writer.trouble:
+            with suppress(Unavailable):  # the other numbers matter most while the database is away
                 log_bytes = {"log_bytes": self._log.size()}
         return {
             "queue_rows": self.queue,
-            "position_logged": self._admission.position,
+            "position_logged": self._writer.position,
             "position_learned": self._fold.position,
             "rows_learned": self._fold.rows,
             "rows_refused": self._fold.refused,
             **log_bytes,
             "predictions_waiting": self._log.predictions_waiting,
             "snapshot_age_seconds": max(time.time() - newest_snapshot.time, 0.0),
-            "snapshot_pause_seconds": self._learning.pause,
+            "snapshot_pause_seconds": self._learner.pause,
             "tasks": len(self._fold.served.learner.tasks_),
             "features": self._fold.served.learner.n_features_in_,
             **self.statistics.gauges(),
-            **{f"labels_{name}": count for name, count in self._admission.labels.items()},
+            **{f"labels_{name}": count for name, count in self._writer.labels.items()},
             "labels_asked": self._answers.labels_asked,
-            **({} if (lag := self._admission.lags.median()) is None else {"label_lag_seconds": lag}),
+            **({} if (lag := self._writer.lags.median()) is None else {"label_lag_seconds": lag}),
             **self.more_gauges(),
         }
 
     @property
     def queue(self) -> int:
-        """Rows that are asked or accepted and not learned yet."""
-        return self._admission.rows_waiting + self._learning.backlog
+        """Rows that are requested or accepted and not learned yet."""
+        return self._writer.rows_waiting + self._learner.backlog
 
     @property
     def is_ready(self) -> bool:
-        """Can it learn?"""
-        return not self._closed and not self._admission.trouble and self._learning.failure is None
+        """Whether it can learn."""
+        return not self._closed and not self._writer.trouble and self._learner.failure is None
 
     def wait_until_learned(self, position: int | None = None, timeout: float = math.inf) -> bool:
-        """Wait until all of the log up to a position (all by default) is in the model; whether it is."""
-        position = self._admission.position if position is None else position
+        """Wait until the model has learned the log up to a position (all by default); return whether it has."""
+        position = self._writer.position if position is None else position
         ends = time.monotonic() + timeout
         while self._fold.position < position:
-            if self._learning.failure is not None or time.monotonic() > ends:
+            if self._learner.failure is not None or time.monotonic() > ends:
                 return False
             time.sleep(0.002)
         return True
 
     def expire(self) -> Future[None]:
-        """Drop predictions that no longer wait for their labels, and idempotency keys older than a week. This happens
-        once a minute by itself."""
+        """Drop predictions whose labels would be late, and idempotency keys older than a week. The engine itself calls
+        this once a minute."""
         moment = time.time() - self.settings.label_wait
         chore = Chore(lambda: self._log.expire(first_request(moment), moment, time.time() - WEEK))
-        self._admission.submit(chore)
+        self._writer.submit(chore)
         return chore.future
 
     def close(self, *, snapshot: bool = True) -> None:
-        """Learn all that was accepted, take a last snapshot, end the threads."""
+        """Learn all accepted rows, take a last snapshot, end the threads."""
         if self._closed:
             return
         self._closed = True
-        if self._admission.trouble:
-            self._admission.give_up()
-        self._admission.stop()
-        self._learning.stop()
-        if snapshot and self._learning.failure is None:
-            self._learning.finish()
+        if self._writer.trouble:
+            self._writer.give_up()
+        self._writer.stop()
+        self._learner.stop()
+        if snapshot and self._learner.failure is None:
+            self._learner.finish()
         self._log.close()
         os.close(self._own)
 
@@ -378,17 +367,17 @@ class Engine:
         if time.monotonic() >= self._next_expiry:
             self._next_expiry = time.monotonic() + EXPIRY_SECONDS
             self.expire()
-        self._admission.submit(command)
+        self._writer.submit(command)
         return command.future
 
     def _refuse_if_closed(self) -> None:
-        if self._closed or self._learning.failure is not None:
+        if self._closed or self._learner.failure is not None:
             raise Unavailable("the service ends" if self._closed else "learning has stopped; see the server's log")
 
     def _refuse_if_in_trouble(self) -> None:
-        """Whoever needs the log is told at once that it is away."""
+        """Raise Unavailable at once if the log is away."""
         self._refuse_if_closed()
-        if trouble := self._admission.trouble:
+        if trouble := self._writer.trouble:
             raise Unavailable(trouble)
 
     def _refuse_if_full(self) -> None:
@@ -397,13 +386,13 @@ class Engine:
             raise Busy(f"{self.queue:,} rows wait to be learned", 1.0)
 
     def _context(self) -> Context:
-        """What stands next to a snapshot."""
+        """The context of a snapshot."""
         return Context(self.statistics.to_dict(), dict(self._fold.offsets), self._log.id)
 
     def _drop_records(self, oldest: int) -> None:
-        """Those below the oldest snapshot; of a kept log the first snapshot is kept, too, so that there are none."""
-        if self._admission.is_alive():
-            self._admission.submit(Chore(lambda: self._log.drop_until(oldest)))
+        """Drop the records below the oldest snapshot; with `keep_log` the first one is kept, so there are none."""
+        if self._writer.is_alive():
+            self._writer.submit(Chore(lambda: self._log.drop_until(oldest)))
         else:
             try:
                 self._log.drop_until(oldest)

@@ -1,4 +1,4 @@
-"""How much new a service takes: tasks and columns a minute, and tasks in all. What is new costs memory for ever."""
+"""Limits on new tasks and columns, which are never freed: so many a minute, and so many tasks in all."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ class Mark(NamedTuple):
 
 
 class Limits:
-    """What new there was lately.
+    """Counts of the new tasks and columns of this minute.
 
     Parameters
     ----------
     caps : Caps
     knows_task : function
-        Is a task in the model?
+        Whether the model has a task.
     n_tasks : function
-        How many are.
+        The number of the model's tasks.
 
     Attributes
     ----------
     coming : set of str
-        Tasks that were accepted and have not been learned yet.
+        Tasks of accepted rows that have not been learned yet.
     """
 
     def __init__(self, caps: Caps, knows_task: Callable[[str], bool], n_tasks: Callable[[], int]) -> None:
@@ -49,17 +49,17 @@ class Limits:
         self._minute, self._tasks, self._columns = 0, 0, 0
 
     def check(self, tasks: Any, n_columns: int) -> None:
-        """Count the tasks of rows that are to be accepted, and the columns that are new with them.
+        """Count the new tasks and columns of rows to accept.
 
         Raises
         ------
         LimitExceeded
-            If they are too many; nothing is counted then.
+            If they are too many; then nothing is counted.
         """
         minute = int(time.monotonic() // 60)
         if minute != self._minute:
             self._minute, self._tasks, self._columns = minute, 0, 0
-            self._leave_out_learned()
+            self._drop_learned()
         given = set() if tasks is None else set(tasks.tolist())
         new = {task for task in given if task not in self.coming and not self._knows_task(task)}
         wait = 60.0 - time.monotonic() % 60
@@ -68,14 +68,14 @@ class Limits:
         if self._tasks + len(new) > self._caps.new_tasks_a_minute:
             raise LimitExceeded(f"more than {self._caps.new_tasks_a_minute:,} new tasks a minute", wait)
         if new and self._n_tasks() + len(self.coming) + len(new) > self._caps.tasks:
-            self._leave_out_learned()
+            self._drop_learned()
             if self._n_tasks() + len(self.coming) + len(new) > self._caps.tasks:
                 raise LimitExceeded(f"this service takes {self._caps.tasks:,} tasks at most")
         self._columns += n_columns
         self._tasks += len(new)
         self.coming = self.coming | new  # a new set: `mark` keeps the one before
 
-    def _leave_out_learned(self) -> None:
+    def _drop_learned(self) -> None:
         self.coming = {task for task in self.coming if not self._knows_task(task)}
 
     def mark(self) -> Mark:

@@ -13,6 +13,7 @@ standby takes over, a pooler hands out another session), the second commit fails
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import time
@@ -25,7 +26,6 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from shoal.serve.contract import Unavailable
-from shoal.serve.folder import lock
 
 Kind = Literal["learn", "forget"]
 PAGE = 256  # records that are read at once
@@ -188,6 +188,17 @@ def is_written(found: End, before: End, tried: End) -> bool:
             "one of the two, then start this one again"
         )
     return found == tried
+
+
+def lock(path: Path, what: object) -> int:
+    """Lock a file for this process, until the handle is closed or the process ends. `what` names it in the error."""
+    handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise ValueError(f"{what} is in use by another process") from None
+    return handle
 
 
 class Log:

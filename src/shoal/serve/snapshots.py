@@ -1,13 +1,14 @@
-"""Snapshots: the model file with its place in the log, the last few kept.
+"""Snapshots: model files named by their positions in the log, of which the last few are kept.
 
-A snapshot is written by a forked process: the child sees the memory as it was at that moment, and only the pages that
-the parent writes to meanwhile are copied. So predictions wait for the fork alone, which copies page tables, and not
-for the writing. Where processes cannot be forked the model is written in place.
+A forked process writes each snapshot. The child sees the memory of that moment, and only pages that the parent changes
+meanwhile are copied, so predictions wait for the fork (a copy of page tables) and not for the disk. Systems without
+fork write the model in place.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
@@ -16,6 +17,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shoal.serve.served_model import ServedModel
+
+logger = logging.getLogger("shoal")
 NAME = re.compile(r"(\d{16})\.shoal$")
 CONTEXT = ".json"  # the ending of what stands next to a model
 
@@ -86,6 +90,27 @@ class Snapshots:
                 snapshot.context.unlink(missing_ok=True)
                 snapshot.path.unlink(missing_ok=True)
         return kept[-1].position if kept else 0
+
+
+def newest(folder: Snapshots, *, with_shadows: bool, until: int | None = None) -> tuple[ServedModel, int, Context]:
+    """The model of the newest readable snapshot (up to a position), with its position and context.
+
+    Raises
+    ------
+    ValueError
+        If no snapshot can be read.
+    """
+    reasons = []
+    chosen = [one for one in folder.all() if until is None or one.position <= until]
+    for snapshot in chosen:
+        try:
+            served = ServedModel(snapshot.path, with_shadows=with_shadows)
+        except (ValueError, OSError) as error:
+            logger.warning("snapshot %d cannot be read: %s", snapshot.position, error)
+            reasons.append(str(error))
+        else:
+            return served, snapshot.position, saved_context(snapshot)
+    raise ValueError(f"no snapshot can be read: {'; '.join(reasons) or 'there is none'}")
 
 
 class Writing:

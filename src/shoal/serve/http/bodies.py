@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 import polars as pl
 
-from shoal.serve.bodies import from_dicts, refuse_too_many
 from shoal.serve.contract import Fault, Refused, Rows
 from shoal.serve.http import arrow
 from shoal.serve.http.problems import Problem
 from shoal.serve.http.waiting import within
+from shoal.serve.row_codec import from_dicts, refuse_too_many
 
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 NAMES = {JSON: JSON, NDJSON: NDJSON, "application/ndjson": NDJSON, "application/jsonl": NDJSON, ARROW: ARROW}

@@ -1,13 +1,12 @@
-"""Rows as bytes of a record: an Arrow stream, with a first byte that says how values are written. A row that was
-predicted alone waits for its label as JSON.
+"""Rows as bytes in the log: a byte for the format, then an Arrow stream, or JSON for a row that was predicted alone.
 
-JSON values are text, as in the files that `shoal run` reads, so that a row means the same whichever way it comes.
+JSON values become text, as in the files that `shoal run` reads, so that a row means the same in every format.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,8 +16,8 @@ from shoal.files.ids import id_of
 from shoal.serve.contract import Fault, Refused, Rows
 
 TYPED, STRINGS, JSON = b"a", b"s", b"j"
-LONG = 50  # rows that are worth compressing
-MOST_CELLS = 20_000_000  # of a table: rows that have each other columns would take more memory than they have bytes
+LONG = 50  # rows from which on compression pays
+MOST_CELLS = 20_000_000  # of a table: rows with different columns need far more memory than their bytes
 
 
 def pack(rows: Rows) -> bytes:
@@ -30,25 +29,25 @@ def pack(rows: Rows) -> bytes:
 
 
 def pack_one(row: Mapping[str, Any]) -> bytes:
-    """A row of JSON values as bytes, without a frame."""
+    """One row of JSON values as bytes, without making a frame."""
     return JSON + msgspec.json.encode(row)
 
 
 def unpack(body: bytes) -> Rows:
-    """Rows from `pack` and `pack_one`."""
+    """The rows that `pack` or `pack_one` stored."""
     if body[:1] == JSON:
         return from_dicts([msgspec.json.decode(body[1:])])
     return Rows(pl.read_ipc_stream(io.BytesIO(body[1:])), body[:1] == STRINGS)
 
 
 def refuse_too_many(rows: int, columns: int) -> None:
-    """Raise Refused if a table of this size would have too many cells."""
+    """Raise Refused if a table has too many cells."""
     if rows * columns > MOST_CELLS:
         raise Refused(Fault(None, None, f"{rows:,} rows of {columns:,} columns are too many: send fewer at once"))
 
 
 def from_dicts(rows: Sequence[Mapping[str, Any]]) -> Rows:
-    """JSON objects as rows; a key that some lack is missing there. Raises Refused if they are too many."""
+    """JSON objects as rows, with missing values for missing keys. Raises Refused if they are too many."""
     names = dict.fromkeys(name for row in rows for name in row)
     refuse_too_many(len(rows), len(names))
     columns = {name: [id_of(row.get(name)) for row in rows] for name in names}
@@ -56,13 +55,12 @@ def from_dicts(rows: Sequence[Mapping[str, Any]]) -> Rows:
 
 
 def are_alike(one: Rows, other: Rows) -> bool:
-    """Whether the rows of two requests may be read as one table without meaning something else."""
+    """Whether the rows of two requests have the same meaning in one table."""
     return one.strings == other.strings and (one.strings or one.frame.schema == other.frame.schema)
 
 
 def concat(pieces: Sequence[Rows]) -> Rows:
-    """Rows of several requests that are alike; a column that some lack is missing there. Raises Refused if they are
-    too many."""
+    """One table of alike requests, with missing values for missing columns. Raises Refused if it is too large."""
     if len(pieces) == 1:
         return pieces[0]
     refuse_too_many(
@@ -71,3 +69,17 @@ def concat(pieces: Sequence[Rows]) -> Rows:
     same = all(piece.frame.schema == pieces[0].frame.schema for piece in pieces[1:])
     frame = pl.concat([piece.frame for piece in pieces], how="vertical" if same else "diagonal")
     return Rows(frame, pieces[0].strings)
+
+
+def without_task(task: str, task_ids: Callable[[pl.DataFrame], list[str | None]]) -> Callable[[bytes], bytes | None]:
+    """A function that blanks a task's rows in stored rows, or returns None if there are none.
+
+    The rows stay, with all columns missing: ids of predictions count them.
+    """
+
+    def edited(body: bytes) -> bytes | None:
+        rows = unpack(body)
+        others = pl.Series([one != task for one in task_ids(rows.frame)])
+        return None if others.all() else pack(Rows(rows.frame.select(pl.when(others).then(pl.all())), rows.strings))
+
+    return edited

@@ -14,13 +14,13 @@ from tests.serve.material import records, rows, write_model
 
 from shoal import HedgedSharing, MultiClass
 from shoal.model.core import Core
-from shoal.serve.fold import Fold, Group
-from shoal.serve.served import Served
+from shoal.serve.apply import Fold, Group
+from shoal.serve.served_model import ServedModel
 
 
 def test_answers_are_given_while_the_model_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """New tasks and features make a larger copy of the model; meanwhile the old one answers."""
-    fold = Fold(Served(write_model(tmp_path), with_shadows=False))
+    fold = Fold(ServedModel(write_model(tmp_path), with_shadows=False))
     frame = rows(records(50, late_columns=False))
     asked = fold.served.rows_of(frame, fold.readers.table)
     before = fold.served.predict(asked).probability
@@ -52,7 +52,7 @@ def test_answers_are_given_while_the_model_grows(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("learner", [None, MultiClass(HedgedSharing(memory=8))], ids=["one model", "a model a class"])
 def test_an_answer_never_sees_half_a_row(learner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each class has a model, some have learned a row when another grows: then nobody is answered."""
-    fold = Fold(Served(write_model(tmp_path, learner), with_shadows=False))
+    fold = Fold(ServedModel(write_model(tmp_path, learner), with_shadows=False))
     held, extended = [], Core._extended
 
     def noted(core: Core, rounds: Any) -> Any:

@@ -1,10 +1,14 @@
-"""The fold: records go into the model in the order of the log. Live, at the start and in `shoal replay` alike."""
+"""The model is a fold over the log: records are applied to it in order, live, at the start and in `shoal replay` alike.
+
+Predictions go first. Learning takes the model for a millisecond at a time, and waits while predictions wait.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -13,25 +17,26 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk
 from shoal.files.tables.check_rows import Checked
 from shoal.learner import Learner
-from shoal.serve.bodies import are_alike, concat, unpack
+from shoal.model.growth import stepping_aside
 from shoal.serve.contract import Rows
 from shoal.serve.log import Record
-from shoal.serve.served import Learned, Served, learn, part_of
-from shoal.serve.turns import Turns
+from shoal.serve.row_codec import are_alike, concat, unpack
+from shoal.serve.served_model import Learned, ServedModel, learn, part_of
 
 MOST_ROWS = 20_000  # of several records that are learned as one chunk
 SLICE_SECONDS = 0.001  # learning holds the model no longer, or for one row (round) that takes longer by itself
-FIRST_ROWS = 8  # of the first slice, before it is known how long a row takes
+FIRST_ROWS = 8  # of the first slice, before the time of a row is known
+PATIENCE = 0.05  # seconds that learning waits for predictions
 
 
 class Group(NamedTuple):
-    """Consecutive records that are learned together, or one that forgets a task."""
+    """Consecutive records to learn together, or one record that forgets a task."""
 
-    last: int  # the position of the last
+    last: int  # position of the last record
     times: FloatArray  # when each row was accepted
     checked: Checked | None
     forgotten: str | None = None
-    offsets: Mapping[str, int] = {}  # how far topics have been read with it
+    offsets: Mapping[str, int] = {}  # next message of each partition after this group
 
     @property
     def rows(self) -> int:
@@ -39,43 +44,43 @@ class Group(NamedTuple):
 
 
 class Counted(Protocol):
-    """What counts the rows that are learned."""
+    """A counter of learned rows."""
 
     def learned(self, found: Learned) -> None: ...
     def forget(self, task: str) -> None: ...
 
 
 class Fold:
-    """What has been learned of the log.
+    """The model, and the position in the log that it has reached.
 
     Parameters
     ----------
-    served : Served
+    served : ServedModel
     position : int
-        Up to here the model has learned already.
+        The last record that the model has already learned.
     counted : Counted, optional
-        Told what was learned, slice by slice, and what was forgotten.
+        Receives each learned slice, and each forgotten task.
 
     Attributes
     ----------
     accepting : Lock
-        Held from the check of rows to their commit: what is saved meanwhile would know columns and labels that the log
-        may never hold. Taken before `columns`.
+        Held from the check of rows to their commit. A snapshot taken in between would hold columns and labels that the
+        log may never hold. Taken before `columns`.
     columns : Lock
-        Held while the encoder changes, or is read for rows to learn.
+        Held while the encoder changes, or checks rows to learn.
     turns : Turns
         Held while the learner changes, or answers.
     offsets : dict
-        How far topics have been learned: the next message of each partition.
+        The next message of each partition, as far as topics have been learned.
     forgotten : int
         The position of the last record that forgot a task.
     readers : Readers
-        Of rows to answer, as the columns were when the last group was learned: an answer waits for no lock but `turns`.
+        Of rows to predict, with the columns of the last learned group; predictions need no lock but `turns`.
     refused : int
-        Rows that were in the log and that the learner refused all the same.
+        Rows of the log that the learner refused.
     """
 
-    def __init__(self, served: Served, position: int = 0, counted: Counted | None = None) -> None:
+    def __init__(self, served: ServedModel, position: int = 0, counted: Counted | None = None) -> None:
         self.served, self.position = served, position
         self.accepting, self.columns, self.turns = threading.Lock(), threading.Lock(), Turns()
         self.rows = self.refused = self.forgotten = 0
@@ -85,7 +90,7 @@ class Fold:
         self._rows_a_slice = float(FIRST_ROWS)
 
     def apply(self, group: Group) -> None:
-        """Learn or forget what comes next in the log."""
+        """Learn the next rows of the log, or forget a task."""
         if group.forgotten is not None:
             with self.turns.learning():
                 self.served.forget(group.forgotten)
@@ -110,7 +115,7 @@ class Fold:
                 decisions, refused = self._learn_slice(self.served.learner, part)
                 seconds = time.perf_counter() - begun
             n, self.refused = part.X.shape[0], self.refused + refused
-            fit = 0.8 * SLICE_SECONDS / seconds * n  # as the last slice went; growing slowly, as rows differ
+            fit = 0.8 * SLICE_SECONDS / seconds * n  # at the last slice's speed; slices grow slowly, as rows differ
             self._rows_a_slice = max(1.0, min(fit, 1.5 * self._rows_a_slice))
             if self._counted is not None:
                 tasks = [None] * n if part.task is None else part.task.tolist()
@@ -120,10 +125,10 @@ class Fold:
         self.readers = readers
 
     def _learn_slice(self, learner: Learner, part: Chunk) -> tuple[FloatArray, int]:
-        """Learn a slice: what was said of its rows before, and how many the learner refused.
+        """Learn a slice; return the decision values given before, and the number of refused rows.
 
-        If it refuses any, rows (or rounds) are learned one by one, so that slices do not matter; of those refused
-        nothing is said, and of all if there are several labels, whose number may grow from row to row.
+        If the learner refuses the slice, its rows (or rounds) are learned one by one, so that slices do not matter.
+        Refused rows have NaN as decision value. With several labels all rows have, as labels may be added row by row.
         """
         try:
             return learn(learner, part), 0
@@ -140,12 +145,12 @@ class Fold:
             return said, refused
 
     def replay(self, records: Iterable[Record]) -> Iterator[int]:
-        """Apply records behind the position; the position after each group.
+        """Apply the records behind the position; yield the position after each group.
 
         Raises
         ------
         ValueError
-            If a record does not belong behind the position, or its rows cannot be read.
+            If a record is missing, or the rows of one cannot be read.
         """
         for found in _grouped(records, self.position, together=not self.served.learner.simultaneous):
             last, pieces = found[-1].record, [read.rows for read in found if read.rows is not None]
@@ -161,21 +166,86 @@ class Fold:
             yield self.position
 
 
+class Turns:
+    """A lock that gives predictions priority over learning.
+
+    With a plain lock the learning thread, slice after slice, would take it again before a waiting prediction wakes up.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._answering = _Answering(self._lock)
+
+    def answering(self) -> _Answering:
+        """A context in which the model does not change."""
+        return self._answering
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """A context in which the model may change. It gives way while arrays are copied into larger ones.
+
+        It waits at most `PATIENCE` seconds for predictions, so that accepted rows are learned under any load.
+        """
+        self._answering.wait_for_none(PATIENCE)
+        with self._lock, stepping_aside(self._given_way):
+            yield
+
+    @contextmanager
+    def _given_way(self) -> Iterator[None]:
+        """Let predictions run."""
+        self._lock.release()
+        try:
+            yield
+        finally:
+            self._answering.wait_for_none(PATIENCE)
+            self._lock.acquire()
+
+
+class _Answering:
+    """A context that many threads may wait for."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock, self._counting = lock, threading.Lock()
+        self._asking = 0  # predictions that wait or run; guarded by `_counting`
+        self._is_free = threading.Event()
+        self._is_free.set()
+
+    def __enter__(self) -> None:
+        with self._counting:
+            self._asking += 1
+            self._is_free.clear()
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+        with self._counting:
+            self._asking -= 1
+            if self._asking == 0:
+                self._is_free.set()
+
+    def wait_for_none(self, seconds: float) -> None:
+        """Wait until no prediction waits or runs, at most so many seconds."""
+        self._is_free.wait(seconds)
+
+
+# ---- groups of records ---------------------------------------------------------------------------------------
+
+
 def _last_cut(cuts: IntArray, first: int, rows: float) -> int:
-    """The last cut by which no more rows are passed, or the next one if there is none."""
+    """The last cut at most so many rows behind the first, or else the next cut."""
     following, beyond = np.searchsorted(cuts, [first, first + rows], side="right")
     return int(cuts[max(following, beyond - 1)])
 
 
 class _Read(NamedTuple):
-    """A record, and its rows unless it forgets a task."""
+    """A record, with its rows unless it forgets a task."""
 
     record: Record
     rows: Rows | None
 
 
 def _grouped(records: Iterable[Record], position: int, *, together: bool) -> Iterator[list[_Read]]:
-    """Records that may be learned as one chunk, or one that forgets a task."""
+    """Split records into groups that may be learned as one chunk; a record that forgets a task is alone."""
     held: list[_Read] = []
     height = 0
     for record in records:

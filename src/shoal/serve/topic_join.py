@@ -1,4 +1,4 @@
-"""Rows of a topic and labels of another, joined by their ids, whichever comes first."""
+"""Joins the rows of one topic and the labels of another by their ids, in whichever order they come."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from shoal.serve.bodies import JSON, from_dicts, pack_one, unpack
 from shoal.serve.contract import Fault, Followed, Messages, Refused, Rows
 from shoal.serve.log import Half
-from shoal.serve.served import Served
+from shoal.serve.row_codec import JSON, from_dicts, pack_one, unpack
+from shoal.serve.served_model import ServedModel
 
 
 class Joined(NamedTuple):
-    """What messages come to."""
+    """The result of a join."""
 
     rows: Rows | None  # with their labels; None if there are none
-    halves: list[Half]  # what waits now, and the ids that no longer wait
+    halves: list[Half]  # rows and labels that now wait for each other, and ids that no longer do
     answer: Followed
 
 
 def ids_of(messages: Messages) -> list[str]:
-    """All ids that are named."""
+    """All ids in the messages."""
     return [*{name: None for name, _ in (*messages.unlabeled, *messages.labels)}]
 
 
 def join(messages: Messages, waiting: Mapping[str, Half], column: str, now: float) -> Joined:
-    """Put rows and labels together.
+    """Join rows and labels.
 
     Parameters
     ----------
     waiting : mapping
-        What came before, by id.
+        Earlier rows and labels, by id.
     column : str
-        Where the label belongs.
+        The column of the label.
     """
     found: list[Mapping[str, Any]] = list(messages.labeled)
     halves: dict[str, Half] = {}
@@ -54,8 +54,8 @@ def join(messages: Messages, waiting: Mapping[str, Half], column: str, now: floa
     return Joined(from_dicts(found) if found else None, [*halves.values()], Followed(None, len(found), double, ()))
 
 
-def without_faults(joined: Joined, served: Served) -> Joined:
-    """The same without the rows that cannot be learned: one bad message must not hold up those behind it."""
+def without_faults(joined: Joined, served: ServedModel) -> Joined:
+    """Leave out the rows that cannot be learned, as one bad message must not stop the ones behind it."""
     if joined.rows is None:
         return joined
     mark = served.rows_to_learn.mark()

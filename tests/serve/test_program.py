@@ -17,8 +17,7 @@ from tests.serve.postgres import server
 from tests.serve.test_http import served
 
 from shoal.cli.app import start
-from shoal.serve.calls import ServiceError
-from shoal.serve.client import Client
+from shoal.serve.client import Client, ServiceError
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.log import Log
 

@@ -8,11 +8,22 @@ import polars as pl
 import pytest
 from tests.serve.material import rows
 
-from shoal.serve.bodies import pack, pack_one
-from shoal.serve.commands import Label, first_request, id_of, new_request, parse_id, time_of
+from shoal.serve.commands import Label
 from shoal.serve.contract import LabelReceipt, Refused, Rows
-from shoal.serve.labels import LAG_SECONDS, MOST_LAGS, Lags, complete, requests_of
+from shoal.serve.late_labels import (
+    LAG_SECONDS,
+    MOST_LAGS,
+    Lags,
+    complete,
+    first_request,
+    new_request,
+    parse_id,
+    prediction_id,
+    requests_of,
+    time_of,
+)
 from shoal.serve.log import Waiting
+from shoal.serve.row_codec import pack, pack_one
 
 LATE, OLDEST, ONE, TWO = (f"{second * 1000:012x}" + "0" * 10 for second in (1, 5, 5, 9))
 WAITING = {
@@ -79,14 +90,14 @@ def test_requests_of_labels() -> None:
 
 
 def test_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.serve.commands.time", SimpleNamespace(time=lambda: 1234.5678))
+    monkeypatch.setattr("shoal.serve.late_labels.time", SimpleNamespace(time=lambda: 1234.5678))
     made = {new_request() for _ in range(100)}
     assert len(made) == 100
     for request in made:
         assert len(request) == 22
         assert time_of(request) == 1234.567
         assert first_request(1234.567) <= request < first_request(1234.568)
-        assert parse_id(id_of(request, 17)) == (request, 17)
+        assert parse_id(prediction_id(request, 17)) == (request, 17)
     assert parse_id(f"{ONE}-999999999") == (ONE, 999_999_999)
     for wrong in (f"{ONE}-1000000000", f"{ONE}-²", f"{ONE}0-1", f"{ONE}_1", f"{ONE[:-1]}g-1"):
         assert parse_id(wrong) is None
@@ -95,7 +106,7 @@ def test_ids(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_median_lag_of_the_last_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [10_000.0]
-    monkeypatch.setattr("shoal.serve.labels.time", SimpleNamespace(time=lambda: now[0]))
+    monkeypatch.setattr("shoal.serve.late_labels.time", SimpleNamespace(time=lambda: now[0]))
     lags = Lags()
     assert lags.median() is None
     lags.add([9_990.0, 9_980.0, 11_000.0])  # 10, 20, and one by a clock that is ahead

@@ -52,7 +52,7 @@ class Learned(NamedTuple):
     shadows: dict[str, FloatArray]
 
 
-class Served:
+class ServedModel:
     """A model file, in memory.
 
     Parameters

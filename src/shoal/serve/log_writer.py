@@ -1,8 +1,8 @@
-"""The writer of the log: requests are checked, committed many at a time, then acknowledged and handed on to be learned.
+"""The thread that writes the log: it checks requests, commits many at a time, acknowledges them, and hands on the rows.
 
-One thread does it, so the order of the log is the order in which rows were checked. A request is accepted as a whole
-or refused as a whole, without a trace. If the log cannot be written, nothing of the commit was accepted, and all that
-wait are told at once; only those whose commit is in doubt wait until it is known.
+One thread, so the log has the order in which rows were checked. A request is accepted or refused as a whole; a refused
+one leaves no trace. If the log cannot be written, the whole commit fails, and so do all waiting requests, at once; only
+requests of a commit in doubt wait until its outcome is known.
 """
 
 from __future__ import annotations
@@ -19,45 +19,44 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 import polars as pl
 
-from shoal.serve.bodies import MOST_CELLS, are_alike, concat, pack
-from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, first_request
+from shoal.serve.apply import MOST_ROWS, Fold, Group
+from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, done, fail, repeat, run
 from shoal.serve.contract import Fault, Receipt, Refused, Rows, Unavailable, UnknownTask
-from shoal.serve.fold import MOST_ROWS, Fold, Group
-from shoal.serve.joining import Joined, ids_of, join, without_faults
-from shoal.serve.labels import Lags, complete, requests_of
+from shoal.serve.late_labels import Lags, complete, first_request, requests_of
 from shoal.serve.limits import Limits
 from shoal.serve.log import Away, Batch, InDoubt, Log, Record, Taken, Used, Waiting
-from shoal.serve.outcomes import done, fail, repeat, run
+from shoal.serve.row_codec import MOST_CELLS, are_alike, concat, pack
+from shoal.serve.topic_join import Joined, ids_of, join, without_faults
 
 logger = logging.getLogger("shoal")
 MOST_COMMANDS = 512  # of one commit
-SIBLINGS = 4  # commands of a commit from which on the next one waits a moment for more: a commit has its price
+SIBLINGS = 4  # after a commit of so many commands, the next one waits for more of them; a commit is expensive
 GATHER_SECONDS = 0.001
-RETRY_SECONDS = 0.25  # between attempts to reach a database that is away
-PATIENCE = 10.0  # seconds after which those whose commit is in doubt are told so, and others are not taken any more
+RETRY_SECONDS = 0.25  # between attempts to reach the database
+PATIENCE = 10.0  # seconds until requests of a commit in doubt fail, and further ones are refused
 
 
 class Admitted(NamedTuple):
-    """A command whose rows are good; `rows` may be fewer than were asked, for labels."""
+    """A command with valid rows; labels may bring fewer rows than labels."""
 
     command: Learn | Label | Follow | Forget
     rows: Rows | None
-    answer: Any  # for the future, but for the position
-    labeled: Sequence[Waiting] = ()  # what labels have come for
-    predicted: Sequence[float] = ()  # when
+    answer: Any  # for the future, still without the position
+    labeled: Sequence[Waiting] = ()  # the stored predictions that its labels complete
+    predicted: Sequence[float] = ()  # the times of these predictions
 
 
-class Admission(threading.Thread):
+class LogWriter(threading.Thread):
     """The thread.
 
     Parameters
     ----------
     log : Log
     fold : Fold
-        Whose model says what rows must be like.
+        Its model checks the rows.
     limits : Limits
     hand_on : function
-        Takes what was committed, in order.
+        Receives each committed group, in order.
     label_wait : float
         Seconds that rows wait for their labels.
     """
@@ -73,7 +72,7 @@ class Admission(threading.Thread):
         self._stops, self._counting = False, threading.Lock()
         self._ended = threading.Event()
         self._gathers = False
-        self._held: list[Command] = []  # they wait for the next commit
+        self._held: list[Command] = []  # for the next commit
         self._trouble = ""
         self._committing_since = math.inf
         self.rows_waiting = 0  # of commands that are not done yet
@@ -81,24 +80,24 @@ class Admission(threading.Thread):
 
     @property
     def position(self) -> int:
-        """The last record that is in the log."""
+        """The last record in the log."""
         return self._position
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be written to the log now; empty if it can."""
+        """Why the log cannot be written now; empty if it can."""
         if not self._trouble and time.monotonic() > self._committing_since + PATIENCE:
             return f"the log has not answered for {PATIENCE:g} seconds"
         return self._trouble
 
     def submit(self, command: Command) -> None:
-        """Have a command done; its future says how it ended."""
+        """Put a command in the queue; its future has the outcome."""
         with self._counting:
             self.rows_waiting += command.n_rows
         self._inbox.put(command)
 
     def stop(self) -> None:
-        """Do what was submitted, then end."""
+        """Do all submitted commands, then end."""
         self._inbox.put(None)
         self.join()
 
@@ -110,7 +109,7 @@ class Admission(threading.Thread):
                 self.rows_waiting -= sum(one.n_rows for one in commands) - sum(one.n_rows for one in self._held)
 
     def _take(self) -> list[Command]:
-        """What is to be done next; nothing if the end has come."""
+        """The commands of the next commit; none after `stop`."""
         commands, self._held = self._held, []
         if self._gathers:
             time.sleep(GATHER_SECONDS)
@@ -128,9 +127,9 @@ class Admission(threading.Thread):
     # ---- one commit ------------------------------------------------------------------------------------------
 
     def _do(self, commands: list[Command]) -> None:
-        """Do commands in order; some may have to wait for the next commit."""
+        """Do commands in order; some may be held for the next commit."""
         try:
-            if self._trouble:  # for good
+            if self._trouble:  # which is permanent here
                 raise Unavailable(self._trouble)
             commands, self._held = self._without_repeated(commands)
             with self._undone_on_failure():
@@ -140,9 +139,9 @@ class Admission(threading.Thread):
                 self._commit(batch, commands)
             if groups:
                 groups[-1] = groups[-1]._replace(offsets=batch.offsets)
-        except Exception as error:  # mostly Unavailable; nothing was written, so nothing else may stop this thread
-            if isinstance(error, Away | Taken):  # said before those are told who then ask again
-                self._refuse_those_who_wait(error)
+        except Exception as error:  # mostly Unavailable; nothing was written, and this thread must go on
+            if isinstance(error, Away | Taken):  # before the failed ones can ask again
+                self._refuse_waiting(error)
             for command in commands:
                 fail(command, error)
             self._wait_until_back()
@@ -155,18 +154,18 @@ class Admission(threading.Thread):
                 run(command)
 
     def _wait_until_back(self) -> None:
-        """After a failure: as long as the log cannot be written, requests are refused at once."""
+        """After a failure, refuse requests at once until the log can be written."""
         while not self._ended.is_set():
             try:
                 self._log.ping()
                 self._trouble = ""
                 return
             except Unavailable as error:
-                self._refuse_those_who_wait(error)
+                self._refuse_waiting(error)
             self._ended.wait(RETRY_SECONDS)
 
-    def _refuse_those_who_wait(self, error: Unavailable) -> None:
-        """Say why the log cannot be written, to them and to all who come."""
+    def _refuse_waiting(self, error: Unavailable) -> None:
+        """Fail the queued commands, and note the reason for further ones."""
         self._trouble = str(error)
         if isinstance(error, Taken):
             logger.error("%s", error)
@@ -175,7 +174,7 @@ class Admission(threading.Thread):
         with suppress(queue.Empty):
             while True:
                 command = self._inbox.get_nowait()
-                if command is None:  # who ends the service does not wait for a database
+                if command is None:  # ending does not wait for a database
                     self._stops = True
                     self._ended.set()
                     continue
@@ -187,7 +186,7 @@ class Admission(threading.Thread):
 
     @contextmanager
     def _undone_on_failure(self) -> Iterator[None]:
-        """What checking opens (columns, labels, tasks) is as it was if the log cannot be written."""
+        """If the log cannot be written, undo the new columns, labels and tasks of the checks."""
         with self._fold.accepting:
             with self._fold.columns:
                 mark = self._fold.served.rows_to_learn.mark()
@@ -201,8 +200,8 @@ class Admission(threading.Thread):
                 raise
 
     def _without_repeated(self, commands: list[Command]) -> tuple[list[Command], list[Command]]:
-        """Answer what was accepted before; of two that have one key, or labels for the same prediction, the second
-        waits for the next commit, and so do those behind it."""
+        """Answer repeated commands. If two share a key, or label the same prediction, the second one and all behind it
+        are held for the next commit."""
         claims = [_claims(command) for command in commands]
         if not any(claims):
             return commands, []
@@ -220,7 +219,7 @@ class Admission(threading.Thread):
         return rest, []
 
     def _admit(self, commands: list[Command], moment: float) -> tuple[list[Group], list[Admitted]]:
-        """Check rows; what is good gets positions. Consecutive requests are checked as one table, if all are good."""
+        """Check rows and give positions: alike consecutive requests as one table, or each alone if that fails."""
         asked = self._with_rows(commands)
         groups: list[Group] = []
         admitted: list[Admitted] = []
@@ -230,7 +229,7 @@ class Admission(threading.Thread):
             found, asked = asked[:n], asked[n:]
             group = self._group(found, position, moment)
             if group is None and n > 1:
-                asked = found[1:] + asked  # one of them is not good: one after the other
+                asked = found[1:] + asked  # one of them is at fault: check each alone
                 found = found[:1]
                 group = self._group(found, position, moment)
             if group is not None:
@@ -240,7 +239,7 @@ class Admission(threading.Thread):
         return groups, admitted
 
     def _alike(self, asked: Sequence[Admitted]) -> int:
-        """How many of the first make one table."""
+        """The number of first commands that make one table."""
         first = asked[0]
         if first.rows is None or self._fold.served.learner.simultaneous:
             return 1
@@ -256,7 +255,7 @@ class Admission(threading.Thread):
         return n
 
     def _group(self, found: Sequence[Admitted], position: int, moment: float) -> Group | None:
-        """Requests as a group to be learned; None if one is not good, which is said if it is the only one."""
+        """Requests as one group to learn; None if one is invalid. A single invalid request fails."""
         last = position + len(found)
         served = self._fold.served
         if isinstance(found[0].command, Forget):
@@ -273,7 +272,7 @@ class Admission(threading.Thread):
                 if faults:
                     raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
                 self._limits.check(checked.task, len(served.encoder.column_names) - len(mark[0].columns))
-            except Exception as error:  # whatever it is: this request's, not the service's end
+            except Exception as error:  # any error fails this request only
                 served.rows_to_learn.rollback(mark)
                 if len(found) == 1:
                     is_polars = isinstance(error, pl.exceptions.PolarsError)
@@ -282,7 +281,7 @@ class Admission(threading.Thread):
         return Group(last, np.full(rows.frame.height, moment), checked)
 
     def _with_rows(self, commands: list[Command]) -> list[Admitted]:
-        """The rows of each command that writes a record; labels find theirs in the log."""
+        """Each command that writes a record, with its rows; labels find theirs in the log."""
         wanted = {request for one in commands if isinstance(one, Label) for request in requests_of(one)}
         waiting = self._log.waiting(sorted(wanted)) if wanted else {}
         oldest, column = first_request(time.time() - self._label_wait), str(self._fold.served.roles.label)
@@ -311,7 +310,7 @@ class Admission(threading.Thread):
         return found
 
     def _joined(self, command: Follow) -> Joined:
-        """Rows of a topic, those that have their labels now and can be learned."""
+        """The rows that a topic's messages complete and that can be learned."""
         ids = ids_of(command.messages)
         waiting = self._log.halves(ids) if ids else {}
         joined = join(command.messages, waiting, str(self._fold.served.roles.label), time.time())
@@ -345,7 +344,7 @@ class Admission(threading.Thread):
         return Batch(records, receipts, waits, labeled, n_labels, edits, halves, offsets)
 
     def _commit(self, batch: Batch, commands: list[Command]) -> None:
-        """Write the batch. Raises Unavailable if it is not written; to know that after a broken connection takes until
+        """Write the batch. Raises Unavailable if it is not written; after a broken connection that is known only when
         the database is back."""
         if any(batch):
             self._committing_since = time.monotonic()
@@ -360,7 +359,7 @@ class Admission(threading.Thread):
             self._position = batch.records[-1].position
 
     def _settle(self, batch: Batch, commands: list[Command], error: InDoubt) -> bool:
-        """Was a batch written whose commit failed?"""
+        """Whether a batch was written whose commit failed."""
         in_doubt = Unavailable(f"{error}; it may have been accepted: ask again, with its key")
         begun = time.monotonic()
         while True:
@@ -369,7 +368,7 @@ class Admission(threading.Thread):
                 self._trouble = ""
                 return written
             except Unavailable as reason:
-                self._refuse_those_who_wait(reason)
+                self._refuse_waiting(reason)
             if time.monotonic() > begun + PATIENCE:
                 for command in commands:
                     fail(command, in_doubt)
@@ -389,7 +388,7 @@ class Admission(threading.Thread):
                 done(command, command.joined.answer)
 
     def give_up(self) -> None:
-        """Wait no longer for a database that is away."""
+        """Stop waiting for a database that is away."""
         self._ended.set()
 
 
@@ -398,7 +397,7 @@ def _unreadable(error: Exception) -> Fault:
 
 
 def _claims(command: Command) -> set[str]:
-    """What no other command of the same commit may have, too."""
+    """The keys and predictions that no other command of the same commit may name."""
     if isinstance(command, Follow):
         return {"messages"}
     if not isinstance(command, Learn | Label):
@@ -408,7 +407,7 @@ def _claims(command: Command) -> set[str]:
 
 
 def _writes_no_record(command: Command) -> TypeGuard[Wait | Follow]:
-    """What it writes is not learned, or not yet."""
+    """Whether it writes only rows that wait, and no record."""
     return isinstance(command, Wait) or (
         isinstance(command, Follow) and command.joined is not None and command.joined.rows is None
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.serve.material import assert_same, fold_in_one_go, predict_one, records, rows, write_model
 
-from shoal.serve import admission
+from shoal.serve import log_writer
 from shoal.serve.contract import Conflict, LimitExceeded, Messages, Refused, Unavailable, UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.limits import Caps
@@ -130,14 +130,14 @@ def test_requests_are_checked_together_up_to_so_many_rows(
     most: int, n_groups: list[int], engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Requests of two, two and one row."""
-    groups, hand_on = [], engine._admission._hand_on
+    groups, hand_on = [], engine._writer._hand_on
 
     def noted(group: Any) -> None:
         groups.append(group)
         hand_on(group)
 
-    monkeypatch.setattr(engine._admission, "_hand_on", noted)
-    monkeypatch.setattr(admission, "MOST_ROWS", most)
+    monkeypatch.setattr(engine._writer, "_hand_on", noted)
+    monkeypatch.setattr(log_writer, "MOST_ROWS", most)
     with in_one_commit(engine):
         found = [engine.learn(rows(MAILS[i : i + 2][:n])) for i, n in ((0, 2), (2, 2), (4, 1))]
     assert [one.result().position for one in found] == [1, 2, 3]

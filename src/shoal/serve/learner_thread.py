@@ -1,4 +1,4 @@
-"""The thread that learns what the log has accepted, and takes the snapshots."""
+"""The thread that learns committed rows and takes snapshots."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from shoal.serve import snapshots
-from shoal.serve.fold import Fold, Group
+from shoal.serve.apply import Fold, Group
 from shoal.serve.snapshots import Context, Snapshots, Writing
 
 logger = logging.getLogger("shoal")
 POLL_SECONDS = 0.2
-PAUSE_SECONDS = 10.0  # after a snapshot that failed
+PAUSE_SECONDS = 10.0  # after a failed snapshot
 
 
 class Rhythm(NamedTuple):
-    """When a snapshot is due."""
+    """A snapshot is due after so many rows, or so many seconds."""
 
     rows: int = 1_000_000
     seconds: float = 300.0
 
 
-class Learning(threading.Thread):
+class LearnerThread(threading.Thread):
     """The thread.
 
     Parameters
@@ -36,15 +36,20 @@ class Learning(threading.Thread):
     folder : Snapshots
     rhythm : Rhythm
     context : function
-        What to save next to a snapshot.
+        Gives the context to save with a snapshot.
     on_snapshot : function
-        Called with the position of the oldest snapshot that is kept, when a new one stands.
+        Called after each snapshot with the position of the oldest one that is kept.
     """
 
     def __init__(
-        self, fold: Fold, saved: int, folder: Snapshots, rhythm: Rhythm, context: Callable[[], Context],
+        self,
+        fold: Fold,
+        saved: int,
+        folder: Snapshots,
+        rhythm: Rhythm,
+        context: Callable[[], Context],
         on_snapshot: Callable[[int], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(name="shoal-learn", daemon=True)
         self._fold, self._folder, self._rhythm = fold, folder, rhythm
         self._context, self._on_snapshot = context, on_snapshot
@@ -54,18 +59,18 @@ class Learning(threading.Thread):
         self._writing: Writing | None = None
         self._not_before = 0.0
         self._counting = threading.Lock()
-        self.backlog = 0  # rows that are accepted and not learned yet
-        self.pause = 0.0  # seconds for which the last snapshot stopped everything
+        self.backlog = 0  # accepted rows that are not learned yet
+        self.pause = 0.0  # seconds of the last snapshot's fork, in which nothing else runs
         self.failure: BaseException | None = None
 
     def put(self, group: Group) -> None:
-        """Take what comes next."""
+        """Put the next group in the queue."""
         with self._counting:
             self.backlog += group.rows
         self._inbox.put(group)
 
     def stop(self) -> None:
-        """Learn what was taken, then end."""
+        """Learn all queued groups, then end."""
         self._inbox.put(None)
         self.join()
 
@@ -83,14 +88,14 @@ class Learning(threading.Thread):
                 with self._counting:
                     self.backlog -= group.rows
                 self._snapshot()
-        except BaseException as error:  # the model no longer is the log's: nothing may be served from it
+        except BaseException as error:  # the model and the log differ now: serve no more
             logger.exception("learning has stopped")
             self.failure = error
 
     # ---- snapshots -------------------------------------------------------------------------------------------
 
     def _snapshot(self) -> None:
-        """Begin a snapshot if one is due; look after the one that is being written."""
+        """Finish the running snapshot if it is written; begin one if it is due."""
         if self._writing is not None:
             if not self._writing.is_done:
                 return
@@ -101,7 +106,7 @@ class Learning(threading.Thread):
             self._writing = self.begin()
 
     def begin(self) -> Writing:
-        """Begin a snapshot of what has been learned."""
+        """Begin a snapshot of the model as it is."""
         position, fold = self._fold.position, self._fold
         with fold.accepting, fold.columns, fold.turns.learning():
             begun = time.perf_counter()
@@ -111,7 +116,7 @@ class Learning(threading.Thread):
         return writing
 
     def finish(self) -> None:
-        """A last snapshot, after the thread has ended."""
+        """Take a last snapshot, after the thread has ended."""
         if self._writing is not None:
             self._writing.wait()
             self._written(self._writing)
