@@ -96,8 +96,6 @@ TO_DO = {
     # evaluation
     "src/shoal/evaluation/progressive.py: progressive_validate: parameters",
     "src/shoal/evaluation/tuning.py: search: parameters",
-    # files/sparse_text
-    "src/shoal/files/sparse_text/vw.py: _read_features: parameters",
     # online
     "src/shoal/online/_factor.py: underscore",
     "src/shoal/online/_feature_maps.py: underscore",

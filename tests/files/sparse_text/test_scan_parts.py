@@ -28,7 +28,7 @@ from shoal.files.sparse_text.bytes import (
 from shoal.files.sparse_text.names import Names, truncate
 from shoal.files.sparse_text.numbers import FAILED, read_short, read_value
 from shoal.files.sparse_text.reader import is_plain
-from shoal.files.sparse_text.scan import FEW, is_ordered, sort_few, sort_keys
+from shoal.files.sparse_text.scan import FEW, ROWS, add_parsed_row, new_buffer, sort_keys, with_capacity
 
 BAR = np.uint8(ord("|"))
 
@@ -42,14 +42,6 @@ def _first(data: np.ndarray, bytes_: Any) -> Any:
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
 def _read(data: np.ndarray) -> Any:
     return read_short(data, 0), read_value(data, 0, BAR)
-
-
-@kernel(entry=True, allocates=True, inline=False, sums="exact")
-def _in_order(
-    columns: np.ndarray, values: np.ndarray, sorted_columns: np.ndarray, sorted_values: np.ndarray, first: int
-) -> Any:
-    right = sort_few(columns, values, len(columns), sorted_columns, sorted_values, first)
-    return right, is_ordered(columns, 0, len(columns)), is_ordered(sorted_columns, first, len(sorted_columns))
 
 
 @kernel(entry=True, allocates=True, inline=False, sums="exact")
@@ -131,19 +123,23 @@ def test_long_names_find_room(many: int, tmp_path: Path) -> None:
     assert stream.feature_names == [f"{space}^{name}" for name in names]
 
 
-@given(st.lists(st.integers(0, 50), max_size=FEW) | st.permutations(range(25)), st.integers(0, 3))
-def test_few_features_are_sorted_unless_one_is_there_twice(columns: list[int], first: int) -> None:
-    n = len(columns)
-    found, values = np.array(columns, np.int32), np.arange(n) / 7
-    sorted_columns, sorted_values = np.full(first + n, -1, np.int32), np.zeros(first + n)
-    right, was_ordered, ordered = _in_order(found, values, sorted_columns, sorted_values, first)
-    assert right == (len(set(columns)) == n)
-    assert was_ordered == (columns == sorted(set(columns)))
-    if right:
-        assert ordered
-        order = np.argsort(found)
-        assert sorted_columns[first:].tolist() == found[order].tolist()
-        assert sorted_values[first:].tolist() == values[order].tolist()
+@given(st.lists(st.integers(0, 50), max_size=3 * FEW) | st.permutations(range(25)), st.integers(0, 2))
+def test_features_are_sorted_and_equal_ones_added_in_the_order_of_the_file(columns: list[int], rows: int) -> None:
+    n, values = len(columns), np.arange(1, len(columns) + 1) / 7
+    buffer = with_capacity(new_buffer(4, 0, 0), 2 * 3 * FEW + 2)
+    for _ in range(rows):
+        buffer.columns[buffer.ends[buffer.cursor[ROWS]]] = 7
+        add_parsed_row(buffer, 1, 0.0, 0, 1.0)
+    buffer.columns[rows : rows + n], buffer.values[rows : rows + n] = columns, values
+    add_parsed_row(buffer, n, 0.0, 0, 1.0)
+    expected: dict[int, float] = {}
+    for column, value in zip(columns, values.tolist(), strict=True):
+        expected[column] = expected[column] + value if column in expected else value
+    end = int(buffer.ends[rows + 1])
+    assert buffer.columns[:rows].tolist() == [7] * rows
+    assert list(zip(buffer.columns[rows:end].tolist(), buffer.values[rows:end].tolist(), strict=True)) == sorted(
+        expected.items()
+    )
 
 
 SORT_KEYS = from_python(sort_keys)

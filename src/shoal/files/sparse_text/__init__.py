@@ -1,4 +1,9 @@
-"""Sparse text, LIBSVM and VW: lines of features, read by compiled scans. The door is `open_sparse_text`."""
+"""Sparse text, LIBSVM and VW: lines of features, read by compiled scans. The door is `open_sparse_text`.
+
+Reading order: `reader` (common to both formats), `libsvm` or `vw` (a scan and a parser each), then the parts of the
+scans: `scan` (rows under construction), `bytes`, `numbers`, `names`. The parser of each format is the plain twin of its
+scan; tests/files/sparse_text holds both to the same rows.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +39,7 @@ def open_sparse_text(
 
 
 def _is_number(text: str) -> bool:
-    """Whether a label of sparse text may be called so."""
+    """Whether the text is the id of a number."""
     try:
         return id_of(float(text)) == text
     except ValueError:

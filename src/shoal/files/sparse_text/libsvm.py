@@ -1,6 +1,6 @@
 """LIBSVM text: `label [qid:task] index:value ...  # comment`, indices from 1 and no index twice.
 
-The compiled scan reads the common lines of a block; the parser judges the others.
+The compiled scan reads the common lines of a block; the parser reads or refuses the others.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from shoal.files.sparse_text.scan import (
 
 HASH = 35
 LARGEST_INDEX = 2**31 - 1  # columns of X are int32
-UNUSUAL, NEEDS_CAPACITY = -1, -2  # "positions" where the parser has to look, and where capacity is needed
+UNUSUAL, NEEDS_CAPACITY = -1, -2  # "positions" in a line for the parser, and where the capacity ends
 MARK = np.uint8(HASH)  # ends a word as a space does
 NO_LETTERS = np.int64(0)
 U = np.uint64
@@ -72,13 +72,13 @@ U = np.uint64
 
 @kernel(sums="exact", alone=False)
 def _ends_word(byte: np.uint8) -> bool:
-    """Also where a comment begins."""
+    """Whether a byte ends a word; a comment does, too."""
     return bool(byte <= SPACE or byte == HASH)
 
 
 @kernel(sums="exact", alone=False)
 def _read_task(data: NDArray[np.uint8], i: int) -> tuple[int, int, Hash]:
-    """The qid at i, if there is one: where its task starts and ends, its hash; both are i if there is none."""
+    """The qid at i: start, end and hash of its task; without a qid, start and end are i."""
     name = no_name()
     if data[U(i)] != 113 or data[U(i + 1)] != 105 or data[U(i + 2)] != 100 or data[U(i + 3)] != COLON:
         return i, i, name
@@ -91,7 +91,7 @@ def _read_task(data: NDArray[np.uint8], i: int) -> tuple[int, int, Hash]:
 
 @kernel(inline=False, sums="exact", alone=False)
 def _long_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
-    """An index of more than seven digits, see `_read_index`."""
+    """`_read_index` for more than seven digits."""
     index, first = 0, i
     while U(data[U(i)]) - U(48) < U(10) and i - first < 10:
         index = 10 * index + int(np.int64(data[U(i)])) - 48
@@ -103,7 +103,7 @@ def _long_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
 
 @kernel(sums="exact", alone=False)
 def _read_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
-    """The index before the colon: position behind the colon, index; UNUSUAL if it is no index."""
+    """The index at i: position behind its colon (or UNUSUAL), and index."""
     word = load_word(data, i)
     bits = bytes_before(no_digits(word))
     n = count_bytes(bits)
@@ -119,7 +119,7 @@ def _read_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
 def _read_pairs(
     data: NDArray[np.uint8], i: int, columns: NDArray[np.int32], values: NDArray[np.float64], at: int, last: int
 ) -> tuple[int, int]:
-    """The features into the buffer from `at` on: position behind them, where the next one's place is."""
+    """Read the features into the buffer from `at` on: position behind them, and the next `at`."""
     while True:
         byte = data[U(i)]
         if is_space(byte):
@@ -144,7 +144,7 @@ def _read_pairs(
 def _scan_line(
     data: NDArray[np.uint8], i: int, with_task: bool, buffer: RowBuffer, tasks: NameTable
 ) -> tuple[int, int]:
-    """Add the row of a line that is not blank: END if that is done, else what is in the way; where the pairs end."""
+    """Add the row of a line that is not blank: END, or the reason to stop; and the position behind its features."""
     start_of_line = i
     i, label = read_value(data, i, MARK)
     if i == FAILED and buffer.cursor[LABELED] == 0:
@@ -173,7 +173,7 @@ def _scan_line(
 
 @kernel(entry=True, inline=False, sums="exact")
 def scan_libsvm(data: NDArray[np.uint8], plain: bool, with_task: bool, buffer: RowBuffer, tasks: NameTable) -> int:
-    """Add rows from the line at POSITION on, and return why it stops.
+    """Add rows from the line at POSITION on, and return the reason to stop.
 
     An UNUSUAL_LINE reaches up to LINE_END.
 
@@ -208,7 +208,7 @@ class LibsvmReader(SparseReader):
     ----------
     options : ReadOptions
         Their task is "qid", or the index of the feature whose value is the task id (it is then no feature); None:
-        `qid:` where the first line has one, otherwise all rows belong to one task.
+        `qid:` if the first line has one, otherwise one task.
     width : int
         Columns of X to begin with.
     frozen : bool
@@ -279,7 +279,7 @@ class LibsvmReader(SparseReader):
         return Row(label, task, indices, values)
 
     def _take_task(self, indices: list[int], values: list[float]) -> str:
-        """The value of the task's feature, which leaves the features; an absent feature is 0."""
+        """Remove the feature of the task, and return its value; an absent feature is 0."""
         if self._task_index not in indices:
             return "0"
         position = indices.index(self._task_index)
@@ -289,12 +289,12 @@ class LibsvmReader(SparseReader):
 
 
 def _pairs(tokens: list[str]) -> tuple[list[int], list[float]]:
-    """Indices and values; the slow path only finds the words for what is wrong."""
+    """Indices and values; the slow path writes the message if one is wrong."""
     try:
         pairs = [token.split(":") for token in tokens]
         indices = [int(index) for index, _ in pairs]
         values = [float(value) for _, value in pairs]
-        # One test of the sum finds every nan and inf (and sums that overflow, which the slow path lets pass).
+        # One test of the sum finds every nan and inf (and overflowing sums, which the slow path accepts).
         right = sum(values) - sum(values) == 0.0 and "_" not in "".join(tokens)
     except ValueError:
         right = False

@@ -1,7 +1,7 @@
-"""Names as they stand in a file: hashed eight bytes at a time, numbered in order of appearance by compiled code.
+"""Names in a file, hashed eight bytes at a time and numbered in order of appearance by compiled code.
 
-The hash of a prefix is one that goes on, so `namespace^feature` has the same hash whether it stands in one piece or
-is put together of two, without a copy. Names become Python strings only when somebody asks for them.
+The hash of a prefix can be continued, so `namespace^feature` has the same hash in one piece or in two, without a copy.
+Names become Python strings only on request.
 """
 
 from __future__ import annotations
@@ -33,33 +33,33 @@ T = TypeVar("T", bound=np.generic)
 
 
 class Hash(NamedTuple):
-    """The hash of a name that may go on; see `finished`."""
+    """The hash of a name that may be continued; see `finished`."""
 
     mixed: np.uint64  # of the full words
     word: np.uint64  # the last bytes, fewer than eight
-    bits: np.uint64  # how many bits they have
+    bits: np.uint64  # the number of their bits
     length: int  # bytes of the name
 
 
 @kernel(sums="exact", alone=False)
 def no_name() -> Hash:
-    """The hash of nothing."""
+    """The hash of the empty name."""
     return Hash(U(0), U(0), U(0), 0)
 
 
 @kernel(sums="exact", alone=False)
 def _mix(mixed: np.uint64, word: np.uint64) -> np.uint64:
-    """Different words give different results, and each bit of them reaches the highest."""
+    """Mix a word into the hash: different words give different results, and each bit reaches the highest ones."""
     return (mixed ^ (mixed >> U(32)) ^ word) * FACTOR
 
 
 @kernel(sums="exact", alone=False)
 def with_bits(name: Hash, word: np.uint64, more: np.uint64) -> Hash:
-    """The hash with more bits (eight for each byte), the lowest ones of the word, whose others are 0."""
+    """Continue the hash by the lowest `more` bits of the word (eight per byte); its other bits are 0."""
     mixed, bits = name.mixed, name.bits + more
     joined = name.word | word << name.bits
     if bits >= WORD:
-        # Two shifts, because by 64 bits at once there is none.
+        # Two shifts, because one by 64 bits is undefined.
         mixed, joined, bits = _mix(mixed, joined), word >> U(1) >> (U(63) - name.bits), bits - WORD
     return Hash(mixed, joined, bits, name.length + int(np.int64(more >> U(3))))
 
@@ -72,7 +72,7 @@ def finished(name: Hash) -> np.uint64:
 
 @kernel(sums="exact", alone=False)
 def read_name(data: NDArray[np.uint8], i: int, name: Hash) -> tuple[int, Hash]:
-    """The hash with the bytes from i on, up to a byte that ends a word, a bar or a colon; and where that is."""
+    """Continue the hash up to a space, a bar, a colon or the end of the line; the position there, and the hash."""
     word = load_word(data, i)
     stops = smaller_bytes(word, ABOVE_SPACES) | equal_bytes(word, COLONS) | equal_bytes(word, BARS)
     while stops == U(0):
@@ -87,22 +87,22 @@ def read_name(data: NDArray[np.uint8], i: int, name: Hash) -> tuple[int, Hash]:
 
 CARET = 94
 EMPTY = np.uint64(2**64 - 1)
-NUMBER = np.uint64(2**32 - 1)  # the bits of a slot that are a name's number
-TABLE_FULL = -1  # "number" of a new name for which there is no capacity
+NUMBER = np.uint64(2**32 - 1)  # mask of a name's number in a slot
+TABLE_FULL = -1  # "number" of a new name without capacity
 
 
 class NameTable(NamedTuple):
     """All names so far, with capacity for more."""
 
-    letters: NDArray[np.uint8]  # (capacity + SLACK,) the names, one behind the other
-    ends: NDArray[np.int64]  # (capacity + 1,) ends[i] is where name i begins, ends[i + 1] where it ends
+    letters: NDArray[np.uint8]  # (capacity + SLACK,) the names, concatenated
+    ends: NDArray[np.int64]  # (capacity + 1,) name i is letters[ends[i]:ends[i + 1]]
     hashes: NDArray[np.uint64]  # (capacity,)
     slots: NDArray[np.uint64]  # (3 capacity, 2) the hash of a name; its length << 32 | its number, or EMPTY
-    used: NDArray[np.int64]  # (1,) how many there are
+    used: NDArray[np.int64]  # (1,) number of names
 
 
 class Place(NamedTuple):
-    """Where a name stands: data[space:space_end], which may be empty, and data[first:last]."""
+    """The place of a name in a text: data[space:space_end], which may be empty, and data[first:last]."""
 
     space: int
     space_end: int
@@ -112,7 +112,7 @@ class Place(NamedTuple):
 
 @kernel(sums="exact", alone=False)
 def _is_same(letters: NDArray[np.uint8], at: int, data: NDArray[np.uint8], first: int, last: int) -> bool:
-    """Whether the letters from `at` on are data[first:last]."""
+    """Whether the letters from `at` on equal data[first:last]."""
     while first + 8 <= last:
         if load_word(letters, at) != load_word(data, first):
             return False
@@ -123,7 +123,7 @@ def _is_same(letters: NDArray[np.uint8], at: int, data: NDArray[np.uint8], first
 
 @kernel(sums="exact", alone=False)
 def _is(table: NameTable, i: int, data: NDArray[np.uint8], place: Place) -> bool:
-    """Whether name i is the one that stands there; it is as long."""
+    """Whether name i equals the one at that place, of the same length."""
     at = table.ends[U(i)]
     n = place.space_end - place.space
     if n > 0:
@@ -135,13 +135,13 @@ def _is(table: NameTable, i: int, data: NDArray[np.uint8], place: Place) -> bool
 
 @kernel(sums="exact", alone=False)
 def _slot(table: NameTable, mixed: np.uint64) -> int:
-    """Where the search for a name begins."""
+    """The first slot to search for a name."""
     return int(np.int64((mixed >> U(32)) * U(len(table.slots)) >> U(32)))
 
 
 @kernel(inline=False, sums="exact", alone=False)
 def _append(table: NameTable, slot: int, mixed: np.uint64, length: int, data: NDArray[np.uint8], place: Place) -> int:
-    """A new name, if there is capacity for it."""
+    """Append a new name, and return its number; TABLE_FULL without capacity."""
     n = table.used[0]
     at = table.ends[n]
     if n == len(table.hashes) or at + length + SLACK > len(table.letters):
@@ -162,7 +162,7 @@ def _append(table: NameTable, slot: int, mixed: np.uint64, length: int, data: ND
 
 @kernel(sums="exact", alone=False)
 def number_of(table: NameTable, name: Hash, data: NDArray[np.uint8], place: Place) -> int:
-    """The number of a name; a new one gets the next, TABLE_FULL if there is no capacity for it."""
+    """The number of a name; a new one gets the next number, or TABLE_FULL without capacity."""
     mixed, length = finished(name), U(name.length)
     slot = _slot(table, mixed)
     while True:
@@ -186,7 +186,7 @@ def number_of_outlined(table: NameTable, name: Hash, data: NDArray[np.uint8], pl
 
 @kernel(entry=True, inline=False, sums="exact")
 def fill_slots(table: NameTable) -> None:
-    """Put all names into empty slots."""
+    """Enter all names into empty slots."""
     for i in range(table.used[0]):
         slot = _slot(table, table.hashes[i])
         while table.slots[slot, 1] != EMPTY:
@@ -197,7 +197,7 @@ def fill_slots(table: NameTable) -> None:
 
 @kernel(inline=False, sums="exact", alone=False)
 def truncate(table: NameTable, n: int) -> None:
-    """Only the first n names stay; the slots are as they were before the others came."""
+    """Remove all names after the first n; the slots become what they were before."""
     for i in range(table.used[0] - 1, n - 1, -1):
         slot = _slot(table, table.hashes[i])
         while table.slots[slot, 1] & NUMBER != U(i):
@@ -208,7 +208,7 @@ def truncate(table: NameTable, n: int) -> None:
 
 @kernel(entry=True, inline=False, sums="exact")
 def number_all(table: NameTable, data: NDArray[np.uint8], ends: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-    """The numbers of the names data[ends[k]:ends[k + 1]], for which there is capacity; SLACK bytes follow the last."""
+    """The numbers of the names data[ends[k]:ends[k + 1]]; needs capacity for them and SLACK bytes behind the last."""
     for k in range(len(numbers)):
         name = no_name()
         for i in range(ends[k], ends[k + 1]):
@@ -243,7 +243,7 @@ class Names:
         return int(self.table.used[0])
 
     def reserve(self, names: int, letters: int) -> None:
-        """Capacity for that many more; what is there at least doubles if it must grow."""
+        """Ensure capacity for that many more; arrays at least double when they grow."""
         old = self.table
         n, used = len(self), int(old.ends[len(self)])
         capacity, space = len(old.hashes), len(old.letters) - SLACK
@@ -257,13 +257,13 @@ class Names:
         self.table = old
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """The numbers of names; new ones get the next."""
+        """The numbers of names; new ones get the next numbers."""
         pieces = [text.encode() for text in texts]
         ends = np.zeros(len(pieces) + 1, np.int64)
         np.cumsum([len(piece) for piece in pieces], out=ends[1:])
         numbers = np.empty(len(pieces), np.int64)
         if not pieces:
-            return numbers  # without waiting for the compiler
+            return numbers  # without compiling
         self.reserve(len(pieces), int(ends[-1]))
         number_all(self.table, np.frombuffer(b"".join([*pieces, bytes(SLACK)]), np.uint8), ends, numbers)
         return numbers

@@ -1,10 +1,10 @@
 """Decimal numbers in text as the nearest double, exactly as Python's `float` reads them.
 
-With the digits as an integer w and the exponent q, the value is w 10^q. Where w and 10^|q| are doubles, one
-multiplication or division rounds once and is right (Clinger, "How to read floating point numbers accurately",
-PLDI 1990). Else w is multiplied by 5^q to 128 bits, which nearly always tells how to round (Lemire, "Number
-parsing at a gigabyte per second", Software: Practice and Experience 2021, algorithm 1). What is left over
-(subnormal and infinite values, words such as nan) is for Python.
+With the digits as an integer w and the exponent q, the value is w 10^q. If w and 10^|q| are doubles, one multiplication
+or division rounds once and is exact (Clinger, "How to read floating point numbers accurately", PLDI 1990). Otherwise w
+is multiplied by 5^q to 128 bits, which nearly always decides the rounding (Lemire, "Number parsing at a gigabyte per
+second", Software: Practice and Experience 2021, algorithm 1). The rest (subnormal and infinite values, words such as
+nan) falls back to `float`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from shoal.files.sparse_text.bytes import (
 )
 
 LOWEST, HIGHEST = -342, 308  # powers of ten in the table
-MOST_DIGITS = 19  # that surely fit 64 bits
+MOST_DIGITS = 19  # that always fit 64 bits
 FAILED = -1  # "position" behind a token that is no plain decimal number
 
 
@@ -60,7 +60,7 @@ def _product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 @kernel(inline=False, sums="exact", alone=False)
 def nearest_double(w: np.uint64, q: int) -> float:
-    """The double nearest to w 10^q, -1 where 128 bits of 5^q do not tell or it is not a normal number."""
+    """The double nearest to w 10^q; -1 if 128 bits of 5^q do not decide it or it is no normal number."""
     if w == U(0) or q < LOWEST or q > HIGHEST:
         return -1.0
     shift = U(0)
@@ -68,7 +68,7 @@ def nearest_double(w: np.uint64, q: int) -> float:
         w = w << U(1)
         shift += U(1)
     high, low = _product(w, POWERS[q - LOWEST, 0])
-    if high & U(0x1FF) == U(0x1FF):  # the bits behind the mantissa may still be carried into it
+    if high & U(0x1FF) == U(0x1FF):  # a carry may still reach the mantissa
         more, _ = _product(w, POWERS[q - LOWEST, 1])
         low += more
         if low < more:
@@ -78,7 +78,7 @@ def nearest_double(w: np.uint64, q: int) -> float:
     top = high >> U(63)
     mantissa = high >> (top + U(9))
     exponent = ((217706 * q) >> 16) + 63 + np.int64(top) - np.int64(shift) + 1023
-    if exponent <= 0 or exponent >= 2046:  # subnormal or infinite, or nearly
+    if exponent <= 0 or exponent >= 2046:  # (nearly) subnormal or infinite
         return -1.0
     if low <= U(1) and mantissa & U(3) == U(1) and mantissa << (top + U(9)) == high and -4 <= q <= 23:
         mantissa -= U(1)  # exactly half way: to the even one
@@ -88,7 +88,7 @@ def nearest_double(w: np.uint64, q: int) -> float:
 
 @kernel(sums="exact", alone=False)
 def _digits(data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int) -> tuple[int, np.uint64, int, int]:
-    """Digits from i on appended to w, which has n significant ones: position behind, w, n, how many were read."""
+    """Append the digits from i on to w, which has n significant ones: position behind, w, n, digits read."""
     first = i
     while i < end and U(data[i]) - U(48) < U(10):
         if n < MOST_DIGITS:
@@ -102,7 +102,7 @@ def _digits(data: NDArray[np.uint8], i: int, end: int, w: np.uint64, n: int) -> 
 
 @kernel(inline=False, sums="exact", alone=False)
 def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
-    """What stands behind an e: position behind, exponent."""
+    """The exponent behind an e: position behind it (or FAILED), and exponent."""
     negative = False
     if i < end and (data[i] == 43 or data[i] == 45):
         negative = data[i] == 45
@@ -116,7 +116,7 @@ def _exponent(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, int]:
 
 @kernel(inline=False, sums="exact", alone=False)
 def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
-    """The number that starts at i: position behind it (FAILED if Python has to judge) and value."""
+    """The number at i: position behind it (FAILED if it is one for `float`), and value."""
     negative = False
     if i < end and (data[i] == 43 or data[i] == 45):
         negative = data[i] == 45
@@ -144,11 +144,11 @@ def read_number(data: NDArray[np.uint8], i: int, end: int) -> tuple[int, float]:
 
 @kernel(inline=False, sums="exact", alone=False)
 def _by_128_bits(w: np.uint64, q: int, n: int) -> float:
-    """The double nearest to w 10^q, -1 if that cannot be told; w holds the leading ones of n digits."""
+    """The double nearest to w 10^q, where w has the leading ones of n digits; -1 if it is undecided."""
     if w == U(0):
         return 0.0
     value = -1.0
-    for more in range(2 if n > MOST_DIGITS else 1):  # a loop, for two calls would be two copies of the code
+    for more in range(2 if n > MOST_DIGITS else 1):  # a loop, because two calls would be inlined twice
         nearest = nearest_double(w + U(more), q)
         if more > 0 and nearest != value:
             return -1.0
@@ -157,8 +157,8 @@ def _by_128_bits(w: np.uint64, q: int, n: int) -> float:
 
 
 SPACE, MINUS, DOT, ZERO, NINE = 32, 45, 46, 48, 57
-SIGNED_TENS = np.array([float(f"{sign}1e{q}") for sign in ("", "-") for q in range(9)])  # to divide by, with the sign
-ABOVE_NINE = repeated(127 - NINE)  # added to a byte above the digit 9, it sets the highest bit
+SIGNED_TENS = np.array([float(f"{sign}1e{q}") for sign in ("", "-") for q in range(9)])  # signed divisors
+ABOVE_NINE = repeated(127 - NINE)  # added to a byte above "9", it sets the highest bit
 NO_DIGIT = repeated(127 - 9)
 DOTS, ZEROS = repeated(DOT), repeated(ZERO)
 PAIRS = np.uint64(0x000000FF000000FF)
@@ -172,9 +172,9 @@ def no_digits(word: np.uint64) -> np.uint64:
 
 @kernel(sums="exact", alone=False)
 def digits_before(word: np.uint64, n: int) -> tuple[np.uint64, bool]:
-    """The number that the first n bytes (1 to 8) are, and whether all are digits; three multiplications.
+    """The first n bytes (1 to 8) as a number, in three multiplications, and whether all are digits.
 
-    Neighbours are joined to numbers of two digits, of which the even ones and the odd ones are weighed.
+    Neighbors are joined to numbers of two digits; the even and the odd ones of these are then weighted and added.
     """
     digits = (word ^ ZEROS) << U(8 * (8 - n))
     right = ((digits + NO_DIGIT) | digits) & HIGHS == U(0)
@@ -185,9 +185,9 @@ def digits_before(word: np.uint64, n: int) -> tuple[np.uint64, bool]:
 
 @kernel(sums="exact", alone=False)
 def read_short(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
-    """The number of up to eight digits and a dot at i: position behind it (FAILED if it is none) and value.
+    """The number of up to eight digits and a dot at i: position behind it (or FAILED), and value.
 
-    Behind it may stand what makes it a longer number: that is for who calls to see.
+    The caller has to check that the number ends there.
     """
     negative = int(np.int64(data[U(i)] == MINUS))
     i += negative
@@ -208,7 +208,7 @@ def read_short(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
 
 @kernel(sums="exact", alone=False)
 def read_value(data: NDArray[np.uint8], i: int, mark: np.uint8) -> tuple[int, float]:
-    """The number at i, however long, up to a space or a mark: position behind it, FAILED if it is none, and value."""
+    """The number at i, of any length, up to a space or a mark: position behind it (or FAILED), and value."""
     end, value = read_short(data, i)
     if end == FAILED or (data[U(end)] > SPACE and data[U(end)] != mark):
         end, value = read_number(data, i, len(data))

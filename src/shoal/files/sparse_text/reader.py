@@ -1,4 +1,8 @@
-"""What the two sparse text formats share: compiled code scans the common lines, a Python parser judges the others."""
+"""`SparseReader`, common to both formats: compiled code scans the common lines, a Python parser judges the others.
+
+A scan adds rows to a buffer until it meets a line that it does not know, or needs capacity; a full buffer becomes a
+chunk. The parser alone decides what an unusual line means and what the message about a bad one says.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +56,21 @@ ROWS_A_CHUNK, FEATURES_A_CHUNK = 30_000, 2**19  # whichever is reached first, un
 
 
 class MalformedLine(ValueError):
-    """What was found in a line and what was expected; the line's number is added by who reads the file."""
+    """The part of a line that is wrong, and what was expected; the reader adds the number of the line."""
 
 
 class Step(NamedTuple):
-    """A chunk, and how things are when it is given."""
+    """A chunk, and the state that users see with it."""
 
     chunk: Chunk | None
     width: int  # columns of X
-    labels: Any  # the mark of the labels so far
+    labels: Any  # the mark of the labels
     skipped: int
-    messages: list[str]  # about the first few bad rows
+    messages: list[str]  # of the first few bad rows
 
 
 class Row(NamedTuple):
-    """One parsed line; the features are indices, or names that get their index when the row is good."""
+    """One parsed line. Its features are indices or names; names get indices only if the row is good."""
 
     label: float  # an int if float64 would not be exact
     task: str | None
@@ -101,14 +105,14 @@ def label_of(token: str) -> float:
 
 
 def one_task(options: ReadOptions) -> str | None:
-    """Where the task is, which in sparse text is one place."""
+    """The place of the task, which is a single one in sparse text."""
     if options.task is not None and not isinstance(options.task, str):
         raise ValueError(f"task={list(options.task)!r}, expected one name: only tables have ids of several columns")
     return options.task
 
 
 def is_plain(text: bytes) -> bool:
-    """Whether bytes beyond ASCII are letters of names, and nothing that Python has to look at; PADDING is behind."""
+    """Whether all bytes beyond ASCII are letters of names, which scans can read; PADDING follows the text."""
     if text.isascii():
         return True
     try:
@@ -119,9 +123,9 @@ def is_plain(text: bytes) -> bool:
 
 
 class SparseReader(ABC):
-    """Chunks from sparse text. What is said about a line, and all about unusual lines, is the parser's."""
+    """Chunks from sparse text; a format adds its scan and its parser."""
 
-    _most_columns: int | None = None  # features beyond them are left out
+    _most_columns: int | None = None  # further features are left out
 
     def __init__(self, sources: Sources, bad: BadRows, labels: Labels, options: ReadOptions) -> None:
         self._sources, self._chunk_rows = sources, options.chunk_rows or ROWS_A_CHUNK
@@ -130,7 +134,7 @@ class SparseReader(ABC):
         self._texts = self._numbered_texts()
         if self._labeled:
             self._decide(labels)
-        # What users see belongs to the chunks that they have been given; the reader, with its own, is ahead of it.
+        # Users see the state of the chunks that they have; the reader has a state of its own, because it reads ahead.
         self._seen_labels, self._seen_bad, self._seen_width = labels, bad, 0
         self._labels, self._bad = Labels.from_dict(labels.to_dict()), BadRows(bad.names, bad.unit, skip=bad.skip)
         self._tasks = Names()
@@ -140,23 +144,23 @@ class SparseReader(ABC):
         are_whole = labels.numeric and labels.kind != "regression"
         kind = UNLABELED if not self._labeled else WHOLE_NUMBERS if are_whole else NUMBERS
         self._buffer: RowBuffer = new_buffer(min(self._chunk_rows, 1_024), n_classes, kind)
-        self._inexact: list[tuple[int, int]] = []  # rows whose label float64 does not hold, and the place of its class
+        self._inexact: list[tuple[int, int]] = []  # rows with a label beyond float64, and its class
         self._learn_classes()
 
     @abstractmethod
     def parse(self, line: str) -> Row | None:
-        """The row of a line, None if the line is blank; raises MalformedLine."""
+        """The row of a line; None if the line is blank. Raises MalformedLine."""
 
     @abstractmethod
     def scan(self, data: NDArray[np.uint8], plain: bool) -> int:
-        """Add rows to the buffer."""
+        """Add rows to the buffer, and return the reason to stop."""
 
     @abstractmethod
     def columns_of(self, features: list[Any]) -> NDArray[np.int64]:
         """The columns of a parsed row's features."""
 
     def reserve(self, features: int, letters: int) -> None:
-        """Capacity for a row with so many features, whose names have so many letters."""
+        """Ensure capacity for a row with so many features, whose names have so many letters."""
         self._buffer = with_capacity(self._buffer, features)
         self._tasks.reserve(1, letters)
 
@@ -172,10 +176,10 @@ class SparseReader(ABC):
 
     @abstractmethod
     def to_dict(self) -> State:
-        """What the reader of another file begins with, for JSON."""
+        """The state with which the reader of another file begins, for JSON."""
 
     def notes(self) -> list[str]:
-        """What was done with the features."""
+        """How the features are read."""
         return ["features taken as they are: not scaled, no constant added"]
 
     def chunks(self) -> Iterator[Piece]:
@@ -190,13 +194,13 @@ class SparseReader(ABC):
                 yield Piece(chunk, None)
 
     def _numbered_texts(self) -> Iterator[tuple[int, bytes]]:
-        """Whole lines of each file, with the number of the file."""
+        """Blocks of whole lines, with the number of their file."""
         for k, source in enumerate(self._sources):
             for text in source.whole_lines(padding=PADDING):
                 yield k, text
 
     def _decide(self, labels: Labels) -> None:
-        """Choose what is open about the labels by those of the first lines."""
+        """Decide kind and type of the labels by those of the first lines, if they are open."""
         if labels.numeric is not None and labels.kind != "auto":
             return
         first = list(itertools.islice(self._texts, 1))
@@ -208,7 +212,7 @@ class SparseReader(ABC):
         labels.decide(Counter(str(id_of(label)) for label in found), list(dict.fromkeys(found)))
 
     def _steps(self) -> Generator[Step]:
-        """The chunks, then what the lines behind the last chunk brought, whether they are the end or an error."""
+        """The chunks; then the state after the last lines, and their error if there is one."""
         error: Exception | None = None
         width = self.width if self._most_columns is None else self._most_columns
         try:
@@ -250,12 +254,12 @@ class SparseReader(ABC):
             yield self._take()
 
     def _holds_enough(self) -> bool:
-        """Is the chunk full that would not hold another row?"""
+        """Whether the chunk is full, because the next row would exceed its features."""
         rows = int(self._buffer.cursor[ROWS])
         return rows > 0 and int(self._buffer.ends[rows] + self._buffer.cursor[NEED]) > self._chunk_features
 
     def _parse_unusual(self, line: bytes, number: int) -> None:
-        """What to do with a line that the scan left: add its row, report it, or nothing if it is blank."""
+        """Add the row of a line that the scan left, or report it; a blank line is nothing."""
         labels = self._labels
         try:
             row = self.parse(line.decode("utf-8"))
@@ -287,7 +291,7 @@ class SparseReader(ABC):
         add_parsed_row(buffer, n, float(row.label), task, row.weight)
 
     def _learn_classes(self) -> None:
-        """Rows with labels that have been seen need no second look."""
+        """Let the scan accept the labels that are classes by now."""
         if len(self._buffer.classes):
             self._buffer.classes[: len(self._labels.classes)] = list(map(float, self._labels.classes))
 
@@ -301,7 +305,7 @@ class SparseReader(ABC):
         return Chunk(X, y, self._ids(rows.tasks) if with_task else None, weight=rows.weights)
 
     def _as_labels(self, found: NDArray[np.float64]) -> NDArray[Any]:
-        """The labels of a chunk; of several those that are new become classes, in the order in which they appear."""
+        """The labels of a chunk; new ones become classes in the order in which they appear."""
         labels = self._labels
         if labels.numeric and (labels.kind == "binary" or labels.given) and not self._inexact:
             return found.astype(np.int64)
@@ -322,7 +326,7 @@ class SparseReader(ABC):
         return np.array(labels.classes)[codes]
 
     def _ids(self, tasks: NDArray[np.int64]) -> NDArray[np.object_]:
-        """Task ids; one string object a task and not one a row."""
+        """The task ids: one string object per task, not per row."""
         known = len(self._task_ids)
         if known < len(self._tasks):
             fresh = np.array([*self._tasks.texts(known, len(self._tasks)), None], np.object_)[:-1]

@@ -1,11 +1,11 @@
 """Vowpal Wabbit text: `label [importance] ['tag]|namespace[:scale] feature[:value] ...|namespace ...`.
 
-The compiled scan reads the common lines of a block; the parser judges the others.
+The compiled scan reads the common lines of a block; the parser reads or refuses the others.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,16 @@ from shoal.files.sparse_text.scan import (
 )
 
 QUOTE = 39
-UNUSUAL = -1  # "position" where the parser has to look
+UNUSUAL = -1  # "position" in a line for the parser
 U = np.uint64
+
+
+class Namespace(NamedTuple):
+    """A namespace: its name is data[first:last], its features are multiplied by the scale."""
+
+    first: int
+    last: int
+    scale: float
 
 
 @kernel(sums="exact", alone=False)
@@ -67,7 +75,7 @@ def _ends_word(byte: np.uint8) -> bool:
 
 @kernel(sums="exact", alone=False)
 def _word_end(data: NDArray[np.uint8], i: int) -> int:
-    """Where the word that starts at i ends: at a space, a bar or the end of the line."""
+    """The end of the word that starts at i: a space, a bar or the end of the line."""
     while not _ends_word(data[U(i)]):
         i += 1
     return i
@@ -75,7 +83,7 @@ def _word_end(data: NDArray[np.uint8], i: int) -> int:
 
 @kernel(sums="exact", alone=False)
 def read_weight_and_tag(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
-    """What stands between label and first bar, `[weight] [tag]`: position of the bar (or UNUSUAL), and weight."""
+    """Read `[weight] [tag]` between label and first bar: position of the bar (or UNUSUAL), and weight."""
     weighted = tagged = False
     weight = 1.0
     while True:
@@ -94,51 +102,57 @@ def read_weight_and_tag(data: NDArray[np.uint8], i: int) -> tuple[int, float]:
 
 
 @kernel(sums="exact", alone=False)
-def read_space(data: NDArray[np.uint8], i: int) -> tuple[int, int, float]:
-    """What touches a bar: position behind it, where the namespace's name ends, its scale."""
-    last = i
+def read_space(data: NDArray[np.uint8], first: int) -> tuple[int, Namespace]:
+    """The namespace behind a bar, and the position behind its name and scale."""
+    last = first
     while data[U(last)] != COLON and not _ends_word(data[U(last)]):
         last += 1
     if data[U(last)] != COLON:
-        return last, last, 1.0
+        return last, Namespace(first, last, 1.0)
     i, scale = read_short(data, last + 1)
     if i == FAILED or not _ends_word(data[U(i)]):
-        return UNUSUAL, last, scale
-    return i, last, scale
+        return UNUSUAL, Namespace(first, last, scale)
+    return i, Namespace(first, last, scale)
 
 
 @kernel(sums="exact", alone=False)
-def is_task(data: NDArray[np.uint8], first: int, last: int, task_space: NDArray[np.uint8]) -> bool:
-    """Whether the namespace data[first:last] has the task."""
-    if last - first != len(task_space):
+def is_task(data: NDArray[np.uint8], space: Namespace, task_space: NDArray[np.uint8]) -> bool:
+    """Whether the namespace is the one of the task."""
+    if space.last - space.first != len(task_space):
         return False
     for k in range(len(task_space)):  # noqa: SIM110 (compiled)
-        if data[U(first + k)] != task_space[U(k)]:
+        if data[U(space.first + k)] != task_space[U(k)]:
             return False
     return True
 
 
 @kernel(sums="exact", alone=False)
-def prefix(data: NDArray[np.uint8], first: int, last: int) -> Hash:
-    """The hash of what stands before a name: nothing, or the namespace data[first:last] and a caret."""
+def prefix(data: NDArray[np.uint8], space: Namespace) -> Hash:
+    """The hash of the prefix of names: empty, or the namespace and a caret."""
     name = no_name()
-    if first < last:
-        _, name = read_name(data, first, name)
+    if space.first < space.last:
+        _, name = read_name(data, space.first, name)
         name = with_bits(name, U(CARET), BYTE)
     return name
 
 
-NEEDS_CAPACITY = -2  # "position" where capacity is needed
+NEEDS_CAPACITY = -2  # "position" where the capacity ends
 MARK = np.uint8(BAR)  # ends a word as a space does
 
 
 @kernel(sums="exact", alone=False)
 def _read_features(
-    data: NDArray[np.uint8], i: int, space: int, space_end: int, scale: float, columns: NDArray[np.int32],
-    values: NDArray[np.float64], names: NameTable, at: int, last: int,
-) -> tuple[int, int]:  # fmt: skip
-    """The features of a namespace into the buffer from `at` on: position behind them, where the next one's place is."""
-    namespace = prefix(data, space, space_end)
+    data: NDArray[np.uint8],
+    i: int,
+    space: Namespace,
+    columns: NDArray[np.int32],
+    values: NDArray[np.float64],
+    names: NameTable,
+    at: int,
+    last: int,
+) -> tuple[int, int]:
+    """Read the features of a namespace into the buffer from `at` on: position behind them, and the next `at`."""
+    namespace = prefix(data, space)
     while True:
         byte = data[U(i)]
         if is_space(byte):
@@ -148,7 +162,7 @@ def _read_features(
             return i, at
         first = i
         i, name = read_name(data, i, namespace)
-        value = scale
+        value = space.scale
         if i == first:
             return UNUSUAL, at
         place = i
@@ -156,10 +170,10 @@ def _read_features(
             i, value = read_value(data, i + 1, MARK)
             if i == FAILED:
                 return UNUSUAL, at
-            value *= scale
+            value *= space.scale
         if at == last:
             return NEEDS_CAPACITY, at
-        column = number_of(names, name, data, Place(space, space_end, first, place))
+        column = number_of(names, name, data, Place(space.first, space.last, first, place))
         if column == TABLE_FULL:
             return NEEDS_CAPACITY, at
         columns[U(at)] = column
@@ -169,10 +183,15 @@ def _read_features(
 
 @kernel(sums="exact", alone=False)
 def _scan_line(
-    data: NDArray[np.uint8], i: int, with_task: bool, task_space: NDArray[np.uint8], buffer: RowBuffer,
-    names: NameTable, tasks: NameTable,
-) -> tuple[int, int]:  # fmt: skip
-    """Add the row of a line that is not blank: END if that is done, else what is in the way; where the line ends."""
+    data: NDArray[np.uint8],
+    i: int,
+    with_task: bool,
+    task_space: NDArray[np.uint8],
+    buffer: RowBuffer,
+    names: NameTable,
+    tasks: NameTable,
+) -> tuple[int, int]:
+    """Add the row of a line that is not blank: END, or the reason to stop; and the position behind its features."""
     label = 0.0
     if buffer.cursor[LABELED] != 0 or data[U(i)] != BAR:
         i, label = read_value(data, i, MARK)
@@ -186,11 +205,10 @@ def _scan_line(
     task = Place(0, 0, 0, 0)
     task_name = no_name()
     while data[U(i)] == BAR:
-        space = i + 1
-        i, space_end, scale = read_space(data, space)
+        i, space = read_space(data, i + 1)
         if i == UNUSUAL:
             return UNUSUAL_LINE, i
-        if with_task and is_task(data, space, space_end, task_space):
+        if with_task and is_task(data, space, task_space):
             first = skip_spaces(data, i)
             i, name = read_name(data, first, no_name())
             if task_name.length == 0:
@@ -198,7 +216,7 @@ def _scan_line(
             while data[U(i)] != BAR and (data[U(i)] > SPACE or is_space(data[U(i)])):
                 i += 1
             continue
-        i, at = _read_features(data, i, space, space_end, scale, buffer.columns, buffer.values, names, at, last)
+        i, at = _read_features(data, i, space, buffer.columns, buffer.values, names, at, last)
         if i < 0:
             return UNUSUAL_LINE if i == UNUSUAL else NO_CAPACITY, i
     if data[U(i)] != NEWLINE or (with_task and task_name.length == 0):
@@ -215,10 +233,15 @@ def _scan_line(
 
 @kernel(entry=True, inline=False, sums="exact")
 def scan_vw(
-    data: NDArray[np.uint8], plain: bool, with_task: bool, task_space: NDArray[np.uint8], buffer: RowBuffer,
-    names: NameTable, tasks: NameTable,
-) -> int:  # fmt: skip
-    """Add rows from the line at POSITION on, and return why it stops.
+    data: NDArray[np.uint8],
+    plain: bool,
+    with_task: bool,
+    task_space: NDArray[np.uint8],
+    buffer: RowBuffer,
+    names: NameTable,
+    tasks: NameTable,
+) -> int:
+    """Add rows from the line at POSITION on, and return the reason to stop.
 
     An UNUSUAL_LINE reaches up to LINE_END.
 
@@ -229,7 +252,7 @@ def scan_vw(
     plain : bool
         Whether bytes beyond ASCII are letters like others.
     with_task, task_space : bool, bytes
-        Whether a namespace has the task, and which.
+        Whether a namespace holds the task, and its name.
     """
     cursor = buffer.cursor
     while cursor[ROWS] < len(buffer.labels):
@@ -258,8 +281,7 @@ class VWReader(SparseReader):
     Parameters
     ----------
     options : ReadOptions
-        Their task is the namespace whose first feature is the task id (it gives no features); None: all rows are of
-        one task.
+        Their task is the namespace whose first feature is the task id (it gives no features); None: one task.
     names : list of str
         Features to begin with.
     frozen : bool
@@ -280,7 +302,7 @@ class VWReader(SparseReader):
         super().__init__(sources, bad, labels, options)
         self._most_columns = len(names or []) if frozen else None
         self._task = task
-        # A space is in no name: where the task is sought in a namespace without a name, there is none.
+        # No name contains a space: so no namespace is the one of the task.
         self._task_space = np.frombuffer((task or " ").encode(), np.uint8)
         self._names = Names(names or [])
         self._seen_width = self.width
@@ -340,7 +362,7 @@ class VWReader(SparseReader):
 
 
 def _label(head: str, *, labeled: bool) -> tuple[float, float]:
-    """The label and the importance weight, by default 1; a tag may follow (with a quote, or touching the bar)."""
+    """The label and the importance weight, by default 1; a tag with a quote or touching the bar may follow."""
     words = head.split()
     if words and (words[-1].startswith("'") or (len(words) > 1 and not head[-1:].isspace())):
         words.pop()
@@ -358,7 +380,7 @@ def _label(head: str, *, labeled: bool) -> tuple[float, float]:
 
 
 def _namespace(text: str) -> tuple[str, float, list[str]]:
-    """Name, scale and tokens of what follows a bar; a space after the bar means no name."""
+    """Name, scale and tokens of the text behind a bar; a space behind the bar means no name."""
     tokens = text.split()
     if not tokens or text[0].isspace():
         return "", 1.0, tokens
