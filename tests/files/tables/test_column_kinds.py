@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.files.conftest import Whole
 
 from shoal.files import BadRow, FileStream, open_stream
-from shoal.files.tables.values_in_text import Notation, are_times, date_parts, hours_of_day, instants, numbers
+from shoal.files.tables.column_kinds import decide, shown
+from shoal.files.tables.values_in_text import LARGEST, Notation, are_times, date_parts, hours_of_day, instants, numbers
 
 
 def stream_of(tmp_path: Path, values: list[Any], ending: str = "csv", **options: Any) -> FileStream:
@@ -180,3 +181,34 @@ def test_instants_are_those_of_python(moment: datetime.datetime, zone: str, betw
     epoch = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
     assert found[0] == (expected - epoch) // datetime.timedelta(microseconds=1)
     assert bad.tolist() == [2]
+
+
+# ---- at the limits -----------------------------------------------------------------------------------------------
+
+
+def test_numbers_up_to_the_largest_and_beyond() -> None:
+    beyond = float(np.nextafter(LARGEST, np.inf))
+    for kind in (pl.Float64, pl.String):
+        column = pl.Series([repr(LARGEST), repr(-LARGEST), repr(beyond), repr(-beyond), "0"]).cast(kind)
+        assert numbers(column, Notation())[1].tolist() == [2, 3]
+    dressed = pl.Series([f"${LARGEST:.0f}", f"${beyond:.0f}"])
+    assert numbers(dressed, Notation(), lenient=True)[1].tolist() == [1]
+
+
+@pytest.mark.parametrize(("odd", "kind"), [(0, "numeric"), (1, "numeric"), (2, "category")])
+def test_a_tenth_of_the_values_may_be_no_numbers(odd: int, kind: str) -> None:
+    assert decide(pl.Series(["1"] * (10 - odd) + ["x"] * odd), Notation()) == kind
+
+
+@pytest.mark.parametrize(("values", "kind"), [
+    (["a b c", "d e f", "g h i"], "text"), (["a b c", "d e f", "g h"], "category"),  # words: 3 a value, fewer
+    (["a b c", "a b c"], "category"), (["a b c", "d b c"], "text"),  # half of the values differ, more
+])  # fmt: skip
+def test_texts_are_of_three_words_and_mostly_differ(values: list[str], kind: str) -> None:
+    assert decide(pl.Series(values), Notation()) == kind
+
+
+@pytest.mark.parametrize("letters", [57, 58, 59, 100])
+def test_values_of_more_than_sixty_letters_are_cut(letters: int) -> None:
+    """The quotes are two of them."""
+    assert shown("x" * letters) == (repr("x" * letters) if letters <= 58 else "'" + "x" * 56 + "...")

@@ -81,10 +81,10 @@ def decide(column: pl.Series, notation: Notation, given: str | None = None) -> K
         return None
     if given == "date":
         return "time" if are_times(found, notation) else "date"
-    allowed = (1 - CLEAR_MAJORITY) * len(found)
-    if notation.strings and len(numbers(found, notation)[1]) <= allowed:
+    least = CLEAR_MAJORITY * len(found)
+    if notation.strings and len(found) - len(numbers(found, notation)[1]) >= least:
         return "numeric"
-    if len(date_parts(found, Notation())[1]) <= allowed:
+    if len(found) - len(date_parts(found, Notation())[1]) >= least:
         return "date"
     mostly_distinct = found.n_unique() > len(found) / 2
     return "text" if mostly_distinct and found.str.count_matches(WORD).mean() >= WORDS_IN_TEXT else "category"  # type: ignore[operator]

@@ -65,7 +65,7 @@ def numbers(
 
 def looks_like_numbers(found: pl.Series, notation: Notation, share: float) -> bool:
     """Whether that share of the values are numbers, possibly with ornaments such as `$5`."""
-    return len(numbers(found, notation, lenient=True)[1]) <= (1 - share) * len(found)
+    return len(found) - len(numbers(found, notation, lenient=True)[1]) >= share * len(found)
 
 
 def _bare(text: pl.Series, thousands: str) -> pl.Series:
