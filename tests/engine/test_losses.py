@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.compiled import from_python
 
 from shoal.engine import losses
-from shoal.engine.losses import CLASSIFICATION, REGRESSION, is_mistake
+from shoal.engine.losses import CLASSIFICATION, LARGEST_STEP, REGRESSION, is_mistake
+from shoal.engine.rounds import Rounds
 
 EPSILON = 0.3
 LOSSES: dict[str, Callable[[float, float], float]] = {
@@ -21,7 +22,7 @@ LOSSES: dict[str, Callable[[float, float], float]] = {
     "squared": lambda f, y: (f - y) ** 2 / 2,
     "epsilon_insensitive": lambda f, y: max(0.0, abs(f - y) - EPSILON),
 }
-derivative = from_python(losses.derivative)
+derivative, step_along, weighted_step = map(from_python, (losses.derivative, losses.step_along, losses.weighted_step))
 CODES = CLASSIFICATION | REGRESSION
 
 
@@ -52,3 +53,57 @@ def test_logistic_does_not_overflow(f: float) -> None:
 def test_every_loss_is_tested() -> None:
     assert set(CODES) == {*LOSSES, "perceptron"}
     assert len(set(CODES.values())) == len(CODES)
+
+
+def test_where_losses_have_their_kinks() -> None:
+    """A margin of 1 is no loss; an error of epsilon is none."""
+    assert [derivative(CODES["hinge"], f, 1.0, 0.0) for f in (np.nextafter(1.0, 0.0), 1.0)] == [-1.0, 0.0]
+    assert [derivative(CODES["hinge"], f, -1.0, 0.0) for f in (np.nextafter(-1.0, 0.0), -1.0)] == [1.0, 0.0]
+    insensitive = CODES["epsilon_insensitive"]
+    errors = (-0.25, np.nextafter(-0.25, -1.0), 0.25, np.nextafter(0.25, 1.0))
+    assert [derivative(insensitive, error, 0.0, 0.25) for error in errors] == [0.0, -1.0, 0.0, 1.0]
+    assert derivative(CODES["logistic"], 699.0, 1.0, 0.0) == pytest.approx(-np.exp(-699.0), rel=1e-12)
+    assert derivative(CODES["logistic"], 700.0, 1.0, 0.0) == 0.0
+
+
+def row_of(x: list[float], weight: float = 1.0) -> Rounds:
+    """The second of two rows, dense; the first is larger."""
+    values = np.array([*(9.0 + abs(value) for value in x), *x])
+    none = np.zeros(0, np.int64)
+    return Rounds(
+        len(x), none, none.astype(np.int32), values, np.zeros(2, np.int64), np.ones(2), np.arange(3), np.full(2, weight)
+    )
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_steps_end_where_weights_would_be_no_numbers(name: str) -> None:
+    """The largest value moves its weight by at most 1e140 if the loss is squared; other losses have bounded slopes."""
+    for x, largest in (([0.5, -1e150, 3.0], 1e150), ([2.0, 1.0, -0.25], 2.0)):
+        most = LARGEST_STEP / largest
+        for step in (0.75 * most, most, -most, 2.0 * most, -2.0 * most, 1e300):
+            expected = float(np.clip(step, -most, most)) if "squared" in name else step
+            assert step_along(CODES[name], step, row_of(x), 1) == pytest.approx(expected, rel=1e-15)
+    assert step_along(CODES[name], 3e139, row_of([0.0, 0.0]), 1) == 3e139
+    assert step_along(CODES["squared"], 1e300, row_of([0.0, 0.0]), 1) == 1e300  # moves nothing
+
+
+@pytest.mark.parametrize("name", CODES)
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0, 2.0, 2.5, 7.0])
+def test_a_row_that_counts_several_times_takes_a_step_after_the_other(name: str, weight: float) -> None:
+    code, x, rate, step = CODES[name], [1.5, -0.5, 1.0], 0.6, 0.4
+    for f, y in ((0.2, -1.0), (-3.0, 1.0), (1.5, 1.0), (-0.1, 1.0)):
+        total, left = 0.0, weight
+        while left > 0.0:
+            margin = f + rate * 3.5 * total  # ||x||^2 = 3.5
+            total -= step * min(left, 1.0) * derivative(code, margin, y, EPSILON)
+            left -= 1.0
+        found = weighted_step(code, step, f, y, EPSILON, rate, row_of(x, weight), 1)
+        assert found == pytest.approx(total, rel=1e-12, abs=1e-15)
+
+
+def test_weighted_steps_stay_numbers_and_end_where_the_loss_does() -> None:
+    assert weighted_step(CODES["squared"], 1.0, -1e200, 1.0, 0.0, 1.0, row_of([1e10], 1.0), 1) == 1e130
+    assert weighted_step(CODES["squared_hinge"], 1.0, -1e200, 1.0, 0.0, 1.0, row_of([-1e10], 1.0), 1) == 1e130
+    assert weighted_step(CODES["hinge"], 1e200, -1.0, 1.0, 0.0, 1.0, row_of([1e10], 1.0), 1) == 1e200
+    assert weighted_step(CODES["squared"], 1.0, 5.0, 1.0, 0.0, 1.0, row_of([0.0], 1.0), 1) == -4.0
+    assert weighted_step(CODES["hinge"], 0.5, 0.0, 1.0, 0.0, 1.0, row_of([1.0], 1e6), 1) == 1.0  # two steps, then none

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.engine.rounds import form_rounds
+from shoal.engine.rounds import Rounds, cut, form_rounds
 
 
 def starts(task: list[int], rounds: Any = None, *, simultaneous: bool = False) -> list[int]:
@@ -67,3 +67,25 @@ def test_integers_form_rounds_or_name_the_row(task: list[int], data: st.DataObje
 def test_bad_rounds(rounds: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         starts([0, 1, 2], rounds)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("first", "last"), [(0, 6), (0, 3), (1, 3), (3, 6), (1, 6), (3, 3)])
+@pytest.mark.parametrize("starts", [[0, 1, 2, 3, 4, 5, 6], [0, 1, 3, 6]])
+def test_a_cut_has_the_rows_between(starts: list[int], first: int, last: int, sparse: bool) -> None:
+    """In tasks, targets and weights, which are all different."""
+    values, offsets = np.arange(12.0), np.array([0, 2, 2, 5, 6, 10, 12])
+    whole = Rounds(
+        0 if sparse else 2, offsets if sparse else np.zeros(0, np.int64), np.arange(12, dtype=np.int32), values,
+        np.arange(6), np.arange(10.0, 16.0), np.array(starts), np.arange(20.0, 26.0),
+    )  # fmt: skip
+    part = cut(whole, first, last)
+    assert part.task.tolist() == list(range(first, last))
+    assert part.y.tolist() == [10.0 + row for row in range(first, last)]
+    assert part.weight.tolist() == [20.0 + row for row in range(first, last)]
+    assert part.starts.tolist() == [start - first for start in starts if first <= start <= last]
+    if sparse:
+        assert part.indptr.tolist() == offsets[first : last + 1].tolist()
+        assert part.values.tolist() == values.tolist()
+    else:
+        assert part.values.tolist() == values[2 * first : 2 * last].tolist()

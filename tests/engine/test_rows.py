@@ -127,3 +127,17 @@ def test_a_kernel_is_compiled_once_for_constants_and_numbers() -> None:
     compiled: Any = double
     assert call_twice(3) == 6
     assert len(compiled.overloads) == 1
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize("kind", [np.float64, np.int32, np.uint8])
+def test_arrays_begin_where_a_cache_line_or_a_huge_page_does(kind: Any, more: int) -> None:
+    """Large ones, of two huge pages, at a page."""
+    size = np.dtype(kind).itemsize
+    for n, edge in ((17 + more, arrays.LINE), (2 * arrays.HUGE_PAGE // size + more, arrays.LINE)):
+        edge = arrays.HUGE_PAGE if n * size >= 2 * arrays.HUGE_PAGE else edge
+        for made in (arrays.aligned_zeros((n, 1), kind), arrays.aligned_empty((n, 1), kind)):
+            assert (made.shape, made.dtype, made.ctypes.data % edge) == ((n, 1), np.dtype(kind), 0)
+            assert made.flags.c_contiguous
+    assert not arrays.aligned_zeros((3, 5)).any()
+    assert arrays.aligned_empty((0,)).shape == (0,)
