@@ -170,3 +170,19 @@ def test_the_first_tasks_choose_the_kind_though_rows_without_weight_came_before(
     before = _own.allocate(0, 1000, np.float64, 2**14)
     assert _own.is_wide(_own.grow(before, 100, 1000, 2**14))
     assert not _own.is_wide(_own.grow(before, 10, 1000, 2**14))
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 128, 129])
+@pytest.mark.parametrize("name", ["pairwise", "passive"])
+def test_rows_of_as_many_new_pairs_as_wait_at_once(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 wait; every row is of features that its task has not met."""
+    rng = np.random.default_rng(n)
+    X = sp.csr_matrix((rng.normal(size=6 * n), np.arange(6 * n), np.arange(0, 6 * n + 1, n)), shape=(6, 6 * n))
+    X, y, task = sp.vstack([X, X[::-1], X]).tocsr(), rng.choice([-1.0, 1.0], 18), np.arange(18) % 2
+    dense = LEARNERS[name]()
+    expected = dense.test_then_train(X, y, task)
+    allow_dense(monkeypatch, 0, 0)
+    learner = LEARNERS[name]()
+    np.testing.assert_array_equal(learner.test_then_train(X, y, task), expected)
+    assert in_tables(learner)
+    np.testing.assert_array_equal(learner.coef_, dense.coef_)

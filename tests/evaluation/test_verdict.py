@@ -236,3 +236,29 @@ def test_other_streams_or_missing_metrics_are_refused() -> None:
     del baselines["pooled"].overall["auc"]
     with pytest.raises(ValueError, match="needs the metric 'auc'"):
         compare(learner, **baselines)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_predictions_diverge_beyond_a_thousand_times_the_largest_target(sign: float) -> None:
+    """The targets up to the row count, its own too; where all were 0 there is no scale."""
+    truth, beyond = np.array([0.0, -2.0, 0.5]), np.nextafter(2_000.0, np.inf)
+    for forecasts, row in (
+        ([1e300, sign * 2_000.0, sign * 2_000.0], None), ([0.0, sign * beyond, 0.0], 2),
+        ([0.0, 0.0, sign * beyond], 3), ([np.nan, 0.0, 0.0], 1), ([np.inf, 0.0, 0.0], None),
+    ):  # fmt: skip
+        whole, parts = Divergence(), Divergence()
+        whole.update(truth, np.array(forecasts))
+        for i in range(3):
+            parts.update(truth[i : i + 1], np.array(forecasts[i : i + 1]))
+        assert whole.row == parts.row == row
+
+
+@pytest.mark.parametrize(
+    ("n", "name"),
+    [(1, "the smallest task"), (2, "the two smallest tasks"), (10, "the ten smallest tasks"),
+     (11, "the 11 smallest tasks")],
+)  # fmt: skip
+def test_numbers_are_words_up_to_ten(n: int, name: str) -> None:
+    learner, baselines = three(0.8, 0.7, 0.75)
+    scopes = {found.scope for found in compare(learner, **baselines, smallest=n).comparisons}
+    assert scopes == {"all tasks", name}

@@ -11,6 +11,7 @@ import pytest
 from tests.files.conftest import Whole
 
 from shoal.files import BadRow, open_stream
+from shoal.files.messages import FILE, KEPT_MESSAGES, BadRows
 
 GOOD = [f"{i / 7:.3f},{'ab'[i % 2]},{i % 2},t{i % 3}" for i in range(60)]
 HEADER = "x,c,y,t"
@@ -153,3 +154,22 @@ def test_only_bad_rows_do_not_pile_up(tmp_path: Path) -> None:
     assert [len(chunk.y) for chunk in stream] == [30, 30]
     assert stream.skipped == 5_000
     assert len(stream.bad_rows) == 10
+
+
+@pytest.mark.parametrize("n", [0, 1, KEPT_MESSAGES - 1, KEPT_MESSAGES, KEPT_MESSAGES + 1])
+def test_the_first_messages_are_kept_and_all_are_counted(n: int) -> None:
+    rows = BadRows(["a.csv", "b.csv"], skip=True)
+    for k in range(n):
+        rows.report(FILE + k, "odd")
+    assert (rows.count, rows.messages) == (n, [f"b.csv, line {k}: odd" for k in range(min(n, KEPT_MESSAGES))])
+
+
+def test_the_last_row_of_a_file_and_the_first_of_the_next() -> None:
+    rows = BadRows(["a.csv", "b.csv", "c.csv"])
+    assert [rows.place(number) for number in (FILE - 1, FILE, 2 * FILE)] == [
+        f"a.csv, line {FILE - 1:,}", "b.csv, line 0", "c.csv, line 0",
+    ]  # fmt: skip
+    assert BadRows(["a.csv"]).place(1_234) == "line 1,234"
+    assert rows.name == "a.csv and 2 more"
+    with pytest.raises(BadRow, match=r"b\.csv, line 7: odd"):
+        rows.report(FILE + 7, "odd")

@@ -17,7 +17,8 @@ from tests.files.conftest import Whole
 
 from shoal import HedgedSharing, MultiClass, MultitaskPerceptron
 from shoal.files import BadRow, open_stream, open_tables
-from shoal.files.ids import id_of, ids
+from shoal.files.ids import LARGEST_EXACT, id_of, ids
+from shoal.files.labels import as_typed, whole_number
 
 BIG = 2**53
 NUMBERS = [3.0, -0.0, 2.5, 1e-7, 0.1, float(BIG), 1e16, 1e20, 1e22, -7.0, 123456789.5, 1e300]
@@ -179,3 +180,17 @@ def test_one_table_is_the_same_in_every_format(tmp_path: Path, whole: type[Whole
         model = MultiClass(HedgedSharing()).fit(found.X, found.y, found.task)
         said = (model.tasks_, model.classes_.tolist(), model.predict_proba(found.X, found.task).tobytes())
         assert expected.setdefault(ending in ("libsvm", "vw"), said) == said, ending
+
+
+def test_ids_and_numbers_at_their_limits() -> None:
+    """Floats beyond 128 bits are written out, too; whole numbers are labels up to 64 bits."""
+    floats = [np.nextafter(LARGEST_EXACT, 0.0), LARGEST_EXACT, np.nextafter(LARGEST_EXACT, np.inf), -LARGEST_EXACT]
+    assert ids(pl.Series([*floats, 1.5])).to_list() == [*(str(int(value)) for value in floats), "1.5"]
+    assert ids(pl.Series(floats)).to_list() == [str(int(value)) for value in floats]
+    for number in (2**63 - 1, -(2**63)):
+        assert whole_number(str(number)) == whole_number(f"{number}.0") == number
+        assert whole_number(str(number + (1 if number > 0 else -1))) is None
+    assert [whole_number(text, ",") for text in ("1,0", "1.0", "7")] == [1, None, 7]
+    for value in (BIG, BIG + 1, float(BIG), 1e22):
+        assert as_typed(str(value)) == (value if "e" not in str(value) else str(value))
+    assert as_typed(f"{BIG + 1}.0") == f"{BIG + 1}.0"  # no float

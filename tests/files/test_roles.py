@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tests.files.conftest import Whole
 
 from shoal.files import BadRow, ReadOptions, open_stream
+from shoal.files.labels import MAX_NUMERIC_CLASSES, SHOWN, Labels
 from shoal.files.tables.label_columns import Tasks
 
 ROWS = "shop,country,x,w,when,sold\nA,DE,1,1,2013-01-02,yes\nB,DE,2,0.5,2013-01-01,no\nA,AT,4,3,2013-01-03,yes\n"
@@ -261,3 +262,45 @@ def test_importance_weights_of_vw(tmp_path: Path) -> None:
     path.write_text("1 2.5 |f a\n-1 x |f a\n1 3 |f b:z\n-1 |f a\n")
     (chunk,) = open_stream(path, skip_bad=True)
     assert chunk.weight.tolist() == [2.5, 1.0]
+
+
+@pytest.mark.parametrize("n", [MAX_NUMERIC_CLASSES - 1, MAX_NUMERIC_CLASSES, MAX_NUMERIC_CLASSES + 1])
+def test_so_many_whole_numbers_are_classes_and_more_are_targets(n: int) -> None:
+    labels = Labels("auto")
+    labels.decide({str(k): 1 for k in range(n)}, [float(k) for k in range(n)])
+    assert (labels.kind, labels.numeric) == ("multiclass" if n <= MAX_NUMERIC_CLASSES else "regression", True)
+
+
+@pytest.mark.parametrize(("found", "kind"), [({"1": 5}, "binary"), ({"1": 1, "0": 1}, "binary"),
+                                             ({"1": 1, "0": 1, "2": 1}, "multiclass"),
+                                             ({"1.5": 1, "0": 1, "2": 1}, "regression")])  # fmt: skip
+def test_two_labels_are_binary_and_three_are_not(found: dict[str, int], kind: str) -> None:
+    labels = Labels("auto")
+    labels.decide(found, [float(text) for text in found])
+    assert labels.kind == kind
+
+
+@pytest.mark.parametrize(("odd", "numeric"), [(1, True), (2, False)])
+def test_a_tenth_of_the_rows_may_be_no_numbers(odd: int, numeric: bool) -> None:
+    labels = Labels("binary")
+    labels.decide({"1": 5, "0": 5 - odd, "x": odd}, None)
+    assert labels.numeric is numeric
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_one_class_more_than_there_may_be_is_a_bad_row(given: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.files.labels.MAX_CLASSES", 4)
+    labels = Labels("multiclass", ["a", "b", "c", "d"] if given else None, as_text=True)
+    labels.numeric = False
+    assert labels.codes(["a", "b"]) == [0, 1]
+    assert labels.codes(["d", "c", "e", "a"] if not given else ["c", "d", "e", "a"]) == [2, 3, -1, 0]
+    assert "is none of those given" if given else "is one more than 4" in labels.unexpected("e")
+    assert Labels.from_dict(labels.to_dict()).classes == labels.classes
+
+
+@pytest.mark.parametrize("n", [0, 1, SHOWN, SHOWN + 1])
+def test_a_message_shows_the_first_labels(n: int) -> None:
+    labels = Labels("multiclass", as_text=True)
+    labels.codes([f"c{k}" for k in range(n)])
+    shown = [repr(f"c{k}") for k in range(min(n, SHOWN))] + ([f"{n - SHOWN} others"] if n > SHOWN else [])
+    assert labels.expected() == (" or ".join(shown) or "a label")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from tests.cases import stream_for, taught
-from tests.streams import core_of
+from tests.streams import core_of, draw
 
 from shoal import (
     MTFL,
@@ -25,7 +25,7 @@ from shoal import (
     PassiveAggressive,
     Periodic,
 )
-from shoal.model.explanations import Contribution, Explanation, strongest, table
+from shoal.model.explanations import Contribution, Explanation, strongest, table, with_rest
 from shoal.online.hedged_sharing.experts import OF_TASK
 
 
@@ -235,3 +235,42 @@ def test_tables_keep_their_columns() -> None:
     assert lines[2].split() == ["column", "3", "1", "0.5", "0.25", "0.75"]
     assert lines[-1].split() == ["decision", "0.75"]
     assert str(Explanation(0.75, None, found)) == "\n".join(lines)
+
+
+# ---- at the limits of what is held at once --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("most", [6, 7, 8])
+@pytest.mark.parametrize("numbers", [1, 3, 7, 8, 1_000])
+def test_tasks_are_compared_on_the_features_that_weigh_most(
+    most: int, numbers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of seven, in blocks of any size: the cosine of own weights."""
+    stream = draw(3, n_rows=200, K=4, d=7)
+    learner = PassiveAggressive().fit(stream.X, stream.y, stream.task)
+    monkeypatch.setattr("shoal.model.explanations.MOST_FEATURES", most)
+    monkeypatch.setattr("shoal.model.explanations.MOST_NUMBERS", numbers)
+    W = learner.coef_
+    few = np.argsort(-np.abs(W[0]), kind="stable")[:most]
+    cosines = W[:, few] @ W[0, few] / np.linalg.norm(W[:, few], axis=1) / np.linalg.norm(W[0, few])
+    found = learner.similar_tasks(0, n=10)
+    assert [one.task for one in found] == [k for k in np.argsort(-cosines).tolist() if k != 0]
+    np.testing.assert_allclose([one.similarity for one in found], np.sort(cosines[1:])[::-1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5])
+def test_the_rest_is_one_line_if_it_is_more_than_one(n: int) -> None:
+    found = [Contribution(str(k), 1.0, float(k), 0.5) for k in range(n)]
+    lines = with_rest(found, 2)
+    assert lines == found if n < 4 else lines[:2] == found[:2]
+    if n >= 4:
+        assert len(lines) == 3
+        assert (lines[2].feature, lines[2].shared) == (f"({n - 2} others)", sum(range(2, n)))
+        assert lines[2].own == 0.5 * (n - 2)
+
+
+@pytest.mark.parametrize("letters", [39, 40, 41, 60])
+def test_names_of_more_than_forty_letters_are_cut(letters: int) -> None:
+    line = table([Contribution("x" * letters, 1.0, 2.0, 0.0)])[1]
+    assert line.split()[0] == ("x" * letters if letters <= 40 else "x" * 37 + "...")
+    assert len(line) == min(letters, 40) + 4 * 12

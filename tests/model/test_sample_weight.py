@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from shoal.model.sample_weight import read_weights, without_weightless
+from shoal.model.sample_weight import MOST, read_weights, without_weightless
 
 
 def in_plain_words(task: list[str], known: list[str], weight: np.ndarray) -> tuple[list[int], list[str]]:
@@ -35,3 +35,14 @@ def test_weights_that_are_all_one_are_none() -> None:
     read = read_weights(given, 2)
     given[0] = 7.0
     assert read.tolist() == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("weight", [0.0, -0.0, 5e-324, MOST])
+def test_weights_at_their_limits(weight: float) -> None:
+    assert read_weights([weight], 1).tolist() == [weight]
+
+
+@pytest.mark.parametrize("weight", [-5e-324, np.nextafter(MOST, np.inf), np.inf, np.nan])
+def test_weights_beyond_their_limits(weight: float) -> None:
+    with pytest.raises(ValueError, match=r"row 1: sample_weight is .*; expected a number from 0 to 1e\+06"):
+        read_weights([1.0, weight, -1.0], 3)

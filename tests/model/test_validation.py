@@ -252,3 +252,18 @@ def test_targets_that_are_no_numbers() -> None:
     no_number: Any = float("nan")
     with pytest.raises(ValueError, match="expected names of features or their number"):
         PassiveAggressive().add_features(no_number)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 65])
+def test_the_first_number_that_is_out_of_range(n: int) -> None:
+    """The largest one is in range; no position is left out."""
+    largest, beyond = validation.LARGEST, float(np.nextafter(validation.LARGEST, np.inf))
+    for sign in (-1.0, 1.0):
+        values = np.full(n, sign * largest)
+        assert validation.first_out_of_range(values) == -1
+        for bad in (sign * beyond, sign * np.inf, np.nan):
+            for p in {0, n // 2, n - 1}:
+                spoiled = values.copy()
+                spoiled[p:] = bad
+                assert validation.first_out_of_range(spoiled) == p
+    assert validation.first_out_of_range(np.zeros(0)) == -1

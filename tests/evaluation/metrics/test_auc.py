@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.evaluation.metrics.auc import Ranking, ScoreSketch, aucs
+from shoal.evaluation.metrics import auc
+from shoal.evaluation.metrics.auc import FEW, MANTISSA, Ranking, ScoreSketch, aucs
 
 
 def stream(n: int = 20_000, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -107,3 +108,46 @@ def test_the_bound_holds_for_any_scores(rows: list[tuple[bool, float]]) -> None:
         assert np.isnan(found.overall)
     else:
         assert abs(found.overall - exact) <= found.overall_bound + 1e-12
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, FEW - 1, FEW, FEW + 1])
+def test_tasks_of_few_rows_and_more_are_sorted_alike(n: int) -> None:
+    """`n` rows of each label, sorted by insertion up to a limit; against all pairs."""
+    rng = np.random.default_rng(n)
+    score, positive = rng.normal(size=(2, 2 * n)).round(1), np.arange(2 * n) % 2 == 0
+    expected = [(np.sign(mine[positive][:, None] - mine[~positive]).mean() + 1) / 2 if n else np.nan for mine in score]
+    code = np.repeat([0, 1], 2 * n)
+    _, found = aucs(code, np.tile(positive, 2), score.ravel(), 2)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize("n", [9, 10, 11])
+@pytest.mark.parametrize("ways", ["one", "two", "absorbed"])
+def test_the_limit_of_rows_is_one_that_is_kept(n: int, ways: str) -> None:
+    code, truth, score = stream(n)
+    metric = Ranking(max_rows=10)
+    metric.update(code[:4], truth[:4], score[:4], 1)
+    if ways == "absorbed":
+        other = Ranking(max_rows=10)
+        other.update(code[4:], truth[4:], score[4:], 1)
+        metric.absorb(other, 1)
+    else:
+        cut = 4 if ways == "one" else 7
+        for piece in (slice(4, cut), slice(cut, n)):
+            metric.update(code[piece], truth[piece], score[piece], 1)
+    assert metric.seen == n
+    assert (metric.notes() == []) == (n <= 10)
+    exact = aucs(code, truth > 0, score, 1)[0]
+    assert metric.values(1)["auc"].overall == pytest.approx(exact, abs=0.0 if n <= 10 else 1e-3)
+
+
+@pytest.mark.parametrize("n", [9, 10, 11])
+def test_cells_at_their_limit(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many scores as cells lose nothing; rows wait until there are as many as may."""
+    monkeypatch.setattr(auc, "PENDING", 10)
+    sketch, score = ScoreSketch(max_cells=10), 1.0 + np.arange(n) / 2**MANTISSA
+    sketch.update((np.arange(n) % 2).astype(np.int32), score)
+    assert sketch._n_pending == (n if n < 10 else 0)
+    assert (sketch._dropped == 0) == (n <= 10)
+    assert (sketch.auc(1).overall_bound == 0.0) == (n <= 10)
+    assert sketch.rows == n

@@ -18,8 +18,9 @@ from tests.files.conftest import Whole
 from shoal.engine.compile import kernel
 from shoal.files import BadRow, open_stream
 from shoal.files.ids import id_of
+from shoal.files.sparse_text.libsvm import LARGEST_INDEX
 from shoal.files.sparse_text.names import Names
-from shoal.files.sparse_text.numbers import FAILED, read_number
+from shoal.files.sparse_text.numbers import FAILED, MOST_DIGITS, read_number
 
 TOKENS = {
     "vw": [
@@ -306,3 +307,47 @@ def test_names_are_numbered_as_a_dict_would(texts: list[str]) -> None:
     names = Names(texts[:20])
     assert names.numbers(texts).tolist() == expected
     assert names.texts(0, len(names)) == list(known)
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 18, 19, 20, 21, 40])
+def test_numbers_of_as_many_digits_as_64_bits_hold(n: int) -> None:
+    for digits in ("9" * n, "1" + "0" * (n - 1), "1844674407370955161618446744073709551616"[:n]):
+        for text in (
+            digits,
+            f"0.{digits}",
+            f"{digits[0]}.{digits[1:]}",
+            f"000{digits}e-22",
+            f"{digits}e22",
+            f"-{digits}e23",
+        ):
+            end, value = _read(np.frombuffer(text.encode(), np.uint8))
+            assert end in (len(text), FAILED)
+            assert end == FAILED or struct.pack("d", value) == struct.pack("d", float(text))
+            assert end == len(text) or n > MOST_DIGITS
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["9007199254740991", "9007199254740992", "9007199254740993e22", "1e-342", "1e308", "1.7976931348623157e308",
+     "5e-324", "4.9e-324", "2.2250738585072014e-308"],
+)  # fmt: skip
+def test_numbers_at_the_ends_of_float64(text: str) -> None:
+    end, value = _read(np.frombuffer(text.encode(), np.uint8))
+    assert end == FAILED or struct.pack("d", value) == struct.pack("d", float(text))
+
+
+@pytest.mark.parametrize(
+    ("index", "good"),
+    [(0, False), (1, True), (2**31 - 2, True), (LARGEST_INDEX, True), (LARGEST_INDEX + 1, False), (2**32 + 1, False),
+     (10**10, False)],
+)  # fmt: skip
+@pytest.mark.parametrize("plain", [True, False])  # a bad number among the values takes the other parser
+def test_indices_of_libsvm_at_their_limits(index: int, good: bool, plain: bool, tmp_path: Path) -> None:
+    path = tmp_path / "a.libsvm"
+    path.write_text(f"1 {index}:{'2.5' if plain else '+2.5e+00'}\n-1 3:1\n")
+    if good:
+        [chunk] = open_stream(path)
+        assert chunk.X.data.tolist() == [2.5, 1.0]
+    else:
+        with pytest.raises(BadRow, match=f"line 1: feature index {index}, expected 1 to {LARGEST_INDEX}"):
+            list(open_stream(path))

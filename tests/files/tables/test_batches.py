@@ -6,7 +6,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from shoal.files.tables.batches import Batch, join, regroup, split
+from shoal.files.tables.batches import (
+    FEWEST,
+    FEWEST_LONG,
+    FIELDS,
+    MOST,
+    SIZE,
+    Batch,
+    join,
+    regroup,
+    rows_a_batch,
+    split,
+)
 
 
 def batch(lines: list[int], problems: list[int]) -> Batch:
@@ -34,3 +45,15 @@ def test_regroup_loses_nothing(rows: int) -> None:
     assert whole.lines.tolist() == [2, 4, 7, 8, 9, 11, 12]
     assert whole.frame["x"].to_list() == [str(line) for line in whole.lines]
     assert [line for line, _ in whole.problems] == [3, 5, 6, 10, 13]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row_size", "rows"),
+    [
+        (0, 0.0, MOST), (1, 0.0, MOST), (FIELDS // MOST, 0.0, MOST), (FIELDS // MOST + 1, 0.0, FIELDS // 21),
+        (FIELDS // FEWEST, 0.0, FEWEST), (FIELDS, 0.0, FEWEST), (1, 256.0, MOST), (1, 512.0, SIZE // 512),
+        (1, SIZE / 16, 16), (1, SIZE / 8, FEWEST_LONG), (1, 1e12, FEWEST_LONG),
+    ],
+)  # fmt: skip
+def test_rows_a_batch_at_its_limits(columns: int, row_size: float, rows: int) -> None:
+    assert rows_a_batch(columns, row_size) == rows
