@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.online.test_kernel_perceptron import compare as compare_kernels
+from tests.online.test_local_global_gaussian import compare as compare_gaussians
+from tests.online.test_romco import compare as compare_romco
 from tests.streams import Stream, assert_close, draw, own_parameters, roughened
 from tests.twins import (
     collaborative,
@@ -16,6 +19,7 @@ from tests.twins import (
     p_norm_perceptron,
     passive_aggressive,
     schatten_perceptron,
+    second_order,
     shared_loss,
 )
 
@@ -38,13 +42,13 @@ TWINS: dict[str, tuple[Any, Callable[..., Any], dict[str, Any] | None]] = {  # o
 }  # fmt: skip
 
 
-def long(protocol: str) -> Stream:
-    return roughened(draw(11, n_rows=5_000, K=6, d=9, protocol=protocol))
+def long(protocol: str, n_rows: int = 5_000) -> Stream:
+    return roughened(draw(11, n_rows=n_rows, K=6, d=9, protocol=protocol))
 
 
-def wide(protocol: str) -> Stream:
+def wide(protocol: str, d: int = 1_103) -> Stream:
     """More columns than any block, buffer or group of the kernels has, and no multiple of theirs."""
-    return roughened(draw(12, n_rows=60, K=6, d=1_103, protocol=protocol, density=0.6))
+    return roughened(draw(12, n_rows=60, K=6, d=d, protocol=protocol, density=0.6))
 
 
 @pytest.mark.parametrize("make", [long, wide])
@@ -61,3 +65,36 @@ def test_rough_streams(name: str, make: Callable[[str], Stream]) -> None:
     assert_close(said, expected, 1e-9)
     assert_close(learner.coef_, W if W.shape == learner.coef_.shape else W.T, 1e-9)
     assert np.unique(np.sign(said)).size > 1
+
+
+@pytest.mark.parametrize("make", [long, wide])
+@pytest.mark.parametrize("penalty", ["nuclear", "logdet"])
+def test_romco(penalty: str, make: Callable[[str], Stream]) -> None:
+    """To 1e-9: the twin takes an SVD of a matrix whose columns are nearly alike in every round."""
+    compare_romco(shoal.ROMCO(penalty=penalty, lambda1=0.05), make("some"), sparse=make is wide)
+
+
+@pytest.mark.parametrize(
+    ("covariance", "n_rows", "tolerance"), [("diagonal", 5_000, 1e-12), ("full", 600, 1e-10), (3, 600, 1e-9)]
+)
+def test_local_global_gaussian(covariance: str | int, n_rows: int, tolerance: float) -> None:
+    """The twin takes inverses of rank one off covariances, and inverts precisions of low rank."""
+    for stream, sparse in ((long("some", n_rows), False), (wide("some", 203), True)):
+        learner = shoal.LocalGlobalGaussian(covariance=covariance, h=0.5, random_state=1)
+        compare_gaussians(learner, stream, stream.X, sparse=sparse, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("make", [shoal.KernelPerceptron, shoal.SecondOrderPerceptron])
+def test_kernels(make: Any) -> None:
+    for stream, sparse in ((long("some", 1_000), False), (wide("some"), True)):
+        learner = make(kernel="rbf", gamma=0.3, budget=35)
+        compare_kernels(learner, stream, BOUND["B"], second_order.rbf(0.3), sparse=sparse)
+
+
+def test_second_order() -> None:
+    """To 1e-10, as elsewhere: rows that repeat add to one direction of a matrix that the twin solves anew."""
+    stream = long("one", 2_000)
+    expected = second_order.primal(stream.X, stream.y, stream.task, A=multitask_perceptron.pairwise(6), a=0.5)
+    for form in ("primal", "dual"):
+        learner = shoal.SecondOrderPerceptron(a=0.5, form=form).add_tasks(range(6))
+        assert_close(learner.test_then_train(stream.X, stream.y, stream.task), expected, 1e-10)
