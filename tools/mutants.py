@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import os
 import random
 import re
@@ -50,6 +51,11 @@ OPERATORS: dict[type[ast.operator], str] = {
 CALLS = {"min": "max", "max": "min", "any": "all", "all": "any", "minimum": "maximum", "maximum": "minimum"}
 ANY_ORDER = {"min", "max", "minimum", "maximum", "isinstance"}  # of their arguments
 DROPPED = {"abs", "sorted", "reversed", "round", "clip"}  # f(x, ...) becomes x
+NEEDED = (
+    "pytest", "_hypothesis_pytestplugin", "xdist.plugin", "hypothesis.strategies", "schemathesis", "requests", "httpx",
+    "typer.testing", "numba", "scipy.stats", "sklearn.base", "sqlalchemy", "polars",
+)  # fmt: skip
+IMPORTED_BEFORE = "ignore::pytest.PytestAssertRewriteWarning"
 NO_LOCK = '__import__("contextlib").nullcontext()'
 
 
@@ -242,15 +248,51 @@ def module_of(path: Path) -> str:
 
 
 def tests_of(path: Path) -> list[Path]:
-    """Test files with the name of a file, the quickest to fail, then those that import it."""
+    """Test files with the name of a file, the quickest to fail, then those that import it.
+
+    Where there are none, those of the modules of its room that import it, and at last all of its room.
+    """
+    return _tests_of(path, set())
+
+
+def _tests_of(path: Path, seen: set[Path]) -> list[Path]:
+    seen.add(path)
     module = module_of(path)
-    room, _, name = module.rpartition(".")
-    name = name.strip("_")
-    imports = re.compile(rf"(from|import) {re.escape(module)}\b|from {re.escape(room)} import .*\b{name}\b")
+    name, imports = module.rpartition(".")[2].strip("_"), _imports_of(module)
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     rooms = [ROOT / "tests" / Path(*module.split(".")[1:n]) for n in range(1, module.count(".") + 1)]
     named = [one for one in files if one.parent in rooms and f"{one.stem}_".startswith(f"test_{name}_")]
-    return [*named, *(one for one in files if one not in named and imports.search(one.read_text("utf-8")))]
+    found = [*named, *(one for one in files if one not in named and imports.search(one.read_text("utf-8")))]
+    if not found:
+        for one in sorted((SOURCE / "shoal" / room_of(path)).rglob("*.py")):
+            if one not in seen and imports.search(one.read_text("utf-8")):
+                found += [test for test in _tests_of(one, seen) if test not in found]
+    return found or sorted((ROOT / "tests" / room_of(path)).rglob("test_*.py"))
+
+
+def _imports_of(module: str) -> re.Pattern[str]:
+    room, _, name = module.rpartition(".")
+    names = rf"(?:.*|\([^)]*)\b{name}\b"
+    return re.compile(rf"(from|import) {re.escape(module)}\b|from {re.escape(room)} import {names}")
+
+
+def room_of(path: Path) -> str:
+    """`serve` of src/shoal/serve/http/door.py, and nothing for what stands beside the rooms."""
+    return path.relative_to(SOURCE).parts[1] if len(path.relative_to(SOURCE).parts) > 2 else ""
+
+
+def drawn_files(given: list[Path], n: int | None, seed: int) -> list[Path]:
+    """The files, and those of the folders; `n` of each room if it is said."""
+    rooms: dict[str, list[Path]] = {}
+    files = [one for path in given for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    for file in dict.fromkeys(files):
+        rooms.setdefault(room_of(file), []).append(file)
+    drawn = random.Random(seed)
+    return [
+        one
+        for found in rooms.values()
+        for one in (found if n is None else sorted(drawn.sample(found, min(n, len(found)))))
+    ]
 
 
 # ---- one fault in a process of its own -----------------------------------------------------------------------------
@@ -321,16 +363,15 @@ def run_kernels_as_python() -> None:
     changed.record_products, changed.record_moves = record_products, record_moves
 
 
-def passes(path: Path, source: bytes, tests: list[str], seconds: float, *, shows: bool = False) -> bool | None:
+def passes(path: Path, source: bytes, tests: list[str], seconds: float) -> bool | None:
     """Do the tests pass with this source? None if they were not done in time."""
     child = os.fork()
     if child == 0:
         os.setsid()
         code = 1
         try:
-            if not shows:
-                for stream in (1, 2):
-                    os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+            for stream in (1, 2):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             code = _run(path, source, tests)
         finally:
             os._exit(code)
@@ -345,31 +386,81 @@ def passes(path: Path, source: bytes, tests: list[str], seconds: float, *, shows
     return os.waitstatus_to_exitcode(done[1]) == 0
 
 
-def _run(path: Path, source: bytes, tests: list[str]) -> int:
+def failing(path: Path, source: bytes, tests: list[str]) -> list[str]:
+    """The ids of the tests that fail without a fault. What pytest says is shown."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            failures = Failures()
+            code = _run(path, source, tests, "--maxfail=1000", plugins=[failures])
+            os.write(writes, "\n".join(failures.ids).encode())
+        finally:
+            os._exit(code)
+    os.close(writes)
+    with os.fdopen(reads) as file:
+        ids = file.read().split("\n")
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return [] if code == 0 else ids
+
+
+class Failures:
+    """A plugin of pytest that keeps the ids of tests that fail."""
+
+    def __init__(self) -> None:
+        self.ids: list[str] = []
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Of the setup, the test or the teardown."""
+        if report.failed:
+            self.ids.append(report.nodeid)
+
+
+def _run(path: Path, source: bytes, tests: list[str], *more: str, plugins: Any = None) -> int:
     import pytest
 
     sys.meta_path.insert(0, Changed(module_of(path), path, source))
-    options = ["-x", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
-    if b"@kernel" in source:
+    options = ["-x", "-n", "0", "-p", "no:cacheprovider", "--no-header", "-W", IMPORTED_BEFORE, *more]
+    if is_compiled(source):
         run_kernels_as_python()
         options += ["-W", "ignore::RuntimeWarning"]  # what overflows in compiled code does so without notice
-    return int(pytest.main([*options, *tests]))
+    return int(pytest.main([*options, *tests], plugins=plugins))
 
 
-def survivors(path: Path, tests: list[str], sample: int | None, seed: int) -> tuple[int, list[Mutant]]:
-    """How many faults were planted, and those that no test noticed."""
+def is_compiled(source: bytes) -> bool:
+    """Has it kernels?"""
+    return b"@kernel" in source
+
+
+def import_what_tests_need() -> None:
+    """Once, for all forks; most of a short test's time is spent on it."""
+    for name in NEEDED:
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
+def survivors(path: Path, tests: list[str], sample: int | None, seed: int) -> tuple[int, int]:
+    """How many faults were planted, and how many no test noticed: their lines are printed."""
     source = path.read_bytes()
-    begun = time.monotonic()
-    if not passes(path, source, tests, 600, shows=True):
-        sys.exit(f"{path}: its tests fail without a fault")
-    seconds = TIMES * (time.monotonic() - begun) + SECONDS
     found = mutants_of(source)
     if sample is not None and sample < len(found):
         found = sorted(random.Random(seed).sample(found, sample))
-    left = []
+    if not found:
+        return 0, 0
+    if not tests:
+        sys.exit(f"{path}: no test has its name or imports it; say TESTS=")
+    begun = time.monotonic()
+    if failed := failing(path, source, tests):
+        if failed == [""] or not is_compiled(source):
+            sys.exit(f"{path}: its tests fail without a fault")
+        print(f"left out, for they need compiled code: {' '.join(failed)}", flush=True)
+        tests = [*tests, *(f"--deselect={one}" for one in failed)]
+    seconds = TIMES * (time.monotonic() - begun) + SECONDS
+    left = 0
     for mutant in found:
         if passes(path, mutant.planted(source), tests, seconds):
-            left.append(mutant)
+            left += 1
             print(f"{path.relative_to(ROOT)}:{mutant.shown(source)}", flush=True)
     return len(found), left
 
@@ -377,10 +468,11 @@ def survivors(path: Path, tests: list[str], sample: int | None, seed: int) -> tu
 def main() -> None:
     """Plant faults in files and print those that survive."""
     parser = argparse.ArgumentParser(description="Which faults would no test notice?")
-    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("files", nargs="+", type=Path, help="or folders")
     parser.add_argument("--tests", nargs="+", default=[], help="files or folders, beside those found")
     parser.add_argument("--only", action="store_true", help="the tests that are given, and no others")
     parser.add_argument("--sample", type=int, help="plant so many faults a file; all by default")
+    parser.add_argument("--files-of-a-room", type=int, metavar="N", help="draw so many files of each room")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     os.chdir(ROOT)
@@ -389,22 +481,24 @@ def main() -> None:
     from benchmarks.guard.processor import compile_for_haswell
 
     compile_for_haswell()
-    import numba  # noqa: F401  imported once, for all forks
-    import scipy.stats  # noqa: F401
-    import sklearn.base  # noqa: F401
-    import sqlalchemy  # noqa: F401
-
-    planted, left = 0, 0
-    for path in given.files:
-        own = [] if given.only else [str(test.relative_to(ROOT)) for test in tests_of(path.resolve())]
+    import_what_tests_need()
+    rooms: dict[str, list[int]] = {}
+    for path in drawn_files([path.resolve() for path in given.files], given.files_of_a_room, given.seed):
+        own = [] if given.only else [str(test.relative_to(ROOT)) for test in tests_of(path)]
         tests = [*dict.fromkeys([*own, *given.tests])]
-        if not tests:
-            sys.exit(f"{path}: no test has its name or imports it; say TESTS=")
-        print(f"{path}: {' '.join(tests)}", flush=True)
-        n, found = survivors(path.resolve(), tests, given.sample, given.seed)
-        print(f"{path}: {n} faults, {len(found)} survived", flush=True)
-        planted, left = planted + n, left + len(found)
-    print(f"{planted} faults, {left} survived ({left / max(planted, 1):.1%})")
+        print(f"{path.relative_to(ROOT)}: {' '.join(tests)}", flush=True)
+        planted, left = survivors(path, tests, given.sample, given.seed)
+        print(f"{path.relative_to(ROOT)}: {planted} faults, {left} survived", flush=True)
+        numbers = rooms.setdefault(room_of(path), [0, 0])
+        numbers[:] = numbers[0] + planted, numbers[1] + left
+    print(table(rooms))
+
+
+def table(rooms: dict[str, list[int]]) -> str:
+    """Faults planted, noticed and survived, by room."""
+    rooms = rooms | {"all": [sum(column) for column in zip(*rooms.values(), strict=True)]}
+    lines = [f"{name:12}{n:8}{n - left:8}{left:9}{left / max(n, 1):7.1%}" for name, (n, left) in rooms.items()]
+    return "\n".join([f"{'room':12} planted noticed survived", *lines])
 
 
 if __name__ == "__main__":
