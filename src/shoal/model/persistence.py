@@ -29,7 +29,7 @@ from shoal.model.features import Features
 from shoal.model.state import described, leaves, rebuilt
 from shoal.model.tasks import TaskIndex
 
-FORMAT = 3
+FORMAT = 4
 PROBE = 64  # features that tell which axes count features
 STATE = "state."  # what the names of a state's arrays begin with
 _KEY = "shoal"

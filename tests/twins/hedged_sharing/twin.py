@@ -23,27 +23,23 @@ LEANS = {3: 1, 6: 4, 9: 7, 13: 1, 17: 14}  # an own expert: the pooled one
 N_SHARED, N_OWN = 2**16, 2**18
 
 
-def current(long: Any, recent: Any) -> Any:
-    """A mean square of all values, within a factor of 36 of that of the last 30."""
-    return np.maximum(recent / 36, np.minimum(recent * 36, long))
-
-
 class Level:
-    """A mean square with that of its last 30 values, and what is clipped for being far beyond it."""
+    """Mean squares, of all values and of the last 30; and what is clipped for being far beyond them."""
 
     def __init__(self, reach: float) -> None:
-        self.reach, self.squares, self.n, self.recent, self.clipped = reach, 0.0, 0.0, 0.0, 0.0
+        self.reach, self.squares, self.n, self.recent, self.clipped, self.all = reach, 0.0, 0.0, 0.0, 0.0, 0.0
 
     def clip(self, e: float, square: float, h: float, least: float = 0.0) -> float:
-        limit = max(self.reach * np.sqrt(square) * (1 + self.clipped) ** 0.25, least)
+        farther = (1 + max(self.clipped - self.all / 1000, 0)) ** 0.25  # one in a thousand may be an accident
+        limit = max(self.reach * np.sqrt(square) * farther, least)
         if self.n < 10 or square == 0 or abs(e) <= limit:
             return e
         self.clipped += h
         return float(np.copysign(limit, e))
 
     def learn(self, e: float, h: float) -> None:
-        self.squares, self.n = self.squares + h * e**2, self.n + h
-        self.recent += min(h / min(self.n, 30), 1) * (e**2 - self.recent)
+        self.recent += h / (min(self.n, 29) + h) * (e**2 - self.recent)
+        self.squares, self.n, self.all = self.squares + h * e**2, self.n + h, self.all + h
 
 
 def logit(p: float) -> float:
@@ -77,10 +73,18 @@ class Twin:
         self.surprises = self.weight = self.length = 0.0
         self.w[20] = 1
 
+    def was_narrow(self) -> bool:
+        """Before this row."""
+        return bool(np.count_nonzero(self.counts) <= 256 or self.n_entries <= 32 * (self.n_rows + 1))
+
+    def current(self, square: np.ndarray, recent: np.ndarray) -> np.ndarray:
+        """Mean squares, of narrow rows within a factor of 36 of those of the last 30 values."""
+        return np.maximum(recent / 36, np.minimum(recent * 36, square)) if self.was_narrow() else square
+
     def clipped(self, x: np.ndarray) -> np.ndarray:
         """Within 10 times the r.m.s. of a feature that has come 10 times."""
         n = np.maximum(self.counts, 1)
-        limit = np.where(self.counts >= 10, 10 * np.sqrt(current(self.squares / n, self.recent)), np.inf)
+        limit = np.where(self.counts >= 10, 10 * np.sqrt(self.current(self.squares / n, self.recent)), np.inf)
         return np.asarray(np.clip(x, -limit, limit))
 
     def scaled(self, x: np.ndarray) -> tuple[np.ndarray, float]:
@@ -88,7 +92,7 @@ class Twin:
         usual = np.sqrt((self.entries_squared + x @ x) / max(self.entries + used.sum(), 1))
         n = self.counts + 1
         recent = self.recent + (x**2 - self.recent) / np.minimum(n, 30)
-        rms = np.sqrt(current((self.squares + x**2) / n, recent))
+        rms = np.sqrt(self.current((self.squares + x**2) / n, recent))
         z = np.zeros(len(x))
         z[used] = x[used] * np.clip(rms[used], usual / 3, usual * 3) / rms[used]
         norm = float(np.linalg.norm(z))
@@ -151,12 +155,13 @@ class Twin:
 
     def take_in(self, x: np.ndarray, h: float) -> None:
         used, x = x != 0, self.clipped(x)
+        if self.was_narrow():
+            share = h / (np.minimum(self.counts[used], 29) + h)
+            self.recent[used] += share * (x[used] ** 2 - self.recent[used])
         self.n_entries += used.sum()
         self.n_rows += 1
         self.squares[used] += h * x[used] ** 2
         self.counts[used] += h
-        share = np.minimum(h / np.minimum(self.counts[used], 30), 1)
-        self.recent[used] += share * (x[used] ** 2 - self.recent[used])
         self.entries_squared += h * (x @ x)
         self.entries += h * used.sum()
         self.norms += h * self.norm
@@ -238,7 +243,7 @@ class RegressionTwin(Twin):
 
     def __init__(self, K: int, d: int, interactions: bool | str = True) -> None:
         super().__init__(K, d, interactions)
-        self.center = self.scatter = self.largest = 0.0
+        self.center = self.scatter = self.largest = self.previous = self.jumps = 0.0
         self.targets, self.errors = Level(10), Level(7)
 
     def unit(self) -> float:
@@ -246,17 +251,22 @@ class RegressionTwin(Twin):
 
     def noise(self) -> float:
         level = self.errors
-        return float(np.sqrt(current(level.squares / level.n, level.recent))) if level.n else 0.0
+        return (
+            float(np.sqrt(np.clip(level.squares / level.n, level.recent / 36, level.recent * 36))) if level.n else 0.0
+        )
 
     def take_in_target(self, y: float, h: float) -> float:
-        """Less the mean of the first 1,000 rows, clipped."""
+        """Less the mean, which moves slowly after 1,000 rows; clipped."""
         targets = self.targets
         if not targets.n:
             self.center = y
         off = targets.clip(y - self.center, max(self.unit() ** 2, targets.recent / 36) if self.unit() else 0.0, h)
+        self.jumps += h / (min(targets.n, 29) + h) * ((off - self.previous) ** 2 - self.jumps)
         targets.learn(off, h)
-        step = h * off / targets.n if targets.n <= 1000 else 0.0
+        most = np.inf if targets.n <= 1000 else h * np.sqrt(self.jumps) / 1000
+        step = float(np.clip(h * off / targets.n, -most, most))
         self.center += step
+        self.previous = off - step
         self.scatter += h * off * (off - step)
         self.largest = max(self.largest, abs(off))
         return off

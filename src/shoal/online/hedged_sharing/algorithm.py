@@ -207,7 +207,7 @@ LABELS = Algorithm[State](
     learn=learn,
     decide=decide,
     exchange=Exchange(
-        mean=("shared", "weights", "crossed.shared", "scale.features"),
+        mean=("shared", "weights", "crossed.shared", "scale.features", "scale.recent"),
         sum=("scale.sums", "surprises"),
         sums_within=(
             *((name, (-1 - H, -1 - G)) for name in ("shared", "crossed.shared")),  # HF forgets: a mean

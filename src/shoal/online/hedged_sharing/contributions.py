@@ -32,8 +32,8 @@ from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS
 from shoal.online.hedged_sharing.experts import FIRST_CROSSED
 from shoal.online.hedged_sharing.linear import Plan
 from shoal.online.hedged_sharing.plain import experts as plain_experts
-from shoal.online.hedged_sharing.scaling import BAND, CONSTANT, ENTRIES, FAR, NORMS, ROWS, SQUARES, TOO_SMALL, Scale
-from shoal.online.hedged_sharing.sleeping import ALL_POOLED
+from shoal.online.hedged_sharing.scaling import BAND, CONSTANT, ENTRIES, FAR, NORMS, ROWS, SQUARES, TOO_SMALL
+from shoal.online.hedged_sharing.sleeping import ALL_POOLED, is_narrow
 from shoal.online.hedged_sharing.slopes import mixture_of, usual_awake
 from shoal.online.hedged_sharing.state import State
 from shoal.online.hedged_sharing.work import N_CROSSED, N, Settings, Work, workspace
@@ -170,7 +170,7 @@ def _pairs(n: int) -> list[tuple[int, int]]:
 
 def _usual_parts(settings: Settings, state: State, tasks: IntArray, features: IndexArray) -> Parts:
     slots = np.concatenate([[0], 1 + features.astype(np.int64)])
-    x = _usual(state.scale, features)
+    x = _usual(state, features)
     shared, own = np.empty((len(tasks), len(slots))), np.empty((len(tasks), len(slots)))
     for i, task in enumerate(tasks.tolist()):
         slopes, offset = mixture_of(settings, state, task, usual_awake(settings, state, task), None)
@@ -182,10 +182,13 @@ def _usual_parts(settings: Settings, state: State, tasks: IntArray, features: In
     return Parts(shared, own, np.sqrt(state.scale.features[features, 0] / rows) if rows > 0.0 else None)
 
 
-def _usual(scale: Scale, features: IndexArray) -> FloatArray:
+def _usual(state: State, features: IndexArray) -> FloatArray:
     """(1 + features,) of 1 in each feature, in a row of usual length."""
-    squares, counts, recent = scale.features[features].T
-    squares = np.clip(squares, counts * recent / FAR, counts * recent * FAR)
+    scale = state.scale
+    squares, counts = scale.features[features].T
+    if is_narrow(1, 0, state.seen):
+        recent = scale.recent[features]
+        squares = np.clip(squares, counts * recent / FAR, counts * recent * FAR)
     sums, factors = scale.sums, np.ones(len(features))
     rms = math.sqrt(sums[SQUARES] / sums[ENTRIES]) if sums[ENTRIES] > 0.0 else 0.0
     known = squares > TOO_SMALL

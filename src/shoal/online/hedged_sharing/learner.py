@@ -138,7 +138,7 @@ class HedgedSharing(_Hedged, Classifier):
     eps = min((S + 1/2)/(n + 2), 1/2): the answer is (1 - eps) p + eps/2, likelihoods are (1 - eps) P + eps/2, and the
     second mixing learns by the share (1 - eps) q/((1 - eps) q + eps/2), q what it gave to what happened. A label is a
     surprise if the answer gave it less than 1/(n + 2). A value beyond 10 times the r.m.s. of its feature is clipped;
-    that r.m.s. is of all values, within a factor of 6 of that of the last 30.
+    that r.m.s. is of all values, in narrow streams within a factor of 6 of that of the last 30.
 
     A row of `sample_weight` h has h times the loss, for the experts and for both mixings: curvatures h c x² and squared
     gradients h g² x² in the rates, likelihoods p^h, and h times the row in the scales of features. An expert's step is
@@ -191,9 +191,9 @@ class HedgedSharingRegressor(_Hedged, Regressor):
 
     Linear experts step by ``w <- w + r x (y - f) / (1 + Σ r x²)``, those with full matrices are Kalman filters. Bayes
     weights go by Gaussian likelihoods whose variance is the mixture's mean squared error over some 300 rows; the second
-    mixing is a ridge regression on the forecasts by recursive least squares. Targets are centered on the mean of the
-    first 1,000 and measured in their running deviation, so their scale and offset do not matter. Cost and memory are
-    those of `HedgedSharing`.
+    mixing is a ridge regression on the forecasts by recursive least squares. Targets are centered on their running mean
+    and measured in their running deviation, so their scale and offset do not matter. Cost and memory are those of
+    `HedgedSharing`.
 
     Parameters
     ----------
@@ -222,8 +222,9 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     is answered by the shared parts of the experts.
 
     One odd row undoes nothing, and a change of scale is followed. A target beyond 10 deviations is clipped, and so is
-    an error of the mixture beyond 7 deviations of the noise and that of the targets; with c rows clipped so far, both
-    limits are (1 + c)^(1/4) times as far, so that large values which keep coming are learned. Forecasts further than 10
+    an error of the mixture beyond 7 deviations of the noise and that of the targets; with c clipped rows more than one
+    in a thousand, both limits are (1 + c)^(1/4) times as far, so that large values which keep coming are learned. After
+    1,000 rows the mean moves by at most a thousandth of the usual step between targets. Forecasts further than 10
     deviations of the noise from that of the heaviest expert are pulled there before they are mixed.
 
     `sample_weight` as in `HedgedSharing`, with steps

@@ -81,7 +81,8 @@ TINY, LEAST = 1e-12, 1e-37  # AdaGrad's first step divides by a root that may be
 def read_row(rounds: Rounds, row: int, settings: Settings, state: State, work: Work) -> int:
     """Scale and cross the row, find its records, and ask the full experts; return its new features."""
     task, facts = rounds.task[row], work.facts
-    n = scaled_row(rounds, row, state.scale, not settings.regression, work.row)
+    narrow = is_narrow(1, 0, state.seen)  # before this row
+    n = scaled_row(rounds, row, state.scale, narrow, not settings.regression, work.row)
     x, feature = work.row.x, work.row.feature
     missing = find_all(state.own, -1 if settings.sharing == ALL_POOLED else task, feature[:n], work.found)
     new, parts = new_features(n, feature, state.scale.features, state.seen), parts_of(settings.sharing)
@@ -138,7 +139,7 @@ def learn_ahead(rounds: Rounds, row: int, new: int, h: float, settings: Settings
     y = facts[TARGET]
     if state.seen[FEATURES] + new <= settings.full_features:
         _learn_full(task, n, y, h, limit, settings, state, work)
-    learn_scale(state.scale, work.row, n, h)
+    learn_scale(state.scale, work.row, n, h, is_narrow(1, 0, state.seen))
     facts[MEAN_L1] = state.scale.sums[L1] / state.scale.sums[ROWS]
     learn_seen(n, new, state.seen)
 

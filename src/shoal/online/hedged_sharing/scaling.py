@@ -2,6 +2,9 @@
 
 The row being scaled counts in its own statistics, so a feature's first value, however large, is already in line: once,
 whatever its weight, so that its answer does not depend on that. The sums take it in as often as it counts.
+
+While the stream is narrow (`is_narrow`), a feature whose scale changes is followed: its last values overrule those
+before. The many features of wide rows come too seldom for that.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall on
 TOO_SMALL = 1e-300  # sum of squares whose inverse might not be finite: such a feature stays as it is
 SQUARES, ENTRIES, NORMS, L1, ROWS, LENGTH = range(6)  # positions in `sums`
 NEARLY, SETTLED = 0.01, 1000.0  # rows are measured by their mean norm; after so many it may be off by this part
-RECENT = 30  # values of a feature that may overrule all those before
+RECENT = 30.0  # values of a feature that may overrule all those before
 FAR = 36.0  # times their mean square, which the mean square of all values is kept within
 OUTLIER = 100.0  # times a feature's mean square, beyond which a value is clipped
 FEW = 10.0  # values of a feature before which none is clipped
@@ -34,8 +37,9 @@ class Scale(NamedTuple):
     features: (
         Annotated[
             FloatArray, FEATURE, OTHER
-        ]  # (features, 3) sum of squares of the feature's non-zero values, how many, mean square of the last ones
+        ]  # (features, 2) sum of squares of the feature's non-zero values, and how many, in one cache line
     )
+    recent: Annotated[FloatArray, FEATURE]  # mean square of its last ones while the stream was narrow
     sums: FloatArray  # (6,) squares, entries, norms and 1-norms of scaled rows, rows, what is taken for their mean norm
 
 
@@ -46,13 +50,13 @@ class ScaledRow(NamedTuple):
     feature: IntArray  # their slots: 0 is the constant, feature j is j + 1
     squares: FloatArray  # sum of the feature's squares, how many, and mean of the last ones, this row's included
     counts: FloatArray
-    recent: FloatArray
+    recent: FloatArray  # if the stream is narrow
     measures: FloatArray  # (2,) the row's sum of squares, its norm before it is brought to usual length
 
 
 def new_scale(n_features: int) -> Scale:
     """Nothing seen."""
-    return Scale(aligned_zeros((n_features, 3), np.float64), np.zeros(6))
+    return Scale(aligned_zeros((n_features, 2), np.float64), np.zeros(n_features), np.zeros(6))
 
 
 @kernel(alone=False)
@@ -61,28 +65,23 @@ def current(squares: float, count: float, recent: float) -> float:
     return max(count * recent / FAR, min(count * recent * FAR, squares))
 
 
-@kernel(inline=False, alone=False)
-def clipped(value: float, squares: float, count: float, recent: float) -> float:
-    """Within ten times the feature's r.m.s."""
-    limit = OUTLIER * current(squares, count, recent)
-    return math.copysign(math.sqrt(limit / count), value) if value * value * count > limit else value
-
-
 @kernel(alone=False)
-def _into_band(n: int, usual: float, row: ScaledRow) -> None:
+def _into_band(n: int, usual: float, narrow: bool, row: ScaledRow) -> None:
     """Bring every feature's r.m.s. near the usual one; most rows need no root, for all of theirs are."""
-    x, low, high = row.x, usual / BAND, usual * BAND
-    least, most, outside = low * low, high * high, 0
-    for i in range(n):  # if the mean squares of all values and of the last ones are inside, so is what they make
-        squares, count, recent = row.squares[i], row.counts[i], row.recent[i]
-        outside += int((squares < least * count) | (squares > most * count))
-        outside += int((recent * FAR < least) | (recent > most * FAR))
+    x, squares, counts, recent = row.x, row.squares, row.counts, row.recent
+    low, high, outside = usual / BAND, usual * BAND, 0
+    least, most = low * low, high * high
+    for i in range(n):
+        outside += int((squares[i] < least * counts[i]) | (squares[i] > most * counts[i]))
+    if narrow:  # if the mean squares of all values and of the last ones are inside, so is what they make
+        for i in range(n):
+            outside += int((recent[i] * FAR < least) | (recent[i] > most * FAR))
     if outside == 0:
         return
     for i in range(n):
-        squares = current(row.squares[i], row.counts[i], row.recent[i])
-        inverse = math.sqrt(row.counts[i] / squares)  # of the r.m.s.
-        x[i] *= max(low * inverse, min(high * inverse, 1.0)) if squares > TOO_SMALL else 1.0
+        total = current(squares[i], counts[i], recent[i]) if narrow else squares[i]
+        inverse = math.sqrt(counts[i] / total)  # of the r.m.s.
+        x[i] *= max(low * inverse, min(high * inverse, 1.0)) if total > TOO_SMALL else 1.0
 
 
 @kernel(sums="in order", alone=False)
@@ -93,7 +92,7 @@ def _times(n: int, factor: float, x: FloatArray) -> None:
 
 
 @kernel(alone=False)
-def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: ScaledRow) -> int:
+def scaled_row(rounds: Rounds, row: int, scale: Scale, narrow: bool, shorten: bool, out: ScaledRow) -> int:
     """Fill `out`; return how many entries it has. Rows longer than usual are shortened, or only all measured alike."""
     first, last = row_bounds(rounds, row)
     x, feature, squares, counts, recent = out.x, out.feature, out.squares, out.counts, out.recent
@@ -101,12 +100,18 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     entry, total = np.uint32(1), 0.0  # unsigned: no wrap-around to test for
     for p in range(first, last):
         value, j = rounds.values[p], np.uint32(p - first if rounds.width > 0 else rounds.indices[p])
-        sums, count, last = scale.features[j, 0], scale.features[j, 1], scale.features[j, 2]
-        if value * value > OUTLIER / FAR * last and count >= FEW:  # else it is no outlier
-            value = clipped(value, sums, count, last)
+        sum_before, count, mean_last = scale.features[j, 0], scale.features[j, 1], 0.0
+        in_use = sum_before
+        if narrow:
+            mean_last = scale.recent[j]
+            in_use = current(sum_before, count, mean_last)
+        if value * value * count > OUTLIER * in_use and count >= FEW:
+            value = math.copysign(math.sqrt(OUTLIER * in_use / count), value)
         x[entry], feature[entry], counts[entry] = value, np.int64(j) + 1, count + 1.0
-        share = 1.0 / RECENT if count + 1.0 >= RECENT else 1.0 / (count + 1.0)
-        squares[entry], recent[entry] = sums + value * value, last + (value * value - last) * share
+        squares[entry] = sum_before + value * value
+        if narrow:
+            share = 1.0 / RECENT if count + 1.0 >= RECENT else 1.0 / (count + 1.0)
+            recent[entry] = mean_last + (value * value - mean_last) * share
         total += value * value
         entry += np.uint32(value != 0.0)  # a zero is written over
     n = int(np.int64(entry))
@@ -115,7 +120,7 @@ def scaled_row(rounds: Rounds, row: int, scale: Scale, shorten: bool, out: Scale
     squares[0] = recent[0] = usual * usual
     for i in range(n, padded(n)):  # whole turns of SIMD loops, here and in the learner
         x[i], squares[i], counts[i], recent[i] = 0.0, usual * usual, 1.0, usual * usual
-    _into_band(padded(n), usual, out)
+    _into_band(padded(n), usual, narrow, out)
     norm = 0.0
     for i in range(padded(n)):
         norm += x[i] * x[i]
@@ -141,14 +146,16 @@ def learn_length(scale: Scale) -> None:
 
 
 @kernel(inline=False, alone=False)
-def _learn_weighted(scale: Scale, row: ScaledRow, n: int, h: float, l1: float) -> None:
+def _learn_weighted(scale: Scale, row: ScaledRow, n: int, h: float, narrow: bool, l1: float) -> None:
     """Take h times the row into the sums."""
     for i in range(1, n):
-        of = scale.features[row.feature[i] - 1]
-        square = of[2] + (row.recent[i] - of[2]) * min(row.counts[i], RECENT)  # of the value
-        of[0] += h * square
+        j = row.feature[i] - 1
+        of = scale.features[j]
+        if narrow:
+            square = scale.recent[j] + (row.recent[i] - scale.recent[j]) * min(row.counts[i], RECENT)  # of the value
+            scale.recent[j] += h / (min(of[1], RECENT - 1.0) + h) * (square - scale.recent[j])
+        of[0] += h * (row.squares[i] - of[0])
         of[1] += h
-        of[2] += min(h / min(of[1], RECENT), 1.0) * (square - of[2])
     scale.sums[SQUARES] += h * row.measures[0]
     scale.sums[ENTRIES] += h * (n - 1)
     scale.sums[NORMS] += h * row.measures[1]
@@ -157,18 +164,20 @@ def _learn_weighted(scale: Scale, row: ScaledRow, n: int, h: float, l1: float) -
 
 
 @kernel(alone=False)
-def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float) -> None:
+def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float, narrow: bool) -> None:
     """Take the row, which counts h times, into the sums."""
     l1 = 0.0
     for i in range(padded(n)):
         l1 += abs(row.x[i])
     if h != 1.0:
-        _learn_weighted(scale, row, n, h, l1)
+        _learn_weighted(scale, row, n, h, narrow, l1)
         learn_length(scale)
         return
     for i in range(1, n):
         j = np.uint32(row.feature[i] - 1)
-        scale.features[j, 0], scale.features[j, 1], scale.features[j, 2] = row.squares[i], row.counts[i], row.recent[i]
+        scale.features[j, 0], scale.features[j, 1] = row.squares[i], row.counts[i]
+        if narrow:
+            scale.recent[j] = row.recent[i]
     scale.sums[SQUARES] += row.measures[0]
     scale.sums[ENTRIES] += n - 1
     scale.sums[NORMS] += row.measures[1]
