@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import has_fit_parameter
 from tests.batch.cases import BATCH
 from tests.cases import CLASSIFIERS, LEARNERS, refuses_weights, saved, stream_for, taught, values, weights
 from tests.exclusions import each_of
@@ -19,6 +21,7 @@ from tests.streams import assert_close, draw, drawn_weights
 
 from shoal import IndependentTasks, Learner, MultiClass, MultitaskPerceptron, PooledTasks, RegMTL
 from shoal.evaluation import Periodic
+from shoal.learner import weights_for
 
 TAKING = [name for name in LEARNERS if not refuses_weights(LEARNERS[name]())]
 REFUSING = [name for name in LEARNERS if name not in TAKING]
@@ -39,18 +42,25 @@ BAD = {
 }
 
 
-def learn(name: str, weight: Any, *, sparse: bool = False, learner: Learner | None = None, **options: Any) -> Any:
+def made(name: str) -> Any:
+    """A learner of either table, whether it takes weights or not."""
+    return {**LEARNERS, **BATCH}[name]()
+
+
+def learn(name: str, weight: Any, *, sparse: bool = False, learner: Any = None, **options: Any) -> Any:
     """The learner after a stream, and what it answered on the way."""
-    stream, learner = stream_for(name, **options), LEARNERS[name]() if learner is None else learner
+    stream, learner = stream_for(name, **options), made(name) if learner is None else learner
     X = stream.sparse if sparse else stream.X
-    answers = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds, sample_weight=weight)
+    more = weights_for(learner, weight)
+    answers = learner.test_then_train(X, stream.y, stream.task, rounds=stream.rounds, **more)
     return learner, answers
 
 
 @each_of(TAKING)
 def test_an_example_of_a_round_may_bring_its_weight(name: str) -> None:
     """`{task: (x, y, weight)}` is the round with `sample_weight`; where none is said it is 1."""
-    by_array, stream = taught(name), stream_for(name, 1)
+    stream = stream_for(name, 1)
+    by_array: Any = taught(name)
     rows = [int(np.flatnonzero(stream.task == k)[0]) for k in np.unique(stream.task)[:3]]
     by_round, given = deepcopy(by_array), [0.5, 1.0, 2.0]
     examples: dict[Any, Any] = {}
@@ -63,24 +73,36 @@ def test_an_example_of_a_round_may_bring_its_weight(name: str) -> None:
 
 
 @each_of(REFUSING)
-def test_others_refuse_before_they_learn(name: str) -> None:
-    learner, stream = taught(name), stream_for(name, 1)
+def test_others_have_no_such_argument(name: str) -> None:
+    """A wrapper has it for whatever it holds, and says so where that has none."""
+    stream = stream_for(name, 1)
+    learner: Any = taught(name)
     before, ones = saved(learner), np.ones(len(stream.y))
-    verbs = (learner.partial_fit, learner.test_then_train, LEARNERS[name]().fit)
-    for verb in verbs:
-        with pytest.raises(ValueError, match=r"takes no sample_weight: .*; give rows several times, or use \w+"):
-            verb(stream.X, stream.y, stream.task, rounds=stream.rounds, sample_weight=ones)
-    with pytest.raises(ValueError, match="takes no sample_weight"):
-        learner.learn_one(stream.X[0], stream.y[0], int(stream.task[0]), sample_weight=2.0)
+    says = pytest.raises(ValueError, match=r"takes no sample_weight: .*; give rows several times, or use \w+")
+    verbs = (learner.partial_fit, learner.test_then_train, made(name).fit)
+    if hasattr(learner, "estimator"):
+        for verb in verbs:
+            with says:
+                verb(stream.X, stream.y, stream.task, rounds=stream.rounds, sample_weight=ones)
+        with says:
+            learner.learn_one(stream.X[0], stream.y[0], int(stream.task[0]), sample_weight=2.0)
+    else:
+        for verb in (*verbs, learner.learn_one):
+            assert "sample_weight" not in signature(verb).parameters
+        assert not has_fit_parameter(learner, "sample_weight")
+        with says:
+            weights_for(learner, ones)
+    with says:
+        learner.learn_round({int(stream.task[0]): (stream.X[0], stream.y[0], 2.0)})
     assert saved(learner) == before
-    learner.learn_one(stream.X[0], stream.y[0], int(stream.task[0]), sample_weight=1.0)
 
 
 @each_of(name for name in BATCH if name not in BATCH_TAKING)
-def test_other_batch_learners_refuse(name: str) -> None:
-    stream = stream_for("MultitaskPerceptron")
-    with pytest.raises(ValueError, match=r"takes no sample_weight: .*; give rows several times, or use \w+"):
-        BATCH[name]().fit(stream.X, stream.y, stream.task, sample_weight=np.ones(len(stream.y)))
+def test_other_batch_learners_have_no_such_argument(name: str) -> None:
+    learner = made(name)
+    assert not has_fit_parameter(learner, "sample_weight")
+    with pytest.raises(ValueError, match="takes no sample_weight: the paper's objective counts every row"):
+        weights_for(learner, np.ones(3))
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
@@ -95,7 +117,7 @@ def test_a_weight_of_one_is_none(name: str, sparse: bool) -> None:
     first, second = slice(None, -1), slice(-1, None)
     stream, halves = stream_for(name), []
     for weight in (None, ones[first]):
-        learner = LEARNERS[name]().partial_fit(
+        learner = made(name).partial_fit(
             stream.X[first], stream.y[first], stream.task[first], rounds=stream.rounds[first], sample_weight=weight
         )
         rest = stream.X[second], stream.y[second], stream.task[second]
@@ -111,7 +133,7 @@ def test_a_weight_of_one_is_none(name: str, sparse: bool) -> None:
 def test_weights_change_what_is_learned_and_chunks_do_not(name: str, protocol: str) -> None:
     stream = stream_for(name, 2, protocol=protocol)
     weight = drawn_weights(len(stream.y))
-    whole, cut = LEARNERS[name](), LEARNERS[name]()
+    whole, cut = made(name), made(name)
     many = isinstance(whole, MultiClass)  # the columns of its answers grow with the classes
     classes = [-1.0, 1.0] if hasattr(whole, "decision_function") and not many else None
     expected = whole.test_then_train(stream.X, stream.y, stream.task, classes=classes, sample_weight=weight)
@@ -122,11 +144,11 @@ def test_weights_change_what_is_learned_and_chunks_do_not(name: str, protocol: s
     if not many:
         np.testing.assert_array_equal(np.concatenate(answers), expected)
     assert saved(cut) == saved(whole)
-    one = LEARNERS[name]()
+    one = made(name)
     for x, y, task, h in zip(stream.X, stream.y.tolist(), stream.task.tolist(), weight.tolist(), strict=True):
         one.learn_one(x, y, task, sample_weight=h)
     assert_close(weights(one), weights(whole))
-    assert not np.allclose(weights(whole), weights(LEARNERS[name]().partial_fit(*stream[:3])))
+    assert not np.allclose(weights(whole), weights(made(name).partial_fit(*stream[:3])))
 
 
 @each_of(TAKING)
@@ -134,15 +156,16 @@ def test_whole_weights_are_repeated_rows(name: str) -> None:
     stream = stream_for(name, 3, protocol="one")
     repeats = np.random.default_rng(0).integers(4, size=len(stream.y))
     rows = np.repeat(np.arange(len(repeats)), repeats)
-    weighted = LEARNERS[name]().partial_fit(*stream[:3], sample_weight=repeats)
-    repeated = LEARNERS[name]().partial_fit(stream.X[rows], stream.y[rows], stream.task[rows])
+    weighted = made(name).partial_fit(*stream[:3], sample_weight=repeats)
+    repeated = made(name).partial_fit(stream.X[rows], stream.y[rows], stream.task[rows])
     assert weighted.tasks_ == repeated.tasks_
     assert_close(weights(weighted), weights(repeated), 1e-11)
 
 
 @each_of(TAKING)
 def test_rows_of_weight_zero_change_nothing(name: str) -> None:
-    learner, stream = taught(name), stream_for(name, 1)
+    stream = stream_for(name, 1)
+    learner: Any = taught(name)
     before = saved(learner)
     task = stream.task + (0 if refuses_new_tasks(learner) else 3)  # of them some are new
     expected = values(learner, stream.X, task)
@@ -163,8 +186,8 @@ def test_a_stream_without_its_rows_of_weight_zero(name: str, sparse: bool) -> No
     stream = stream_for(name, 4, protocol="growing", n_rows=120)
     X, weight = stream.sparse if sparse else stream.X, drawn_weights(len(stream.y))
     there = weight > 0
-    task = np.array([f"task {k}" for k in stream.task]) if not refuses_new_tasks(LEARNERS[name]()) else stream.task
-    plain, weighted = LEARNERS[name](), LEARNERS[name]()
+    task = np.array([f"task {k}" for k in stream.task]) if not refuses_new_tasks(made(name)) else stream.task
+    plain, weighted = made(name), made(name)
     weighted.partial_fit(X, stream.y, task, sample_weight=weight)
     plain.partial_fit(X[there], stream.y[there], task[there], sample_weight=weight[there])
     assert weighted.tasks_ == plain.tasks_
@@ -174,9 +197,10 @@ def test_a_stream_without_its_rows_of_weight_zero(name: str, sparse: bool) -> No
 @pytest.mark.parametrize("wrong", BAD)
 @each_of(TAKING)
 def test_bad_weights_are_refused(name: str, wrong: str) -> None:
-    learner, stream = taught(name), stream_for(name, 1)
+    stream = stream_for(name, 1)
+    learner: Any = taught(name)
     before, (weight, sentence) = saved(learner), BAD[wrong]
-    for verb in (learner.partial_fit, learner.test_then_train, LEARNERS[name]().fit):
+    for verb in (learner.partial_fit, learner.test_then_train, made(name).fit):
         with pytest.raises(ValueError, match=sentence):
             verb(stream.X[:3], stream.y[:3], stream.task[:3], sample_weight=weight)
     one: Any = weight if np.isscalar(weight) else np.ravel(np.asarray(weight, object))[0]
@@ -190,7 +214,7 @@ def test_bad_weights_are_refused(name: str, wrong: str) -> None:
 def test_a_fit_needs_a_row_that_counts(name: str) -> None:
     stream = stream_for(name)
     with pytest.raises(ValueError, match="each sample_weight is zero; expected at least one row that counts"):
-        LEARNERS[name]().fit(stream.X, stream.y, stream.task, sample_weight=np.zeros(len(stream.y)))
+        made(name).fit(stream.X, stream.y, stream.task, sample_weight=np.zeros(len(stream.y)))
 
 
 @pytest.mark.parametrize("kind", ["list", "int8", "bool", "pandas", "objects"])
@@ -212,7 +236,7 @@ def test_large_weights_stay_finite(name: str) -> None:
     stream = stream_for(name)
     weight = np.resize([1e6, 1e-300, 1e3, 1.0], len(stream.y))
     for scale in (1e-150, 1.0, 1e150):
-        learner = LEARNERS[name]()
+        learner = made(name)
         answers = learner.test_then_train(scale * stream.X[:8], stream.y[:8], stream.task[:8], sample_weight=weight[:8])
         assert np.isfinite(answers).all()
         assert np.isfinite(weights(learner)).all()
@@ -224,12 +248,12 @@ def test_large_weights_stay_finite(name: str) -> None:
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @each_of(BATCH_TAKING)
 def test_batch_learners_take_weights_for_repeats(name: str, sparse: bool) -> None:
-    stream = draw(0, n_rows=120, regression=not BATCH[name]().classifies())
+    stream = draw(0, n_rows=120, regression=not made(name).classifies())
     X = stream.sparse if sparse else stream.X
     repeats = np.random.default_rng(1).integers(4, size=len(stream.y))
     rows = np.repeat(np.arange(len(repeats)), repeats)
-    weighted = BATCH[name]().fit(X, stream.y, stream.task, sample_weight=repeats)
-    repeated = BATCH[name]().fit(X[rows], stream.y[rows], stream.task[rows])
+    weighted = made(name).fit(X, stream.y, stream.task, sample_weight=repeats)
+    repeated = made(name).fit(X[rows], stream.y[rows], stream.task[rows])
     assert weighted.tasks_ == repeated.tasks_
     assert_close(values(weighted, X, stream.task), values(repeated, X, stream.task), 1e-4)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import has_fit_parameter
 from tests.cases import LEARNERS, OPEN, refuses_weights
 
 from shoal import Learner, PassiveAggressive
@@ -27,8 +28,10 @@ def expected_to_fail(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, PassiveAggressive) and estimator.variant == "PA":
         reason = "PA repairs every row entirely, so on overlapping classes its last row decides (Crammer et al., 4)"
         found["check_classifiers_train"] = reason
+    if not has_fit_parameter(estimator, "sample_weight"):
+        return found
     if refuses_weights(estimator):
-        found |= dict.fromkeys(WEIGHTS, "it has no meaning for sample_weight, and says so")
+        found |= dict.fromkeys(WEIGHTS, "it hands sample_weight to the learner that it holds, which has none")
     elif isinstance(estimator, Learner) and not isinstance(estimator, Periodic):
         found |= dict.fromkeys(ORDER, "it learns in order, and the check shuffles the rows that it repeats")
     return found

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
+from sklearn.utils.validation import has_fit_parameter
+
 from shoal.engine.arrays import FloatArray, IndexArray
 from shoal.engine.rounds import NO_WEIGHT
 from shoal.estimator import Estimator
@@ -26,17 +28,18 @@ class Learner(Estimator):
 
     # ---- array verbs -------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None) -> Self:
         """Forget everything, declare all tasks of the data, then learn the rows in one pass, in order."""
+        return self._fit(X, y, task, rounds, None)
+
+    def _fit(self, X: Any, y: Any, task: Any, rounds: Any, weight: Any) -> Self:
         model = self._new_model()
-        model.learn(X, y, task, rounds, None, sample_weight, declare=True)
+        model.learn(X, y, task, rounds, None, weight, declare=True)
         self._model = None
         self._keep(model)
         return self
 
-    def partial_fit(
-        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None) -> Self:
         """Learn the rows in order.
 
         Parameters
@@ -50,28 +53,26 @@ class Learner(Estimator):
             call at the latest, so in that protocol other chunks are other rounds.
         classes : two labels, optional
             Needed while only one label has been seen and it is not one of -1, 0, 1, False, True.
-        sample_weight : (n,) numbers from 0 to 1e6, optional
-            How often each row counts: one of weight h is learned as if it had come h times in a row (the learner's
-            notes say what a fraction means). A row of weight 0 is answered and changes nothing: no weight, no count,
-            and a task that has no other row stays unknown. Only its label and its columns are known from then on.
 
         Raises
         ------
         ValueError
-            On bad input, or weights for a learner that has no meaning for them; a row is named and the model stays as
-            it was.
+            On bad input; a row is named and the model stays as it was.
         """
-        model = self._begun()
-        model.learn(X, y, task, rounds, classes, sample_weight)
-        self._keep(model)
+        self._learn(X, y, task, rounds, classes, None)
         return self
 
     def test_then_train(
-        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None
     ) -> FloatArray:
         """Learn like `partial_fit`; return the (n,) decision values given *before* learning each round."""
+        return self._learn(X, y, task, rounds, classes, None, out=True)
+
+    def _learn(
+        self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, weight: Any, *, out: bool = False
+    ) -> FloatArray:
         model = self._begun()
-        decisions = model.learn(X, y, task, rounds, classes, sample_weight, out=True)
+        decisions = model.learn(X, y, task, rounds, classes, weight, out=out)
         self._keep(model)
         return decisions
 
@@ -80,22 +81,22 @@ class Learner(Estimator):
 
     # ---- one-example and round verbs ---------------------------------------------------------------------
 
-    def learn_one(self, x: Any, y: Any, task: Hashable = None, sample_weight: float = 1.0) -> None:
-        """Learn one example: `x` a dict of named features (new names get columns) or a 1-d array.
+    def learn_one(self, x: Any, y: Any, task: Hashable = None) -> None:
+        """Learn one example: `x` a dict of named features (new names get columns) or a 1-d array."""
+        self._learn_one(x, y, task, 1.0)
 
-        `sample_weight` says how often it counts, as in `partial_fit`.
-        """
+    def _learn_one(self, x: Any, y: Any, task: Hashable, weight: float) -> None:
         model = self._begun()
-        weight = NO_WEIGHT if sample_weight == 1.0 else model.weight_of_one(sample_weight)
-        rounds = model.known_row(x, task, y, weight)
+        weights = NO_WEIGHT if weight == 1.0 else model.weight_of_one(weight)
+        rounds = model.known_row(x, task, y, weights)
         if rounds is None or model.core.may_fail:
-            model.learn_round({task: (x, y)}, weight if len(weight) else None)
+            model.learn_round({task: (x, y)}, weights if len(weights) else None)
             self._keep(model)
         else:
             model.core.learn(rounds, NO_OUT)
 
     def learn_round(self, examples: Mapping[Any, Any]) -> None:
-        """Learn the examples that arrived together: `{task: (x, y), ...}`, or `(x, y, weight)` where one has one."""
+        """Learn the examples that arrived together: `{task: (x, y), ...}`; one with a weight is `(x, y, weight)`."""
         model = self._begun()
         model.learn_round(examples)
         self._keep(model)
@@ -215,6 +216,65 @@ class Learner(Estimator):
         model.add_features(more)
         self._keep(model)
         return self
+
+
+class WeightedLearner(Learner):
+    """A learner whose mathematics has a meaning for the weights of rows.
+
+    A row of weight h is learned as if it had come h times in a row; the learner's notes say what a fraction means. A
+    row of weight 0 is answered and changes nothing: no weights, no counts, and a task that has no other row stays
+    unknown. Only its label and its columns are known from then on.
+    """
+
+    def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, sample_weight: Any = None) -> Self:
+        """Forget everything, declare all tasks of the data, then learn the rows in one pass, in order."""
+        return self._fit(X, y, task, rounds, sample_weight)
+
+    def partial_fit(
+        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Learn the rows in order, as `Learner.partial_fit` says.
+
+        Parameters
+        ----------
+        sample_weight : (n,) numbers from 0 to 1e6, optional
+            How often each row counts. [default: each counts once]
+
+        Raises
+        ------
+        ValueError
+            On bad input; a row is named and the model stays as it was.
+        """
+        self._learn(X, y, task, rounds, classes, sample_weight)
+        return self
+
+    def test_then_train(
+        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> FloatArray:
+        """Learn like `partial_fit`; return the (n,) decision values given *before* learning each round."""
+        return self._learn(X, y, task, rounds, classes, sample_weight, out=True)
+
+    def learn_one(self, x: Any, y: Any, task: Hashable = None, sample_weight: float = 1.0) -> None:
+        """Learn one example, as `Learner.learn_one` says; `sample_weight` is how often it counts."""
+        self._learn_one(x, y, task, sample_weight)
+
+
+def weights_for(learner: Any, weight: Any) -> dict[str, Any]:
+    """The weights of rows as an argument of the learner's verbs; no argument if there are none.
+
+    Raises
+    ------
+    ValueError
+        If there are weights, and the learner has no meaning for them.
+    """
+    if weight is None:
+        return {}
+    if hasattr(learner, "fit") and not has_fit_parameter(learner, "sample_weight"):
+        if isinstance(learner, Learner):
+            raise ValueError(learner._new_model().refusal_of_weights())
+        why = getattr(learner, "no_weights", "its fit has no such argument")
+        raise ValueError(f"{type(learner).__name__} takes no sample_weight: {why}")
+    return {"sample_weight": weight}
 
 
 def view(estimator: Learner, model: Model) -> Learner:

@@ -13,6 +13,8 @@ from typing import Any
 
 from sklearn.base import is_classifier, is_regressor
 
+from shoal.learner import weights_for
+
 try:
     from river import base
 except ImportError as error:
@@ -35,7 +37,7 @@ class _TaskEstimator:
 
         `w` says how often the row counts, for learners that take weights.
         """
-        self.model.learn_one(*self._split(x, y), sample_weight=w)
+        self.model.learn_one(*self._split(x, y), **weights_for(self.model, None if w == 1.0 else w))
 
     def _split(self, x: dict[Hashable, Any], *y: Any) -> tuple[Any, ...]:
         """Features, target if there is one, and task id: `NO_TASK` where the row has none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -30,6 +30,21 @@ class AroundEstimator(BatchLearner):
         """Nothing but an estimator without weights stands in the way."""
         has_them = self.estimator is None or has_fit_parameter(self.estimator, "sample_weight")
         return "" if has_them else f"the fit of {type(self.estimator).__name__} takes none"
+
+    def fit(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from all rows at once, as `BatchLearner.fit` says.
+
+        Parameters
+        ----------
+        sample_weight : (n,) numbers from 0 to 1e6, optional
+            How often each row counts; one of weight 0 is left out, and its task if it has no other row.
+
+        Raises
+        ------
+        ValueError
+            As `BatchLearner.fit`, or where the estimator takes no weights.
+        """
+        return self._fit(X, y, task, sample_weight)
 
     def classifies(self) -> bool:
         return self.estimator is None or is_classifier(self.estimator)

@@ -119,7 +119,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
 
     # ---- verbs -------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, task: Any = None) -> Self:
         """Learn from all rows at once, forgetting what was learned before.
 
         Parameters
@@ -127,15 +127,16 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         X : (n, d) array, SciPy sparse matrix or data frame
         y : (n,) two labels of any kind, or real targets for regression
         task : (n,) task ids, any hashables; None: all rows belong to one task
-        sample_weight : (n,) numbers from 0 to 1e6, optional
-            How often each row counts; one of weight 0 is left out, and its task if it has no other row.
 
         Raises
         ------
         ValueError
-            On bad input or hyper-parameters, weights for a learner that has no meaning for them, or where numbers
-            become too large or too small for float64; a bad row is named and the model stays as it was.
+            On bad input or hyper-parameters, or where numbers become too large or too small for float64; a bad row is
+            named and the model stays as it was.
         """
+        return self._fit(X, y, task, None)
+
+    def _fit(self, X: Any, y: Any, task: Any, sample_weight: Any) -> Self:
         self.check_parameters()
         table = validated(read_table(X, self))
         if y is None:

@@ -21,7 +21,7 @@ from sklearn.utils.validation import has_fit_parameter
 from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import Learner
+from shoal.learner import WeightedLearner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.explanations import Parts, parts_of_linear
@@ -60,7 +60,7 @@ class Retraining:
             raise ValueError("Periodic numbers the tasks for its estimator, which cannot name them by a given relation")
         self.estimator, self.every, self.window = estimator, params.every, params.window
         self.no_weights: str = getattr(estimator, "no_weights", "")
-        if not has_fit_parameter(estimator, "sample_weight"):
+        if not self.no_weights and not has_fit_parameter(estimator, "sample_weight"):
             self.no_weights = f"the fit of {type(estimator).__name__} takes none"
         self.model: Any = None  # the one in force
         self.n_trainings = 0
@@ -230,7 +230,7 @@ def _predicts_numbers(learner: Any) -> bool:
     return not _classifies(learner)
 
 
-class Periodic(Learner):
+class Periodic(WeightedLearner):
     """A batch learner that is trained anew every so many rows of a stream: an online learner with all verbs.
 
     Between two trainings the last model answers; before the first every decision value is 0. Cost: a training every

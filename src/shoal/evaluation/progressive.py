@@ -27,7 +27,7 @@ from shoal.evaluation.metrics.scoreboard import Scoreboard, Scores
 from shoal.evaluation.predictions import Predictions, predictions_of
 from shoal.evaluation.result import Checkpoint, Evaluation
 from shoal.evaluation.stream import Piece, as_chunks, cut, cut_at, whole_rounds
-from shoal.learner import Learner
+from shoal.learner import Learner, weights_for
 from shoal.model.labels import InOrder, Labels, encode, real_targets
 from shoal.model.slicing import widened
 from shoal.model.tasks import TaskIndex
@@ -411,7 +411,7 @@ class Runner:
         return X
 
     def _options(self, piece: Piece) -> dict[str, Any]:
-        weights = {} if piece.weight is None else {"sample_weight": piece.weight}
+        weights = weights_for(self.learner, piece.weight)
         return {"rounds": piece.rounds} | weights | ({"classes": self.classes} if self.is_classifier else {})
 
     def _test_then_train(self, piece: Piece, truth: FloatArray) -> FloatArray:

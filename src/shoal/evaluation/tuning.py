@@ -19,6 +19,7 @@ from sklearn.base import clone, is_classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics.registry import choose
 from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.learner import weights_for
 from shoal.model.labels import encode, real_targets
 from shoal.model.sample_weight import read_weights
 from shoal.model.table import Table, read_table
@@ -245,6 +246,7 @@ def _checked(learner: Any, X: Any, y: Any, task: Any, weight: Any) -> _Rows:
         names = np.empty(len(fresh), object)
         names[:] = fresh
         ids = names[code]
+    weights_for(learner, weight)
     weight = read_weights(weight, table.n_rows)
     return _Rows(_as_matrix(table), truth, ids, code, kind, weight if len(weight) else None)
 

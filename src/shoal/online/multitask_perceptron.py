@@ -33,6 +33,7 @@ from shoal.engine.task_weights.weights import (
     task_dot,
     task_dot_and,
 )
+from shoal.learner import WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, non_negative, one_of, positive
 from shoal.online import _interaction
@@ -183,7 +184,7 @@ def given(allowed: dict[str, int]) -> Algorithm[_interaction.State]:
     return _interaction.ALGORITHM._replace(parameters=parameters(allowed))
 
 
-class _Multitask(Related):
+class _Multitask(WeightedLearner, Related):
     """What the classifier and the regressor share."""
 
     # for constant relations, and for matrices and graphs

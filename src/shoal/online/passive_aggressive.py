@@ -23,7 +23,7 @@ from shoal.engine.rows import add, dot, open_weighted, squared_norm
 from shoal.engine.task_weights import weights as task_weights
 from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import TaskWeights, as_matrix, has_capacity, task_add, task_dot
-from shoal.learner import Learner
+from shoal.learner import Learner, WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import WEIGHTS_TYPE, Params, non_negative, one_of, positive
 from shoal.online._task_weights import with_task_weights
@@ -138,7 +138,7 @@ ALGORITHM = with_task_weights(
 )
 
 
-class _PassiveAggressive(Learner):
+class _PassiveAggressive(WeightedLearner):
     """What the classifier and the regressor share."""
 
     relation: str

@@ -26,7 +26,7 @@ from shoal.files.tables.encode_one import OneRow
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.label_columns import Tasks
 from shoal.files.tables.values_in_text import Notation
-from shoal.learner import Learner
+from shoal.learner import Learner, weights_for
 from shoal.model.slicing import rows_of
 from shoal.model.tasks import TaskIndex
 from shoal.model_file import Reading, load_baselines, load_model, save_model
@@ -178,5 +178,5 @@ def learn(learner: Learner, chunk: Chunk) -> FloatArray:
     wider = chunk.X.shape[1] - learner.n_features_in_
     if wider > 0:
         learner.add_features(wider)
-    weights = {} if chunk.weight is None else {"sample_weight": chunk.weight}
+    weights = weights_for(learner, chunk.weight)
     return np.asarray(learner.test_then_train(chunk.X, chunk.y, chunk.task, **weights))

@@ -28,7 +28,7 @@ from shoal.engine.axes import TASK
 from shoal.engine.random import QUERIES, uniform
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS
-from shoal.learner import Learner
+from shoal.learner import Learner, WeightedLearner
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.parameters import SEEDED, one_of, optional, positive, read, share
@@ -215,7 +215,7 @@ class QueryCore:
         self.granted = Counter(dict(enumerate(packed.granted.tolist())))
 
 
-class LabelQuery(Classifier):
+class LabelQuery(WeightedLearner, Classifier):
     """Any classifier of this library, shown only the labels that a query rule asks for.
 
     In every round all rows are answered, then each is asked for with probability ``b/(b + theta)``, and the learner

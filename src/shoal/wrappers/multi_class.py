@@ -22,7 +22,7 @@ from sklearn.utils.metaestimators import available_if
 from shoal.classifier import Classifier, is_probabilistic_kind, probabilities
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import Learner
+from shoal.learner import Learner, WeightedLearner
 from shoal.model import labels as label_codes
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
@@ -157,7 +157,7 @@ class OneAgainstRest:
             core.unpack(part, size)
 
 
-class MultiClass(Classifier):
+class MultiClass(WeightedLearner, Classifier):
     """Any classifier of this library for any number of classes, new ones included, one against the rest.
 
     Each class has a copy of the learner, which learns its rows as +1 and all others as -1; the largest margin is the

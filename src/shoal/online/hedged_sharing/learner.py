@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray
-from shoal.learner import Learner
+from shoal.learner import Learner, WeightedLearner
 from shoal.model.parameters import read
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, PARAMETERS, settings_of
 from shoal.online.hedged_sharing.contributions import contributions, linear_weights
@@ -17,7 +17,7 @@ from shoal.online.hedged_sharing.state import State
 from shoal.regressor import Regressor
 
 
-class _Hedged(Learner):
+class _Hedged(WeightedLearner):
     """What the two forms share."""
 
     relation: str
