@@ -342,7 +342,7 @@ def run_kernels_as_python() -> None:
             found = records.reshape(-1, width)[place[:n]]
             sums[:width] = x[:n] @ found.astype(np.float64)
             for column in range(n_kept):
-                kept[room * column : room * column + n] = found[:, width - 1 - column]
+                kept.reshape(-1)[room * column : room * column + n] = found[:, width - 1 - column]
 
         return products
 
@@ -350,7 +350,7 @@ def run_kernels_as_python() -> None:
         def move(n: int, place: Any, columns: Any, room: int, scales: Any, records: Any) -> None:
             table = records.reshape(-1, len(pattern))
             for i in range(n):
-                numbers = [0.0 if c == intrinsics.STAYS else columns[room * c + i] for c in pattern]
+                numbers = [0.0 if c == intrinsics.STAYS else columns.reshape(-1)[room * c + i] for c in pattern]
                 table[place[i]] = table[place[i]] * np.array(keep, table.dtype) + scales[: len(pattern)] * numbers
 
         return move
