@@ -81,15 +81,6 @@ TO_DO = {
     "src/shoal/cli/reproduce.py: one importer",
     "src/shoal/cli/send.py: one importer",
     "src/shoal/cli: modules",
-    # cluster
-    "src/shoal/cluster/eligible.py: one importer",
-    "src/shoal/cluster/engines.py: one importer",
-    "src/shoal/cluster/exchanging.py: one importer",
-    "src/shoal/cluster/following.py: one importer",
-    "src/shoal/cluster/gathering.py: one importer",
-    "src/shoal/cluster/service.py: Part: namesake",
-    "src/shoal/cluster/together.py: one importer",
-    "src/shoal/cluster: modules",
     # engine
     # engine/task_weights
     "src/shoal/engine/task_weights/weights.py: Packed: namesake",

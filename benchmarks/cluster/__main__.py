@@ -20,9 +20,8 @@ import polars as pl
 
 from shoal import HedgedSharing
 from shoal.cluster import Cluster
-from shoal.cluster.merging import merged
-from shoal.cluster.places import split
-from shoal.cluster.routing import Plan
+from shoal.cluster.merge_state import merged
+from shoal.cluster.placement import RoutingPlan, split
 from shoal.datasets import load_flights, make_related_tasks
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
 from shoal.model.algorithm import Exchange
@@ -108,10 +107,10 @@ def routing(n_rows: int, n_tasks: int) -> float:
     task, X, y = rng.integers(n_tasks, size=n_rows), rng.standard_normal((n_rows, 20)), np.ones(n_rows)
     rounds = Rounds(20, NO_INDPTR, NO_INDICES, X.ravel(), task, y, np.arange(n_rows + 1))
     start = time.perf_counter()
-    Plan(16).shards_of(range(n_tasks))
+    RoutingPlan(16).shards_of(range(n_tasks))
     print(f"routing: {(time.perf_counter() - start) / n_tasks * 1e6:.1f} µs a new task, once")
     for n_shards in (1, 4, 16, 64):
-        shard = Plan(n_shards).shards_of(range(n_tasks))[task]
+        shard = RoutingPlan(n_shards).shards_of(range(n_tasks))[task]
         start = time.perf_counter()
         sent = sum(sum(array.nbytes for array in part.rounds[1:]) for part in split(rounds, 0, n_rows, shard, task))
         seconds = time.perf_counter() - start

@@ -24,8 +24,8 @@ from shoal.datasets import make_related_tasks
 def resident(cluster: Any) -> float:
     """GB of the shards' own memory, without what they share with Ray's store of objects."""
     found = 0
-    for link in cluster._links:
-        number = ray.get(link.actor.__ray_call__.remote(lambda _: os.getpid()))
+    for handle in cluster._handles:
+        number = ray.get(handle.actor.__ray_call__.remote(lambda _: os.getpid()))
         lines = Path(f"/proc/{number}/status").read_text().splitlines()
         found += next(int(line.split()[1]) for line in lines if line.startswith("RssAnon:"))
     return found * 1024 / 1e9

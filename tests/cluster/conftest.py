@@ -48,7 +48,7 @@ def pool(nodes: Any) -> Iterator[Any]:
 def shared_actors(pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clusters of this test start no process where another has left one."""
     from shoal.cluster import actors
-    from shoal.cluster.link import Link
+    from shoal.cluster.shard_handle import ShardHandle
 
     monkeypatch.setattr(actors, "start_actor", pool.start_actor)
-    monkeypatch.setattr(Link, "close", lambda link: pool.close(link))
+    monkeypatch.setattr(ShardHandle, "close", lambda handle: pool.close(handle))

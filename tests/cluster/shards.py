@@ -12,7 +12,7 @@ from benchmarks.guard.processor import compile_for_haswell
 compile_for_haswell()  # here too, before an actor imports numba: what it compiles is kept for all tests
 
 from shoal.cluster.actors import ShardActor  # noqa: E402
-from shoal.cluster.link import Link  # noqa: E402
+from shoal.cluster.shard_handle import ShardHandle  # noqa: E402
 
 
 class DelayedShard(ShardActor):
@@ -33,7 +33,7 @@ class DelayedShard(ShardActor):
 
 
 class Pool:
-    """What takes the place of `start_actor` and `Link.close`."""
+    """What takes the place of `start_actor` and `ShardHandle.close`."""
 
     def __init__(self) -> None:
         self._left: list[Any] = []
@@ -49,13 +49,13 @@ class Pool:
             self._bound.append(actor)
         return actor
 
-    def close(self, link: Link) -> None:
+    def close(self, handle: ShardHandle) -> None:
         """Leave the actor to the next test."""
-        if link.actor in self._bound:
-            ray.kill(link.actor)
+        if handle.actor in self._bound:
+            ray.kill(handle.actor)
             return
-        link.actor.delay.remote((0.0,))
-        self._left.append(link.actor)
+        handle.actor.delay.remote((0.0,))
+        self._left.append(handle.actor)
 
     def clear(self) -> None:
         """Stop all that are left."""

@@ -33,7 +33,7 @@ DELAYS = (0.5, 0.001, 0.05, 0.0, 0.01, 0.002, 0.1, 0.0, 0.02, 0.001, 0.03)  # se
 
 def models(cluster: Cluster) -> list[bytes]:
     """Everything that the shards are."""
-    return [link.ask("saved") for link in cluster._links]
+    return [handle.ask("saved") for handle in cluster._handles]
 
 
 def pieces(n: int, size: int = 170) -> Iterator[slice]:
@@ -89,19 +89,19 @@ def test_chunks_delays_and_death_change_no_bit() -> None:
     with Cluster(HedgedSharing(), shards=3, exchange_every=100, options=FREE) as cluster:
         expected, end = stream(cluster), models(cluster)
     with Cluster(HedgedSharing(), shards=3, exchange_every=100, options=FREE) as cluster:
-        ray.get([link.actor.delay.remote(DELAYS[i:]) for i, link in enumerate(cluster._links)])
+        ray.get([handle.actor.delay.remote(DELAYS[i:]) for i, handle in enumerate(cluster._handles)])
         assert np.array_equal(cluster.test_then_train(DATA.X, DATA.y, DATA.task), expected)  # in one chunk
         assert models(cluster) == end
     with Cluster(HedgedSharing(), shards=3, exchange_every=100, options=FREE) as cluster:
-        for link in cluster._links:
-            link._least_logged = 10_000
+        for handle in cluster._handles:
+            handle._least_logged = 10_000
         for i, at in enumerate(pieces(len(DATA.y))):
             if i % 2:
                 found = cluster.test_then_train(DATA.X[at], DATA.y[at], DATA.task[at])
                 assert np.array_equal(found, expected[at])
             else:  # in the middle of their work: one before its first checkpoint, the others after
                 cluster.partial_fit(DATA.X[at], DATA.y[at], DATA.task[at])
-                ray.kill(cluster._links[i // 2].actor, no_restart=False)
+                ray.kill(cluster._handles[i // 2].actor, no_restart=False)
         assert models(cluster) == end
 
 
@@ -158,7 +158,7 @@ def test_shards_that_are_added_take_tasks_with_all_they_have(tmp_path: Path) -> 
             assert {cluster.shard_of(task) for task in cluster.tasks_} == {0, 1, 2, 3}
             cluster.save(tmp_path / make.__name__)
             if make is HedgedSharing:
-                ray.kill(cluster._links[3].actor, no_restart=False)
+                ray.kill(cluster._handles[3].actor, no_restart=False)
             cluster.partial_fit(data.X[500:], data.y[500:], data.task[500:])
             end = models(cluster)
             assert make is not HedgedSharing or cluster.n_updates_ == len(data.y)  # of it every row is an update

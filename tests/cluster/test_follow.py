@@ -12,9 +12,9 @@ from tests.serve.material import assert_same, fold_in_one_go, records, write_mod
 from tests.serve.mock_kafka import mock_brokers
 from tests.serve.test_kafka import as_message, until
 
-from shoal.cluster.own_topic import Source
-from shoal.cluster.routing import shards_of
+from shoal.cluster.placement import shards_of
 from shoal.cluster.service import ShardedService
+from shoal.cluster.topic_per_shard import TopicPerShard
 from shoal.serve.contract import Messages, Refused
 from shoal.serve.engine import EngineSettings
 from shoal.serve.kafka.follower import Follower
@@ -60,7 +60,7 @@ def test_each_shard_may_read_a_topic_of_its_own(nodes: Any, tmp_path: Path) -> N
         for shard in range(2):
             brokers.create(f"mails-{shard}", 1)
             brokers.create(f"truths-{shard}", 1)
-        source = Source(brokers.address, "mails-{shard}", "truths-{shard}", "id")
+        source = TopicPerShard(brokers.address, "mails-{shard}", "truths-{shard}", "id")
         service = ShardedService.start(write_model(tmp_path), live, SETTINGS, shards=2, source=source)
         for first in range(0, 600, 300):
             for shard in range(2):

@@ -18,7 +18,7 @@ import pytest
 from tests.serve.material import assert_same, fold_in_one_go, predict_one, records, rows, write_model
 from tests.serve.test_http import served, unlabeled
 
-from shoal.cluster.routing import shards_of
+from shoal.cluster.placement import shards_of
 from shoal.cluster.service import ShardedService
 from shoal.serve.client import Client, ServiceError
 from shoal.serve.contract import Refused, Unavailable, UnknownTask
@@ -95,13 +95,13 @@ def test_it_answers_as_one_service_over_http(service: ShardedService, folder: Pa
 
 @pytest.mark.filterwarnings("ignore")  # Ray Serve and what it stands on warn of their own code
 def test_ray_serve_may_stand_in_front(service: ShardedService) -> None:
-    from shoal.cluster.front import front
+    from shoal.cluster.ray_serve import by_ray_serve
 
     mails = unlabeled(records(40, seed=7))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with front(service, [Token(b"open", READ)], "127.0.0.1", port):
+    with by_ray_serve(service, [Token(b"open", READ)], "127.0.0.1", port):
         url = f"http://127.0.0.1:{port}"
         with Client(url, token="open", retries=0) as client:
             assert client.model()["shards"] == 2
@@ -113,7 +113,10 @@ def test_ray_serve_may_stand_in_front(service: ShardedService) -> None:
                 client.forget("u1")
         with Client(url, retries=0) as stranger, pytest.raises(ServiceError, match="401"):
             stranger.model()
-        with pytest.raises(ValueError, match="runs on this cluster already"), front(service, [], "127.0.0.1", port):
+        with (
+            pytest.raises(ValueError, match="runs on this cluster already"),
+            by_ray_serve(service, [], "127.0.0.1", port),
+        ):
             pass
 
 

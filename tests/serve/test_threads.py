@@ -21,8 +21,7 @@ import numpy as np
 import pytest
 from tests.serve.material import records, rows, write_model
 
-from shoal.cluster.futures import when_done
-from shoal.cluster.together import Together
+from shoal.cluster.batched_calls import CallBatcher, when_done
 from shoal.serve import snapshots
 from shoal.serve.answers import Query
 from shoal.serve.apply import Group, Turns
@@ -220,7 +219,7 @@ class Actor:
 
 def test_rows_of_many_threads_go_in_one_call_at_a_time() -> None:
     actor, number = Actor(), iter(range(10**9))
-    asked = Together(actor)
+    asked = CallBatcher(actor)
 
     def ask() -> None:
         n = next(number)

@@ -55,10 +55,10 @@ def _topic_a_shard(address: Address, settings: dict[str, str], follow: FollowOpt
     if follow.labels_from is not None and SHARD not in follow.labels_from:
         raise ValueError(f"--labels-from needs {SHARD} in its name, too: labels find their rows in the same shard")
     try:
-        from shoal.cluster.own_topic import Source
+        from shoal.cluster.topic_per_shard import TopicPerShard
     except ModuleNotFoundError as error:
         raise ValueError(str(error)) from None
-    source = Source(address.brokers, address.topic, follow.labels_from, follow.id, settings)
+    source = TopicPerShard(address.brokers, address.topic, follow.labels_from, follow.id, settings)
     for shard in range(options.shards):
         source.topics(shard, {}).close()  # an error here is the user's to read
     return serve_model(follow.model, options, source=source)

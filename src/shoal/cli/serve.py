@@ -54,7 +54,7 @@ def serve_model(
         Makes what brings rows to the engine; if it fails, the service ends.
     offsets : mapping, optional
         How far topics have been read into the model.
-    source : shoal.cluster.own_topic.Source, optional
+    source : shoal.cluster.topic_per_shard.TopicPerShard, optional
         A topic for each shard.
     """
     tokens = _tokens(options)
@@ -80,9 +80,9 @@ def serve_model(
             )
             say = partial(console.print, said, soft_wrap=True, highlight=False)
             if listener is None:
-                from shoal.cluster.front import front
+                from shoal.cluster.ray_serve import by_ray_serve
 
-                with front(service, tokens, options.host, port):
+                with by_ray_serve(service, tokens, options.host, port):
                     say()
                     wait_until_told()
             else:

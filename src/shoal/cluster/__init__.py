@@ -1,11 +1,16 @@
-"""A learner on many machines: its tasks on shards, which exchange what all tasks share (`shoal[cluster]`: Ray)."""
+"""A learner, or the service, on several processes and machines (`shoal[cluster]`: Ray).
+
+Read `placement` first (which shard a task lives on), then `cluster`, `shard` and `shard_handle` for the learner, or
+`service` and `batched_calls` for the service. Twins: a cluster of one shard equals the plain learner, bit for bit, and
+`tests/cluster/test_merge_state.py` merges copies entry by entry.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
 
-WHERE = {"Cluster": "cluster", "jobs_on": "jobs", "shards_of": "routing"}
+WHERE = {"Cluster": "cluster", "jobs_on": "jobs", "shards_of": "placement"}
 __all__ = ["Cluster", "jobs_on", "shards_of"]
 
 

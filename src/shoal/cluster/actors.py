@@ -1,4 +1,4 @@
-"""Actors of Ray's for shards."""
+"""Shards as Ray actors, and the connection to Ray."""
 
 from __future__ import annotations
 
@@ -10,25 +10,32 @@ from typing import Any
 
 import ray
 
-from shoal.cluster.link import Link
 from shoal.cluster.shard import Progress, Shard
+from shoal.cluster.shard_handle import ShardHandle
 from shoal.learner import Learner
 
 LOCAL = "local"  # in place of an address: on this machine
-PATIENCE = 10.0  # seconds
+PATIENCE = 10.0  # seconds to connect
 
 
 class ShardActor(Shard):
     """A shard that knows its machine."""
 
     def tell_progress(self) -> Progress:
-        """With the machine where it lies."""
+        """The progress, with the machine that holds it."""
         return super().tell_progress()._replace(machine=ray.get_runtime_context().get_node_id())
 
 
 def start_ray(address: str | None = None) -> None:
-    """The Ray at an address, or one on this machine, unless this process is connected to one. It tells nobody that it
-    is used. Raises ValueError if there is none at the address."""
+    """Connect to the Ray at an address, or start one on this machine, unless this process is connected already.
+
+    Ray's reports of use are switched off.
+
+    Raises
+    ------
+    ValueError
+        If no Ray answers at the address.
+    """
     _check_that_it_answers(address)
     if ray.is_initialized():
         return
@@ -41,7 +48,7 @@ def start_ray(address: str | None = None) -> None:
 
 
 def _check_that_it_answers(address: str | None) -> None:
-    """Ray itself would try for minutes. Raises ValueError."""
+    """Raise ValueError if nothing listens at the address: Ray itself would try for minutes."""
     host, colon, port = (address or "").rpartition(":")
     if not colon or not port.isdecimal() or "://" in host:
         return
@@ -51,23 +58,25 @@ def _check_that_it_answers(address: str | None) -> None:
         raise ValueError(f"no Ray answers at {address}: {error}") from None
 
 
-def start_shards(learner: Learner, n: int, options: Mapping[str, Any]) -> list[Link]:
-    """So many shards where nothing has begun."""
+def start_shards(learner: Learner, n: int, options: Mapping[str, Any]) -> list[ShardHandle]:
+    """Start n empty shards."""
     start_ray()
     chosen = {"num_cpus": _share_of(n), "scheduling_strategy": "SPREAD", **options}
     chosen |= {"max_restarts": -1, "max_task_retries": 0}
     n_threads = max(1, int(chosen["num_cpus"]))
-    return [Link(start_actor(chosen, n_threads), learner) for _ in range(n)]
+    return [ShardHandle(start_actor(chosen, n_threads), learner) for _ in range(n)]
 
 
 def start_actor(options: Mapping[str, Any], n_threads: int) -> Any:
-    """The process of a shard."""
+    """Start the process of a shard."""
     return ray.remote(ShardActor).options(**options).remote(n_threads)
 
 
 def _share_of(n: int) -> float:
-    """A core for each, or so much of the free ones that none has to wait, though a machine may have less than that
-    left over."""
+    """Cores for each of n shards: one, or less if fewer are free, so that Ray can place all of them at once.
+
+    A machine may have a remainder that is too small for a shard; one share a machine is held back for that.
+    """
     n_free = ray.available_resources().get("CPU", 0.0)
     if n <= n_free and float(n_free).is_integer():
         return 1.0

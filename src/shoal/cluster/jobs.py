@@ -12,13 +12,14 @@ from shoal.cluster.actors import start_ray
 
 @contextmanager
 def jobs_on(address: str | None = None) -> Iterator[None]:
-    """What joblib does meanwhile, it does on the Ray at an address, or on one of this machine, on all of its cores:
-    `shoal.evaluation.search`, `shoal.papers`, and scikit-learn's own searches.
+    """Run joblib's jobs on all cores of the Ray at an address, or of one on this machine, while the block lasts.
+
+    That serves `shoal.evaluation.search`, `shoal.papers`, and scikit-learn's own searches.
 
     Raises
     ------
     ValueError
-        If there is none at the address.
+        If no Ray answers at the address.
     """
     start_ray(address)
     from ray.util.joblib import register_ray

@@ -1,13 +1,14 @@
-"""The service of several shards, behind the same contract as one engine: requests go to the shard of their task.
+"""The service of several shards behind the contract of one engine: requests go to the shard of their task.
 
-Each shard is an engine with a log and snapshots of its own, so what one engine keeps is kept here, shard by shard.
-Shards do not exchange what tasks share: with many tasks that costs next to nothing (docs/cluster.md). A shard that dies
-is started again by Ray; the others answer meanwhile.
+Each shard is an engine with its own log and snapshots in a Ray process (`ShardEngine`), so the guarantees of one engine
+hold for each shard. Shards do not exchange the state that tasks share: with many tasks that costs next to nothing
+(docs/cluster.md). If a shard dies, Ray restarts it from its snapshot and log; the others answer meanwhile.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,13 +23,19 @@ import numpy as np
 import ray
 from ray.exceptions import RayTaskError
 
-from shoal.cluster.engines import start_engines
-from shoal.cluster.following import Following
-from shoal.cluster.futures import AWAY, chained, copy_to, future_of, joined, raise_as_said, result, when_done
-from shoal.cluster.gathering import gauges_of_all, overview_of_all
-from shoal.cluster.routing import shards_of
-from shoal.cluster.row_routing import shards_of_rows, tasks_frame
-from shoal.cluster.together import Together
+from shoal.cluster.actors import start_ray
+from shoal.cluster.batched_calls import (
+    AWAY,
+    CallBatcher,
+    chained,
+    copy_to,
+    future_of,
+    joined,
+    raise_for_contract,
+    result,
+    when_done,
+)
+from shoal.cluster.placement import shards_of, shards_of_rows, tasks_frame
 from shoal.engine.arrays import IntArray
 from shoal.serve.commands import now
 from shoal.serve.contract import (
@@ -43,35 +50,39 @@ from shoal.serve.contract import (
     Rows,
     Worth,
 )
-from shoal.serve.engine import EngineSettings
+from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.statistics import MOST_POINTS, added
 
 if TYPE_CHECKING:
-    from shoal.cluster.own_topic import Source
+    from shoal.cluster.topic_per_shard import TopicFollower, TopicPerShard
 
-PATIENCE = 10.0  # seconds for what is asked of all shards
+PATIENCE = 10.0  # seconds for an answer of all shards
+AT_ONCE = 64  # concurrent requests of a shard
 MARK = "."  # between a shard's number and the id that it gave
+MEANS = ("error", "loss", "calibration")  # gauges that are means over rows; the others are sums
+
+Ask = Callable[..., Future[Any]]  # (shard, method, arguments)
 
 
-class Part(NamedTuple):
-    """What one shard gets of some rows."""
+class ShardRows(NamedTuple):
+    """The rows of a request that one shard gets."""
 
     shard: int
-    places: IntArray  # where they were
+    numbers: IntArray  # of the rows in the request
     rows: Rows
 
 
 class ShardedService:
-    """Engines on a Ray cluster, as one service. It travels: another process then asks the same engines.
+    """Engines on a Ray cluster as one service. A pickled copy in another process asks the same engines.
 
     Parameters
     ----------
-    actors : list of ShardEngine
-        As Ray has them.
+    actors : list of Ray's handles of `ShardEngine`
     folder : Path
-        Where they keep what they have.
+        The folder of their logs and snapshots.
     fallback : bool
-        Whether tasks of a shard that is away are answered by another shard, as tasks that are not known, without an id;
-        else they are unavailable.
+        If a shard is away, let another one answer for its tasks as for unknown tasks, without an id; else they are
+        unavailable.
 
     Raises
     ------
@@ -81,38 +92,45 @@ class ShardedService:
 
     def __init__(self, actors: list[Any], folder: Path, *, fallback: bool = False) -> None:
         self._actors = actors
-        self._rows = [Together(actor) for actor in self._actors]
+        self._batchers = [CallBatcher(actor) for actor in self._actors]
         self._fallback, self.folder = fallback, folder
         self._about = self._ask_all("describe", patience=None)[0]
-        self._following = Following(self._ask, len(actors), self._about["task"])
-        self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of who feeds the service
+        self._topics = TopicFanout(self._ask, len(actors), self._about["task"])
+        self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of the service's Kafka follower
         if not self._about["task"]:
             self.close()
             raise ValueError("the model has no tasks, so there is nothing to share out")
 
     @classmethod
     def start(
-        cls, model: Path, folder: Path, settings: EngineSettings, *, shards: int, fallback: bool = False,
-        options: Mapping[str, Any] | None = None, offsets: Mapping[str, int] | None = None,
-        source: Source | None = None,
-    ) -> Self:  # fmt: skip
-        """With engines of its own, which `close` ends.
+        cls,
+        model: Path,
+        folder: Path,
+        settings: EngineSettings,
+        *,
+        shards: int,
+        fallback: bool = False,
+        options: Mapping[str, Any] | None = None,
+        offsets: Mapping[str, int] | None = None,
+        source: TopicPerShard | None = None,
+    ) -> Self:
+        """Start the engines, too; `close` ends them.
 
         Parameters
         ----------
         model : Path
-            What `shoal run --save` wrote: where every shard begins.
+            A file that `shoal run --save` wrote: every shard begins with it.
         folder : Path
-            Has a folder for each shard. On several machines it must be storage that all of them see.
+            Gets a folder for each shard. Several machines need storage that all of them see.
         settings : EngineSettings
         shards : int >= 1
-            How many; a folder that was made for another number is refused.
+            A folder that was made for another number is refused.
         options : mapping, optional
-            What Ray is told about an actor.
+            Ray's options of an actor.
         offsets : mapping, optional
-            How far topics have been read into the model, by "topic/partition".
-        source : Source, optional
-            A topic for each shard, which it follows.
+            The next message of each "topic/partition" that the model has not learned.
+        source : TopicPerShard, optional
+            Topics that shards follow, one each.
         """
         there = len(list(folder.glob("shard-*")))
         if there not in (0, shards):
@@ -127,13 +145,13 @@ class ShardedService:
     # ---- rows ------------------------------------------------------------------------------------------------
 
     def predict(self, rows: Rows, *, wait: bool = True) -> Future[list[Answer]]:
-        """Answers in the order of the rows; with `wait`, done when the rows wait for their labels in the logs."""
+        """Answers in the order of the rows; with `wait`, the logs keep the rows for their labels before it is done."""
         parts = self._parts(rows)
 
         def join(found: list[list[Answer]]) -> list[Answer]:
             answers: list[Any] = [None] * rows.frame.height
             for part, some in zip(parts, found, strict=True):
-                for place, answer in zip(part.places.tolist(), some, strict=True):
+                for place, answer in zip(part.numbers.tolist(), some, strict=True):
                     answers[place] = _with_shard(answer, part.shard)
             return answers
 
@@ -143,11 +161,11 @@ class ShardedService:
         return joined([self._answered(part.shard, ask(part.rows), wait) for part in parts], join)
 
     def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
-        """The same of rows of JSON values that came apart: those of a shard are answered together."""
+        """The same for single rows of JSON values: the rows of a shard are answered together."""
         names = self._about["task"]
         shards, problems = shards_of_rows(tasks_frame(rows, names), names, len(self._actors))
         for row, _ in problems:
-            shards[row] = -1  # no shard's
+            shards[row] = -1  # of no shard
         found = [Pending([row], now([Refused(Fault(0, names[0], sentence))])) for row, sentence in problems]
         for shard in np.unique(shards[shards >= 0]).tolist():
             places = np.flatnonzero(shards == shard).tolist()
@@ -155,8 +173,11 @@ class ShardedService:
         return found
 
     def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
-        """Done when the rows are in the logs of their shards. If one of these cannot take its part, none does, unless
-        it goes away in between: asked again with its key, the request is then completed."""
+        """Done when the rows are in the logs of their shards.
+
+        If one shard refuses its rows, none learns any. If a shard goes away after all have agreed, the request fails;
+        sent again with its key, it is completed.
+        """
         parts = self._parts(rows)
 
         def learn(_: object = None) -> Future[Receipt]:
@@ -191,22 +212,22 @@ class ShardedService:
         return joined([self._ask(shard, "label", by_shard[shard], key) for shard in shards], join)
 
     def worth(self, rows: Rows) -> list[Worth]:
-        """Which labels are worth asking for; nothing changes."""
+        """How much each row's label is worth asking for; nothing changes."""
         found: list[Any] = [None] * rows.frame.height
         parts = self._parts(rows)
         asked = [self._ask(part.shard, "worth", part.rows) for part in parts]
         for part, future in zip(parts, asked, strict=True):
-            for place, one in zip(part.places.tolist(), result(future), strict=True):
+            for place, one in zip(part.numbers.tolist(), result(future), strict=True):
                 found[place] = one
         return found
 
     def follow(self, messages: Messages) -> Future[Followed]:
-        """Done when the messages are in the logs: each row in that of its shard, the offsets in all."""
-        return self._following.follow(messages)
+        """Done when each row is in the log of its shard, and the offsets are in all logs."""
+        return self._topics.follow(messages)
 
     def offsets(self) -> dict[str, int]:
         """The next message of each partition that not all shards have taken, by "topic/partition"."""
-        return self._following.offsets()
+        return self._topics.offsets()
 
     # ---- tasks -----------------------------------------------------------------------------------------------
 
@@ -215,12 +236,12 @@ class ShardedService:
         return joined([self._ask(self._shard(task), "forget", task)], _receipt)
 
     def task(self, task: str) -> Mapping[str, Any]:
-        """What is known of one task. Raises UnknownTask."""
+        """Facts about one task. Raises UnknownTask."""
         found: Mapping[str, Any] = result(self._ask(self._shard(task), "task", task))
         return found
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
-        """Some tasks with what was counted of them since the service began, and how many contain the text."""
+        """Some tasks with their counts since the service began, and the number of tasks whose ids contain the text."""
         found = self._ask_all("list_tasks", sort, text, 0, first + n)
         tasks = [one for one in chain.from_iterable(zip_longest(*(some for some, _ in found))) if one is not None]
         if sort in ("rows", "error"):
@@ -239,17 +260,19 @@ class ShardedService:
         return {**found[0], **sums, "features": features, "shards": len(found)}
 
     def gauges(self) -> Mapping[str, float]:
-        """Numbers for dashboards: sums over shards, and means over rows of what is a mean; ages are of the oldest."""
+        """Numbers for dashboards, over all shards."""
         return {**gauges_of_all(self._ask_all("gauges")), **self.more_gauges()}
 
     def overview(self) -> Mapping[str, Any]:
-        """What the page shows."""
+        """The content of the page."""
         found = overview_of_all(self._ask_all("overview"))
         return {**found, "gauges": {**found["gauges"], **self.more_gauges()}}
 
     def export(self) -> Path:
-        """A tar file of the shards' models: each holds the tasks of its shard as they are, the others as they began.
-        The caller deletes it."""
+        """A tar file of the shards' models, which the caller deletes.
+
+        Each model holds the tasks of its shard up to date, and the others as they were at the start.
+        """
         with tempfile.NamedTemporaryFile(prefix="export-", suffix=".tar", delete=False) as file:
             path = Path(file.name)
         try:
@@ -277,18 +300,18 @@ class ShardedService:
         return list(ray.get([actor.process.remote() for actor in self._actors]))
 
     def close(self) -> None:
-        """Learn all that was accepted, take last snapshots, end the shards."""
+        """Learn all accepted rows, take last snapshots, end the shards."""
         for actor in self._actors:
-            with suppress(*AWAY):  # it comes back from its log at the next start
+            with suppress(*AWAY):  # the next start restores it from its log
                 ray.get(actor.close.remote())
             ray.kill(actor)
 
-    # ---- inside ----------------------------------------------------------------------------------------------
+    # ---- routing ---------------------------------------------------------------------------------------------
 
     def _shard(self, task: str) -> int:
         return int(shards_of([task], len(self._actors))[0])
 
-    def _parts(self, rows: Rows) -> list[Part]:
+    def _parts(self, rows: Rows) -> list[ShardRows]:
         """Rows by shard, in their order."""
         names = self._about["task"]
         missing = [name for name in names if name not in rows.frame.columns]
@@ -298,10 +321,10 @@ class ShardedService:
         if problems:
             raise Refused(*(Fault(row, names[0], sentence) for row, sentence in problems))
         found = [(int(shard), np.flatnonzero(shards == shard)) for shard in np.unique(shards)]
-        return [Part(shard, places, Rows(rows.frame[places], rows.strings)) for shard, places in found]
+        return [ShardRows(shard, numbers, Rows(rows.frame[numbers], rows.strings)) for shard, numbers in found]
 
-    def _checked(self, parts: Sequence[Part]) -> Future[None]:
-        """Done when all shards could take their parts; it raises Refused for all that could not."""
+    def _checked(self, parts: Sequence[ShardRows]) -> Future[None]:
+        """Done when all shards accept their rows; raises one Refused with the faults of all shards."""
         asked = [future_of(self._actors[part.shard].check.remote(part.rows)) for part in parts]
 
         def join(done: list[Future[Any]]) -> None:
@@ -310,7 +333,7 @@ class ShardedService:
                 try:
                     result(one)
                 except Refused as error:
-                    rows = [None if fault.row is None else int(part.places[fault.row]) for fault in error.faults]
+                    rows = [None if fault.row is None else int(part.numbers[fault.row]) for fault in error.faults]
                     faults += [fault._replace(row=row) for fault, row in zip(error.faults, rows, strict=True)]
             if faults:
                 raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
@@ -324,14 +347,14 @@ class ShardedService:
         try:
             return list(ray.get([actor.ask.remote(verb, *arguments) for actor in self._actors], timeout=patience))
         except (*AWAY, RayTaskError) as error:
-            raise_as_said(error)
+            raise_for_contract(error)
 
     def _of_shard(self, shard: int, rows: Sequence[Mapping[str, Any]], wait: bool) -> Future[list[Any]]:
-        asked = self._answered(shard, lambda n, wait: self._rows[n].predict_each(rows, wait), wait)
+        asked = self._answered(shard, lambda n, wait: self._batchers[n].predict_each(rows, wait), wait)
         return joined([asked], lambda found: [_with_shard(one, shard) for one in found[0]])
 
     def _answered(self, shard: int, ask: Callable[[int, bool], Future[Any]], wait: bool) -> Future[Any]:
-        """A shard's answers; of one that is away another's, if that is wanted."""
+        """A shard's answers; with `fallback`, another shard's if it is away."""
         asked = ask(shard, wait)
         if not self._fallback or len(self._actors) == 1:
             return asked
@@ -349,7 +372,7 @@ class ShardedService:
 
 
 def _with_shard(answer: Any, shard: int) -> Any:
-    """An answer whose id says where its row waits; an error as it is."""
+    """The answer with the shard's number in its id; an error as it is."""
     if not isinstance(answer, Answer) or answer.id is None:
         return answer
     return answer._replace(id=f"{shard}{MARK}{answer.id}")
@@ -361,5 +384,205 @@ def _receipt(found: list[Receipt]) -> Receipt:
 
 
 def _as_unknown(found: Any) -> Any:
-    """Answers that do not come from where their tasks are."""
+    """Answers of a shard that does not have the rows' tasks."""
     return [one._replace(known_task=False) if isinstance(one, Answer) else one for one in found]
+
+
+# ---- the shard's end -----------------------------------------------------------------------------------------
+
+
+class ShardEngine:
+    """The actor: an engine's methods, with answers that can be sent between processes.
+
+    Every shard begins with the whole model. The tasks of other shards stay in it unchanged and are not counted.
+    """
+
+    def __init__(
+        self,
+        model: Path,
+        folder: Path,
+        settings: EngineSettings,
+        shard: int,
+        n_shards: int,
+        offsets: Mapping[str, int],
+        source: TopicPerShard | None,
+    ) -> None:
+        self._engine = Engine(model, folder, settings, offsets=offsets)
+        tasks = list(self._engine.tasks())
+        self._others = int((shards_of(tasks, n_shards) != shard).sum())  # new tasks are always its own
+        self._topic: TopicFollower | None = None
+        if source is not None:
+            from shoal.cluster.topic_per_shard import TopicFollower
+
+            self._topic = TopicFollower(self._engine, source, shard, n_shards)
+            self._engine.more_gauges = self._topic.gauges
+
+    def ask(self, verb: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method of the engine; wait for its answer."""
+        if verb in ("describe", "gauges"):
+            return self._own(getattr(self._engine, verb)())
+        if verb == "overview":
+            seen = self._engine.overview()
+            return {**seen, "gauges": self._own(seen["gauges"])}
+        found = getattr(self._engine, verb)(*arguments, **options)
+        if isinstance(found, Future):
+            return found.result()
+        return dict(found) if isinstance(found, Mapping) else found
+
+    def _own(self, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {**found, "tasks": found["tasks"] - self._others}
+
+    def predict_each(self, rows: Sequence[Mapping[str, Any]], wait: bool) -> list[Any]:
+        """The answer to each row, or its error."""
+        found: list[Any] = [None] * len(rows)
+        for places, answers in self._engine.predict_each(rows, wait=wait):
+            for place, one in zip(places, answers.result(), strict=True):
+                found[place] = one
+        return found
+
+    def check(self, rows: Rows) -> None:
+        """Raise Refused if the rows cannot be learned."""
+        self._engine.check(rows)
+
+    def exported(self) -> bytes:
+        """The bytes of the model file."""
+        path = self._engine.export()
+        try:
+            return path.read_bytes()
+        finally:
+            path.unlink()
+
+    def is_ready(self) -> bool:
+        """Can it learn?"""
+        return self._engine.is_ready
+
+    def close(self) -> None:
+        """Learn all accepted rows, then take a last snapshot."""
+        if self._topic is not None:
+            self._topic.stop()
+        self._engine.close()
+
+    def process(self) -> int:
+        """The number of the process."""
+        return os.getpid()
+
+
+def start_engines(
+    model: Path,
+    folder: Path,
+    settings: EngineSettings,
+    n: int,
+    options: Mapping[str, Any] | None = None,
+    offsets: Mapping[str, int] | None = None,
+    source: TopicPerShard | None = None,
+) -> list[Any]:
+    """Start n shards of a model, each with its own folder and, with a source, its own topic."""
+    start_ray()
+    chosen = {"num_cpus": 0, **(options or {}), "max_restarts": -1, "max_task_retries": 0, "max_concurrency": AT_ONCE}
+    actor = ray.remote(ShardEngine).options(**chosen)
+    return [actor.remote(model, folder / f"shard-{i}", settings, i, n, offsets or {}, source) for i in range(n)]
+
+
+# ---- a topic for all shards ----------------------------------------------------------------------------------
+
+
+class TopicFanout:
+    """One Kafka topic for all shards: each message goes to the shard of its task, exactly once.
+
+    Every shard's log holds, next to its rows, how far the shard has read each partition. All shards get all messages,
+    and each skips those that it has passed. If some shards took messages while another was away, the messages are sent
+    to all again, and no shard learns one twice.
+
+    Parameters
+    ----------
+    ask : function of (shard, method, *arguments)
+        Gives a future of the answer.
+    shards : int
+    task : sequence of str
+        The columns of the task ids.
+    """
+
+    def __init__(self, ask: Ask, shards: int, task: Sequence[str]) -> None:
+        self._ask, self._n, self._task = ask, shards, task
+        self._offsets: list[dict[str, int] | None] = [None] * shards  # None: the shard has to be asked
+
+    def offsets(self) -> dict[str, int]:
+        """The next message of each partition, such that no shard misses one. Raises Unavailable."""
+        every = [self._of(shard) for shard in range(self._n)]
+        return {name: min(each[name] for each in every) for name in every[0] if all(name in each for each in every)}
+
+    def follow(self, messages: Messages) -> Future[Followed]:
+        """Done when each row is in the log of its shard, and the offsets are in all logs.
+
+        Raises
+        ------
+        Refused
+            If labels come apart from rows: nobody knows which shard has the row of a label.
+        Unavailable
+            If a shard is away.
+        """
+        if messages.unlabeled or messages.labels:
+            raise Refused(Fault(None, None, "labels from a topic of their own need one engine"))
+        parts: list[tuple[int, dict[str, int], Messages]] = []
+        shards, problems = shards_of_rows(tasks_frame(messages.labeled, self._task), self._task, self._n)
+        shards[[row for row, _ in problems]] = 0  # which refuses them
+        for shard in range(self._n):
+            own = self._of(shard)
+            rows = [
+                row
+                for row, to, (source, offset) in zip(messages.labeled, shards.tolist(), messages.sources, strict=True)
+                if to == shard and offset >= own.get(source, 0)
+            ]
+            further = {name: offset for name, offset in messages.offsets.items() if offset > own.get(name, 0)}
+            if further:
+                parts.append((shard, own, Messages(rows, [], [], further)))
+        asked = [self._ask(shard, "follow", part) for shard, _, part in parts]
+
+        def join(done: list[Future[Any]]) -> Followed:
+            for (shard, own, part), one in zip(parts, done, strict=True):
+                self._offsets[shard] = None if one.exception() else {**own, **part.offsets}
+            found = [result(one) for one in done]
+            position = max((one.position for one in found if one.position is not None), default=None)
+            refused = tuple(fault for one in found for fault in one.refused)
+            return Followed(position, sum(one.rows for one in found), sum(one.double for one in found), refused)
+
+        return when_done(asked, join)
+
+    def _of(self, shard: int) -> dict[str, int]:
+        known = self._offsets[shard]
+        if known is None:
+            known = self._offsets[shard] = dict(result(self._ask(shard, "offsets")))
+        return known
+
+
+# ---- counts of all shards ------------------------------------------------------------------------------------
+
+
+def gauges_of_all(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Gauges over all shards: sums, means over rows for `MEANS`, and the largest age."""
+    gauges: dict[str, float] = {}
+    for name in dict.fromkeys(name for one in found for name in one):
+        there = [one for one in found if name in one]
+        values = np.array([one[name] for one in there], np.float64)
+        if name == "error_of_worst_task" or name.endswith("_seconds"):
+            gauges[name] = float(values.max())
+        elif name.startswith(MEANS):
+            rows = np.array([one["rows_judged"] for one in there], np.float64)
+            gauges[name] = float(values @ rows / max(rows.sum(), 1.0))
+        else:
+            gauges[name] = float(values.sum())
+    return gauges
+
+
+def overview_of_all(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The content of the page over all shards; facts about the learner are the same in each."""
+    rows = np.array([one["rows"] for one in found], np.float64)
+    weights = rows / max(rows.sum(), 1.0)
+    means = {name: (weights @ np.array([one[name] for one in found])).tolist() for name in ("errors", "losses")}
+    sums = {name: sum(one[name] for one in found) for name in ("rows", "rows_a_second", "tasks")}
+    calibration = np.sum([one["calibration"] for one in found], axis=0).tolist()
+    points = sorted((point for one in found for point in one["points"]), key=lambda point: point[1])
+    while len(points) > MOST_POINTS:
+        points = [added(*points[i : i + 2]) if i + 1 < len(points) else points[i] for i in range(0, len(points), 2)]
+    gauges = gauges_of_all([one["gauges"] for one in found])
+    return {**found[0], **sums, **means, "calibration": calibration, "points": points, "gauges": gauges}

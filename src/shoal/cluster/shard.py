@@ -1,8 +1,8 @@
-"""A shard: a model of some of the tasks, and what the router has it do. No Ray here.
+"""A shard: a model of some of the tasks, and the commands and questions of the router. No Ray here.
 
-Commands change the model and have numbers, which a shard does in order, each once. They depend on nothing but the
-model and their arguments, so doing them again from an earlier model ends in the same one, bit for bit. A question says
-after which command it is meant, so a shard that has not come that far again answers none.
+Commands change the model. They are numbered, and a shard runs them in order, each once. A command depends on the model
+and its arguments alone, so replaying commands on an earlier model gives the same model, bit for bit. A question names
+the command after which it is asked; a shard that is not there yet, after a restart, refuses to answer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.cluster.merging import Shared, shared_part, take_shared
+from shoal.cluster.merge_state import Shared, shared_part, take_shared
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Rounds
 from shoal.learner import Learner, model_of, view
@@ -26,26 +26,26 @@ from shoal.model.model import Admitted, Model
 
 
 class OutOfStep(RuntimeError):
-    """The shard has not done what came before: it was started again, and has to be restored first."""
+    """The shard was restarted and lacks earlier commands: it has to be restored first."""
 
 
 class Progress(NamedTuple):
-    """What a shard is after a command."""
+    """The state of a shard after a command."""
 
     number: int
     learner: Learner  # with the hyper-parameters
-    model: Model | None  # None: nothing has begun
-    machine: str = ""  # that says it
+    model: Model | None  # None: not begun
+    machine: str = ""  # on which it runs
 
 
 def writable(rounds: Rounds) -> Rounds:
-    """The same rows in memory that compiled code takes: what Ray hands over may only be read."""
+    """The same rows in writable memory, which compiled code takes: arrays from Ray are read-only."""
     parts: Any = [np.require(part, None, ["C", "W"]) if isinstance(part, np.ndarray) else part for part in rounds]
     return Rounds(*parts)
 
 
 class Shard:
-    """One actor's part of a cluster. It is nothing until it is restored, be it to where nothing has begun."""
+    """One actor's part of a cluster. Its first call must be `restore`, which may bring an empty progress."""
 
     def __init__(self, n_threads: int = 1) -> None:
         self._n_threads = n_threads
@@ -54,20 +54,20 @@ class Shard:
         self._model: Model | None = None
 
     def ready(self) -> None:
-        """Nothing: who gets an answer knows that the shard is there."""
+        """Do nothing: an answer proves that the shard is up."""
 
     def restore(self, progress: Progress) -> None:
-        """Be what one was then."""
+        """Become the shard of that progress."""
         self._done, self._learner = progress.number, progress.learner
         self._model = None if progress.model is None else self._own(progress.model)
 
     def run(self, number: int, command: str, arguments: tuple[Any, ...]) -> Any:
-        """Do one command.
+        """Run one command.
 
         Raises
         ------
         OutOfStep
-            If the one before was not the last.
+            If the command before was not the last one.
         """
         self._expect(number - 1)
         found = getattr(self, f"do_{command}")(*arguments)
@@ -75,12 +75,12 @@ class Shard:
         return found
 
     def answer(self, number: int, question: str, arguments: tuple[Any, ...]) -> Any:
-        """Answer one question, which is meant after this command.
+        """Answer one question, asked after this command.
 
         Raises
         ------
         OutOfStep
-            If that was not the last.
+            If that was not the last one.
         """
         self._expect(number)
         return getattr(self, f"tell_{question}")(*arguments)
@@ -92,24 +92,24 @@ class Shard:
     # ---- commands ----------------------------------------------------------------------------------------
 
     def do_begin(self, features: Features, labels: Any) -> None:
-        """A model without tasks."""
+        """Make a model without tasks."""
         learner = self._learner
         self._model = Model(learner.new_core(), learner.targets, type(learner).__name__)
         self._model.commit(Admitted(_no_rows(features.count), [], features, labels))
 
     def do_open(self, content: bytes) -> list[Any]:
-        """The model of a file; return its tasks."""
+        """Take the model of a file; return its tasks."""
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "model").write_bytes(content)
             self._model = model_of(load(Path(folder) / "model"))
         return self._model.tasks.ids
 
     def do_adopt(self, model: Model) -> None:
-        """Another shard's model."""
+        """Take another shard's model."""
         self._model = self._own(model)
 
     def do_learn(self, admitted: Admitted, out: bool) -> FloatArray | None:
-        """Learn rows; return the decisions before each round, if they are wanted."""
+        """Learn rows; with `out`, return the decisions before each round."""
         from joblib import parallel_config
 
         model = self._known()
@@ -121,13 +121,13 @@ class Shard:
         return decisions if out else None
 
     def do_widen(self, features: Features) -> None:
-        """Rows have more features from now on."""
+        """Make room for more features."""
         model = self._known()
         model.core.reserve(len(model.tasks), features.count)
         model.features = features
 
     def do_merge(self, shared: Shared) -> None:
-        """What all tasks share, as it is from now on."""
+        """Take the merged arrays."""
         core: Any = self._known().core
         take_shared(core.algorithm.exchange, core.setup, core.state, shared)
 
@@ -139,19 +139,19 @@ class Shard:
     # ---- questions ---------------------------------------------------------------------------------------
 
     def tell_shared(self) -> Shared:
-        """Copies of the arrays that are exchanged."""
+        """Copies of the shared arrays."""
         core: Any = self._known().core
         return shared_part(core.algorithm.exchange, core.state)
 
     def tell_decide(self, rounds: Rounds) -> FloatArray:
-        """Answer rows."""
+        """The decisions for rows."""
         core, rounds = self._known().core, writable(rounds)
         decisions = core.new_out(len(rounds.task))
         core.decide(rounds, decisions)
         return decisions
 
     def tell_updates(self) -> Any:
-        """Updates of each task."""
+        """The number of updates of each task."""
         return self._known().updates()
 
     def tell_saved(self, companion: Any = None) -> bytes:
@@ -161,15 +161,15 @@ class Shard:
             return (Path(folder) / "model").read_bytes()
 
     def tell_nbytes(self) -> int:
-        """Memory of the state."""
+        """Bytes of the state."""
         return self._known().core.nbytes()
 
     def tell_progress(self) -> Progress:
-        """All that it is, for a checkpoint."""
+        """The whole shard, for a checkpoint."""
         return Progress(self._done, self._learner, self._model)
 
     def _own(self, model: Model) -> Model:
-        """A model that came through Ray, whose arrays may only be read, as one that can learn."""
+        """A copy of a model that can learn: arrays from Ray are read-only."""
         model = copy.copy(model)
         model.core.attach(self._learner.new_core())
         model.core = copy.deepcopy(model.core)
@@ -177,7 +177,7 @@ class Shard:
         return model
 
     def _known(self) -> Model:
-        assert self._model is not None, "nothing has begun"
+        assert self._model is not None, "the shard has not begun"
         return self._model
 
 

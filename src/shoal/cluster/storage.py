@@ -1,4 +1,4 @@
-"""A cluster on disk: a folder with a model file for each shard, what they share, and a manifest that names them all."""
+"""A cluster on disk: a folder with a model file per shard, the shared arrays, and a manifest that names the files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
-from shoal.cluster.homes import Assign
-from shoal.cluster.merging import Shared
+from shoal.cluster.merge_state import Shared
+from shoal.cluster.placement import Assign
 from shoal.engine.arrays import IntArray
 from shoal.learner import Learner, model_of
 from shoal.loading import load as load_model
@@ -22,27 +22,27 @@ from shoal.model import persistence
 from shoal.model.features import Features
 
 MANIFEST, FORMAT = "manifest.json", 1
-PLACES = "places"  # the shard of each task, beside the arrays that are shared
+PLACES = "places"  # the shard of each task; stored with the shared arrays
 
 
 class Saved(NamedTuple):
-    """What a folder holds."""
+    """The content of a folder."""
 
     header: dict[str, Any]
     assign: Assign
     blocks: list[Any]  # of each task in order of appearance; empty unless `assign` is a column
     shard_of: IntArray  # of each task in order of appearance
-    base: Shared  # what all shards had after the last exchange
-    files: list[bytes]  # models
+    base: Shared  # the shared arrays after the last exchange
+    files: list[bytes]  # the shards' models
 
 
 def write(folder: str | os.PathLike[str], saved: Saved) -> None:
-    """Write new files beside those that may be there, then the manifest, which makes them the cluster; drop the old.
+    """Write new files next to old ones, then the manifest, which switches to the new files; delete the old ones.
 
     Raises
     ------
     ValueError
-        If there is a folder with other things than a cluster, or a task id has no plain form.
+        If the folder exists and is no saved cluster, or a task id has no plain form.
     """
     path = check_place(folder)
     assign = saved.assign if isinstance(saved.assign, str | None) else dict(saved.assign)
@@ -52,9 +52,11 @@ def write(folder: str | os.PathLike[str], saved: Saved) -> None:
     for name, content in zip(names, contents, strict=True):
         persistence.write_whole(path / name, content)
     manifest = saved.header | {
-        "format": FORMAT, "assign": persistence.to_json(assign, {}, "task id"),
-        "blocks": persistence.to_json(saved.blocks, {}, "block"), "files": names,
-    }  # fmt: skip
+        "format": FORMAT,
+        "assign": persistence.to_json(assign, {}, "task id"),
+        "blocks": persistence.to_json(saved.blocks, {}, "block"),
+        "files": names,
+    }
     persistence.write_whole(path / MANIFEST, json.dumps(manifest, indent=1).encode())
     for old in path.iterdir():
         if old.name not in (*names, MANIFEST) and old.suffix in (".model", ".shared"):
@@ -62,7 +64,7 @@ def write(folder: str | os.PathLike[str], saved: Saved) -> None:
 
 
 def check_place(folder: str | os.PathLike[str]) -> Path:
-    """The folder. Raises ValueError if there are other things than a cluster."""
+    """The folder. Raises ValueError if it exists and is no saved cluster."""
     path = Path(folder)
     if path.exists() and not (path.is_dir() and (_is_cluster(path) or not any(path.iterdir()))):
         raise ValueError(f"cannot save to {path}: it exists and is no saved cluster")
@@ -79,7 +81,7 @@ def _name(i: int, content: bytes) -> str:
 
 
 def read(folder: str | os.PathLike[str]) -> Saved:
-    """What `write` wrote.
+    """Read what `write` wrote.
 
     Raises
     ------
@@ -107,7 +109,7 @@ def read(folder: str | os.PathLike[str]) -> Saved:
 
 
 def learner_of(saved: Saved) -> tuple[Learner, Any, Features]:
-    """A learner with the hyper-parameters of a shard's, the labels that most is known of, and the features."""
+    """A new learner with the shards' hyper-parameters, the labels (settled if any shard's are), and the features."""
     models = []
     with tempfile.TemporaryDirectory() as folder:
         for content in saved.files:
@@ -120,12 +122,12 @@ def learner_of(saved: Saved) -> tuple[Learner, Any, Features]:
 
 
 def in_order(ids: list[list[Any]], shard_of: IntArray) -> list[Any]:
-    """Tasks of all shards in order of appearance.
+    """The tasks of all shards in order of appearance.
 
     Raises
     ------
     ValueError
-        If shards have other tasks than the manifest says.
+        If the shards' tasks contradict the manifest.
     """
     if np.bincount(shard_of, minlength=len(ids)).tolist() != [len(each) for each in ids]:
         raise ValueError("damaged cluster: shards have other tasks than the manifest says")

@@ -15,7 +15,7 @@ from shoal.engine.compile import kernel
 
 SEED, QUERIES, POINTS = 0, 1, 2  # positions: the seed, the draws for label queries, those of a feature map
 
-_STEP: Final = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: consecutive multiples lie far apart
 _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
 _TOP_53: Final = np.uint64(11)
@@ -33,5 +33,5 @@ def mixed(z: Any) -> Any:
 def uniform(random: NDArray[np.uint64], stream: int) -> float:
     """The stream's next number, uniform on [0, 1)."""
     random[stream] += np.uint64(1)
-    start = mixed(random[SEED] + np.uint64(stream) * _STEP)
-    return np.float64(mixed(start + random[stream] * _STEP) >> _TOP_53) * 2.0**-53
+    start = mixed(random[SEED] + np.uint64(stream) * GOLDEN)
+    return np.float64(mixed(start + random[stream] * GOLDEN) >> _TOP_53) * 2.0**-53

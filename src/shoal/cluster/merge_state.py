@@ -1,13 +1,13 @@
-"""How copies of what all tasks share become one again: `Algorithm.exchange`, entry by entry.
+"""Merging of the state that all tasks share: one state out of the copies of several shards, entry by entry.
 
-Each copy learned the rows of its own tasks since all were equal to a `base`. An entry that one copy moved is that
-copy's, to the bit. One that several moved is
+All copies were equal to a `base`; then each learned the rows of its own tasks. `Algorithm.exchange` says which arrays
+are shared and how each merges. An entry that no copy changed keeps its value. An entry that one copy changed takes that
+copy's value, bit for bit. An entry that several copies changed becomes
 
-    mean over those copies            of weights
-    base + sum of (copy - base)       of counts and sums over rows
+    mean over those copies            for weights
+    base + sum of (copy - base)       for counts and sums over rows
 
-and one that nobody moved stays. Sums are float64, taken in the order of the copies, so equal copies merge to equal bits
-wherever and whenever they were made.
+Sums are float64 and in the order of the copies, so equal copies merge to equal bits on every machine.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from shoal.model.algorithm import Exchange, Setup, State
 from shoal.model.state import named_leaves
 
-Shared = dict[str, NDArray[Any]]  # the arrays that are exchanged, by name
+Shared = dict[str, NDArray[Any]]  # the shared arrays by name
 
 
 def shared_part(exchange: Exchange, state: State) -> Shared:
-    """Copies of the arrays of a state that are exchanged."""
+    """Copies of a state's shared arrays."""
     leaves = named_leaves(state)
     return {name: leaves[name].copy() for name in (*exchange.mean, *exchange.sum)}
 
 
 def take_shared(exchange: Exchange, setup: Setup, state: State, shared: Shared) -> None:
-    """Put merged arrays in place of a state's own."""
+    """Overwrite a state's shared arrays by merged ones."""
     if exchange.settle is not None:
         exchange.settle(setup, state)
     leaves = named_leaves(state)
@@ -42,12 +42,12 @@ def take_shared(exchange: Exchange, setup: Setup, state: State, shared: Shared) 
 
 
 def merged(exchange: Exchange, base: Shared, copies: Sequence[Shared]) -> Shared:
-    """The copies as one.
+    """Merge copies.
 
     Raises
     ------
     ValueError
-        If their arrays differ in shape: they know different features.
+        If their arrays differ in shape, because they know different features.
     """
     found: Shared = {}
     for name, start in base.items():
@@ -62,25 +62,25 @@ def merged(exchange: Exchange, base: Shared, copies: Sequence[Shared]) -> Shared
 
 
 def _averaged(base: NDArray[Any], copies: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Of each entry the mean over the copies that moved it."""
-    total, movers = np.zeros(base.shape), np.zeros(base.shape, np.int32)
+    """The mean of each entry over the copies that changed it."""
+    total, changes = np.zeros(base.shape), np.zeros(base.shape, np.int32)
     for copy in copies:
-        moved = copy != base
-        np.add(total, copy, out=total, where=moved)
-        movers += moved
-    np.divide(total, movers, out=total, where=movers > 1)  # once is the copy's own number
-    found: NDArray[Any] = np.where(movers > 0, total, base).astype(base.dtype)
+        changed = copy != base
+        np.add(total, copy, out=total, where=changed)
+        changes += changed
+    np.divide(total, changes, out=total, where=changes > 1)  # one change is the copy's own number
+    found: NDArray[Any] = np.where(changes > 0, total, base).astype(base.dtype)
     return found
 
 
 def _summed(base: NDArray[Any], copies: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Of each entry what it was, and what each copy added."""
+    """Each entry of the base plus the changes of all copies."""
     exact = np.int64 if base.dtype.kind == "i" else np.float64
-    total, movers, only = np.zeros(base.shape, exact), np.zeros(base.shape, np.int32), base.copy()
+    total, changes, only = np.zeros(base.shape, exact), np.zeros(base.shape, np.int32), base.copy()
     for copy in copies:
-        moved = copy != base
+        changed = copy != base
         total += np.subtract(copy, base, dtype=exact)
-        np.copyto(only, copy, where=moved)
-        movers += moved
-    found: NDArray[Any] = np.where(movers > 1, base + total, only).astype(base.dtype)
+        np.copyto(only, copy, where=changed)
+        changes += changed
+    found: NDArray[Any] = np.where(changes > 1, base + total, only).astype(base.dtype)
     return found

@@ -1,7 +1,7 @@
-"""A topic of Kafka for each shard, which the shard reads itself: its log has its rows and how far it has read.
+"""One Kafka topic per shard: each shard reads its own topic, and its log holds the rows and the offsets.
 
-Whoever writes the topics shares the tasks out, as the service does: by `shoal.cluster.shards_of`. So nothing stands
-between a broker and a shard, and labels of a topic of their own find their rows in the same shard.
+The producer distributes the tasks over the topics by `shoal.cluster.shards_of`, as the service does. So no router
+stands between a broker and a shard, and labels from a topic of their own find their rows in the same shard.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from shoal.cluster.futures import joined
-from shoal.cluster.row_routing import shards_of_rows, tasks_frame
+from shoal.cluster.batched_calls import joined
+from shoal.cluster.placement import shards_of_rows, tasks_frame
 from shoal.serve.contract import Fault, Followed, Messages
 from shoal.serve.engine import Engine
 from shoal.serve.kafka.address import SHARD
@@ -22,11 +22,11 @@ from shoal.serve.kafka.messages import Columns
 from shoal.serve.kafka.topic import Topics
 
 logger = logging.getLogger("shoal")
-PAUSE = 1.0  # seconds before following is tried again
+PAUSE = 1.0  # seconds before the next attempt to follow
 
 
-class Source(NamedTuple):
-    """Topics, with `{shard}` in their names."""
+class TopicPerShard(NamedTuple):
+    """Topics with `{shard}` in their names."""
 
     brokers: str
     topic: str
@@ -35,28 +35,28 @@ class Source(NamedTuple):
     settings: Mapping[str, str] = {}
 
     def topics(self, shard: int, offsets: Mapping[str, int]) -> Topics:
-        """What a shard reads. Raises ValueError if it is not there."""
+        """The topics of one shard. Raises ValueError if they do not exist."""
         names = [name.replace(SHARD, str(shard)) for name in (self.topic, self.labels_topic) if name is not None]
         return Topics(self.brokers, names, offsets, self.settings)
 
     def columns(self, shard: int, model: Mapping[str, Any]) -> Columns:
-        """What its messages are read by."""
+        """How one shard reads its messages."""
         labels = None if self.labels_topic is None else self.labels_topic.replace(SHARD, str(shard))
         return Columns(model["label"], self.id, self.id not in model["columns"], labels)
 
 
-class OwnTopic:
-    """The thread that follows a shard's topic; where that fails, it begins again from the shard's log.
+class TopicFollower:
+    """The thread that follows a shard's topic; after a failure it starts again from the offsets in the shard's log.
 
     Parameters
     ----------
     engine : Engine
-        Of the shard.
-    source : Source
+        The shard's.
+    source : TopicPerShard
     shard, n_shards : int
     """
 
-    def __init__(self, engine: Engine, source: Source, shard: int, n_shards: int) -> None:
+    def __init__(self, engine: Engine, source: TopicPerShard, shard: int, n_shards: int) -> None:
         self._engine, self._source, self._shard, self._n_shards = engine, source, shard, n_shards
         self._ends = threading.Event()
         self._follower: Follower | None = None
@@ -64,7 +64,7 @@ class OwnTopic:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the commit that is on its way."""
+        """Stop after the current commit."""
         self._ends.set()
         if self._follower is not None:
             self._follower.stop()
@@ -91,13 +91,13 @@ class OwnTopic:
 
 
 class OwnRows:
-    """An engine that learns rows of its shard's tasks alone: requests for others go elsewhere."""
+    """An engine that learns rows of its shard's tasks alone: requests for other tasks go to other shards."""
 
     def __init__(self, engine: Engine, task: list[str], shard: int, n_shards: int) -> None:
         self._engine, self._task, self._shard, self._n_shards = engine, task, shard, n_shards
 
     def follow(self, messages: Messages) -> Future[Followed]:
-        """As an engine does; rows of other shards are refused."""
+        """Follow as an engine does; rows of other shards are refused."""
         labeled, elsewhere = self._split(messages.labeled)
         kept, others = self._split([row for _, row in messages.unlabeled])
         faults = [
@@ -110,7 +110,7 @@ class OwnRows:
         return joined([self._engine.follow(own)], lambda found: found[0]._replace(refused=(*found[0].refused, *faults)))
 
     def _split(self, rows: Any) -> tuple[list[int], dict[int, int]]:
-        """The shard's own rows, and of the others where they belong; who has no task, the engine says."""
+        """The shard's own rows, and the shards of the others; rows without a task are own: the engine refuses them."""
         homes, problems = shards_of_rows(tasks_frame(rows, self._task), self._task, self._n_shards)
         homes[[row for row, _ in problems]] = self._shard
         places = dict(enumerate(homes.tolist()))

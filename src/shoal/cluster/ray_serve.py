@@ -1,7 +1,7 @@
-"""Ray Serve in front of shards: the routes of the service, by Ray's own proxies and processes.
+"""HTTP by Ray Serve: the routes of the service in Ray's own proxies and processes.
 
-It is there for clusters: Ray starts it again where it can. It answers fewer requests than the program's own server
-(docs/cluster.md has numbers), which is therefore in front where all shards are on this machine.
+It serves clusters, because Ray restarts it on any machine. It answers fewer requests than the program's own server
+(docs/cluster.md has numbers), which is therefore used if all shards are on this machine.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from shoal.serve.http.access import Token
 from shoal.serve.running import application
 
 NAME = "shoal"
-AT_ONCE = 2_000  # requests of a replica
+AT_ONCE = 2_000  # concurrent requests of a replica
 
 
 @contextmanager
-def front(service: ShardedService, tokens: list[Token], host: str, port: int) -> Iterator[None]:
-    """The routes at an address of the cluster's first machine, until the end.
+def by_ray_serve(service: ShardedService, tokens: list[Token], host: str, port: int) -> Iterator[None]:
+    """Serve the routes at an address of the cluster's first machine while the block lasts.
 
     Raises
     ------
     ValueError
-        If Ray Serve runs on this cluster already: it has one address for all that it serves.
+        If Ray Serve runs on this cluster already: a cluster has one Ray Serve, at one address.
     """
     from ray import serve
     from ray.serve.config import HTTPOptions
@@ -40,12 +40,12 @@ def front(service: ShardedService, tokens: list[Token], host: str, port: int) ->
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     serve.start(http_options=HTTPOptions(host=host, port=port))
     try:
-        replica: Any = serve.deployment(serve.ingress(routes)(_Front), name=NAME, max_ongoing_requests=AT_ONCE)
+        replica: Any = serve.deployment(serve.ingress(routes)(_Replica), name=NAME, max_ongoing_requests=AT_ONCE)
         serve.run(replica.bind(), name=NAME)
         yield
     finally:
         serve.shutdown()
 
 
-class _Front:
-    """What Ray Serve makes replicas of; `routes` are all that it has."""
+class _Replica:
+    """The class that Ray Serve replicates; `routes` give it all that it does."""

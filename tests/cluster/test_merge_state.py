@@ -14,7 +14,7 @@ from tests.cases import LEARNERS, REGRESSORS, taught
 from tests.streams import core_of, draw
 
 from shoal import load
-from shoal.cluster.merging import merged, shared_part, take_shared
+from shoal.cluster.merge_state import merged, shared_part, take_shared
 from shoal.model.algorithm import Exchange
 from shoal.model.state import named_leaves
 
