@@ -69,18 +69,6 @@ TO_DO = {
     "src/shoal/batch/_machines.py: underscore",
     "src/shoal/batch/_risk.py: underscore",
     "src/shoal/batch/_spectral.py: underscore",
-    # cli
-    "src/shoal/cli/compare.py: one importer",
-    "src/shoal/cli/compiling.py: one importer",
-    "src/shoal/cli/explain.py: one importer",
-    "src/shoal/cli/follow.py: one importer",
-    "src/shoal/cli/inspect.py: one importer",
-    "src/shoal/cli/listening.py: one importer",
-    "src/shoal/cli/predict.py: one importer",
-    "src/shoal/cli/records.py: one importer",
-    "src/shoal/cli/reproduce.py: one importer",
-    "src/shoal/cli/send.py: one importer",
-    "src/shoal/cli: modules",
     # engine
     # engine/task_weights
     "src/shoal/engine/task_weights/weights.py: Packed: namesake",

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.complexity.cases import CASES, Case, audit, learner_of
 from benchmarks.complexity.curves import Curve, Measured, measure
 from benchmarks.timing import machine
-from shoal.cli.catalogue import learner_kinds
+from shoal.cli.commands.learners import learner_kinds
 
 WIDTHS = {"nnz": 9, "tasks": 11, "features": 14}  # of how far a curve went
 HEAD = (

@@ -13,7 +13,7 @@ from benchmarks.complexity.curves import AXES, Curve, Measured, allocate, curve,
 from benchmarks.complexity.picture import figure
 
 import shoal
-from shoal.cli.catalogue import learner_kinds
+from shoal.cli.commands.learners import learner_kinds
 from shoal.model.state import leaves
 
 

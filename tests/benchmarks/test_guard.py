@@ -10,7 +10,7 @@ from benchmarks.guard.__main__ import TIMES, costs, differences, read
 from benchmarks.guard.processor import has_haswell
 from benchmarks.guard.workloads import BATCH, EXCLUDED, ONLINE, numbers
 
-from shoal.cli.catalogue import batch_kinds, learner_kinds
+from shoal.cli.commands.learners import batch_kinds, learner_kinds
 
 MEANT = 'If this is meant: `python -m benchmarks.guard --cost --update "why"`, and commit numbers.json with the change.'
 

@@ -77,7 +77,7 @@ def test_save_every_writes_on_the_way(
         saved.append([learner.n_updates_ for learner in contestants.values()])
         return csv_file  # any file
 
-    monkeypatch.setattr("shoal.cli.run.save_model", save)
+    monkeypatch.setattr("shoal.cli.commands.run.save_model", save)
     assert shoal("run", csv_file, *TABLE, "--save", tmp_path / "m.shoal", "--save-every", 1000)[0] == 0
     assert saved == [[1000] * 3, [1500] * 3]
 
@@ -86,8 +86,8 @@ def test_save_every_writes_on_the_way(
 def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(
     shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
 ) -> None:
-    from shoal.cli import run as module
     from shoal.cli import streams as opening
+    from shoal.cli.commands import run as module
 
     run: Any = module
     streams: Any = opening
@@ -116,7 +116,7 @@ def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(
 def test_a_signal_before_the_first_row_is_said(
     shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal.cli import run as module
+    from shoal.cli.commands import run as module
 
     run: Any = module
     begun = run.warmed_up

@@ -9,13 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
 
 import shoal
-from shoal import HedgedSharing, MultitaskPerceptron
 from shoal.cli import main
-from shoal.cli.warm_up import FEW_ROWS, warmed_up
-from shoal.engine.rounds import Chunk
 
 HEAVY = ["altair", "pandas.core", "polars", "pyarrow", "scipy.stats._stats_py", "sklearn.linear_model", "shoal.batch"]
 SOURCE = str(Path(shoal.__file__).parents[1])
@@ -69,20 +65,6 @@ except SystemExit as end:
     said = python(code)
     assert said.stdout == "2\n"
     assert said.stderr == 'shoal: the program needs cyclopts, among others: pip install "shoal[cli]"\n'
-
-
-@pytest.mark.parametrize("labels", [[-1.0, 1.0], [3.0, 5.0], [5.0]])
-def test_warming_up_teaches_nothing_and_loses_no_row(labels: list[float]) -> None:
-    rng = np.random.default_rng(0)
-    X = csr_matrix(rng.normal(size=(200, 5)))
-    chunks = [Chunk(X[i : i + 100], rng.choice(labels, 100), rng.integers(0, 3, 100)) for i in (0, 100)]
-    assert len(chunks[0].y) > FEW_ROWS
-    learners = {"a": MultitaskPerceptron(), "b": HedgedSharing()}
-    options = {"window": 10, "delay": 0, "classes": None}
-    seen = list(warmed_up(iter(chunks), learners, **options))
-    assert all(one is other for one, other in zip(seen, chunks, strict=True))
-    assert not any(hasattr(learner, "n_features_in_") for learner in learners.values())
-    assert list(warmed_up(iter([]), learners, **options)) == []
 
 
 def test_an_interrupt_while_it_starts_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,8 @@ import pytest
 SERVER = """
 from concurrent.futures import Future
 
-from shoal.cli import listening as server
-from shoal.cli.listening import listening, serve_until_told
+from shoal.cli.commands import serve as server
+from shoal.cli.commands.serve import listening, serve_until_signal
 from shoal.serve.contract import Pending
 from shoal.serve.http.access import READ, Token
 from shoal.serve.http.connection import Connection
@@ -35,7 +35,7 @@ Connection.head_seconds, server.GRACE_SECONDS = 0.5, 1
 with listening("127.0.0.1", 0) as listener:
     listener.listen()
     print(listener.getsockname()[1], flush=True)
-    serve_until_told(application(Waiting(), [Token(b"read" * 5, READ)]), listener)
+    serve_until_signal(application(Waiting(), [Token(b"read" * 5, READ)]), listener)
 """
 GET = b"GET /health HTTP/1.1\r\nHost: x\r\n"
 POST = b"POST /v1/learn HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

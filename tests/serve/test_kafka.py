@@ -238,7 +238,7 @@ def test_what_cannot_be_followed_says_why(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("shoal.cli.follow.QUIET", 0.2)
+    monkeypatch.setattr("shoal.cli.commands.follow.QUIET", 0.2)
     Path("bad").write_text("such.is.none=1\n")
     with pytest.raises(SystemExit):
         start(["follow", *(one.replace("BROKERS", brokers.address) for one in arguments)])

@@ -1,4 +1,8 @@
-"""The program `shoal`."""
+"""The program `shoal`: words on the command line become calls of the library.
+
+Read `app` first (signatures and help), then `options`, then a command in `commands`; the other modules serve several
+commands.
+"""
 
 from __future__ import annotations
 

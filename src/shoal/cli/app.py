@@ -1,4 +1,7 @@
-"""The commands of the program, and the one place where errors become a line on stderr and exit code 2."""
+"""The command line: signatures and help of all commands, and the one place that turns errors into exit code 2.
+
+A command's module is imported when the command runs, so that help and mistyped options cost no import.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,23 @@ from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
-from shoal.cli.choices import CompareOptions, ExplainOptions, FollowOptions, ServeOptions
-from shoal.cli.options import PredictOptions, RowOptions, RunOptions, Switch
+from shoal.cli.options import (
+    CompareOptions,
+    ExplainOptions,
+    FollowOptions,
+    PredictOptions,
+    ReproduceOptions,
+    RowOptions,
+    RunOptions,
+    ServeOptions,
+    Switch,
+    in_options,
+)
 
 STANDARD_INPUT = "standard input"
-WRITES_TO_HYPHEN = ("--out", "--json", "--predictions")  # options that take -, which is standard output
+TAKE_HYPHEN = ("--out", "--json", "--predictions")  # options that take -, which is standard output
 ROWS_BY_DEFAULT, RUN_BY_DEFAULT, COMPARE_BY_DEFAULT = RowOptions(), RunOptions(), CompareOptions()
-SERVE_BY_DEFAULT, FOLLOW_BY_DEFAULT = ServeOptions(), FollowOptions()
+SERVE_BY_DEFAULT, FOLLOW_BY_DEFAULT, REPRODUCE_BY_DEFAULT = ServeOptions(), FollowOptions(), ReproduceOptions()
 EXAMPLES = """\
 shoal run dataset:flights --report report.html
     104 models from 327,346 real flights: was it late? The last lines say whether sharing pays.
@@ -51,14 +64,14 @@ def run(
     Parameters
     ----------
     data
-        Files, patterns such as 2024-*.csv, or folders (CSV, TSV, Parquet, JSON, Arrow IPC, LIBSVM, VW text; text may
-        be packed by gzip, bzip2, xz, Zstandard or zip, which may hold several files), - for standard input, or
-        dataset:NAME. Files may be larger than memory.
+        Files, patterns such as 2024-*.csv, folders, - for standard input, or dataset:NAME.
+        Formats: CSV, TSV, Parquet, JSON, Arrow IPC, LIBSVM, VW text; gzip, bzip2, xz, Zstandard, zip.
+        Files may be larger than memory, and a zip file may hold several.
     """
     if not data:
         print(EXAMPLES)
         return 0
-    from shoal.cli.run import run_stream
+    from shoal.cli.commands.run import run_stream
 
     return run_stream(_inputs(data), rows, options)
 
@@ -78,7 +91,7 @@ def predict(
     data
         Files with the columns that the model was learned from, labels or not, or - for standard input.
     """
-    from shoal.cli.predict import predict_files
+    from shoal.cli.commands.predict import predict_files
 
     predict_files(_inputs(data), rows, options)
 
@@ -94,7 +107,7 @@ def explain(*data: str, options: ExplainOptions) -> None:
     data
         Files with the columns that the model was learned from, or dataset:NAME: the first rows are explained.
     """
-    from shoal.cli.explain import explain_model
+    from shoal.cli.commands.explain import explain_model
 
     explain_model(_inputs(data), options)
 
@@ -114,7 +127,7 @@ def compare(
     data
         Files, - for standard input, or dataset:NAME, as for shoal run.
     """
-    from shoal.cli.compare import compare_learners
+    from shoal.cli.commands.compare import compare_learners
 
     return compare_learners(_inputs(data), rows, options)
 
@@ -131,7 +144,7 @@ def serve(model: str, /, *, options: ServeOptions = SERVE_BY_DEFAULT) -> int:
         A file that `shoal run --save` wrote. It is read once; the folder next to it then has the model.
     """
     with _needing("serve"):
-        from shoal.cli.serve import serve_model
+        from shoal.cli.commands.serve import serve_model
 
     with _needing("cluster"):
         return serve_model(model, options)
@@ -156,7 +169,7 @@ def follow(
         kafka://BROKER:9092/TOPIC. Each message is a JSON object, read as a line of NDJSON is.
     """
     with _needing("kafka"):
-        from shoal.cli.follow import follow_topic
+        from shoal.cli.commands.follow import follow_topic
 
     return follow_topic(topic, follow, rows, options)
 
@@ -183,16 +196,16 @@ def send(
         The decimal mark of numbers in text.
     """
     with _needing("serve"):
-        from shoal.cli.send import send_files
+        from shoal.cli.commands.send import send_files
 
     send_files(_inputs(data), to, format=format, delimiter=delimiter, decimal=decimal)
 
 
+Database = Annotated[str | None, Parameter(name="--log")]
+
+
 @app.command
-def log(
-    folder: str, /, *, database: Annotated[str | None, Parameter(name="--log")] = None, after: int = 0,
-    records: int = 20, rows: Switch = False,
-) -> None:  # fmt: skip
+def log(folder: str, /, *, database: Database = None, after: int = 0, records: int = 20, rows: Switch = False) -> None:
     """Show what a service accepted.
 
     Parameters
@@ -209,16 +222,13 @@ def log(
         Print their rows, too, as JSON.
     """
     with _needing("serve"):
-        from shoal.cli.records import print_log
+        from shoal.cli.commands.log import print_log
 
     print_log(folder, database, after=after, n=records, with_rows=rows)
 
 
 @app.command
-def replay(
-    folder: str, /, *, save: str, until: str | None = None,
-    database: Annotated[str | None, Parameter(name="--log")] = None,
-) -> None:  # fmt: skip
+def replay(folder: str, /, *, save: str, until: str | None = None, database: Database = None) -> None:
     """Build the model of a service as it was; shoal serve --keep-log keeps what that needs.
 
     Parameters
@@ -233,7 +243,7 @@ def replay(
         Where the log is, if it is not in the folder.
     """
     with _needing("serve"):
-        from shoal.cli.records import replay as build
+        from shoal.cli.commands.log import replay as build
 
     build(folder, database, until=until, save=save)
 
@@ -247,7 +257,7 @@ def learners(name: str | None = None, /) -> None:
     name
         The learner to explain.
     """
-    from shoal.cli.catalogue import print_learner, print_learners
+    from shoal.cli.commands.learners import print_learner, print_learners
 
     print_learners() if name is None else print_learner(name)
 
@@ -255,7 +265,7 @@ def learners(name: str | None = None, /) -> None:
 @app.command
 def datasets() -> None:
     """List the data sets that `shoal run dataset:NAME` knows."""
-    from shoal.cli.catalogue import print_datasets
+    from shoal.cli.commands.learners import print_datasets
 
     print_datasets()
 
@@ -269,7 +279,7 @@ def inspect(model: str, /) -> None:
     model
         A file written by `shoal run --save` or `learner.save(path)`.
     """
-    from shoal.cli.inspect import print_model
+    from shoal.cli.commands.inspect import print_model
 
     print_model(model)
 
@@ -285,63 +295,32 @@ def compile_(*learners: str, jobs: int = -1) -> None:
     jobs
         Processes; -1 is one a core.
     """
-    from shoal.cli.compiling import compile_for_this_computer
+    from shoal.cli.commands.compile import compile_for_this_computer
 
     compile_for_this_computer(list(learners), n_jobs=jobs)
 
 
 @app.command
-def reproduce(
-    *experiments: str,
-    all_: Annotated[Switch, Parameter(name="--all")] = False,
-    quick: Switch = False,
-    claims: Switch = False,
-    jobs: int = 1,
-    backend: str = "loky",
-    cluster: str | None = None,
-    report: str | None = None,
-    figures: str | None = None,
-) -> int:
+def reproduce(*experiments: str, options: ReproduceOptions = REPRODUCE_BY_DEFAULT) -> int:
     """Run the papers' experiments and print ours next to theirs; without arguments, list them.
 
-    Results are kept ($SHOAL_CACHE, else ~/.cache/shoal/results): a killed run goes on where it was. Settings chosen
-    on an edge of their grid, where a better one may lie beyond, are listed last and make the exit code 1.
+    Results are kept ($SHOAL_CACHE, else ~/.cache/shoal/results), so a killed run
+    continues. Settings chosen on an edge of their grid, where a better one may lie
+    beyond, are listed last and make the exit code 1.
 
     Parameters
     ----------
     experiments
         Such as osmtl/table1, or a paper's name for all of its own.
-    all_
-        Run everything.
-    quick
-        Two shuffles and small pieces of the data: whether everything runs.
-    claims
-        Run nothing: print the papers' claims, each judged by the runs that are kept; with --report, write the page
-        of these runs.
-    jobs
-        Processes; -1 is one a core.
-    backend
-        Of joblib: loky, threading, multiprocessing or dask (after `pip install "dask[distributed]"`).
-    cluster
-        Run on the Ray cluster at this address, on all of its cores; local is one on this machine.
-    report
-        Write one HTML page with all tables and figures here.
-    figures
-        Write the figures into this folder, as PNG and SVG.
     """
-    from shoal.cli.reproduce import Options, reproduce_papers
+    from shoal.cli.commands.reproduce import reproduce_papers
 
-    return reproduce_papers(
-        Options(
-            ids=list(experiments), everything=all_, quick=quick, claims=claims, n_jobs=jobs, backend=backend,
-            cluster=cluster, report=report, figures=figures,
-        )
-    )  # fmt: skip
+    return reproduce_papers(list(experiments), options)
 
 
 @contextmanager
 def _needing(extra: str) -> Iterator[None]:
-    """Say what to install if an import fails."""
+    """Name the extra to install if an import fails."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -349,7 +328,7 @@ def _needing(extra: str) -> Iterator[None]:
 
 
 def start(arguments: list[str] | None = None) -> None:
-    """Run the program; whatever goes wrong for the user is one line on stderr and exit code 2."""
+    """Run the program; every error of the user becomes one line on stderr and exit code 2."""
     logging.basicConfig(format="%(name)s: %(message)s")
     try:
         given = sys.argv[1:] if arguments is None else arguments
@@ -365,8 +344,6 @@ def start(arguments: list[str] | None = None) -> None:
     except ModuleNotFoundError:  # `main` says which extra brings it
         raise
     except (ValueError, OSError, ImportError) as error:
-        from shoal.cli.messages import in_options
-
         _fail(in_options(_one_line(str(error))))
     else:
         if code:
@@ -374,10 +351,10 @@ def start(arguments: list[str] | None = None) -> None:
 
 
 def _without_hyphens(arguments: Sequence[str]) -> list[str]:
-    """The input - under another name: what begins with a hyphen would be an option, and a mistyped option an input."""
+    """Rename the input -, so that the parser may take every other argument with a hyphen for an option."""
     before = ["", *arguments]
     return [
-        STANDARD_INPUT if one == "-" and last not in WRITES_TO_HYPHEN else one
+        STANDARD_INPUT if one == "-" and last not in TAKE_HYPHEN else one
         for last, one in zip(before, arguments, strict=False)
     ]
 

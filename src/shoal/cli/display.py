@@ -1,4 +1,4 @@
-"""What `shoal run` shows: the progress table of Vowpal Wabbit's habit, a live bar on a terminal, the summary."""
+"""The display of `shoal run`: a progress table as Vowpal Wabbit prints, a live bar on a terminal, the summary."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from shoal.evaluation.metrics.registry import PROBABILITIES
 from shoal.evaluation.result import MAIN, label, main_metric, number
 from shoal.learner import Learner
 
-SHOWN = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative",
-         "mae", "rmse", "explained_variance")  # fmt: skip
+SHOWN_OF_LABELS = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative")
+SHOWN = (*SHOWN_OF_LABELS, "mae", "rmse", "explained_variance")
 NAMES = 12  # of columns in one line
 COLUMNS = ("rows", "tasks", "{error}", "since last", "{main}", "rows/s")
 
@@ -25,20 +25,25 @@ class Display:
     """Lines on stdout (the table, the summary), the bar on stderr if that is a terminal."""
 
     def __init__(
-        self, title: str, learner: Learner, contestants: dict[str, Learner],
-        fraction: Callable[[int], float | None], assumed: list[str], *, quiet: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        title: str,
+        learner: Learner,
+        contestants: dict[str, Learner],
+        fraction: Callable[[int], float | None],
+        assumed: list[str],
+        *,
+        quiet: bool = False,
+    ) -> None:
         self._fraction, self._quiet = fraction, quiet
         self._name = next(iter(contestants))
         self._others = [name for name in contestants if name != self._name]
         self._title, self._learner, self._assumed = title, learner, assumed
         self._header_printed = False
         console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.fields[rows]:,} rows"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"),
-            TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-            console=console, transient=True, disable=quiet or not console.is_terminal,
-        )  # fmt: skip
+        done = TextColumn("{task.fields[rows]:,} rows"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")
+        times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
+        hidden = quiet or not console.is_terminal
+        self._bar = Progress(*done, *times, console=console, transient=True, disable=hidden)
         self._line = self._bar.add_task("", total=None, rows=0)
 
     def __enter__(self) -> Self:
@@ -74,7 +79,7 @@ class Display:
         self._print(f"{point.rows:>12,}{point.tasks:>12,}{numbers}{speed:>12,.0f}")
 
     def say(self, line: str) -> None:
-        """Print, unless nothing is to be printed."""
+        """Print a line, unless the run is quiet."""
         if not self._quiet:
             print(line, flush=True)
 
@@ -87,7 +92,7 @@ class Display:
     def summary(
         self, evaluations: dict[str, Evaluation], verdict: Verdict | None, notes: list[str], *, stopped: str | None
     ) -> None:
-        """Print the scores of all learners, the verdict, and what was done to the data."""
+        """Print the scores of all learners, the verdict, and notes about the data."""
         rows = next(iter(evaluations.values())).rows
         if stopped is not None:
             self.say(f"\nstopped by {stopped} after {rows:,} rows; this is what they say")
@@ -104,7 +109,7 @@ class Display:
 
 
 def grouped(notes: list[str]) -> list[str]:
-    """Columns of which the same is said share a line."""
+    """Join the notes `column: text` that have the same text into one line."""
     columns: dict[str, list[str]] = {}
     for note in notes:
         column, colon, said = note.partition(": ")
@@ -120,14 +125,14 @@ def _some(names: list[str]) -> str:
 
 
 def _listed(names: list[str], most: int = 5) -> str:
-    """`a, b and c`, or how many others there are."""
+    """`a, b and c`, or the number of others."""
     if len(names) > most:
         return f"{len(names)} others"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:
-    """A row per learner; scores that a learner does not have stay empty."""
+    """A row per learner; missing scores stay empty."""
     first = next(iter(evaluations.values()))
     main = main_metric(first)
     names = [name for name in SHOWN if name in first.overall] or list(first.overall)

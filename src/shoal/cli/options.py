@@ -1,8 +1,13 @@
-"""The options of the commands, declared once: from here come the command line, its help and the run itself."""
+"""The options of the commands, declared once for the command line, its help and the run itself.
+
+They stand apart from the commands, because `--help` must not import what a command needs. Small commands declare their
+options in `app`. `in_options` rewrites messages of the library, which name the arguments of functions.
+"""
 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated
@@ -14,10 +19,15 @@ LEARNER, ROWS = Group("Learner", sort_key=1), Group("Rows", sort_key=2)
 WAYS = Group("How columns are read (by default the first 1,000 rows decide)", sort_key=3)
 PROTOCOL, CLUSTER = Group("Protocol", sort_key=4), Group("Cluster", sort_key=5)
 OUTPUT = Group("Output", sort_key=6)
+TOPIC, SERVICE = Group("Topic", sort_key=0), Group("Service", sort_key=1)
+STORAGE, LIMITS = Group("Log and snapshots", sort_key=2), Group("Limits", sort_key=3)
+
+# Arguments of `shoal.files` that are other options on the command line.
+SWITCHES = {"kind='multiclass'": "--classify", "kind='regression'": "--regression", "classes=[...]": "--labels"}
 
 
 def _split(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
-    """Names separated by commas; one that holds a comma stands in double quotes, as in CSV."""
+    """Names separated by commas; a name with a comma stands in double quotes, as in CSV."""
     lines = [token.value for token in tokens]
     return tuple(name.strip() for names in csv.reader(lines, skipinitialspace=True) for name in names if name.strip())
 
@@ -29,7 +39,7 @@ Switch = Annotated[bool, Parameter(negative="", show_default=False)]
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RowOptions:
-    """What the command line says about the rows of a file and their columns."""
+    """Options about the rows of a file and their columns."""
 
     task: Annotated[Names, Parameter(group=ROWS)] = ()
     """The column of the task ids, or several, as in shop,country (LIBSVM: qid or a feature; VW: a namespace)."""
@@ -38,8 +48,7 @@ class RowOptions:
     """The column of the labels, or of the numbers to predict."""
 
     labels: Annotated[Names, Parameter(group=ROWS)] = ()
-    """The labels that there are, as in --labels no,yes. Of two, the second is positive. [default: those that appear;
-    the later by number or letter is positive]"""
+    """All labels, as in --labels no,yes; of two, the second is positive. [default: those that appear, sorted]"""
 
     regression: Annotated[Switch, Parameter(group=ROWS)] = False
     """The label is a number to predict."""
@@ -93,14 +102,14 @@ class RowOptions:
     """Count bad rows instead of stopping at the first."""
 
     def given(self) -> dict[str, object]:
-        """What was typed, by name."""
+        """The options that were typed, by name."""
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """What the command line of `shoal run` says."""
+    """Options of `shoal run`."""
 
     learner: Annotated[str | None, Parameter(group=LEARNER)] = None
     """A name from `shoal learners`. [default: HedgedSharing or its regressor, which have nothing to tune]"""
@@ -130,8 +139,7 @@ class RunOptions:
     """Rows after which shards merge what all tasks share; 0: never. [default: 200,000]"""
 
     assign: Annotated[str | None, Parameter(group=CLUSTER)] = None
-    """A column: tasks whose first rows have the same value there live on the same shard. [default: a hash of the
-    task]"""
+    """A column: tasks with the same value in their first rows live on one shard. [default: a hash of the task]"""
 
     save: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write the model here; of several shards, a folder."""
@@ -161,7 +169,7 @@ class RunOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class PredictOptions:
-    """What the command line of `shoal predict` says."""
+    """Options of `shoal predict`."""
 
     model: Annotated[str, Parameter(group=LEARNER)]
     """A file that `shoal run --save` wrote, or a folder, if it did so with `--shards`."""
@@ -174,3 +182,184 @@ class PredictOptions:
 
     out: Annotated[str, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = "-"
     """Write predictions here: .csv, .ndjson, .parquet or -; of two labels, the probability is of the positive one."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """Options of `shoal compare`."""
+
+    learners: Annotated[Names, Parameter(group=LEARNER)] = ()
+    """Names from `shoal learners`, settings after colons: OSMTL:alpha=0.9:C=0.1. [default: five ways of sharing]"""
+
+    tune: Annotated[int | None, Parameter(group=LEARNER)] = None
+    """Choose hyper-parameters on the first so many rows, ten tries each; these rows are then left out of the scores."""
+
+    cluster: Annotated[str | None, Parameter(group=LEARNER)] = None
+    """Try them on the Ray cluster at this address; local is one on this machine. [default: in this process]"""
+
+    window: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=1))] = 1000
+    """Rows of the sliding window of the "last rows" scores."""
+
+    delay: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=0))] = 0
+    """Learn the label of a row only after this many later rows have been predicted."""
+
+    json: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None
+    """Write all that was found as JSON; - is standard output, which then has nothing else."""
+
+    quiet: Annotated[Switch, Parameter(group=OUTPUT)] = False
+    """Print nothing but errors."""
+
+    report: Annotated[str | None, Parameter(group=OUTPUT)] = None
+    """Write an HTML report with pictures here."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions:
+    """Options of `shoal explain`."""
+
+    model: Annotated[str, Parameter(group=LEARNER)]
+    """A file that `shoal run --save` wrote, or `learner.save(path)`."""
+
+    task: Annotated[str | None, Parameter(group=ROWS)] = None
+    """The task to explain; of a file, its rows alone. [default: what all tasks share; of a file, all rows]"""
+
+    class_: Annotated[str | None, Parameter(name="--class", group=ROWS)] = None
+    """With several classes, the one to explain. [default: every class; of a row, the predicted one]"""
+
+    rows: Annotated[int, Parameter(group=ROWS)] = 3
+    """How many rows of the file to explain."""
+
+    format: Annotated[str | None, Parameter(group=ROWS)] = None
+    """The format of the file. [default: from its name]"""
+
+    top: Annotated[int, Parameter(group=OUTPUT)] = 10
+    """How many features to show."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class FollowOptions:
+    """Options of `shoal follow` about topics."""
+
+    model: Annotated[str | None, Parameter(group=TOPIC)] = None
+    """A file that `shoal run --save` wrote, to go on with. [default: a new model, of --task and --label]"""
+
+    labels_from: Annotated[str | None, Parameter(group=TOPIC)] = None
+    """A topic of labels for rows that came without, as {"id": ..., "label": ...}; needs --model."""
+
+    id: Annotated[str | None, Parameter(group=TOPIC)] = None
+    """The column that labels name rows by. [default: the key of the message]"""
+
+    kafka_settings: Annotated[str | None, Parameter(group=TOPIC)] = None
+    """A file of settings for the client, name=value in each line, such as security.protocol=SASL_SSL."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions:
+    """Options of `shoal serve`."""
+
+    host: Annotated[str, Parameter(group=SERVICE)] = "127.0.0.1"
+    """The address to listen at; others than this computer's need tokens."""
+
+    port: Annotated[int, Parameter(group=SERVICE)] = 8000
+    """The port."""
+
+    tokens: Annotated[str | None, Parameter(group=SERVICE)] = None
+    """A JSON file of lists "read", "write", "admin"; SHOAL_TOKEN_READ, _WRITE, _ADMIN in the environment count, too."""
+
+    shadows: Annotated[bool, Parameter(group=SERVICE)] = True
+    """Learn the same without sharing, too, so that the page can say what sharing is worth."""
+
+    shards: Annotated[int, Parameter(group=SERVICE)] = 1
+    """Share the tasks out to so many processes, each with its own log, on a Ray cluster."""
+
+    cluster: Annotated[str | None, Parameter(group=SERVICE)] = None
+    """The cluster's address, where Ray Serve answers; local: one on this machine. [default: this process answers]"""
+
+    fallback: Annotated[Switch, Parameter(group=SERVICE)] = False
+    """While a shard is away, answer for its tasks as for unknown ones, instead of 503."""
+
+    folder: Annotated[str | None, Parameter(group=STORAGE)] = None
+    """Where log and snapshots are. [default: the model's name with .live]"""
+
+    log: Annotated[str | None, Parameter(group=STORAGE)] = None
+    """The log's database, such as postgresql+psycopg://user@host/name. [default: SQLite in the folder]"""
+
+    new_log: Annotated[Switch, Parameter(group=STORAGE)] = False
+    """Go on from the newest snapshot with an empty log, if its own is lost; what was accepted since is lost, too."""
+
+    snapshot_rows: Annotated[int, Parameter(group=STORAGE)] = 1_000_000
+    """Take a snapshot after so many rows ..."""
+
+    snapshot_seconds: Annotated[float, Parameter(group=STORAGE)] = 300.0
+    """... or seconds."""
+
+    keep: Annotated[int, Parameter(group=STORAGE)] = 3
+    """How many snapshots are kept."""
+
+    keep_log: Annotated[Switch, Parameter(group=STORAGE)] = False
+    """Keep all records and the first snapshot, so that shoal replay can build the model as it was at any time."""
+
+    label_wait: Annotated[float, Parameter(group=STORAGE)] = 168.0
+    """Hours that predicted rows wait for their labels; 0: predictions have no ids."""
+
+    new_tasks: Annotated[int, Parameter(group=LIMITS)] = 10_000
+    """New tasks a minute."""
+
+    new_columns: Annotated[int, Parameter(group=LIMITS)] = 100
+    """New columns a minute."""
+
+    max_tasks: Annotated[int, Parameter(group=LIMITS)] = 10_000_000
+    """Tasks in all."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ReproduceOptions:
+    """Options of `shoal reproduce`."""
+
+    everything: Annotated[Switch, Parameter(name="--all")] = False
+    """Run everything."""
+
+    quick: Switch = False
+    """Two shuffles and small pieces of the data: whether everything runs."""
+
+    claims: Switch = False
+    """Run nothing: judge the papers' claims by the runs that are kept; with --report, write the page of these runs."""
+
+    jobs: int = 1
+    """Processes; -1 is one a core."""
+
+    backend: str = "loky"
+    """Of joblib: loky, threading, multiprocessing or dask (after `pip install "dask[distributed]"`)."""
+
+    cluster: str | None = None
+    """Run on the Ray cluster at this address, on all of its cores; local is one on this machine."""
+
+    report: str | None = None
+    """Write one HTML page with all tables and figures here."""
+
+    figures: str | None = None
+    """Write the figures into this folder, as PNG and SVG."""
+
+
+def in_options(text: str) -> str:
+    """A message of the library as the command line would say it: `date_format=` becomes `--date-format`."""
+    names = "|".join((*(field.name for field in fields(RowOptions)), "keep"))
+    pattern = (
+        rf"""{"|".join(map(re.escape, SWITCHES))}|"""
+        rf"""(?<![\w.'"-])(?P<name>{names})=(?P<one>\[(?P<value>'[^']*'|"[^"]*")\])?"""
+    )
+    return re.sub(pattern, lambda found: _as_typed(found, text[found.end() : found.end() + 1]), text)
+
+
+def _as_typed(found: re.Match[str], then: str) -> str:
+    if found["name"] is None:
+        return SWITCHES[found[0]]
+    option = f"--{found['name'].replace('_', '-')}"
+    if found["one"] is not None:
+        return f"{option} {found['value']}"
+    return option if then in " ,.)" else f"{option} "

@@ -1,4 +1,4 @@
-"""Outputs destroy nothing: what cannot be written, or must not be, is refused before the first row."""
+"""Checks of outputs before the first row: a run must be able to write them and must not overwrite its inputs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ LEAST_ROOM = 1 << 20  # bytes
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None]) -> None:
-    """Raise an error that names the option.
+    """Raise an error that names the first wrong option.
 
     Parameters
     ----------
     outputs : dict of option -> file, or None
-    inputs : files that are read
+    inputs : files to be read
     """
     taken = {
         Path(name).resolve(): "is read as the input" for name in inputs if name is not None and Path(name).exists()
@@ -25,7 +25,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
     for option, name in outputs.items():
         if name is None or name == STDOUT:
             continue
-        path = Path(name).resolve()  # a link stands for what it points to
+        path = Path(name).resolve()  # of a link, its target
         if path in taken:
             raise ValueError(f"{option} {name} {taken[path]}: choose another file")
         _check_file(option, name, path)
@@ -33,7 +33,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
 
 
 def check_folder(option: str, name: str | None) -> None:
-    """A folder for several files may be new."""
+    """Raise an error if the option names no folder that exists or can be made."""
     if name is not None:
         path = Path(name).resolve()
         if path.exists() and not path.is_dir():
@@ -44,7 +44,7 @@ def check_folder(option: str, name: str | None) -> None:
 def _check_file(option: str, name: str, path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{option} {name} is a folder, expected a file")
-    if Path(name).exists() and not path.is_file():  # a pipe that a link such as /dev/stdout means has no path
+    if Path(name).exists() and not path.is_file():  # a pipe behind a link such as /dev/stdout has no path
         raise ValueError(f"{option} {name} is a device or a pipe, expected a file")
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(f"{option} {name} must not be written to")

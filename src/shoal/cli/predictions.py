@@ -1,4 +1,4 @@
-"""Predictions as a file, written while the stream goes: CSV, NDJSON, Parquet, or CSV on standard output."""
+"""Predictions as a file, written during the stream: CSV, NDJSON, Parquet, or CSV on standard output."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from shoal.report.whole_file import whole_file
 
 
 class PredictionFile:
-    """Takes predictions piece by piece; the file is there when the block ends, and only if it succeeds."""
+    """Takes predictions chunk by chunk; the file appears at the end of the block, if the block succeeds."""
 
     def __init__(self, path: str, option: str = "--predictions") -> None:
         self._path = path
         self._ending = ".csv" if path == STDOUT else ending(path, option)
         self._stack = ExitStack()
         self._has_header = False
-        self._texts: set[str] = set()  # columns of text, which a scan must not take for numbers
+        self._texts: set[str] = set()  # text columns, which the scan must not read as numbers
         self._part: Path | None = None
         self._out: IO[str] = sys.stdout
 
@@ -40,7 +40,7 @@ class PredictionFile:
         self._stack.__exit__(kind, error, trace)
 
     def write(self, found: Predictions, kept: Any = None) -> None:
-        """Append rows, after the columns that are carried along (a polars frame)."""
+        """Append rows; the columns of `kept` (a polars frame) come first."""
         import polars as pl
 
         frame = pl.DataFrame(_columns(found), strict=False)
@@ -55,7 +55,7 @@ class PredictionFile:
             self._has_header = True
 
     def _as_parquet(self, part: Path) -> None:
-        """The rows stand in the part as CSV; a scan rewrites them in flat memory."""
+        """Rewrite the part, which is CSV so far; a scan does so in flat memory."""
         import polars as pl
 
         self._out.flush()
@@ -65,7 +65,7 @@ class PredictionFile:
 
 
 def _columns(found: Predictions) -> dict[str, list[Any]]:
-    """Columns that every row has; task and label only where the stream has them."""
+    """The columns of the file; task and label only if the stream has them."""
     columns: dict[str, list[Any]] = {}
     if found.task is not None:
         columns["task"] = [str(task) for task in found.task]

@@ -1,4 +1,4 @@
-"""What `shoal run` found as files: everything as JSON (docs/json.md describes it), a table with a row per task."""
+"""Results as files: everything as JSON (docs/json.md describes it), and a table with a row per task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.evaluation import Comparison, Evaluation, Verdict
 from shoal.evaluation.result import winners
 from shoal.report.whole_file import whole_file
 
-SCHEMA = 1  # counts up when a name changes or goes
+SCHEMA = 1  # to be increased when a name changes or goes
 WRITERS = {".csv": "write_csv", ".parquet": "write_parquet", ".ndjson": "write_ndjson"}
 
 
@@ -70,13 +70,19 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 def _comparison(found: Comparison) -> dict[str, Any]:
     differences = {name: asdict(difference) for name, difference in found.differences.items()}
     return {
-        "scope": found.scope, "metric": found.metric, "macro": found.macro, "tasks": found.tasks,
-        "outcome": found.outcome, "best": found.best, "scores": found.scores, "best_minus": differences,
-    }  # fmt: skip
+        "scope": found.scope,
+        "metric": found.metric,
+        "macro": found.macro,
+        "tasks": found.tasks,
+        "outcome": found.outcome,
+        "best": found.best,
+        "scores": found.scores,
+        "best_minus": differences,
+    }
 
 
 def plain(value: Any) -> Any:
-    """Values that JSON has: NumPy's as Python's, and no NaN or infinity."""
+    """The value in JSON's types: NumPy's numbers as Python's; None for NaN and infinity."""
     if isinstance(value, Mapping):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
@@ -98,7 +104,7 @@ def write_json(path: str, found: Mapping[str, Any]) -> None:
 
 
 def write_tasks(path: str, evaluations: Mapping[str, Evaluation]) -> None:
-    """A row per task: rows, the learner's updates and scores, the others' scores, which way of sharing won."""
+    """Write a row per task: its rows, the learner's updates and scores, the others' scores, and the winner."""
     import polars as pl
 
     name, first = next(iter(evaluations.items()))
@@ -118,7 +124,7 @@ def write_tasks(path: str, evaluations: Mapping[str, Evaluation]) -> None:
 
 
 def ending(path: str, option: str) -> str:
-    """The ending of the name, which says the format."""
+    """The ending of the name, which decides the format."""
     found = Path(path).suffix.lower()
     if found not in WRITERS:
         raise ValueError(f"{option} {path} must end in {', '.join(WRITERS)}")

@@ -1,9 +1,9 @@
-"""`shoal run --shards`: a learner's tasks on processes of a Ray cluster, and the folder in which they are saved."""
+"""`--shards` and `--cluster`: a learner's tasks, or independent jobs, on processes of a Ray cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,12 @@ def is_sharded(options: RunOptions) -> bool:
 
 
 def is_folder(model: str | None) -> bool:
-    """Is it what a run with shards has saved?"""
+    """Is it a folder, as a run with shards saves it?"""
     return model is not None and Path(model).is_dir()
 
 
 def check(options: RunOptions) -> None:
-    """Raise ValueError if options contradict each other, or the folder to save to is of something else."""
+    """Raise ValueError if options contradict each other, or the folder to save to holds other things."""
     if options.shards < 1:
         raise ValueError(f"--shards takes a number, 1 or more, got {options.shards}")
     if not is_sharded(options):
@@ -46,7 +46,7 @@ def check(options: RunOptions) -> None:
 
 
 def opened(folder: str, address: str | None = None, shards: int = 1) -> tuple[Any, Reading | None]:
-    """A saved cluster, with more shards if so many are wanted, and how its rows were read."""
+    """A saved cluster, enlarged to the wanted number of shards, and how its rows were read."""
     cluster = _joined(address).load(folder)
     companion, there = cluster.companion, len(cluster.shards)
     if 1 < shards < there:
@@ -58,7 +58,7 @@ def opened(folder: str, address: str | None = None, shards: int = 1) -> tuple[An
 
 
 def _joined(address: str | None) -> Any:
-    """`Cluster`, on the Ray at an address, or one on this machine."""
+    """The class `Cluster`, after connecting to the Ray at an address, or to one on this machine."""
     try:
         from shoal.cluster import Cluster
     except ModuleNotFoundError as error:
@@ -70,7 +70,7 @@ def _joined(address: str | None) -> Any:
 
 
 def on_shards(learner: Learner, options: RunOptions) -> closing[Any]:
-    """The learner on a cluster, closed at the end."""
+    """The learner on a cluster, which closes at the end of the block."""
     if not isinstance(learner, Learner):
         return closing(learner)
     made = _joined(options.cluster)
@@ -79,12 +79,12 @@ def on_shards(learner: Learner, options: RunOptions) -> closing[Any]:
 
 
 def plain(contestants: Mapping[str, Any]) -> dict[str, Any]:
-    """The learners; of a cluster the one that its shards are made of."""
+    """The learners; in place of a cluster, the learner of its shards."""
     return {name: one if isinstance(one, Learner) else one.learner for name, one in contestants.items()}
 
 
 def announced(stream: Stream, cluster: Any) -> Stream:
-    """The stream; before a chunk is learned, the cluster knows which of its tasks live together."""
+    """The stream; each chunk's blocks of tasks are announced to the cluster before it is learned."""
     column, file = cluster.assign, stream.file
     if not isinstance(column, str):
         return stream
@@ -100,6 +100,18 @@ def announced(stream: Stream, cluster: Any) -> Stream:
 
 
 def save(folder: str, cluster: Any, reading: Reading | None) -> int:
-    """Write the shards' models; return how many bytes they have."""
+    """Write the shards' models; return their bytes."""
     cluster.save(folder, companion=None if reading is None else reading._asdict())
     return sum(file.stat().st_size for file in Path(folder).iterdir())
+
+
+def on_cluster(address: str | None) -> AbstractContextManager[None]:
+    """Run joblib's jobs of the block at the address of a cluster, on one of this machine ("local"), or here (None)."""
+    if address is None:
+        return nullcontext()
+    try:
+        from shoal.cluster import jobs_on
+    except ModuleNotFoundError as error:
+        raise ValueError(str(error)) from None
+    jobs: AbstractContextManager[None] = jobs_on(address)
+    return jobs

@@ -1,17 +1,23 @@
-"""The rows of a command: files, standard input or a built-in data set as chunks; and the learner that fits them."""
+"""The rows of a command, from what the command line names to the chunks that a learner takes.
+
+`open_data` opens files, standard input or a built-in data set; `ask_kind` asks at a terminal how to take the labels;
+`fitting` checks the learner against them; `Stream.begun` reads up to the second label, and `warmed_up` compiles before
+the clock starts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from sklearn.base import is_classifier
+import numpy as np
+from sklearn.base import clone, is_classifier
 
-from shoal.cli.messages import in_options
-from shoal.cli.options import RowOptions
+from shoal.cli.options import RowOptions, in_options
 from shoal.cli.outputs import STDOUT
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions
@@ -19,30 +25,32 @@ from shoal.files import FileStream, ReadOptions, open_stream
 from shoal.files.labels import Target
 from shoal.learner import Learner
 from shoal.model.labels import InOrder
+from shoal.model.slicing import rows_of
 from shoal.model_file import Reading
 from shoal.wrappers.multi_class import MultiClass
 
 DATASET = "dataset:"
-MOST_HELD = 100_000  # rows that are read in search of the second label
-OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # not of the next file, too
+MOST_HELD = 100_000  # rows to read in search of the second label
+OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # a model does not remember them
+FEW_ROWS = 64  # to warm up with: enough for every branch that depends on the number of rows
 
 
 @dataclass
 class Stream:
-    """The chunks, and what is known about them."""
+    """Chunks and their metadata."""
 
     chunks: Iterator[Chunk]
     kind: str  # "binary", "multiclass" or "regression"
-    classes: Sequence[Any] | None  # the labels, if they are known: learners need not wait for the second
+    classes: Sequence[Any] | None  # the labels, if they are known before the first row
     title: str
     total_rows: int | None
     file: FileStream | None
-    names: tuple[str, ...] = ()  # of the features of a built-in data set
+    names: tuple[str, ...] = ()  # feature names of a built-in data set
 
     def begun(self) -> Stream:
-        """The stream read up to where both labels are known, which learners want to know with the first row.
+        """The stream, read up to the second label: learners take both labels with the first row.
 
-        Numbers are left to the learners, which know what 0 and 1 are.
+        Labels that are numbers are left to the learners, which know the order of 0 and 1.
         """
         if self.file is None or self.kind != "binary" or self.classes is not None or self.file.labels_are_numbers:
             return self
@@ -64,7 +72,7 @@ class Stream:
         )
 
     def fraction(self, rows: int) -> float | None:
-        """How much of the stream has been read."""
+        """The fraction of the stream that has been read, if its size is known."""
         if self.total_rows:
             return rows / self.total_rows
         if self.file is not None and self.file.total_bytes:
@@ -72,13 +80,13 @@ class Stream:
         return None
 
     def notes(self) -> list[str]:
-        """What was done with labels and columns, and the bad rows that were skipped."""
+        """Notes about labels and columns, and the bad rows that were skipped."""
         if self.file is None:
             return []
         return [in_options(note) for note in (*self._signs(), *self.file.notes, *self.file.bad_rows)]
 
     def _signs(self) -> list[str]:
-        """Which of two labels is positive, unless they are numbers, of which everybody expects the larger one."""
+        """Which of two labels is positive; of two numbers in order, everybody expects the larger one."""
         assert self.file is not None
         labels = self.file.classes
         if self.kind != "binary" or len(labels) != 2 or (self.file.labels_are_numbers and labels == sorted(labels)):
@@ -92,7 +100,7 @@ def is_dataset(data: Sequence[str]) -> bool:
 
 
 def read_options(rows: RowOptions, reading: Reading | None, **others: Any) -> ReadOptions:
-    """How to read: what the model remembers, where nothing else was typed."""
+    """How to read: typed options before those that the model remembers."""
     typed = rows.given()
     options: dict[str, Any] = {} if reading is None else dict(reading.options)
     options |= {name: value for name, value in typed.items() if name not in ("regression", "classify")}
@@ -107,7 +115,7 @@ def read_options(rows: RowOptions, reading: Reading | None, **others: Any) -> Re
 
 
 def remember(rows: RowOptions, reading: Reading | None) -> dict[str, Any]:
-    """What a saved model says of how to read the next file."""
+    """The options that a saved model keeps for reading the next file."""
     before = {} if reading is None else reading.options
     typed = rows.given()
     return before | {name: value for name, value in typed.items() if name not in OF_RUNS_ONLY}
@@ -116,7 +124,7 @@ def remember(rows: RowOptions, reading: Reading | None) -> dict[str, Any]:
 def open_data(
     data: Sequence[str], rows: RowOptions, learner: Learner | None, reading: Reading | None, keep: Sequence[str] = ()
 ) -> Stream:
-    """Open what the command line names; with a learner, the labels must be of its kind."""
+    """Open the named data; with a learner, the labels must be of its kind."""
     if is_dataset(data):
         return _open_dataset(data, rows)
     options = read_options(rows, reading, kind=_kind(rows, learner), labels=rows.labels or None, keep=keep)
@@ -127,8 +135,35 @@ def open_data(
     return Stream(file, kind, classes, title(data), file.rows_total, file)
 
 
+def ask_kind(data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bool) -> tuple[Stream, RowOptions]:
+    """Ask whether labels with many numbers are to be predicted as numbers; return the stream and options to go on with.
+
+    Nothing is asked, and nothing changes, where options decide it or no terminal can answer.
+    """
+    chosen = rows.regression or rows.classify or rows.labels
+    if quiet or chosen or stream.file is None or stream.kind != "regression" or not _at_terminal():
+        return stream, rows
+    from rich.console import Console
+    from rich.prompt import Confirm
+
+    question = f"{rows.label or 'the label'} has many values: is it a number to predict (--regression)?"
+    try:
+        is_number = Confirm.ask(question, console=Console(stderr=True), default=True)
+    except EOFError:
+        return stream, rows
+    if is_number:
+        return stream, replace(rows, regression=True)
+    stream.file.close()
+    rows = replace(rows, classify=True)
+    return open_data(data, rows, None, None), rows
+
+
+def _at_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def fitting(learner: Learner, stream: Stream, *, is_new: bool = True) -> Learner:
-    """The learner, which must be for labels of the stream's kind; several labels are learned one against the rest."""
+    """The learner, checked to take the stream's kind of labels; several labels are learned one against the rest."""
     is_number = stream.kind == "regression"
     if is_classifier(learner) == is_number:
         name, known = type(learner).__name__, "`shoal learners` lists all"
@@ -140,12 +175,41 @@ def fitting(learner: Learner, stream: Stream, *, is_new: bool = True) -> Learner
         raise ValueError(f"{stream.title} has labels, and {name} is for numbers ({known})")
     if stream.kind == "multiclass" and is_new and not isinstance(learner, MultiClass):
         learner = MultiClass(learner)
-        learner.new_core()  # says now whether the learner can be copied for each label
+        learner.new_core()  # raises now if the learner cannot be copied for each label
     return learner
 
 
+def warmed_up(chunks: Iterator[Chunk], learners: Mapping[str, Learner], **options: Any) -> Iterator[Chunk]:
+    """The chunks; before the first, clones of the learners learn a few of its rows, so that all code is compiled.
+
+    Parameters
+    ----------
+    options :
+        Of `progressive_validate`.
+    """
+    for first in chunks:
+        warm_up(first, learners, **options)
+        yield first
+        break
+    yield from chunks
+
+
+def warm_up(chunk: Chunk, learners: Mapping[str, Learner], **options: Any) -> None:
+    """Run clones of the learners on a few rows; the learners themselves do not change."""
+    from shoal.evaluation import progressive_validate
+
+    if options.get("classes") is None and all(is_classifier(learner) for learner in learners.values()):
+        labels = np.unique(np.asarray(chunk.y))
+        options["classes"] = labels if len(labels) == 2 else None
+    few = Chunk(*(rows_of(part, 0, FEW_ROWS) for part in chunk))
+    try:
+        progressive_validate({name: clone(learner) for name, learner in learners.items()}, [few], **options)
+    except ValueError:  # such as a first label of unknown kind; the run itself raises it again
+        return
+
+
 def title(data: Sequence[str]) -> str:
-    """What the files are called in one line."""
+    """A name for the files."""
     first = "standard input" if data[0] == STDOUT else Path(data[0]).name or data[0]
     return first if len(data) == 1 else f"{first} and {len(data) - 1} more"
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Program
 
 from shoal import MultitaskPerceptron
-from shoal.cli.catalogue import batch_kinds, learner_kinds, make_learner, parse_value
+from shoal.cli.commands.learners import batch_kinds, learner_kinds, make_learner, parse_value
 
 
 def test_all_public_learners_are_listed_with_their_defaults(shoal: Program) -> None:

@@ -1,4 +1,4 @@
-"""`shoal send`: the rows of a file into a service, each once, however often it is sent."""
+"""`shoal send`: the rows of a file into a service; sent again, they are not learned again."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from shoal.files.tables.table_files import TableFiles
 from shoal.files.tables.values_in_text import Notation
 from shoal.serve.client import Client
 
-ROWS = 2_000  # of a request
+ROWS = 2_000  # in a request
 TOKEN = "SHOAL_TOKEN_WRITE"
 
 
 def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: str | None, decimal: str) -> None:
     """The whole command.
 
-    A request's key is the name and size of the files and the number of its first row, so rows that were sent before are
-    acknowledged and not learned again.
+    The key of a request is a hash of the files' names and sizes, and the number of its first row. So the service
+    recognizes rows that were sent before: it acknowledges them and does not learn them again.
     """
     paths = find_files(list(data))
     kind = choose_format(paths, format, has_columns=True)
@@ -58,13 +58,13 @@ def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: 
 
 
 class DecimalCommas:
-    """Numbers with a decimal comma as the service reads them: dots and commas change places.
+    """Converts numbers with a decimal comma for the service, which reads decimal points.
 
     Parameters
     ----------
     model : mapping
-        What the service says of its model. It knows the kinds of most columns; that of another is decided as the
-        service will decide it, from the first rows that have a value.
+        The service's description of its model. It knows the kinds of most columns; the kind of a new column is decided
+        as the service will decide it, from the first rows that have a value.
     """
 
     def __init__(self, model: Mapping[str, Any]) -> None:
@@ -73,7 +73,7 @@ class DecimalCommas:
         self._is_numeric |= dict.fromkeys(names, False)
 
     def replaced(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Strings of a file as the service takes them."""
+        """The frame with points and commas exchanged in columns of numbers."""
         for column in frame:
             if column.name not in self._is_numeric:
                 kind = column_kinds.decide(column, Notation(decimal=","))

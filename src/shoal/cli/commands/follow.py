@@ -1,4 +1,4 @@
-"""`shoal follow`: a topic of Kafka into a service, with a model that is there or one that its first messages make."""
+"""`shoal follow`: a Kafka topic into a service, with a saved model or a new one of the first messages."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from shoal.cli.choices import FollowOptions, ServeOptions
-from shoal.cli.options import RowOptions, RunOptions
-from shoal.cli.run import run_stream
-from shoal.cli.serve import Fed, serve_model
+from shoal.cli.commands.run import run_stream
+from shoal.cli.commands.serve import Fed, serve_model
+from shoal.cli.options import FollowOptions, RowOptions, RunOptions, ServeOptions
 from shoal.serve.kafka.address import SHARD, Address, read_settings
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns
 from shoal.serve.kafka.topic import Topics
 
-FIRST = 1_000  # messages that make a model: they say what is text, a number, a category
-QUIET = 3.0  # seconds after which there are no more of them
+FIRST = 1_000  # messages that make a model: they decide which columns are text, numbers or categories
+QUIET = 3.0  # seconds without a message after which the topic counts as read
 
 
 def follow_topic(topic: str, follow: FollowOptions, rows: RowOptions, options: ServeOptions) -> int:
@@ -60,7 +59,7 @@ def _topic_a_shard(address: Address, settings: dict[str, str], follow: FollowOpt
         raise ValueError(str(error)) from None
     source = TopicPerShard(address.brokers, address.topic, follow.labels_from, follow.id, settings)
     for shard in range(options.shards):
-        source.topics(shard, {}).close()  # an error here is the user's to read
+        source.topics(shard, {}).close()  # raises now, as one line for the user
     return serve_model(follow.model, options, source=source)
 
 
@@ -78,7 +77,7 @@ def _check(follow: FollowOptions, rows: RowOptions, *, is_new: bool) -> None:
 
 
 def _begun(folder: Path, address: Address, settings: dict[str, str], rows: RowOptions) -> tuple[str, dict[str, int]]:
-    """A model of the first messages, and how far that is."""
+    """Make a model of the first messages; return its file and the offsets behind them."""
     table, model = folder / f"{address.topic}.ndjson", folder / "model.shoal"
     topics, found, offsets = Topics(address.brokers, [address.topic], {}, settings), 0, dict[str, int]()
     try:

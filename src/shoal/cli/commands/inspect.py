@@ -1,4 +1,4 @@
-"""`shoal inspect`: what a saved model is and has learned."""
+"""`shoal inspect`: a saved model's class, hyper-parameters, tasks and updates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shoal.model_file import load_model
 
 
 def print_model(path: str) -> None:
-    """Class, hyper-parameters, tasks, features, labels and updates of the model."""
+    """Print class, hyper-parameters, tasks, features, labels and updates of a model."""
     model, reading = load_model(path)
     parameters = ", ".join(f"{name}={value!r}" for name, value in model.get_params(deep=False).items())
     updates = model.task_updates_

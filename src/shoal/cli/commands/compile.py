@@ -1,7 +1,7 @@
-"""`shoal compile`: compile everything for this computer, so that no first call has to wait.
+"""`shoal compile`: compile everything for this computer, so that no first call waits for the compiler.
 
-Compiled code is kept on disk by its source and by the types of its arguments. So every learner and every reader is
-used once, through its public verbs, on a stream of a few rows: dense and sparse, arrays and dicts.
+Numba keeps compiled code on disk, by source and argument types. So every learner and every reader is used once through
+its public methods on a stream of a few rows: dense and sparse, arrays and dicts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 
 import shoal
-from shoal.cli.catalogue import batch_kinds, find_learner, learner_kinds
+from shoal.cli.commands.learners import batch_kinds, find_learner, learner_kinds
 from shoal.evaluation import progressive_validate
 from shoal.files import FORMATS, open_stream
 from shoal.learner import Learner
@@ -30,7 +30,7 @@ from shoal.learner import Learner
 READERS = "readers of files"
 TASKS = ["a", "b", "c"]
 N_ROWS, N_FEATURES = 120, 4
-CHUNK = 40  # rows: shorter chunks take paths of their own
+CHUNK = 40  # rows; shorter chunks take other paths
 
 
 def compile_for_this_computer(names: list[str], *, n_jobs: int) -> None:
@@ -46,10 +46,8 @@ def compile_for_this_computer(names: list[str], *, n_jobs: int) -> None:
     chosen = [find_learner(name) for name in names] if names else list((learner_kinds() | batch_kinds()).values())
     start = time.perf_counter()
     console = Console(stderr=True)
-    with Progress(
-        TextColumn("compiling {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        console=console, transient=True, disable=not console.is_terminal,
-    ) as bar:  # fmt: skip
+    columns = TextColumn("compiling {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         line = bar.add_task(READERS, total=len(chosen) + 1)
         compile_readers()  # alone, because every other process calls its kernels too
         bar.update(line, advance=1)
@@ -61,13 +59,13 @@ def compile_for_this_computer(names: list[str], *, n_jobs: int) -> None:
 
 
 def _compiled(kinds: list[type], n_jobs: int) -> Iterator[str]:
-    """Their names, as they are done."""
+    """Compile learners in parallel; yield their names as they are done."""
     jobs = (delayed(compile_learner)(kind.__name__) for kind in kinds)
     yield from Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
 
 
 def compile_learner(name: str) -> str:
-    """Use a learner once, in its usual settings and without sharing; returns its name."""
+    """Use a learner once by default, and its baselines; return its name."""
     logging.getLogger("shoal").setLevel(logging.ERROR)  # the notice that something is being compiled
     learner = getattr(shoal, name)()
     if not isinstance(learner, Learner):
@@ -87,7 +85,7 @@ def _without_sharing(learner: Learner) -> list[Learner]:
 
 
 def _use(learner: Learner) -> None:
-    """Every verb, on dense and on sparse rows."""
+    """Call every method on dense and on sparse rows."""
     X, y, task = _stream(learner)
     verbs = [verb for verb in ("predict", "decision_function", "predict_proba") if hasattr(learner, verb)]
     for rows, ids in ((X, task), (csr_matrix(X), np.unique(task, return_inverse=True)[1])):
@@ -103,7 +101,7 @@ def _use(learner: Learner) -> None:
             model.predict_one(row, k)
             if hasattr(model, "predict_proba_one"):
                 model.predict_proba_one(row, k)
-    with suppress(ValueError):  # of learners that compare whole rows
+    with suppress(ValueError):  # learners that compare whole rows cannot explain one
         one.explain_one(X[0], task[0].item())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from shoal.cli.messages import in_options
+from shoal.cli.options import in_options
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`shoal log` and `shoal replay`: what a service accepted, and its model as it was."""
+"""`shoal log` and `shoal replay`: the records that a service accepted, and its model at an earlier time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.serve.snapshots import Snapshots, newest
 
 
 def open_log(folder: str, url: str | None) -> Log:
-    """The log of a service's folder, or at another place. Raises ValueError if there is none."""
+    """The log in a service's folder, or at another address. Raises ValueError if there is none."""
     path = Path(folder)
     if url is None and not (path / "log.sqlite").exists():
         raise ValueError(f"{folder} holds no log; expected the folder of a service, such as model.shoal.live")
@@ -25,7 +25,7 @@ def open_log(folder: str, url: str | None) -> Log:
 
 
 def print_log(folder: str, url: str | None, *, after: int, n: int, with_rows: bool) -> None:
-    """The records behind a position, one a line; with their rows, if they are wanted."""
+    """Print the records behind a position, one a line, on request with their rows."""
     log = open_log(folder, url)
     try:
         last = None
@@ -40,12 +40,12 @@ def print_log(folder: str, url: str | None, *, after: int, n: int, with_rows: bo
 
 
 def replay(folder: str, url: str | None, *, until: str | None, save: str) -> None:
-    """Build the model as it was at a position, or a time.
+    """Build the model as it was at a position or time.
 
     Raises
     ------
     ValueError
-        If the position or time is none, or the log no longer has the records: `shoal serve --keep-log` keeps them.
+        If `until` is no position or time, or the log lacks the records: `shoal serve --keep-log` keeps them.
     """
     log = open_log(folder, url)
     try:
@@ -63,7 +63,7 @@ def replay(folder: str, url: str | None, *, until: str | None, save: str) -> Non
 
 
 def _position(log: Log, until: str) -> int:
-    """A position, or the last one up to a time."""
+    """The position that was given, or the last one up to a time."""
     if until.isdecimal():
         return int(until)
     try:

@@ -1,12 +1,18 @@
-"""At a terminal the program asks what many numbers as labels are; elsewhere it says what it took them for."""
+"""A question at a terminal about labels that are many numbers, and the warm-up before the first chunk."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from tests.cli.conftest import Program
+
+from shoal import HedgedSharing, MultitaskPerceptron
+from shoal.cli.streams import FEW_ROWS, warmed_up
+from shoal.engine.rounds import Chunk
 
 
 @pytest.mark.parametrize(
@@ -29,3 +35,17 @@ def test_who_sits_at_a_terminal_is_asked_once(
     assert "label has" not in out  # what was asked is not said again
     for said in (("--regression",), ("--learner", "PassiveAggressiveRegressor"), ("--json", "-")):
         assert "[y/n]" not in shoal(*arguments, *said)[2]
+
+
+@pytest.mark.parametrize("labels", [[-1.0, 1.0], [3.0, 5.0], [5.0]])
+def test_warming_up_teaches_nothing_and_loses_no_row(labels: list[float]) -> None:
+    rng = np.random.default_rng(0)
+    X = csr_matrix(rng.normal(size=(200, 5)))
+    chunks = [Chunk(X[i : i + 100], rng.choice(labels, 100), rng.integers(0, 3, 100)) for i in (0, 100)]
+    assert len(chunks[0].y) > FEW_ROWS
+    learners = {"a": MultitaskPerceptron(), "b": HedgedSharing()}
+    options = {"window": 10, "delay": 0, "classes": None}
+    seen = list(warmed_up(iter(chunks), learners, **options))
+    assert all(one is other for one, other in zip(seen, chunks, strict=True))
+    assert not any(hasattr(learner, "n_features_in_") for learner in learners.values())
+    assert list(warmed_up(iter([]), learners, **options)) == []

@@ -1,18 +1,18 @@
-"""`shoal reproduce`: lists the papers' experiments, runs them, prints ours beside theirs."""
+"""`shoal reproduce`: list the papers' experiments, run them, print ours next to theirs."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from joblib import parallel_config
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from shoal.cli.jobs import on_cluster
+from shoal.cli.options import ReproduceOptions
+from shoal.cli.sharded import on_cluster
 from shoal.papers.claims.table import as_text, judged
 from shoal.papers.experiment import Experiment
 from shoal.papers.fairness import edges
@@ -26,54 +26,37 @@ from shoal.report.figures import FORMATS
 BACKENDS = ("loky", "threading", "multiprocessing", "dask")
 
 
-@dataclass(frozen=True)
-class Options:
-    """What the command line said."""
-
-    ids: list[str]
-    everything: bool
-    quick: bool
-    claims: bool
-    n_jobs: int
-    backend: str
-    cluster: str | None
-    report: str | None
-    figures: str | None
-
-
-def reproduce_papers(options: Options) -> int:
+def reproduce_papers(ids: list[str], options: ReproduceOptions) -> int:
     """The whole command; the exit code is 1 if a setting was chosen on an edge of its grid."""
     known = experiments()
     if options.claims:
         return _judge_claims(known, options.report)
-    wanted = _wanted(options, known)
+    wanted = _wanted(ids, known, everything=options.everything)
     if not wanted:
         _list(known, options.quick)
         return 0
     if options.report and not Path(options.report).parent.is_dir():
         raise FileNotFoundError(f"the folder {Path(options.report).parent} for --report does not exist; make it first")
-    if options.cluster is not None and (options.n_jobs != 1 or options.backend != "loky"):
+    if options.cluster is not None and (options.jobs != 1 or options.backend != "loky"):
         raise ValueError("--cluster takes all cores of the cluster: leave out --jobs and --backend")
     outcomes = []
-    n_jobs = options.n_jobs if options.cluster is None else None
+    n_jobs = options.jobs if options.cluster is None else None
     with _backend(options.backend), on_cluster(options.cluster), _bars() as bars:
         for i, experiment in enumerate(wanted):
-            outcome = reproduce(
-                experiment, quick=options.quick, n_jobs=n_jobs,
-                on_progress=_bar(bars, f"{experiment.id} ({i + 1} of {len(wanted)})"),
-            )  # fmt: skip
+            move = _bar(bars, f"{experiment.id} ({i + 1} of {len(wanted)})")
+            outcome = reproduce(experiment, quick=options.quick, n_jobs=n_jobs, on_progress=move)
             _print(bars, "\n".join([*lines(outcome), ""]))
             outcomes.append(outcome)
     _write(options, outcomes)
     return 0 if options.quick else _check_edges(outcomes)
 
 
-def _wanted(options: Options, known: dict[str, Experiment]) -> list[Experiment]:
-    """The experiments asked for, a paper's name standing for all of its own."""
-    if options.everything:
+def _wanted(ids: list[str], known: dict[str, Experiment], *, everything: bool) -> list[Experiment]:
+    """The experiments asked for; a paper's name means all of its own."""
+    if everything:
         return list(known.values())
     found = []
-    for name in options.ids:
+    for name in ids:
         mine = [experiment for experiment in known.values() if name in (experiment.id, experiment.paper)]
         if not mine:
             close = difflib.get_close_matches(name, known, n=1)
@@ -105,7 +88,7 @@ def _judge_claims(known: dict[str, Experiment], report: str | None) -> int:
 
 
 def _check_edges(outcomes: list[Outcome]) -> int:
-    """Say which settings lie on an edge; the exit code. Experiments that share runs have settings in common."""
+    """Print the settings that lie on an edge, once each though experiments share runs; return the exit code."""
     found = dict.fromkeys(str(edge) for outcome in outcomes for edge in edges(outcome))
     n = len({pair for outcome in outcomes for pair in outcome.tuned})
     print(f"{len(found)} of {n} chosen settings lie on an edge of their grid.")
@@ -119,7 +102,7 @@ def _time(seconds: float) -> str:
 
 @contextmanager
 def _backend(name: str) -> Iterator[None]:
-    """A backend of joblib."""
+    """Run joblib's jobs by a backend while the block lasts."""
     if name not in BACKENDS:
         raise ValueError(f"--backend must be one of {', '.join(BACKENDS)}, got {name!r}")
     if name == "dask":
@@ -135,15 +118,14 @@ def _backend(name: str) -> Iterator[None]:
 @contextmanager
 def _bars() -> Iterator[Progress]:
     console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-        TextColumn("left"), TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal,
-    ) as bars:  # fmt: skip
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    left = TextColumn("left"), TimeRemainingColumn()
+    with Progress(*columns, *left, console=console, transient=True, disable=not console.is_terminal) as bars:
         yield bars
 
 
 def _bar(bars: Progress, name: str) -> OnProgress:
-    """A line of the display; the second stage (after the choice of parameters) starts it anew."""
+    """Add a progress line, which the second stage of an experiment (after the tuning) starts anew."""
     line = bars.add_task(name, total=None)
 
     def move(done: int, total: int) -> None:
@@ -155,13 +137,13 @@ def _bar(bars: Progress, name: str) -> OnProgress:
 def _print(bars: Progress, text: str) -> None:
     if bars.disable:
         print(text, flush=True)
-    else:  # the bar lives on stderr: clear it while the table goes to stdout
+    else:  # clear the bar on stderr while the table goes to stdout
         bars.stop()
         print(text, flush=True)
         bars.start()
 
 
-def _write(options: Options, outcomes: list[Outcome]) -> None:
+def _write(options: ReproduceOptions, outcomes: list[Outcome]) -> None:
     if options.figures:
         folder = Path(options.figures)
         folder.mkdir(parents=True, exist_ok=True)

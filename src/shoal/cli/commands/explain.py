@@ -1,4 +1,4 @@
-"""`shoal explain`: what moves the forecasts of a saved model, which tasks are alike, and why rows got theirs."""
+"""`shoal explain`: a saved model's strongest features, its most similar tasks, and the reasons for single forecasts."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from shoal.cli.choices import ExplainOptions
-from shoal.cli.options import RowOptions
+from shoal.cli.commands.learners import nearest
+from shoal.cli.options import ExplainOptions, RowOptions
 from shoal.cli.streams import DATASET, is_dataset, read_options, title
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
@@ -20,7 +20,7 @@ from shoal.model_file import Reading, load_named
 
 WEIGHT_TITLES = ("spread", "shared", "own", "total")
 N_ALIKE = 5
-WIDEST = 40  # letters of a task's name
+WIDEST = 40  # characters of a task's name
 
 
 def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
@@ -40,7 +40,7 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
 
 
 def _open(data: Sequence[str], learner: Learner, reading: Reading | None, options: ExplainOptions) -> Iterable[Chunk]:
-    """The rows as the model takes them."""
+    """The rows, read as the model takes them."""
     if is_dataset(data):
         from shoal.datasets import load
 
@@ -54,7 +54,7 @@ def _open(data: Sequence[str], learner: Learner, reading: Reading | None, option
     return open_stream(list(data), read, state=reading.state)
 
 
-# ---- what the model goes by --------------------------------------------------------------------------------
+# ---- weights -----------------------------------------------------------------------------------------------
 
 
 def _explain_weights(learner: Learner, names: Callable[[int], Any], options: ExplainOptions) -> None:
@@ -92,11 +92,9 @@ def _print_alike(learner: Learner, task: Any) -> None:
 
 
 def _task_number(task: str, tasks: list[Any]) -> int:
-    """The column of a task, as users write it."""
+    """The number of a task that the user wrote as text."""
     written = {str(known): k for k, known in enumerate(tasks)}
     if task not in written:
-        from shoal.cli.catalogue import nearest
-
         raise ValueError(f"the model has no task {task!r}{nearest(task, list(written))}")
     return written[task]
 
@@ -142,7 +140,7 @@ def _rows(chunks: Iterable[Chunk], n_features: int, only: str | None) -> Iterato
 
 
 def _dense(row: Any, n_features: int) -> Any:
-    """As the model takes it: what it has not learned from has no weight."""
+    """The row as a dense array; features that the model has not learned are left out."""
     if not hasattr(row, "indices"):
         return np.array(row, np.float64)
     x = np.zeros(n_features)

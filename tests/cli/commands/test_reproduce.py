@@ -28,7 +28,9 @@ def made_papers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         )
         for i in (1, 2)
     ]  # fmt: skip
-    monkeypatch.setattr("shoal.cli.reproduce.experiments", lambda: {experiment.id: experiment for experiment in made})
+    monkeypatch.setattr(
+        "shoal.cli.commands.reproduce.experiments", lambda: {experiment.id: experiment for experiment in made}
+    )
 
 
 def test_without_arguments_it_lists_states_and_times(shoal: Program) -> None:
@@ -72,7 +74,7 @@ def test_a_setting_on_an_edge_is_the_exit_code(shoal: Program, monkeypatch: pyte
         entrants=(Entrant("PA", "PassiveAggressive", {}, {"C": (0.1, 1.0, 10.0)}),),
         metrics=(Metric("error", "error", -1),), measure=by_c, seeds=1, seconds=1, tuning=Tuning(by_c, "error", -1),
     )  # fmt: skip
-    monkeypatch.setattr("shoal.cli.reproduce.experiments", lambda: {wide.id: wide})
+    monkeypatch.setattr("shoal.cli.commands.reproduce.experiments", lambda: {wide.id: wide})
     said = ["1 of 1 chosen settings lie on an edge of their grid.",
             "- related / PA: C=10 is the end of its grid (0.1, inside 1)"]  # fmt: skip
     assert shoal("reproduce", "--all", "--quick")[0] == 0  # two settings tell nothing

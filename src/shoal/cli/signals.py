@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM end the pass at the next chunk: what was learned is scored, said and saved."""
+"""Ctrl-C and SIGTERM end the pass at the next chunk: the rows so far are scored, printed and saved."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stop:
-    """Was the program asked to stop?"""
+    """Whether a signal asked the program to stop, and which one."""
 
     def __init__(self) -> None:
         self.signal: signal.Signals | None = None
 
     @property
     def name(self) -> str | None:
-        """Of the signal that asked, if one did."""
+        """The signal's name, if one came."""
         return None if self.signal is None else self.signal.name
 
     @property
     def exit_code(self) -> int:
-        """As shells count: 128 and the signal's number; 0 if nobody asked."""
+        """128 plus the signal's number, as in shells; 0 without a signal."""
         return 0 if self.signal is None else 128 + self.signal
 
     def until(self, items: Iterator[T]) -> Iterator[T]:
-        """The items up to the stop; before the first item the program ends, for there is nothing to tell."""
+        """The items up to the stop; a stop before the first item ends the program, as there is nothing to save."""
         begun = False
         for item in items:
             if self.signal is not None:
@@ -43,15 +43,15 @@ class Stop:
 
     @contextmanager
     def on_signals(self) -> Iterator[Stop]:
-        """Note the first signal; a second one ends the program at once."""
-        before = {number: signal.signal(number, self._note) for number in SIGNALS}
+        """Record the first signal; a second one ends the program at once."""
+        before = {number: signal.signal(number, self._record) for number in SIGNALS}
         try:
             yield self
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _record(self, number: int, frame: FrameType | None) -> None:
         self.signal = signal.Signals(number)
         for each in SIGNALS:
             signal.signal(each, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""What there is: learners by name with their hyper-parameters, and data sets."""
+"""`shoal learners` and `shoal datasets`: learners by name, made with their hyper-parameters, and data sets."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def _is_learner(kind: Any) -> bool:
 
 
 def find_learner(name: str) -> type[Any]:
-    """The public learner of that name, online or batch; raises ValueError with the nearest name."""
-    kind: Any = getattr(shoal, name) if name in shoal.__all__ else None  # loads this one only
+    """The public learner of that name, online or batch. Raises ValueError with the nearest name."""
+    kind: Any = getattr(shoal, name) if name in shoal.__all__ else None  # imports this one only
     if not _is_learner(kind):
         raise ValueError(f"there is no learner {name!r}{nearest(name, list(_kinds()))}; `shoal learners` lists them")
     found: type[Any] = kind
@@ -41,7 +41,7 @@ def find_learner(name: str) -> type[Any]:
 
 
 def make_learner(name: str, settings: list[str]) -> Learner:
-    """The online learner of that name with `["alpha=0.9", ...]`; raises ValueError with what would be right."""
+    """An online learner with settings such as `["alpha=0.9"]`. Raises ValueError with the nearest right name."""
     kind = find_learner(name)
     if not issubclass(kind, Learner):
         raise ValueError(f"{name} is a batch learner: it needs all rows at once, and a stream gives one at a time")
@@ -60,7 +60,7 @@ def make_learner(name: str, settings: list[str]) -> Learner:
 
 
 def parse_value(text: str) -> Any:
-    """A number, true, false, null, or else text."""
+    """The number, true, false or null that the text spells, or else the text."""
     words = {"none": None, "null": None, "true": True, "false": False, "inf": float("inf")}
     if text.lower() in words:
         return words[text.lower()]
@@ -78,7 +78,7 @@ def nearest(name: str, known: list[str]) -> str:
 
 
 def print_learners() -> None:
-    """Two lines each: name, what it is; its hyper-parameters with their defaults."""
+    """Print two lines a learner: its name and summary, and its hyper-parameters with their defaults."""
     print("Online")
     _print_kinds(learner_kinds())
     print("\nBatch (in Python only)")
@@ -96,13 +96,13 @@ def _print_kinds(kinds: Mapping[str, type]) -> None:
 
 
 def print_learner(name: str) -> None:
-    """The docstring of one."""
+    """Print the docstring of a learner."""
     kind = find_learner(name)
     print(f"{name}{inspect.signature(kind)}\n\n{inspect.getdoc(kind)}")
 
 
 def print_datasets() -> None:
-    """One line each."""
+    """Print a line a data set."""
     from shoal.datasets import names
 
     for name, description in names().items():

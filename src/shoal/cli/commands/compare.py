@@ -1,4 +1,4 @@
-"""`shoal compare`: learners side by side in one pass, tuned on the first rows if asked, with ranks and significance."""
+"""`shoal compare`: learners side by side in one pass, with ranks and significance; `--tune` tunes them first."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
-from shoal.cli.asking import ask_kind
-from shoal.cli.catalogue import make_learner
-from shoal.cli.choices import CompareOptions
+from shoal.cli.commands.learners import make_learner
 from shoal.cli.display import Display, grouped
-from shoal.cli.jobs import on_cluster
-from shoal.cli.options import RowOptions
+from shoal.cli.options import CompareOptions, RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
 from shoal.cli.results import as_json, plain, write_json
-from shoal.cli.stopping import Stop
-from shoal.cli.streams import Stream, fitting, is_dataset, open_data
-from shoal.cli.warm_up import warmed_up
+from shoal.cli.sharded import on_cluster
+from shoal.cli.signals import Stop
+from shoal.cli.streams import Stream, ask_kind, fitting, is_dataset, open_data, warmed_up
 from shoal.engine.rounds import Chunk
 from shoal.evaluation import Evaluation, SearchResult, progressive_validate, search
 from shoal.evaluation.learner_ranks import Standing, standings
@@ -32,7 +29,7 @@ from shoal.model.slicing import joined, len_of, rows_of
 
 OF_LABELS = ("HedgedSharing", "MultitaskPerceptron", "OSMTL", "CollaborativePA", "PassiveAggressive")
 OF_NUMBERS = ("HedgedSharingRegressor", "MultitaskRegressor", "PassiveAggressiveRegressor")
-N_DRAWS = 10  # combinations of hyper-parameters that each learner may try
+N_DRAWS = 10  # combinations of hyper-parameters tried for each learner
 SEED = 0
 
 
@@ -75,7 +72,7 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
 
 
 def _contestants(texts: Iterable[str]) -> dict[str, Learner]:
-    """Learners by what the user wrote."""
+    """Learners by the texts that name them."""
     found: dict[str, Learner] = {}
     for text in texts:
         name, *settings = text.split(":")
@@ -104,7 +101,7 @@ def _pass(
 
 
 def split_stream(stream: Stream, n: int) -> tuple[Chunk, Stream]:
-    """The first rows, and the stream of the others."""
+    """The first n rows, and the stream of the others."""
     chunks, head, have = iter(stream.chunks), None, 0
     rest: list[Chunk] = []
     for chunk in chunks:
@@ -136,18 +133,15 @@ def _not_empty(chunks: Iterator[Chunk], n: int) -> Iterator[Chunk]:
 
 
 def _tuned(name: str, learner: Learner, first: Chunk, *, progress: bool) -> SearchResult | None:
-    """The hyper-parameters that answer the first rows best, shuffled and each before it is learned."""
+    """The best hyper-parameters on the first rows, shuffled and each predicted before it is learned."""
     given = {setting.partition("=")[0] for setting in name.split(":")[1:]}
     grid = {key: values for key, values in GRIDS.get(type(learner).__name__, {}).items() if key not in given}
     if not grid:
         return None
-    judged: dict[str, Any] = {"metric": "auc", "macro": True} if is_classifier(learner) else {"metric": "rmse"}
+    how: dict[str, Any] = {"parameters": grid, "n_draws": N_DRAWS, "validation": "shuffle", "random_state": SEED}
+    how |= {"metric": "auc", "macro": True} if is_classifier(learner) else {"metric": "rmse"}
     try:
-        return search(
-            learner, first.X, first.y, first.task, parameters=grid, sample_weight=first.weight, n_draws=N_DRAWS,
-            validation="shuffle",
-            random_state=SEED, progress=progress, **judged,
-        )  # fmt: skip
+        return search(learner, first.X, first.y, first.task, sample_weight=first.weight, progress=progress, **how)
     except ValueError as error:
         raise ValueError(f"--tune: {name} cannot be tuned on these rows: {error}") from None
 
@@ -169,11 +163,11 @@ def _tuning_lines(tuned: dict[str, SearchResult], contestants: dict[str, Learner
     return lines
 
 
-# ---- what was found ----------------------------------------------------------------------------------------
+# ---- results -------------------------------------------------------------------------------------------
 
 
 def standing_lines(placed: list[Standing]) -> list[str]:
-    """A table of ranks, then what it says."""
+    """A table of ranks, then its conclusion."""
     title = f"macro-{label(placed[0].metric)}"
     width = max(len(one.name) for one in placed) + 2
     titles = ("rank", title, "mean rank", "behind", "±", "p")
@@ -194,7 +188,7 @@ def _error(value: float) -> str:
 
 
 def conclusion(placed: list[Standing]) -> str:
-    """A sentence: who is best, and of whom that is sure."""
+    """A sentence that names the best learner and those it may have beaten by chance."""
     ranked = [one for one in placed if one.rank is not None]
     if len(ranked) < 2:
         return "there are no two learners to compare"
@@ -208,18 +202,19 @@ def conclusion(placed: list[Standing]) -> str:
 
 
 def _write(
-    options: CompareOptions, stream: Stream, evaluations: dict[str, Evaluation], placed: list[Standing],
-    tuned: dict[str, SearchResult], stop: Stop, display: Display,
-) -> None:  # fmt: skip
+    options: CompareOptions,
+    stream: Stream,
+    evaluations: dict[str, Evaluation],
+    placed: list[Standing],
+    tuned: dict[str, SearchResult],
+    stop: Stop,
+    display: Display,
+) -> None:
     if options.json:
         found = as_json(evaluations, None, data=stream.title, notes=stream.notes(), stopped=stop.name)
         found["standings"] = plain([{**asdict(one), "is_clear": one.is_clear} for one in placed])
-        found["tuning"] = plain(
-            {
-                name: {"rows": options.tune, "best": one.best_params, "score": one.best_score}
-                for name, one in tuned.items()
-            }
-        )
+        best = {name: {"best": one.best_params, "score": one.best_score} for name, one in tuned.items()}
+        found["tuning"] = plain({name: {"rows": options.tune, **one} for name, one in best.items()})
         write_json(options.json, found)
         display.say(f"results written to {options.json}")
     if options.report:

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 from tests.cli.conftest import Program
 
 from shoal import Chunk
-from shoal.cli.compare import conclusion, split_stream, standing_lines
+from shoal.cli.commands.compare import conclusion, split_stream, standing_lines
 from shoal.cli.display import _listed
 from shoal.cli.streams import Stream
 from shoal.datasets import Dataset
