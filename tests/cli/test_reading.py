@@ -106,7 +106,7 @@ def test_rows_out_of_time_are_refused_or_sorted(shoal: Shoal, tmp_path: Path) ->
     code, _, err = shoal("run", path, *COLUMNS, "--time", "t")
     assert code == 2
     assert "late.csv, line 3: t '1' is earlier than a row before it" in err
-    assert "(--sort puts a file in order that fits memory)" in err
+    assert "(--sort sorts them first)" in err
     assert found(shoal, path, *COLUMNS, "--time", "t", "--sort")["rows"] == 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,10 +113,36 @@ def test_times_may_be_numbers_or_have_a_form(tmp_path: Path) -> None:
         open_stream(path, label="y", sort=True)
 
 
-def test_a_file_that_does_not_fit_memory_is_not_sorted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.files.tables.table_files.memory", lambda: 100)
-    with pytest.raises(ValueError, match=r"too large to be sorted in memory .*: sort it first"):
-        open_stream(path, label="sold", time="when", sort=True)
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
+def test_rows_sorted_on_disk_are_those_sorted_in_memory(
+    ending: str, tmp_path: Path, whole: type[Whole], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, n, files = np.random.default_rng(0), 3_000, []
+    for k in range(3):
+        table = pl.DataFrame({"t": rng.integers(-5, 50, n), "x": rng.normal(size=n), "y": rng.integers(0, 2, n)})
+        table = table.with_columns(
+            t=pl.when(pl.col("x") > 2.5).then(None).otherwise(pl.col("t") / 8), id=pl.int_range(n)
+        )
+        files.append(tmp_path / f"{k}.{ending}")
+        if ending == "json":  # a key that is missing, or comes late
+            rows = [{key: value for key, value in row.items() if value is not None} for row in table.to_dicts()]
+            files[-1].write_text("\n".join(json.dumps({**row, f"z{k}": 1.0}) for row in rows))
+        else:
+            getattr(table, f"write_{ending}")(files[-1])
+    options: dict[str, Any] = {"label": "y", "time": "t", "sort": True, "keep": ["id", "t"], "skip_bad": True}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "sorting"))
+    expected = whole(open_stream(files, **options))  # without a folder
+    (tmp_path / "sorting").mkdir()
+    monkeypatch.setattr("shoal.files.tables.table_files.IN_MEMORY", 50_000)
+    found = whole(open_stream(files, **options))
+    found.same(expected)
+    assert found.stream.kept.equals(expected.stream.kept)
+    assert found.stream.skipped == expected.stream.skipped > 10
+    assert found.stream.bad_rows == expected.stream.bad_rows
+    assert not list((tmp_path / "sorting").iterdir())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(ValueError, match=r"0.* cannot be sorted on disk: .*No such file"):
+        open_stream(files, **options)
 
 
 def test_columns_are_carried_along_with_good_rows(path: Path) -> None:

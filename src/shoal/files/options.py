@@ -57,7 +57,7 @@ class ReadOptions:
         Features of words are called `column=word`, by the first word or pair that was hashed to them, instead of
         `column#number`. Reading takes about twice as long until all features have names.
     sort : bool
-        Sort the rows by `time` first, which takes memory for the whole file.
+        Sort the rows by `time` first; more than 128 MB of them on disk, in the folder for temporary files (TMPDIR).
     skip_bad : bool
         Count bad rows (`FileStream.skipped`, `bad_rows`) instead of raising `BadRow` at the first.
     chunk_rows : int, optional

@@ -125,7 +125,7 @@ class Clock:
         latest = np.maximum.accumulate(np.concatenate([[start], times]))
         self.last = float(latest[-1]) if np.isfinite(latest[-1]) else None
         rows = np.flatnonzero(times < latest[:-1]).tolist()
-        how = "than a row before it, expected rows in the order of time (sort= puts a file in order that fits memory)"
+        how = "than a row before it, expected rows in the order of time (sort= sorts them first)"
         return [(row, f"{self.name} {column_kinds.shown(column[row])} is earlier {how}") for row in rows]
 
 

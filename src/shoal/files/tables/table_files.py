@@ -6,8 +6,10 @@ the rows of either in the order of their times.
 
 from __future__ import annotations
 
-import os
+import itertools
 from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
@@ -16,14 +18,15 @@ import polars as pl
 from shoal.files.messages import FILE, unknown_name
 from shoal.files.paths import TYPED
 from shoal.files.source import ByteSource, Sources
-from shoal.files.tables.batches import Batch, join
+from shoal.files.tables.batches import Batch, Problem, join, rows_a_batch
 from shoal.files.tables.columnar import Columnar
 from shoal.files.tables.csv import Delimited
 from shoal.files.tables.json import NDJSON
 from shoal.files.tables.label_columns import Clock
 from shoal.files.tables.values_in_text import Notation
 
-SHARE = 4  # sorting may take 1/SHARE of the memory
+IN_MEMORY = 1 << 27  # bytes of rows that are sorted in memory
+TIME, LINE = "\0time", "\0line"  # columns beside those of the table
 
 
 class TableFormat(Protocol):
@@ -176,33 +179,65 @@ class GivenTables:
         return []
 
 
-def sorted_batches(batches: Iterator[Batch], time: str, notation: Notation, name: str) -> Iterator[Batch]:
-    """One batch of all rows, stably sorted by time; rows without a time come last.
+def sorted_batches(batches: Iterable[Batch], time: str, notation: Notation, name: str) -> Iterator[Batch]:
+    """All rows, stably sorted by time; rows without a time come last.
 
-    Raises ValueError if the rows take too much memory.
+    If there are more than IN_MEMORY bytes, pieces of that size are written to a temporary folder, from which the
+    streaming engine of polars sorts them out of core.
+
+    Raises
+    ------
+    ValueError
+        If no column is called so or holds times, or if the disk is full.
     """
+    pieces = _large(batches)
+    first = next(pieces)
+    if time not in first.frame.columns:
+        raise ValueError(unknown_name(f"{name} has no column", time, first.frame.columns))
+    clock = Clock(time, first.frame[time], notation)
+    second = next(pieces, None)
+    if second is None:
+        frame = _with_times(first, clock).sort(TIME, maintain_order=True)
+        yield Batch(first.frame.clear(), first.lines[:0], first.problems)
+        yield Batch(frame.drop(TIME, LINE), frame[LINE].to_numpy(), [])
+        return
+    empty = Batch(first.frame.clear(), first.lines[:0], [])
+    try:
+        with TemporaryDirectory(prefix="shoal-sort-") as folder:
+            problems: list[Problem] = []
+            for k, piece in enumerate(itertools.chain([first, second], pieces)):
+                problems += piece.problems
+                # A batch of objects (JSON) may lack the column of the times.
+                _with_times(join([empty, piece]), clock).write_ipc(Path(folder, f"{k}.arrow"))
+            del first, second, piece
+            yield empty._replace(problems=problems)
+            files = [pl.scan_ipc(Path(folder, f"{i}.arrow")) for i in range(k + 1)]
+            rows = pl.concat(files, how="diagonal_relaxed").sort(TIME, maintain_order=True)
+            n = rows_a_batch(empty.frame.width)
+            for frame in rows.collect_batches(chunk_size=n, maintain_order=True, engine="streaming"):
+                yield Batch(frame.drop(TIME, LINE), frame[LINE].to_numpy(), [])
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"{name} cannot be sorted on disk: {str(error).splitlines()[0]}") from None
+
+
+def _large(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The rows in batches of IN_MEMORY bytes; at least one batch."""
     held: list[Batch] = []
-    size, most = 0.0, memory() // SHARE
+    size = 0
     for batch in batches:
         held.append(batch)
-        size += batch.frame.estimated_size()
-        if size > most:
-            raise ValueError(
-                f"{name} is too large to be sorted in memory ({size / 1e6:,.0f} MB so far): sort it first, or leave"
-                " out sort= if its rows are in order"
-            )
-    whole = join(held)
-    if time not in whole.frame.columns:
-        raise ValueError(unknown_name(f"{name} has no column", time, whole.frame.columns))
-    column = whole.frame[time]
-    times, bad = Clock(time, column, notation).read(column)
-    times = times.copy()
-    times[[row for row, _ in bad]] = np.inf  # the reader reports them
-    order = np.argsort(times, kind="stable")
-    yield Batch(whole.frame.clear(), whole.lines[:0], whole.problems)
-    yield Batch(whole.frame[order], whole.lines[order], [])
+        # The estimate of polars counts the letters of strings, but not the 16 bytes that each of them takes besides.
+        size += int(batch.frame.estimated_size()) + 16 * batch.frame.height * batch.frame.width
+        if size > IN_MEMORY:
+            yield join(held)
+            held, size = [], 0
+    if held:
+        yield join(held)
 
 
-def memory() -> int:
-    """Bytes of memory of the machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _with_times(batch: Batch, clock: Clock) -> pl.DataFrame:
+    """The rows with their times, inf where the reader will report a bad one, and their lines."""
+    times, bad = clock.read(batch.frame[clock.name])
+    times = times + 0.0
+    times[[row for row, _ in bad]] = np.inf
+    return batch.frame.with_columns(pl.Series(TIME, times), pl.Series(LINE, batch.lines))
