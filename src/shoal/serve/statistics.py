@@ -21,7 +21,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.evaluation.metrics.multiclass import SMALLEST
 from shoal.files.saved_state import reading_state
-from shoal.online.hedged_sharing.targets import CLIPPED, MEAN, N_TARGETS, learn_target
+from shoal.online.hedged_sharing.scaling import CLIPPED, MEAN, N_TARGETS, learn_target
 from shoal.serve.contract import UnknownTask
 from shoal.serve.served_model import Learned, ServedModel
 

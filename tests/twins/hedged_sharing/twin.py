@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tests.twins.hedged_sharing.crossed import Crossing
-from tests.twins.hedged_sharing.full import Kalman
+from tests.twins.hedged_sharing.crossing import Crossing
+from tests.twins.hedged_sharing.kalman import Kalman
 from tests.twins.hedged_sharing.steps import Now, Table, moved, sigmoid
 
 PLAIN = [

@@ -22,17 +22,7 @@ from shoal.engine.task_weights.hash_table import has_capacity
 from shoal.model.algorithm import Algorithm, Exchange, Setup
 from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positive, truth
 from shoal.online.hedged_sharing import state as states
-from shoal.online.hedged_sharing.full.experts import (
-    FEW_FULL,
-    MOST_FULL,
-    PLACES,
-    SLOTS,
-    matrix_bytes,
-)  # fmt: skip
-from shoal.online.hedged_sharing.linear import G, H
-from shoal.online.hedged_sharing.one_row import answer, decide_row, learn_ahead, learn_answer, read_row
-from shoal.online.hedged_sharing.plain.experts import WIDTH
-from shoal.online.hedged_sharing.sleeping import (
+from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
     FEATURES,
@@ -43,11 +33,17 @@ from shoal.online.hedged_sharing.sleeping import (
     NARROW,
     NEVER,
 )  # fmt: skip
-from shoal.online.hedged_sharing.state import State
-from shoal.online.hedged_sharing.work import (
-    MEAN_BEFORE,
+from shoal.online.hedged_sharing.kalman import (
+    FEW_FULL,
+    MOST_FULL,
+    PLACES,
+    SLOTS,
+    matrix_bytes,
+)  # fmt: skip
+from shoal.online.hedged_sharing.linear import WIDTH, G, H
+from shoal.online.hedged_sharing.row import answer, decide_row, learn_ahead, learn_answer, read_row
+from shoal.online.hedged_sharing.scratch import (
     N_CROSSED,
-    TARGET,
     Block,
     N,
     Settings,
@@ -58,6 +54,7 @@ from shoal.online.hedged_sharing.work import (
     waiting_row,
     workspace,
 )  # fmt: skip
+from shoal.online.hedged_sharing.state import State
 from shoal.parallel import pipeline
 from shoal.parallel.pipeline import Part
 
@@ -149,9 +146,9 @@ def learn_rounds(
                         fetch_records(block, r + 1 - part.first, at + padded(here.counts[N]), state)
                     f = answer(rounds.task[row], settings, state, here)
                     if h > 0.0:
-                        learn_answer(rounds.task[row], here.facts[TARGET], h, f, settings, state, here)
+                        learn_answer(rounds.task[row], here.ahead[0].target, h, f, settings, state, here)
                     if len(decisions) > 0 and turn == 0:
-                        decisions[row] = here.facts[MEAN_BEFORE] + f
+                        decisions[row] = here.ahead[0].mean_before + f
                 at += padded(here.counts[N])
                 at_crossed += padded(here.counts[N_CROSSED])
     return end

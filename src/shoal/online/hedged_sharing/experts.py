@@ -1,4 +1,4 @@
-"""The twenty experts, one line each: on which row, how it shares, by which rule it learns.
+"""The twenty experts, one line each (on which row, how it shares, by which rule it learns), and which are awake.
 
 With margin m of an expert, error e (of a label y - sigmoid(m), of a real target y - m), curvature c (p (1 - p), or 1)
 and per-feature steps r_j,
@@ -11,14 +11,23 @@ which is one Newton iterate of the implicit step; an undivided expert leaves out
     FORGETTING  r = 1/(a + HF),   HF <- 0.99 HF + c x^2
     ADAGRAD     r = a/(l sqrt(G)), G <- G + e^2 x^2 at the mixture of all tasks; l: mean 1-norm of rows
     CONSTANT    r = a
-    KALMAN      a full matrix instead of r (`full`), whose variances grow by a x^2
+    KALMAN      a full matrix instead of r (`kalman`), whose variances grow by a x^2
 
 H, HF and G take the row in before the step.
+
+Crossed rows and full matrices pay for tables with few numbers a row; on text they would cost much and bring little.
+A stream is narrow at a row if its rows have had at most 32 entries on average, this one included, or if at most 256
+features have come so far.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import kernel
 
 POOLED, TOGETHER, OWN = range(3)  # the margin is that of s; s + v_k, both step; v_k
 X, SQUARE, NEWTON, FORGETTING, ADAGRAD, CONSTANT, KALMAN = range(7)  # rules; X and SQUARE are columns of every row
@@ -79,3 +88,57 @@ HEAD = max(3, sum(e <= FIRST_FULL for e in LEANING))
 LEANED = tuple(i if i < HEAD else N_EXPERTS + i for i in range(len(LEANING)))
 N_LOGITS, N_INPUTS = N_EXPERTS + len(LEANING), HEAD + N_EXPERTS
 FEW = HEAD + FIRST_FULL + 1
+
+
+LEARNED, INDEPENDENT, ALL_POOLED = range(3)  # who takes part: all experts, those of own weights, the pooled ones
+NEVER, NARROW, ALWAYS = range(3)  # when crossed rows are made
+SEEN_ENTRIES, SEEN_ROWS, FEATURES = range(3)  # positions in `seen`; features up to one more than matter
+FEW_ENTRIES, FEW_FEATURES = 32, 256
+SHARED_PART, OWN_PART = 1, 2  # what learns
+SHARING = np.array([expert.sharing for expert in EXPERTS])
+LABELS_ONLY = np.array([expert.labels_only for expert in EXPERTS])
+
+
+@kernel(entry=True)
+def taking_part(sharing: int, interactions: int, regression: bool, out: FloatArray) -> float:
+    """1 for experts that may be awake, 0 for the others; return how many may."""
+    n = 0.0
+    for e in range(N_EXPERTS):
+        absent = (sharing == INDEPENDENT and SHARING[e] != OWN) or (sharing == ALL_POOLED and SHARING[e] != POOLED)
+        absent |= regression and LABELS_ONLY[e]
+        absent |= interactions == NEVER and e >= FIRST_CROSSED
+        out[e] = 0.0 if absent else 1.0
+        n += out[e]
+    return n
+
+
+@kernel(alone=False)
+def parts_of(sharing: int) -> int:
+    """SHARED_PART, OWN_PART or both."""
+    return SHARED_PART if sharing == ALL_POOLED else OWN_PART if sharing == INDEPENDENT else SHARED_PART | OWN_PART
+
+
+@kernel(alone=False)
+def new_features(n: int, feature: IntArray, counts: FloatArray, seen: IntArray) -> int:
+    """Entries of a row, the constant first, whose feature has not come before; none matter once many have come."""
+    if seen[FEATURES] > FEW_FEATURES:
+        return 0
+    new = 0
+    for i in range(1, n):
+        new += int(counts[np.uint64(feature[i] - 1), 1] == 0.0)
+    return new
+
+
+@kernel(alone=False)
+def is_narrow(n: int, new: int, seen: IntArray) -> bool:
+    """Whether the stream is narrow at a row of n entries, the constant included."""
+    few = seen[FEATURES] + new <= FEW_FEATURES
+    return bool(few or seen[SEEN_ENTRIES] + n - 1 <= FEW_ENTRIES * (seen[SEEN_ROWS] + 1))
+
+
+@kernel(alone=False)
+def learn_seen(n: int, new: int, seen: IntArray) -> None:
+    """Count the row."""
+    seen[SEEN_ENTRIES] += n - 1
+    seen[SEEN_ROWS] += 1
+    seen[FEATURES] += new

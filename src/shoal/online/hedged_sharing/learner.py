@@ -11,8 +11,8 @@ from shoal.engine.arrays import FloatArray
 from shoal.learner import Learner, WeightedLearner
 from shoal.model.parameters import read
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, PARAMETERS, settings_of
-from shoal.online.hedged_sharing.contributions import contributions, linear_weights
 from shoal.online.hedged_sharing.experts import EXPERTS, FIRST_CROSSED
+from shoal.online.hedged_sharing.explaining import contributions, linear_weights
 from shoal.online.hedged_sharing.state import State
 from shoal.regressor import Regressor
 

@@ -1,7 +1,8 @@
-"""Experts whose weights are numbers of records: a plan of their group, and how all of them answer and move at once.
+"""Linear experts whose weights are numbers of records: how all of a group answer and move at once.
 
-A feature's record holds a weight of every expert of the group that moves it, and at its end H, G and HF. Steps r x are
-the same for all experts of one rule and constant, so they are computed once, as a column over the row.
+A record holds a weight of every expert of the group that moves it, and at its end H, G and HF. Steps r x are the same
+for all experts of one rule and constant, so they are computed once, as a column over the row. The group on the scaled
+row has a record for each feature and one for each (task, feature) that has occurred; `crossing` has the other group.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
-from shoal.engine.intrinsics import STAYS, Moves, Products, record_moves, record_products
+from shoal.engine.intrinsics import STAYS, Moves, Products, prefetch, record_moves, record_products
 from shoal.engine.rows import padded
 from shoal.online.hedged_sharing.experts import (
     ADAGRAD,
@@ -22,13 +23,16 @@ from shoal.online.hedged_sharing.experts import (
     KEPT,
     NEWTON,
     OWN,
+    OWN_PART,
+    PLAIN,
     POOLED,
+    SHARED_PART,
     SQUARE,
     Expert,
     X,
-)  # fmt: skip
+)
 from shoal.online.hedged_sharing.mixing import slope
-from shoal.online.hedged_sharing.sleeping import OWN_PART, SHARED_PART
+from shoal.online.hedged_sharing.scaling import ScaledRow
 
 H, G, HF = range(3)  # sums of a record, counted from its end
 FACTORS = (ADAGRAD, CONSTANT)  # rules whose steps are a times a column
@@ -227,19 +231,66 @@ def fill_columns(n: int, x: FloatArray, row: Row, parts: int, plan: Plan, lanes:
             lanes.tau[k] = _itself(whole, x, column, lanes.columns[k + 1])
 
 
+class Forecasts(NamedTuple):
+    """Of a group's experts on a row."""
+
+    margins: FloatArray
+    chances: FloatArray  # sigmoids of the margins
+    awake: FloatArray  # 1, or 0 for those that sleep
+
+
 @kernel(alone=False)
 def fill_scales(
-    width: int, own_width: int, row: Row, margins: FloatArray, chances: FloatArray, awake: FloatArray, plan: Plan,
-    lanes: Lanes, forgets: bool,
-) -> None:  # fmt: skip
+    width: int, own_width: int, row: Row, forecasts: Forecasts, plan: Plan, lanes: Lanes, forgets: bool
+) -> None:
     """What the columns are multiplied by, of each expert and of H, G and, if the group forgets, HF."""
     for e in range(len(plan.factor)):
         tau = plan.factor[e] * (lanes.tau[plan.shared_column[e]] + lanes.tau[plan.own_column[e]])
-        pull = slope(margins[e], chances[e], row.y, tau, plan.undivided[e] > 0, row.h, row.regression)
-        pull *= plan.factor[e] * awake[e]
+        m, p = forecasts.margins[e], forecasts.chances[e]
+        pull = slope(m, p, row.y, tau, plan.undivided[e] > 0, row.h, row.regression)
+        pull *= plan.factor[e] * forecasts.awake[e]
         lanes.scales[plan.shared_lane[e]] = lanes.own_scales[plan.own_lane[e]] = _stored(pull, lanes.scales)
     for sums, last in ((lanes.scales, width - 1), (lanes.own_scales, own_width - 1)):
         sums[last - G] = _stored(row.squared, sums)
         sums[last - H] = row.curvature
         if forgets:
             sums[last - HF] = row.curvature
+
+
+WIDTH, OWN_WIDTH = 16, 8
+PLAN = plan_of(PLAIN, WIDTH, OWN_WIDTH)
+N_COLUMNS = len(PLAN.rule)
+products, move = part_of(PLAIN, WIDTH, own=False)
+own_products, own_move = part_of(PLAIN, OWN_WIDTH, own=True)
+
+
+@kernel(alone=False)
+def plain_margins(
+    n: int, scaled: ScaledRow, place: IntArray, shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes,
+    margins: FloatArray, parts: int,
+) -> None:  # fmt: skip
+    """Fill the margins, and H and G of the row's features for `step_plain`; records of other parts are all zero."""
+    room = lanes.columns.shape[1]
+    if parts & OWN_PART:
+        for i in range(n):  # comes while the shared ones are multiplied
+            prefetch(own, np.uint64(place[i]) * np.uint64(OWN_WIDTH))
+    if parts & SHARED_PART:
+        products(n, scaled.x, scaled.feature, shared, lanes.kept, room, lanes.sums)
+    if parts & OWN_PART:
+        own_products(n, scaled.x, place, own, lanes.own_kept, room, lanes.own_sums)
+    collect(PLAN, lanes, margins)
+
+
+@kernel(alone=False)
+def step_plain(
+    n: int, scaled: ScaledRow, place: IntArray, row: Row, forecasts: Forecasts, shared: NDArray[np.float64],
+    own: NDArray[np.float64], lanes: Lanes, parts: int,
+) -> None:  # fmt: skip
+    """Move what all tasks share, what the task has, or both."""
+    fill_columns(n, scaled.x, row, parts, PLAN, lanes)
+    fill_scales(WIDTH, OWN_WIDTH, row, forecasts, PLAN, lanes, False)
+    room = lanes.columns.shape[1]
+    if parts & SHARED_PART:
+        move(n, scaled.feature, lanes.columns, room, lanes.scales, shared)
+    if parts & OWN_PART:
+        own_move(n, place, lanes.columns, room, lanes.own_scales, own)

@@ -6,6 +6,7 @@ Loops over experts end at the length of an array: one with a constant end is unr
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -172,41 +173,54 @@ def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior:
         weights[e] += SHARE * prior[e]
 
 
-@kernel(alone=False)
-def newton_step(
-    weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float, y: float, logit: float,
-    times: float, drift: float, few: bool, direction: FloatArray,
-) -> None:  # fmt: skip
-    """One online Newton (Kalman) step of a regression on z; `error` is the loss's slope, `curvature` h its second.
+class Regression(NamedTuple):
+    """Of the second mixing on its inputs z."""
 
-    P <- P + drift I;  w <- w + P z error / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
+    weights: FloatArray  # (24,)
+    covariance: FloatArray  # (23 * 24,)
+    direction: FloatArray  # (24,) scratch
+
+
+class Observed(NamedTuple):
+    """What a Newton step follows."""
+
+    error: float  # slope of the loss
+    curvature: float
+    y: float
+    logit: float  # the forecast
+    times: float  # how often a label came
+
+
+@kernel(alone=False)
+def newton_step(z: FloatArray, seen: Observed, drift: float, few: bool, regression: Regression) -> None:
+    """One online Newton (Kalman) step of a regression on z; e is the loss's slope, h its curvature.
+
+    P <- P + drift I;  w <- w + P z e / (1 + h z'Pz);  P <- P - h P z z'P / (1 + h z'Pz)
 
     For a label y that does not come once but several `times`, the fraction is `weighted_slope` with tau = z'Pz. If all
     inputs but the first FEW sleep for good, these alone are moved. One that sleeps and may wake is moved, too, by its
     covariances with the others: else P would not stay positive definite.
     """
     if few:  # two copies, whose loops have constant ends
-        _step_of(FEW, FEW, weights, covariance, z, error, curvature, y, logit, times, drift, direction)
+        _step_of(FEW, FEW, z, seen, drift, regression)
     else:
-        _step_of(N_INPUTS, TURN, weights, covariance, z, error, curvature, y, logit, times, drift, direction)
+        _step_of(N_INPUTS, TURN, z, seen, drift, regression)
 
 
 @kernel(disjoint=True, alone=False)
-def _step_of(
-    n: int, turn: int, weights: FloatArray, covariance: FloatArray, z: FloatArray, error: float, curvature: float,
-    y: float, logit: float, times: float, drift: float, direction: FloatArray,
-) -> None:  # fmt: skip
-    tau = 0.0
+def _step_of(n: int, turn: int, z: FloatArray, seen: Observed, drift: float, regression: Regression) -> None:
+    weights, covariance, direction = regression.weights, regression.covariance, regression.direction
+    error, tau = seen.error, 0.0
     for j in range(turn):  # columns outside, not rows: P is symmetric, and this way the loop is SIMD
         total = drift * z[j]
         for i in range(n):
             total += covariance[i * TURN + j] * z[i]
         direction[j] = total
         tau += total * z[j]
-    scale = 1.0 / (1.0 + curvature * tau)
-    if times != 1.0:
-        error = weighted_slope(logit, y, tau, False, times) / scale
-    pull = curvature * scale
+    scale = 1.0 / (1.0 + seen.curvature * tau)
+    if seen.times != 1.0:
+        error = weighted_slope(seen.logit, seen.y, tau, False, seen.times) / scale
+    pull = seen.curvature * scale
     for j in range(turn):
         for i in range(n):
             covariance[i * TURN + j] -= pull * direction[i] * direction[j]

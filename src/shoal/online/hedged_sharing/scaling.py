@@ -1,10 +1,15 @@
-"""Rows on one scale without looking ahead: every feature near the overall r.m.s., no row longer than usual, a constant.
+"""Rows and real targets on one scale without looking ahead, and odd values clipped.
 
-The row being scaled counts in its own statistics, so a feature's first value, however large, is already in line: once,
-whatever its weight, so that its answer does not depend on that. The sums take it in as often as it counts.
+Features are brought near the overall r.m.s., rows longer than usual to usual length, a constant stands in front. The
+row being scaled counts in its own statistics, so a feature's first value, however large, is already in line: once,
+whatever its weight, so that its answer does not depend on that. The sums take it in as often as it counts. While the
+stream is narrow (`is_narrow`), a feature whose scale changes is followed: its last values overrule those before. The
+many features of wide rows come too seldom for that.
 
-While the stream is narrow (`is_narrow`), a feature whose scale changes is followed: its last values overrule those
-before. The many features of wide rows come too seldom for that.
+Real targets are learned less their running mean and measured in their running deviation. A target beyond 10 deviations
+is clipped before anything learns it, and so is an error beyond 7 deviations of the noise. Of a thousand rows, one may
+be clipped by accident. With c the clipped rows beyond that, both limits are (1 + c)^(1/4) times as far: large values
+that keep coming are no accident.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from shoal.engine.axes import FEATURE, OTHER
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import padded, row_bounds
+from shoal.online.hedged_sharing.mixing import times, within
 
 CONSTANT = 0.3
 BAND = 3.0  # a feature's r.m.s. is brought within this factor of the overall one
@@ -184,3 +190,93 @@ def learn_scale(scale: Scale, row: ScaledRow, n: int, h: float, narrow: bool) ->
     scale.sums[L1] += l1
     scale.sums[ROWS] += 1.0
     learn_length(scale)
+
+
+# Positions in `targets`. LAST: mean square of the last ones, JUMPS: of the steps from one to the next. All of them less
+# the mean and clipped.
+COUNT, MEAN, SCATTER, LARGEST, LAST, CLIPPED, PREVIOUS, JUMPS = range(8)
+N_TARGETS, N_ERRORS = 8, 5
+ERROR_SQUARES, ERROR_ROWS, LAST_ERRORS, CLIPPED_ERRORS, ALL_ERROR_ROWS = range(5)  # positions in `errors`
+SLOWLY = 1e-3  # times the usual step from one target to the next
+NOISE_ROWS = 300.0  # rows that the noise level remembers
+ERROR_OUTLIER = 49.0  # times the noise's variance, beyond which the square of an error is clipped
+ACCIDENTS = 1e-3  # of all rows
+
+
+@kernel(alone=False)
+def deviation(targets: FloatArray) -> float:
+    """Of the targets so far, from the mean."""
+    return math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
+
+
+@kernel(alone=False)
+def _farther(n_clipped: float, n: float) -> float:
+    """How many times as far a limit lies after so many clipped rows of n."""
+    return float(max(1.0 + n_clipped - ACCIDENTS * n, 1.0) ** 0.25)
+
+
+@kernel(alone=False)
+def _share(h: float, n: float) -> float:
+    """The part of a row that counts h times in the mean of the last rows, after n others."""
+    return h / (min(n, RECENT - 1.0) + h)
+
+
+@kernel(inline=False, alone=False)
+def learn_target(y: float, h: float, targets: FloatArray) -> float:
+    """Take a real target h times into the running numbers; return it less the mean before it, clipped.
+
+    Where the last targets are far beyond what the deviation of all says, their own counts.
+    """
+    if targets[COUNT] == 0.0:
+        targets[MEAN] = y
+    off = y - targets[MEAN]
+    if targets[COUNT] >= FEW and targets[SCATTER] > 0.0:
+        square = max(targets[SCATTER] / targets[COUNT], targets[LAST] / FAR)
+        limit = math.sqrt(OUTLIER * square) * _farther(targets[CLIPPED], targets[COUNT])
+        if abs(off) > limit:
+            off = within(limit, off)
+            targets[CLIPPED] += h
+    share, jump = _share(h, targets[COUNT]), off - targets[PREVIOUS]
+    targets[COUNT] += h
+    targets[LAST] += share * (off * off - targets[LAST])
+    targets[JUMPS] += share * (jump * jump - targets[JUMPS])
+    step = times(h, off) / targets[COUNT]
+    if targets[COUNT] > SETTLED:
+        step = within(times(h, SLOWLY * math.sqrt(targets[JUMPS])), step)
+    targets[MEAN] += step
+    targets[PREVIOUS] = off - step
+    targets[SCATTER] += times(h, off) * (off - step)
+    targets[LARGEST] = max(targets[LARGEST], abs(off))
+    return float(off)
+
+
+@kernel(entry=True)
+def noise(errors: FloatArray) -> float:
+    """The variance of targets around the mixture of all tasks."""
+    if errors[ERROR_ROWS] == 0.0:
+        return 0.0
+    return float(current(errors[ERROR_SQUARES], errors[ERROR_ROWS], errors[LAST_ERRORS]) / errors[ERROR_ROWS])
+
+
+@kernel(inline=False, alone=False)
+def learn_error(e: float, h: float, unit: float, errors: FloatArray) -> float:
+    """Take an error of the mixture of all tasks h times into the noise level; return it, clipped.
+
+    `unit` is the targets' deviation: a smaller error is never clipped, however exact forecasts have been.
+    """
+    variance = noise(errors)
+    if errors[ERROR_ROWS] >= FEW and variance > 0.0:
+        limit = max(
+            math.sqrt(ERROR_OUTLIER * variance) * _farther(errors[CLIPPED_ERRORS], errors[ALL_ERROR_ROWS]), unit
+        )
+        if abs(e) > limit:
+            e = within(limit, e)
+            errors[CLIPPED_ERRORS] += h
+    errors[LAST_ERRORS] += _share(h, errors[ERROR_ROWS]) * (e * e - errors[LAST_ERRORS])
+    errors[ERROR_SQUARES] += h * e * e
+    errors[ERROR_ROWS] += h
+    errors[ALL_ERROR_ROWS] += h
+    if errors[ERROR_ROWS] > NOISE_ROWS:
+        errors[ERROR_SQUARES] *= NOISE_ROWS / errors[ERROR_ROWS]
+        errors[ERROR_ROWS] = NOISE_ROWS
+    return e

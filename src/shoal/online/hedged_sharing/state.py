@@ -13,16 +13,13 @@ from shoal.engine.task_weights import record_table as records
 from shoal.engine.task_weights.record_table import Records
 from shoal.model.algorithm import Setup, Size
 from shoal.model.state import in_capacity, trimmed
-from shoal.online.hedged_sharing.crossed import experts as crossed
-from shoal.online.hedged_sharing.crossed.experts import Crossed, PackedCrossed, new_crossed, own_size_for
-from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS, OF_TASK
-from shoal.online.hedged_sharing.full import matrices as full
-from shoal.online.hedged_sharing.full.experts import Full
+from shoal.online.hedged_sharing import crossing, kalman
+from shoal.online.hedged_sharing.crossing import Crossed, PackedCrossed, new_crossed, own_size_for
+from shoal.online.hedged_sharing.experts import FEATURES, N_EXPERTS, N_INPUTS, OF_TASK, taking_part
+from shoal.online.hedged_sharing.kalman import Full
+from shoal.online.hedged_sharing.linear import OWN_WIDTH, WIDTH
 from shoal.online.hedged_sharing.mixing import TURN, VARIANCE
-from shoal.online.hedged_sharing.plain.experts import OWN_WIDTH, WIDTH
-from shoal.online.hedged_sharing.scaling import Scale, new_scale
-from shoal.online.hedged_sharing.sleeping import FEATURES, taking_part
-from shoal.online.hedged_sharing.targets import N_ERRORS, N_TARGETS
+from shoal.online.hedged_sharing.scaling import N_ERRORS, N_TARGETS, Scale, new_scale
 
 
 class State(NamedTuple):
@@ -33,9 +30,9 @@ class State(NamedTuple):
     crossed: Crossed
     full: Full
     scale: Scale
-    targets: FloatArray  # (6,) of real targets: see `targets`
+    targets: FloatArray  # (8,) of real targets: see `scaling`
     seen: IntArray  # (3,) entries, rows, features
-    errors: FloatArray  # (4,) of real targets: see `targets`
+    errors: FloatArray  # (5,) of real targets: see `scaling`
     surprises: FloatArray  # (2,) of labels: rows, and those whose label was all but impossible
     rows: IntArray  # (1,)
     task_rows: Annotated[IntArray, TASK]  # rows of each task
@@ -80,7 +77,7 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
     np.fill_diagonal(covariance, 1.0)
     return {
         "shared": aligned_zeros((1 + size.features, WIDTH), setup.params.dtype),
-        "full": full.new_full(size.tasks, size.features, setup.params.dtype),
+        "full": kalman.new_full(size.tasks, size.features, setup.params.dtype),
         "scale": new_scale(size.features),
         "targets": np.zeros(N_TARGETS), "seen": np.zeros(3, np.int64),
         "errors": np.zeros(N_ERRORS), "surprises": np.zeros(2), "rows": np.zeros(1, np.int64),
@@ -103,7 +100,7 @@ def _new_crossed(setup: Setup, size: Size) -> Crossed:
 def grow(setup: Setup, state: State, size: Size) -> State:
     larger = State(
         own=records.for_tasks(state.own, size.tasks),
-        crossed=crossed.resized(state.crossed, *size),
+        crossed=crossing.resized(state.crossed, *size),
         **_rest(setup, size),
     )
     tables, n = larger.own.tables, len(state.updates)
@@ -120,7 +117,7 @@ def grow(setup: Setup, state: State, size: Size) -> State:
 def extend(setup: Setup, state: State, size: Size, rounds: Rounds) -> State:
     """Of the rows that are left each entry may be a new pair."""
     if state.seen[FEATURES] <= setup.settings.full_features:
-        larger = full.extended(state.full, rounds, setup.settings.memory, setup.settings.full_features)
+        larger = kalman.extended(state.full, rounds, setup.settings.memory, setup.settings.full_features)
         if larger is not state.full:
             return state._replace(full=larger)
     first, n_rows = int(rounds.starts[0]), len(rounds.task)
@@ -131,8 +128,8 @@ def extend(setup: Setup, state: State, size: Size, rounds: Rounds) -> State:
 
 def leave(setup: Setup, state: State, k: int) -> None:
     records.remove(state.own, k)
-    crossed.forget(state.crossed, k)
-    full.forget(state.full, k)
+    crossing.forget(state.crossed, k)
+    kalman.forget(state.full, k)
 
 
 def pack(setup: Setup, state: State, size: Size) -> Any:
@@ -140,8 +137,8 @@ def pack(setup: Setup, state: State, size: Size) -> Any:
         **{
             **state._asdict(),
             "own": records.pack(state.own, size.tasks),
-            "crossed": crossed.pack(state.crossed),
-            "full": full.pack(state.full),
+            "crossed": crossing.pack(state.crossed),
+            "full": kalman.pack(state.full),
         }
     )
     return trimmed(packed, blank(setup, size))
@@ -150,14 +147,14 @@ def pack(setup: Setup, state: State, size: Size) -> Any:
 def blank(setup: Setup, size: Size) -> Any:
     dtype = setup.params.dtype
     return PackedState(
-        own=records.blank(OWN_WIDTH, size.tasks, dtype), crossed=crossed.blank(*size, dtype), **_rest(setup, size)
+        own=records.blank(OWN_WIDTH, size.tasks, dtype), crossed=crossing.blank(*size, dtype), **_rest(setup, size)
     )
 
 
 def check(setup: Setup, packed: Any, size: Size) -> None:
     records.check(packed.own, OWN_WIDTH, size.tasks, 1 + size.features)
-    crossed.check(packed.crossed, own_size_for(setup.settings.memory))
-    full.check(packed.full)
+    crossing.check(packed.crossed, own_size_for(setup.settings.memory))
+    kalman.check(packed.full)
     counts = (packed.task_rows, packed.rows, packed.seen, packed.surprises, packed.task_weights, packed.weights)
     if any(not (numbers >= 0).all() for numbers in counts):
         raise ValueError("its numbers of rows or its weights of experts are negative")
@@ -168,7 +165,7 @@ def unpack(setup: Setup, packed: Any, size: Size) -> State:
         **{
             **packed._asdict(),
             "own": records.unpack(packed.own, OWN_WIDTH, size.tasks),
-            "crossed": crossed.unpack(packed.crossed, own_size_for(setup.settings.memory)),
-            "full": full.unpack(packed.full),
+            "crossed": crossing.unpack(packed.crossed, own_size_for(setup.settings.memory)),
+            "full": kalman.unpack(packed.full),
         }
     )

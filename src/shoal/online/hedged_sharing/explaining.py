@@ -25,18 +25,55 @@ from shoal.engine.task_weights.hash_table import of_task
 from shoal.engine.task_weights.record_table import Records
 from shoal.model.algorithm import Setup
 from shoal.model.explanations import Item, Parts
+from shoal.online.hedged_sharing import crossing, linear
 from shoal.online.hedged_sharing.algorithm import decide_rows
-from shoal.online.hedged_sharing.crossed import experts as crossed_experts
-from shoal.online.hedged_sharing.crossed.bins import Bins
-from shoal.online.hedged_sharing.crossed.row import ALL_PAIRS, MOST_PAIRS
-from shoal.online.hedged_sharing.experts import FIRST_CROSSED
+from shoal.online.hedged_sharing.crossing import ALL_PAIRS, MOST_PAIRS, Bins
+from shoal.online.hedged_sharing.experts import (
+    ALL_POOLED,
+    ALWAYS,
+    FEATURES,
+    FEW_ENTRIES,
+    FEW_FEATURES,
+    FIRST_CROSSED,
+    FIRST_FULL,
+    HEAD,
+    INDEPENDENT,
+    LEANING,
+    LEANS_ON,
+    LEARNED,
+    N_EXPERTS,
+    N_INPUTS,
+    NARROW,
+    OF_ALL,
+    OF_TASK,
+    ONE,
+    SEEN_ENTRIES,
+    SEEN_ROWS,
+    is_narrow,
+    taking_part,
+)
 from shoal.online.hedged_sharing.linear import Plan
-from shoal.online.hedged_sharing.plain import experts as plain_experts
-from shoal.online.hedged_sharing.scaling import BAND, CONSTANT, ENTRIES, FAR, NORMS, ROWS, SQUARES, TOO_SMALL
-from shoal.online.hedged_sharing.sleeping import ALL_POOLED, is_narrow
-from shoal.online.hedged_sharing.slopes import mixture_of, usual_awake
+from shoal.online.hedged_sharing.mixing import LIMIT, doubt, doubted
+from shoal.online.hedged_sharing.row import NEAR, constant_input
+from shoal.online.hedged_sharing.scaling import (
+    BAND,
+    CONSTANT,
+    COUNT,
+    ENTRIES,
+    ERROR_ROWS,
+    FAR,
+    FEW,
+    LARGEST,
+    MEAN,
+    NORMS,
+    ROWS,
+    SCATTER,
+    SQUARES,
+    TOO_SMALL,
+    noise,
+)
+from shoal.online.hedged_sharing.scratch import N_CROSSED, N, Settings, Work, workspace
 from shoal.online.hedged_sharing.state import State
-from shoal.online.hedged_sharing.work import N_CROSSED, N, Settings, Work, workspace
 
 NONE = np.zeros(0, np.int32)
 
@@ -65,12 +102,12 @@ def linear_weights(settings: Settings, state: State, task: int, slots: IntArray)
 
 def _plain_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
     own = _records_of(state.own, -1 if settings.sharing == ALL_POOLED else task, slots)
-    return _weights(plain_experts.PLAN, state.shared[slots], own)
+    return _weights(linear.PLAN, state.shared[slots], own)
 
 
 def _records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
     """(slots, 8) records of a task; zeros where it has none."""
-    found = np.zeros((len(slots), plain_experts.OWN_WIDTH))
+    found = np.zeros((len(slots), linear.OWN_WIDTH))
     keys, places = of_task(own.tables, task) if task >= 0 else (NONE, NONE)
     if len(keys) == 0:
         return found
@@ -124,7 +161,7 @@ def _parts_of_row(settings: Settings, state: State, task: int, features: IndexAr
     margins = np.zeros(len(work.awake))
     margins[:FIRST_CROSSED] = (on_row.shared + on_row.own) @ x
     places, crossed_x = (cross.shared[:n_crossed], cross.own[:n_crossed]), cross.x[:n_crossed]
-    on_crossed = _weights(crossed_experts.PLAN, state.crossed.shared[places[0]], state.crossed.own[places[1]])
+    on_crossed = _weights(crossing.PLAN, state.crossed.shared[places[0]], state.crossed.own[places[1]])
     margins[FIRST_CROSSED:] = (on_crossed.shared + on_crossed.own) @ crossed_x
     slopes, offset = mixture_of(settings, state, task, work.awake, margins)
     both = []
@@ -197,3 +234,109 @@ def _usual(state: State, features: IndexArray) -> FloatArray:
     if sums[NORMS] > 0.0:
         factors /= sums[NORMS] / sums[ROWS]
     return np.concatenate([[CONSTANT], factors])
+
+
+POINTS, POINT_WEIGHTS = np.polynomial.legendre.leggauss(64)
+AT, SHARE = 0.5 * (POINTS + 1.0), 0.5 * POINT_WEIGHTS  # of the integral: exact to rounding for forecasts within LIMIT
+
+
+class Mixture(NamedTuple):
+    """f = offset + Σ_e slopes[e] m_e, m_e the margins of the experts."""
+
+    slopes: FloatArray  # (experts,)
+    offset: float
+
+
+def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
+    """(experts,) who would be awake on a row like those so far."""
+    awake, seen = np.empty(N_EXPERTS), state.seen
+    taking_part(settings.sharing, settings.interactions, settings.regression, awake)
+    narrow = seen[FEATURES] <= FEW_FEATURES or seen[SEEN_ENTRIES] <= FEW_ENTRIES * seen[SEEN_ROWS]
+    if not (settings.interactions == ALWAYS or (settings.interactions == NARROW and narrow)):
+        awake[FIRST_CROSSED:] = 0.0
+    if seen[FEATURES] > settings.full_features:
+        awake[FIRST_FULL:FIRST_CROSSED] = 0.0
+    if task < 0 or state.full.slot[task] == 0:
+        awake[FIRST_FULL + 1] = 0.0
+    return awake
+
+
+def mixture_of(settings: Settings, state: State, task: int, awake: FloatArray, margins: FloatArray | None) -> Mixture:
+    """Both mixings (`forecast` in `row`); without margins near no evidence."""
+    r, targets = state.regression, state.targets
+    rows = int(state.task_rows[task]) if task >= 0 else 0
+    lean = _leaning(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0, awake)
+    everybody = _normed(state.weights, awake)
+    mine = _normed(state.task_weights[task], awake) if rows > 0 and settings.sharing != ALL_POOLED else everybody
+    everybody = mine if settings.sharing == INDEPENDENT else everybody
+    if settings.sharing == ALL_POOLED:
+        rows = int(state.rows[0])
+    trust = rows / (rows + settings.fresh)
+    limit = 2.0 * targets[LARGEST] if settings.regression else LIMIT
+    kept = awake if margins is None else awake * _kept(limit, margins)
+    forecasts = None if margins is None else lean @ (kept * margins)
+    unit = math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
+    pulled = np.zeros(N_EXPERTS)
+    if settings.regression:
+        if forecasts is not None and margins is not None:
+            lean, pulled = _near_the_heaviest(state, awake, lean, forecasts)
+            forecasts = lean @ (kept * margins) + pulled
+        of_all = everybody
+        stack = r[HEAD:N_INPUTS] + r[OF_TASK] * mine + r[OF_ALL] * everybody
+        stack, constant = stack if unit > 0.0 else np.zeros(N_EXPERTS), unit * r[ONE] * constant_input(unit, state)
+    else:
+        of_all, constant = _slopes(everybody, forecasts), r[ONE]
+        stack = r[HEAD:N_INPUTS] + r[OF_TASK] * _slopes(mine, forecasts) + r[OF_ALL] * of_all
+    whole = constant if forecasts is None else constant + stack @ forecasts
+    part = trust * float(_kept(limit, np.array([whole]))[0])
+    stretch = 1.0 + (float(state.stretch[task, 0]) if task >= 0 and settings.sharing != ALL_POOLED else 0.0)
+    of_forecasts = stretch * (part * stack + (1.0 - trust) * of_all)
+    slopes, offset = of_forecasts @ lean * kept, stretch * part * constant + float(of_forecasts @ pulled)
+    if settings.regression:
+        return Mixture(slopes, offset + targets[MEAN])
+    sure = _sure(state, offset if margins is None else offset + slopes @ margins)
+    return Mixture(sure * slopes, sure * offset)
+
+
+def _near_the_heaviest(
+    state: State, awake: FloatArray, lean: FloatArray, forecasts: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """An expert far from the heaviest counts as that one and a constant (`row.near_the_heaviest`)."""
+    heaviest, reach = int(np.argmax(state.weights * awake)), NEAR * math.sqrt(noise(state.errors))
+    off = forecasts - forecasts[heaviest]
+    far = (np.abs(off) > reach) & (awake > 0.0) & (state.errors[ERROR_ROWS] >= FEW) & (reach > 0.0)
+    return np.where(far[:, None], lean[heaviest], lean), np.where(far, np.copysign(reach, off), 0.0)
+
+
+def _sure(state: State, f: float) -> float:
+    """What is left of the logit f, as a factor, since a label may say nothing about its row."""
+    eps = doubt(state.surprises)
+    return doubted(f, eps) / f if f != 0.0 else 1.0 - eps
+
+
+def _normed(weights: FloatArray, awake: FloatArray) -> FloatArray:
+    return np.asarray(weights * awake / (weights @ awake))
+
+
+def _leaning(trust: float, awake: FloatArray) -> FloatArray:
+    """(experts, experts) a young task's own experts lean on the pooled ones."""
+    lean = np.eye(N_EXPERTS)
+    for own, pooled in zip(LEANING, LEANS_ON, strict=True):
+        lean[own, own], lean[own, pooled] = trust * awake[own], (1.0 - trust) * awake[own]
+    return lean
+
+
+def _kept(limit: float, values: FloatArray) -> FloatArray:
+    """What is left of values that are held within a limit, as a factor."""
+    sizes = np.abs(values)
+    return np.divide(limit, sizes, out=np.ones(len(values)), where=sizes > limit)
+
+
+def _slopes(weights: FloatArray, forecasts: FloatArray | None) -> FloatArray:
+    """(experts,) mean slopes of logit Σ w_e sigmoid(u_e), held within LIMIT, from u = 0 to these forecasts."""
+    if forecasts is None:
+        return weights
+    p = 1.0 / (1.0 + np.exp(-AT[:, None] * forecasts))
+    mixed = p @ weights
+    slopes = SHARE / (mixed * ((1.0 - p) @ weights)) @ (weights * p * (1.0 - p))
+    return np.asarray(slopes * _kept(LIMIT, np.array([slopes @ forecasts])))

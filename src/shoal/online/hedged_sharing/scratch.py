@@ -5,31 +5,41 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_empty
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import padded, row_bounds, whole_turns
 from shoal.engine.task_weights.record_table import Found
-from shoal.online.hedged_sharing.crossed import experts as crossed
-from shoal.online.hedged_sharing.crossed.row import CrossedRow, most_entries
-from shoal.online.hedged_sharing.experts import HEAD, N_EXPERTS
-from shoal.online.hedged_sharing.full.experts import SIDES, FullRow
+from shoal.online.hedged_sharing import crossing, linear
+from shoal.online.hedged_sharing.crossing import CrossedRow, most_entries
+from shoal.online.hedged_sharing.experts import HEAD, N_EXPERTS, NEVER, taking_part
+from shoal.online.hedged_sharing.kalman import SIDES, FullRow
 from shoal.online.hedged_sharing.linear import Lanes, new_lanes
 from shoal.online.hedged_sharing.mixing import LOGITS_TURN, TURN
-from shoal.online.hedged_sharing.plain import experts as plain
 from shoal.online.hedged_sharing.scaling import ScaledRow
-from shoal.online.hedged_sharing.sleeping import NEVER, taking_part
 
 WIDEST = SIDES[-1]
 PLACES, CROSSED_PLACES = 2**16, 2**17  # of a block, for entries of rows and of crossed rows
 
-# What is known of a row before any expert but the full ones has answered it: positions in `facts`.
-MEAN_L1, NARROW_ROW, SERIAL, POOLED_AWAKE, OWN_AWAKE, POOLED_MARGIN, OWN_MARGIN = range(7)
-TARGET = 7  # 0 or 1, or a real target less the mean before it
-MEAN_BEFORE, UNIT_BEFORE, UNIT_AFTER, LARGEST_BEFORE = range(8, 12)  # of real targets
-FOR_GOOD = 12  # 1 where neither full matrices nor crossed rows will be awake again
-N_FACTS = 13
+# What is computed of a row before its answer.
+_AHEAD = [
+    ("mean_l1", np.float64),  # of scaled rows
+    ("narrow", np.bool_),  # whether the row is crossed
+    ("serial", np.int64),  # of the task's records of crossed rows
+    ("pooled_awake", np.bool_),
+    ("pooled_margin", np.float64),
+    ("own_awake", np.bool_),
+    ("own_margin", np.float64),
+    ("for_good", np.bool_),  # neither full matrices nor crossed rows will be awake again
+    ("target", np.float64),  # 0 or 1, or a real target less the mean before it
+    ("mean_before", np.float64),  # of real targets, as are the next three
+    ("unit_before", np.float64),
+    ("unit_after", np.float64),
+    ("largest_before", np.float64),
+]
+AHEAD = np.dtype((np.record, np.dtype(_AHEAD, align=True)))
 N, N_CROSSED, MISSING = range(3)  # positions in `counts`: entries of both rows, pairs without a record
 
 
@@ -55,7 +65,7 @@ class Block(NamedTuple):
     crossed_shared: IntArray
     crossed_own: IntArray
     counts: IntArray  # (rows, 3)
-    facts: FloatArray  # (rows, N_FACTS)
+    ahead: NDArray[np.record]  # (rows,) of AHEAD
 
 
 class Work(NamedTuple):
@@ -66,7 +76,7 @@ class Work(NamedTuple):
     crossed: CrossedRow
     full: FullRow
     counts: IntArray  # (3,)
-    facts: FloatArray  # (N_FACTS,)
+    ahead: NDArray[np.record]  # (1,) of AHEAD
     plain_lanes: Lanes
     crossed_lanes: Lanes
     logits: FloatArray  # (32,) of own experts leaning on pooled ones while young, and of all experts
@@ -92,7 +102,7 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
     few = min(n, padded(WIDEST))
     # One array of each kind: each takes its time to be made.
     reals, ints = np.zeros(4 * n + 2 * crossed_n), np.zeros(3 * n + 2 * crossed_n, np.int64)
-    small, facts = np.zeros((7, LOGITS_TURN)), np.zeros(N_FACTS)
+    small = np.zeros((7, LOGITS_TURN))
     room = ints[3 * n :]
     row_x, squares, counts, recent = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n], reals[3 * n : 4 * n]
     logits, forecasts, part = small[0], small[1], small[4, :N_EXPERTS]
@@ -106,8 +116,8 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
         FullRow(
             np.zeros(few), np.zeros(few, np.int64), np.zeros(WIDEST, dtype_of.dtype), np.zeros(WIDEST, dtype_of.dtype)
         ),
-        np.zeros(3, np.int64), facts, new_lanes(plain.N_COLUMNS, n, dtype_of),
-        new_lanes(crossed.N_COLUMNS, crossed_n, dtype_of),
+        np.zeros(3, np.int64), np.zeros(1, AHEAD), new_lanes(linear.N_COLUMNS, n, dtype_of),
+        new_lanes(crossing.N_COLUMNS, crossed_n, dtype_of),
         logits, forecasts, logits[HEAD : HEAD + N_EXPERTS], forecasts[HEAD : HEAD + N_EXPERTS], small[5, :N_EXPERTS],
         small[2, :TURN], small[3, :TURN], np.zeros(4), part, small[6, :N_EXPERTS], part / n_part,
     )  # fmt: skip
@@ -118,7 +128,7 @@ def new_block(n_rows: int, entries: IntArray, n_places: int, n_crossed: int) -> 
     plain, crossed = entries[: 3 * n_places].reshape(3, -1), entries[3 * n_places :].reshape(3, -1)
     return Block(
         plain[0].view(np.float64), plain[1], plain[2], crossed[0].view(np.float64), crossed[1], crossed[2],
-        np.zeros((n_rows, 3), np.int64), np.zeros((n_rows, N_FACTS)),
+        np.zeros((n_rows, 3), np.int64), np.zeros(n_rows, AHEAD),
     )  # fmt: skip
 
 
@@ -157,4 +167,4 @@ def waiting_row(block: Block, i: int, first: int, first_crossed: int, work: Work
         *work.crossed[3:],
     )  # fmt: skip
     found = Found(block.place[first:], work.found.entry)
-    return Work(row, found, crossed, work.full, block.counts[i], block.facts[i], *work[6:])
+    return Work(row, found, crossed, work.full, block.counts[i], block.ahead[i : i + 1], *work[6:])

@@ -1,1 +1,0 @@
-"""Experts with full matrices: second-order learning that drifts."""

@@ -1,1 +1,0 @@
-"""Experts on the scaled row itself."""
