@@ -1,4 +1,8 @@
-"""Streams from files of any size: tables (CSV, Parquet, NDJSON, Arrow) and sparse text (LIBSVM, VW)."""
+"""Streams from files of any size: tables (CSV, JSON, Parquet, Arrow) and sparse text (LIBSVM, VW).
+
+Reading order: `opening` (the door) with `options`, `paths` (which files, which format), `source` (bytes), `stream` (the
+chunks as users see them), `labels` and `ids`; then the rooms `tables` and `sparse_text`, which turn bytes into rows.
+"""
 
 import lazy_loader as lazy
 

@@ -58,14 +58,14 @@ def open_stream(
     Columns of tables become features: numbers are scaled by their running mean and variance, categories and parts of
     dates are one-hot, words of texts and pairs of them are hashed to log(1 + how often they occur), missing values (in
     text formats: an empty field, NA, N/A, NaN, nan, null, None or ?) get an indicator, and the first feature is
-    constant. The first 1,000 rows decide what a column is: numeric (or a date) if at least nine in ten of its values
-    are, the others are then bad rows; text if most values are distinct and have three words or more on average.
+    constant. The first 1,000 rows decide the kind of a column: numeric (or a date) if at least nine in ten values are
+    (the others are then bad rows); text if most values are distinct and have three words or more on average.
     A number beyond 10 deviations is clipped, and the notes count it; a column that changes level or scale is followed.
     LIBSVM and VW features are taken as they are. Chunks of another size change no value.
 
-    Labels are integers if all of the first rows are written as such (also `1.0`, `+1` and `true`), and strings, just as
-    they are written, if one is not: `01234`, `1.50`. A task's id is what is written; in typed formats a number without
-    a fraction is the id of its integer, so 3, 3.0 and "3" are one task.
+    Labels are integers if all labels of the first rows are (also `1.0`, `+1` and `true`). If one is not (`01234`,
+    `1.50`), all are strings as they are written. The id of a task is its text; in typed formats a number without a
+    fraction has the id of its integer, so 3, 3.0 and "3" are one task.
 
     Parameters
     ----------

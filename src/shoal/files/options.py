@@ -46,7 +46,7 @@ class ReadOptions:
     format : str, optional
         One of `FORMATS`; by default the ending of the file's name says it.
     delimiter : str, optional
-        CSV: what separates the fields; by default the comma, semicolon, tab or bar that the first lines agree on.
+        CSV: the separator of the fields; by default the comma, semicolon, tab or bar that the first lines agree on.
     decimal : {".", ","}
         Text formats: the decimal mark of numbers.
     date_format : str, optional

@@ -78,7 +78,7 @@ class FileStream(Iterator[Chunk]):
 
     @property
     def kind(self) -> str:
-        """What the labels are: "binary", "multiclass" or "regression"; "auto" only if no row said it."""
+        """The kind of the labels: "binary", "multiclass" or "regression"; "auto" only if there was no row."""
         return self._labels.kind
 
     @property
@@ -107,7 +107,7 @@ class FileStream(Iterator[Chunk]):
 
     @property
     def bad_rows(self) -> list[str]:
-        """Where the first few skipped rows are, and what was wrong with them."""
+        """Messages about the first few skipped rows: where they are, and why they are bad."""
         return list(self._bad.messages)
 
     @property

@@ -1,1 +1,1 @@
-"""Threads: how many there are, and how work goes through them."""
+"""Threads and processes: their number (`cores`), two threads for one learner (`pipeline`), `read_ahead`, `jobs`."""

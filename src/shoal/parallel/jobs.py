@@ -1,4 +1,4 @@
-"""Independent jobs on whatever backend joblib has been told, results as they come."""
+"""Independent jobs on the active backend of joblib, with results as they come."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 def results(
     function: Callable[..., Any], jobs: Sequence[tuple[Any, ...]], n_jobs: int | None = None, *, in_order: bool = True
 ) -> Iterator[Any]:
-    """What the function gives for each job's arguments.
+    """The results of the function for the arguments of each job.
 
     Parameters
     ----------
     n_jobs : int, optional
-        Processes; None: as many as `joblib.parallel_config` says, else one.
+        Processes; None: those of `joblib.parallel_config`, else one.
     in_order : bool
-        False: whichever is done first comes first.
+        False: the first job to finish comes first.
     """
     from joblib import Parallel, delayed, effective_n_jobs
     from joblib.parallel import get_active_backend
@@ -30,7 +30,7 @@ def results(
             tasks
         )  # larger ones leave the last waiting
         return found
-    # Ray gives results back only when all are done: a few at a time, so that a killed run loses no more than those.
+    # Ray returns results only when all jobs are done: a few jobs at a time, so that a killed run loses only those.
     at_once = 4 * effective_n_jobs(n_jobs)
     pieces = (tasks[i : i + at_once] for i in range(0, len(tasks), at_once))
     return (result for piece in pieces for result in Parallel(n_jobs)(piece))

@@ -1,4 +1,4 @@
-"""An iterator whose next items are made in a thread while the consumer works on the last one."""
+"""An iterator whose next items are made by a thread while the consumer works on the last one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _End(Exception):
 
 
 class BackgroundIterator(Iterator[T], Generic[T]):
-    """The items of a generator in order, and where it raises, its exception.
+    """The items of a generator in order; an exception of the generator is raised in its place.
 
     The generator must share no state with the consumer. `close` stops the thread and closes the generator; so do
     the end of the program and the iterator's own deletion.
@@ -56,9 +56,9 @@ class BackgroundIterator(Iterator[T], Generic[T]):
 
 
 def read_ahead(items: Generator[T], rows: int, *, live: bool) -> Generator[T]:
-    """The items, made in a thread if each has many rows and they do not come live, as from standard input.
+    """The items, made by a thread if each has many rows and they do not come live, as from standard input.
 
-    A thread that waits for standard input could not be ended.
+    No thread waits for standard input, because it could not be stopped.
     """
     if live or rows < MIN_ROWS_FOR_THREAD:
         yield from items
@@ -83,14 +83,14 @@ def _make(items: Generator[Any], queue: Queue[Any], stop: Event) -> None:
             queue.put(item)
             if stop.is_set():
                 break
-    except BaseException as raised:  # whatever it is, it belongs to who uses the items
+    except BaseException as raised:  # any error is raised in the consumer
         error = raised
     items.close()
     queue.put(_Raised(error))
 
 
 def _stop(queue: Queue[Any], stop: Event, thread: Thread) -> None:
-    """Empty the queue until the thread, which may wait for space in it, ends."""
+    """Empty the queue until the thread, which may wait for a free place in it, ends."""
     stop.set()
     while thread.is_alive():
         with suppress(Empty):

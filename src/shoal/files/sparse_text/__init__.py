@@ -23,7 +23,7 @@ TABLE_OPTIONS = ("label", "weight", "time", "keep", "text", "category", "numeric
 def open_sparse_text(
     sources: Sources, format: str, bad: BadRows, labels: Labels, options: ReadOptions, state: State | None = None
 ) -> SparseReader:
-    """The reader of files in "libsvm" or "vw" format; `state` is what an earlier reader saved."""
+    """The reader of files in "libsvm" or "vw" format; `state` is the `to_dict` of an earlier reader."""
     named = [name for name in TABLE_OPTIONS if getattr(options, name)]
     if named:
         raise ValueError(

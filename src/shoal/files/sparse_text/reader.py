@@ -1,7 +1,7 @@
 """`SparseReader`, common to both formats: compiled code scans the common lines, a Python parser judges the others.
 
 A scan adds rows to a buffer until it meets a line that it does not know, or needs capacity; a full buffer becomes a
-chunk. The parser alone decides what an unusual line means and what the message about a bad one says.
+chunk. The parser alone decides the meaning of an unusual line and writes the message about a bad one.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ROWS_A_CHUNK, FEATURES_A_CHUNK = 30_000, 2**19  # whichever is reached first, un
 
 
 class MalformedLine(ValueError):
-    """The part of a line that is wrong, and what was expected; the reader adds the number of the line."""
+    """A line that cannot be read; the message gives the wrong part, and the reader adds the number of the line."""
 
 
 class Step(NamedTuple):

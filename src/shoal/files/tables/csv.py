@@ -1,7 +1,7 @@
 """CSV and TSV: a compiled scan finds the records and their lines, polars parses them.
 
 The scan is needed because a parser tells neither the line of a row (quoted fields may contain line ends) nor which row
-has too few fields. Fields are read as strings; `column_kinds` decides and checks what they mean.
+has too few fields. Fields are read as strings; `column_kinds` decides and checks their meaning.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from shoal.files.tables.table_files import GivenTables, TableFiles, TableSource,
 from shoal.files.tables.values_in_text import Notation
 from shoal.parallel.read_ahead import read_ahead
 
-SAMPLE = 1_000  # rows that decide the kinds of the columns, whatever the chunks
+SAMPLE = 1_000  # rows that decide the kinds of the columns, for chunks of any size
 KINDS = ("text", "category", "numeric", "date")
 
 
@@ -126,7 +126,7 @@ class TableReader:
             yield from self._chunk(batch)
 
     def notes(self) -> list[str]:
-        """How each column became features, and what is special about the files."""
+        """The files, and how each column became features, a sentence each."""
         return self._source.notes() + self._encoder.notes()
 
     def to_dict(self) -> State:

@@ -1,7 +1,7 @@
 """The sources of a table: its files one after the other (`TableFiles`), or tables in memory (`GivenTables`).
 
-All files, or tables, have the same columns. Rows are numbered so that messages can name the file. `sorted_batches` puts
-the rows of either in the order of their times.
+All files, or tables, have the same columns. The number of a row tells its file to messages. `sorted_batches` sorts the
+rows of either by time, on disk if they are many.
 """
 
 from __future__ import annotations

@@ -21,16 +21,16 @@ from shoal.files.tables.frames import as_frame
 from shoal.files.tables.values_in_text import Notation
 
 KINDS = ("text", "category", "numeric", "date")
-SAMPLE = 1_000  # rows that decide what the columns are
+SAMPLE = 1_000  # rows that decide the kinds of the columns
 ROWS = 30_000  # encoded at once
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Data frames and dict rows to sparse features: numbers scaled, categories one-hot, words hashed.
 
-    The features are those of `open_stream`. What a column is, its mean and variance and its values are learned by
-    `fit`, or batch by batch by `partial_fit`; `transform` changes nothing, leaves out values that it has not met, and
-    always gives as many features. Memory is bounded: a column of categories has at most 1,000 values of its own and
+    The features are those of `open_stream`. `fit`, or `partial_fit` batch by batch, learns the kind of each column, its
+    mean and variance and its values. `transform` changes nothing, leaves out unknown values, and always gives the same
+    number of features. Memory is bounded: a column of categories has at most 1,000 values of its own and
     1,024 hashed ones, a column of text 2**hash_bits features.
 
     Parameters
@@ -87,14 +87,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.keep_names = keep_names
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Forget everything, then learn what the columns are and what they hold."""
+        """Forget everything, then learn the kinds, statistics and values of the columns."""
         frame = as_frame(X)
         if frame.height == 0:
             raise ValueError("X has no rows, expected at least one")
         return self._begin(frame)._learn(frame)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
-        """Learn from some more rows; the first ones decide what a column is."""
+        """Learn from more rows; the first ones decide the kinds of the columns."""
         frame = as_frame(X)
         if not hasattr(self, "_encoder"):
             self._begin(frame)
