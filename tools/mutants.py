@@ -485,6 +485,8 @@ def main() -> None:
     rooms: dict[str, list[int]] = {}
     for path in drawn_files([path.resolve() for path in given.files], given.files_of_a_room, given.seed):
         own = [] if given.only else [str(test.relative_to(ROOT)) for test in tests_of(path)]
+        if ">>>" in path.read_text("utf-8"):
+            own.append(str(path.relative_to(ROOT)))  # its examples
         tests = [*dict.fromkeys([*own, *given.tests])]
         print(f"{path.relative_to(ROOT)}: {' '.join(tests)}", flush=True)
         planted, left = survivors(path, tests, given.sample, given.seed)

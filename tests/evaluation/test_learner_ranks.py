@@ -72,3 +72,9 @@ def test_other_streams_are_refused() -> None:
         standings({"a": evaluation([1.0]), "b": evaluation([1.0, 2.0])})
     with pytest.raises(ValueError, match="empty"):
         standings({})
+
+
+def test_one_task_has_no_standard_error() -> None:
+    found = standings({"a": evaluation([1.0]), "b": evaluation([3.0])})
+    assert [(one.name, one.behind) for one in found] == [("a", 0.0), ("b", 2.0)]
+    assert np.isnan([one.standard_error for one in found]).all()

@@ -194,3 +194,14 @@ def test_ids_and_numbers_at_their_limits() -> None:
     for value in (BIG, BIG + 1, float(BIG), 1e22):
         assert as_typed(str(value)) == (value if "e" not in str(value) else str(value))
     assert as_typed(f"{BIG + 1}.0") == f"{BIG + 1}.0"  # no float
+
+
+def test_ids_of_floats_by_hand() -> None:
+    """As in JSON and Python, without an exponent and without a point that nothing follows."""
+    expected = {
+        1e-7: "0.0000001", 2.5e-300: f"0.{'0' * 299}25", 0.1: "0.1", 1e22: "1" + "0" * 22, -2.0: "-2",
+        1 / 3: repr(1 / 3), 123456789.5: "123456789.5",
+    }  # fmt: skip
+    assert {value: id_of(value) for value in expected} == expected
+    assert dict(zip(expected, ids(pl.Series([*expected])).to_list(), strict=True)) == expected
+    assert [id_of(value) for value in (float("inf"), float("nan"), np.float64(3.0))] == ["inf", "nan", "3"]

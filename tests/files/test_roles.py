@@ -331,3 +331,22 @@ def test_a_message_shows_the_first_labels(n: int) -> None:
     labels.codes([f"c{k}" for k in range(n)])
     shown = [repr(f"c{k}") for k in range(min(n, SHOWN))] + ([f"{n - SHOWN} others"] if n > SHOWN else [])
     assert labels.expected() == (" or ".join(shown) or "a label")
+
+
+SAVED: dict[str, Any] = {"kind": "binary", "numeric": True, "classes": [1, 0], "written": ["1", "0"], "given": False}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"kind": "ternary"}, {"numeric": 2}, {"numeric": "x", "classes": [], "written": []}, {"classes": ["1", "0"]},
+        {"numeric": False}, {"classes": [1]}, {"written": ["1"]}, {"written": ["1", 0]}, {"classes": [1, 1]},
+        {"classes": [1, 0, 2], "written": ["1", "0", "2"]}, {"given": 1}, {"classes": [True, 0]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_forged_labels_are_refused(forged: dict[str, Any]) -> None:
+    assert Labels.from_dict(SAVED).to_dict() == SAVED
+    assert Labels.from_dict({**SAVED, "numeric": None, "classes": [], "written": []}).numeric is None
+    with pytest.raises(ValueError, match="damaged"):
+        Labels.from_dict({**SAVED, **forged})

@@ -304,3 +304,12 @@ def test_attention_finds_the_task_with_the_same_weights() -> None:
 def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         (OSMTLRegressor if "epsilon" in options else OSMTL)(**options).partial_fit([[1.0]], [1])
+
+
+@pytest.mark.parametrize("trigger", ["mistake", "margin"])
+def test_the_pooled_baseline_takes_the_same_steps(trigger: str) -> None:
+    """Of length C, or with C = "auto" of length 1/sqrt(t)."""
+    for C, eta, step in (("auto", 1.0, "sqrt"), (0.3, 0.3, "constant")):
+        found = OSMTL(C=C, trigger=trigger).baselines()["pooled"].get_params()
+        loss = "hinge" if trigger == "margin" else "perceptron"
+        assert [found[name] for name in ("relation", "loss", "eta", "step")] == ["pooled", loss, eta, step]

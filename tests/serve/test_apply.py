@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from tests.serve.material import records, rows, write_model
 
 from shoal import HedgedSharing, MultiClass
 from shoal.model.core import Core
-from shoal.serve.apply import Fold, Group
+from shoal.serve import apply
+from shoal.serve.apply import Fold, Group, Turns
 from shoal.serve.served_model import ServedModel
 
 
@@ -64,3 +66,26 @@ def test_an_answer_never_sees_half_a_row(learner: Any, tmp_path: Path, monkeypat
     fold.apply(Group(1, np.zeros(2_000), fold.served.check(frame)[0]))
     assert held
     assert set(held) == {learner is not None}
+
+
+def test_learning_waits_while_anybody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For the last of those who ask, and for so long at most."""
+    waits: list[float] = []
+    turns = Turns()
+    is_free = turns._answering._is_free
+    monkeypatch.setattr(is_free, "wait", lambda seconds: waits.append(seconds) or is_free.is_set())
+    outer, inner = turns.answering(), threading.Thread(target=lambda: turns.answering().__enter__())
+    with outer:
+        assert not is_free.is_set()
+        inner.start()  # it waits for the lock, and asks
+        ends = time.monotonic() + 5
+        while turns._answering._asking < 2 and time.monotonic() < ends:
+            time.sleep(0.001)
+    inner.join()
+    assert (turns._answering._asking, is_free.is_set()) == (1, False)
+    outer.__exit__(None, None, None)
+    assert (turns._answering._asking, is_free.is_set()) == (0, True)
+    with turns.learning():
+        assert turns._lock.locked()
+    assert waits == [apply.PATIENCE]
+    assert not turns._lock.locked()

@@ -151,3 +151,11 @@ def test_cells_at_their_limit(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (sketch._dropped == 0) == (n <= 10)
     assert (sketch.auc(1).overall_bound == 0.0) == (n <= 10)
     assert sketch.rows == n
+
+
+def test_a_sketch_knows_the_largest_number_of_a_task() -> None:
+    sketch = ScoreSketch()
+    assert sketch.largest_task == -1
+    for task, most in ((0, 0), (5, 5), (3, 5)):
+        sketch.update(np.array([2 * task], np.int32), np.array([-1e300]))
+        assert sketch.largest_task == most
