@@ -59,7 +59,8 @@ numba: .venv/.dev
 
 # Faults planted in FILE that no test notices; TESTS names more tests, SAMPLE plants so many. No part of `make test`.
 mutants: .venv/.dev
-	$(BIN)/python tools/mutants.py $(FILE) $(if $(TESTS),--tests $(TESTS)) $(if $(SAMPLE),--sample $(SAMPLE))
+	$(BIN)/python tools/mutants.py $(FILE) $(if $(TESTS),--tests $(TESTS)) $(if $(SAMPLE),--sample $(SAMPLE)) \
+		$(if $(FILES),--files-of-a-room $(FILES))
 
 bench: .venv/.bench
 	$(BIN)/python -m benchmarks

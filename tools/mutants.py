@@ -2,12 +2,13 @@
 
     make mutants FILE=src/shoal/serve/limits.py
     make mutants FILE="src/shoal/papers/ranks.py src/shoal/papers/fairness.py" TESTS=tests/papers SAMPLE=50
+    make mutants FILE=src/shoal FILES=3 SAMPLE=5    # five faults in each of three files of each room
 
-The tests of a file are those with its name (`tests/serve/test_limits*.py`) and those that import it; TESTS says which
-others. Faults: comparisons, signs, operators, and for or, numbers off by one, arguments swapped, abs dropped, min for
-max, locks not taken, guards never or always taken, calls and updates left out. Nothing is written to the disk: each
-fault runs in a fork of this process, into which the changed source is imported. A process that a test starts anew
-(`python -m shoal`) imports the file as it is.
+The tests of a file are its examples, those with its name (`tests/serve/test_limits*.py`) and those that import it, or
+else those of the modules that import it; TESTS says which others. Faults: comparisons, signs, operators, and for or,
+numbers off by one, arguments swapped, abs dropped, min for max, locks not taken, guards never or always taken, calls
+and updates left out. Nothing is written to the disk: each fault runs in a fork of this process, into which the changed
+source is imported. A process that a test starts anew (`python -m shoal`) imports the file as it is.
 
 A file of kernels runs as plain Python, for compiling takes seconds a fault, and numba's cache would not see the change.
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 spec = importlib.util.spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
 assert spec is not None
@@ -64,3 +66,35 @@ def test_the_tests_of_a_file() -> None:
     [first, *_] = mutants.tests_of(ROOT / "src" / "shoal" / "files" / "ids.py")
     assert first == ROOT / "tests" / "files" / "test_ids.py"  # and not that of the service's
     assert mutants.module_of(ROOT / "src" / "shoal" / "serve" / "__init__.py") == "shoal.serve"
+
+
+def test_a_file_without_tests_of_its_own_takes_those_of_its_importers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in {
+        "src/shoal/room/inner.py": "", "src/shoal/room/outer.py": "from shoal.room import (\n    inner,\n)",
+        "src/shoal/room/alone.py": "", "tests/room/test_outer.py": "", "tests/room/test_other.py": "",
+        "tests/test_far.py": "from shoal.room.outer import f",
+    }.items():  # fmt: skip
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    monkeypatch.setattr(mutants, "SOURCE", tmp_path / "src")
+    room = tmp_path / "src/shoal/room"
+    found = {
+        name: [test.name for test in mutants.tests_of(room / f"{name}.py")] for name in ("inner", "outer", "alone")
+    }
+    assert found["inner"] == found["outer"] == ["test_outer.py", "test_far.py"]
+    assert found["alone"] == ["test_other.py", "test_outer.py"]  # the whole room
+    assert mutants.drawn_files([room, room / "alone.py"], None, 0) == sorted(room.glob("*.py"))
+    assert len(mutants.drawn_files([tmp_path / "src/shoal"], 2, 0)) == 2
+    assert mutants.room_of(room / "alone.py") == "room"
+
+
+def test_the_table_by_room() -> None:
+    assert mutants.table({"engine": [8, 2], "serve": [2, 0]}).splitlines() == [
+        "room         planted noticed survived",
+        "engine             8       6        2  25.0%",
+        "serve              2       2        0   0.0%",
+        "all               10       8        2  20.0%",
+    ]

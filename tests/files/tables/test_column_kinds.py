@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.files.conftest import Whole
 
 from shoal.files import BadRow, FileStream, open_stream
-from shoal.files.tables.column_kinds import decide, shown
+from shoal.files.tables.column_kinds import decide, hint, read, shown
 from shoal.files.tables.values_in_text import LARGEST, Notation, are_times, date_parts, hours_of_day, instants, numbers
 
 
@@ -212,3 +212,29 @@ def test_texts_are_of_three_words_and_mostly_differ(values: list[str], kind: str
 def test_values_of_more_than_sixty_letters_are_cut(letters: int) -> None:
     """The quotes are two of them."""
     assert shown("x" * letters) == (repr("x" * letters) if letters <= 58 else "'" + "x" * 56 + "...")
+
+
+def test_instants_of_dates_that_are_none() -> None:
+    """No day of that number, letters behind it, no date at all, none."""
+    found, bad = instants(
+        pl.Series(["2013-01-31", "2013-02-30", "2013-01-31x", "x", None, "2013-01-31 06:00"]), Notation()
+    )
+    assert bad.tolist() == [1, 2, 3, 4]
+    assert found[5] - found[0] == 6 * 3600 * 1e6
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [('{"a": 1}', "nested JSON"), ("$5", "numbers"), ("10:30", "times of day"), ("31/1/2013", "dates")],
+)
+def test_a_hint_needs_nine_tenths_of_the_values(value: str, said: str) -> None:
+    assert f"looks like {said} such as" in hint(pl.Series([value] * 9 + ["x"]), Notation())
+    assert hint(pl.Series([value] * 8 + ["x"] * 2), Notation()) == ""
+    assert hint(pl.Series([None, ""]), Notation()) == ""
+
+
+@pytest.mark.parametrize(("kind", "value"), [("numeric", "1"), ("date", "2013-01-31"), ("time", "6:30"), ("text", "a")])
+def test_where_a_value_is_present(kind: Any, value: str) -> None:
+    values, problems = read(pl.Series("x", [value, None, "?", value]), kind, Notation())
+    assert values.present.tolist() == [True, False, False, True]
+    assert problems == []
