@@ -14,6 +14,7 @@ import pytest
 from tests.files.conftest import Whole
 
 from shoal.files import open_stream
+from shoal.files.tables.column_state import Categories
 from shoal.files.tables.encoder import StreamEncoder
 
 MISSING = {"", "NA", "N/A", "NaN", "nan", "null", "None", "?"}
@@ -135,6 +136,23 @@ def test_beyond_the_limit_values_share_hashed_features(chunk: int, monkeypatch: 
         assert names == [f"c={value}" if value in own else f"c#{zlib.crc32(value.encode()) % 8}" for value in part["c"]]
     assert len(encoder.feature_names) <= 1 + 30 + 8
     assert encoder.notes() == ["c: category, 30 values one-hot, the further ones hashed into 8 features"]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+def test_one_value_has_the_slot_that_a_column_of_it_has(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Up to the limit and beyond; -1 for what is not known, in buckets too."""
+    monkeypatch.setattr("shoal.files.tables.column_state.LIMIT", 3)
+    categories = Categories("c", missing="c=")
+    values = [f"v{i}" for i in range(n)]
+    learned = categories.encode(pl.Series([*values, None]), learns=True).tolist()
+    assert learned == [*range(1, n + 1), 0]
+    for asked in (*values, None, "other", "v7", "w"):
+        expected = learned[values.index(asked)] if asked in values else -1 if asked else 0
+        assert categories.slot_of(asked) == expected
+        assert categories.encode(pl.Series([asked], dtype=pl.String), learns=False).tolist() == [expected]
+    again = Categories("c", missing="c=")
+    again.restore(json.loads(json.dumps(categories.to_dict())))
+    assert [again.slot_of(value) for value in values] == learned[:-1]
 
 
 def test_kinds_may_be_given(tmp_path: Path, whole: type[Whole]) -> None:
