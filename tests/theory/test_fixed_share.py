@@ -40,6 +40,10 @@ def test_the_bound_is_that_of_all_experts() -> None:
     assert fixed_share_regret_bound(len(HedgedSharing().experts_), 0) == pytest.approx(np.log(N_EXPERTS))
 
 
+def test_without_shares_it_is_the_bound_of_bayes() -> None:
+    assert fixed_share_regret_bound(8, 1_000, share=0.0) == np.log(8)
+
+
 def test_arguments_out_of_range() -> None:
     with pytest.raises(ValueError, match="share"):
         fixed_share_regret_bound(9, 10, share=1.0)
