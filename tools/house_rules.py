@@ -46,6 +46,8 @@ EXEMPTIONS = {
     "src/shoal/files/tables/json.py: one importer": "one format of files",
     "src/shoal/online/hedged_sharing/explaining.py: one importer": "an idea of its own: shares of a mixture",
     "benchmarks/guard: internals": "counts instructions on a processor that it fixes for LLVM",
+    "src/shoal/serve/log_writer.py: one importer": "one thread of the engine; in its file they would have 820 lines",
+    "src/shoal/serve/http/middleware.py: one importer": "a file of small layers, which the application puts together",
 }
 MAX_EXEMPTIONS = 20
 
@@ -125,15 +127,6 @@ TO_DO = {
     "src/shoal/report/relation.py: one importer",
     "src/shoal/report/sharing.py: one importer",
     "src/shoal/report/updates.py: one importer",
-    # serve
-    "src/shoal/serve/log_writer.py: one importer",
-    # serve/http
-    "src/shoal/serve/http/app.py: create_app: lines",
-    "src/shoal/serve/http/arrow.py: one importer",
-    "src/shoal/serve/http/openapi.py: one importer",
-    "src/shoal/serve/http/shapes.py: Problem: namesake",
-    "src/shoal/serve/http/streams.py: one importer",
-    "src/shoal/serve/http/waiting.py: one importer",
     # theory
     "src/shoal/theory/romco.py: romco_regret_bound: parameters",
     "src/shoal/theory/schatten.py: schatten_loss_bound: parameters",

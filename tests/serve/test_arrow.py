@@ -12,7 +12,7 @@ import pytest
 
 from shoal.serve.contract import Refused
 from shoal.serve.http.arrow import read
-from shoal.serve.http.problems import Problem
+from shoal.serve.http.problems import HttpProblem
 
 TABLE = pl.DataFrame({"user": ["u1", "u2"] * 500, "size": [1.0, 2.5] * 500})
 MOST = 100_000
@@ -44,7 +44,7 @@ def test_plain_streams_are_read(body: bytes) -> None:
     "body", [of_polars(TABLE, "lz4"), of_polars(TABLE, "zstd"), of_pyarrow("lz4"), of_pyarrow("zstd")]
 )
 def test_compressed_streams_are_refused(body: bytes) -> None:
-    with pytest.raises(Problem, match="compressed") as raised:
+    with pytest.raises(HttpProblem, match="compressed") as raised:
         read(body, MOST)
     assert raised.value.status == 415
 
@@ -54,7 +54,7 @@ def test_many_rows_of_one_long_text_are_refused(kind: pl.DataType) -> None:
     frame = pl.DataFrame({"x": pl.Series(["a" * 1_000]).cast(kind)}).select(pl.col("x").gather([0] * 1_000))
     body = of_polars(frame)
     assert len(body) < MOST
-    with pytest.raises(Problem, match="bytes of text") as raised:
+    with pytest.raises(HttpProblem, match="bytes of text") as raised:
         read(body, MOST)
     assert raised.value.status == 413
 
@@ -64,5 +64,5 @@ def test_any_bytes_are_read_or_refused() -> None:
     body = of_pyarrow(None)
     for at in range(0, len(body), 7):
         for value in (0, 127, 255):
-            with suppress(Problem, Refused):
+            with suppress(HttpProblem, Refused):
                 read(body[:at] + bytes([value]) + body[at + 1 :], MOST)

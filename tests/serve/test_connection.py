@@ -22,7 +22,7 @@ from shoal.cli.commands.serve import listening, serve_until_signal
 from shoal.serve.contract import Pending
 from shoal.serve.http.access import READ, Token
 from shoal.serve.http.connection import Connection
-from shoal.serve.running import application
+from shoal.serve.http.app import application
 
 class Waiting:
     def overview(self):

@@ -26,10 +26,11 @@ from tests.serve.material import assert_same, records, rows, write_model
 from shoal.serve.client import Client, ServiceError
 from shoal.serve.contract import Service
 from shoal.serve.engine import Engine, EngineSettings
-from shoal.serve.http.access import ADMIN, OPEN, READ, ROUTES, WRITE, Token, allowed, read_tokens, scope_of
-from shoal.serve.http.bodies import Caps
+from shoal.serve.http.access import ADMIN, OPEN, READ, WRITE, Token, allowed, read_tokens
+from shoal.serve.http.app import application
 from shoal.serve.http.connection import Connection
-from shoal.serve.running import application
+from shoal.serve.http.request_bodies import BodyLimits
+from shoal.serve.http.routes import ROUTES, scope_of
 
 TOKENS = {READ: "read" * 5, WRITE: "write" * 5, ADMIN: "admin" * 5}
 N_MALFORMED, N_SLOW = (10_000, 1_000) if "SOAK" in os.environ else (200, 30)
@@ -37,13 +38,13 @@ NDJSON, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 
 
 @contextmanager
-def served(engine: Service, tokens: list[Token], caps: Caps | None = None, port: int = 0) -> Iterator[str]:
+def served(engine: Service, tokens: list[Token], limits: BodyLimits | None = None, port: int = 0) -> Iterator[str]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     server = uvicorn.Server(
         uvicorn.Config(
-            application(engine, tokens, caps),
+            application(engine, tokens, limits),
             http=Connection,
             ws="none",
             lifespan="off",
@@ -71,8 +72,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def url(engine: Engine) -> Iterator[str]:
-    caps = Caps(body=300_000, rows=2_000, columns=50, silence=0.5, patience=1.0)
-    with served(engine, [Token(secret.encode(), scope) for scope, secret in TOKENS.items()], caps) as found:
+    limits = BodyLimits(body=300_000, rows=2_000, columns=50, silence=0.5, patience=1.0)
+    with served(engine, [Token(secret.encode(), scope) for scope, secret in TOKENS.items()], limits) as found:
         yield found
 
 
@@ -141,8 +142,8 @@ def test_streams(engine: Engine, url: str) -> None:
 
 
 def test_every_route_needs_its_scope(url: str) -> None:
-    for method, pattern, needed in ROUTES:
-        path = pattern.replace("[a-z.]+", "app.js").replace(".+", "nobody").replace("\\", "")
+    for method, pattern, needed, *_ in ROUTES:
+        path = pattern.format(name="app.js", task="nobody")
         if path == "/v1/events":
             continue  # has no end
         for given in (OPEN, READ, WRITE, ADMIN):

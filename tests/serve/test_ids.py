@@ -19,9 +19,9 @@ from shoal.files import ReadOptions, open_stream
 from shoal.learner import Learner
 from shoal.model_file import Reading, save_model
 from shoal.serve.engine import Engine
-from shoal.serve.http.bodies import Caps
+from shoal.serve.http.app import application
+from shoal.serve.http.request_bodies import BodyLimits
 from shoal.serve.kafka.messages import Columns, Message, read_messages
-from shoal.serve.running import application
 
 BIG = 2**53
 JSON, NDJSON, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
@@ -45,7 +45,7 @@ def posted(engine: Engine, path: str, content: bytes, kind: str = JSON) -> Any:
     headers = {"content-type": kind, "accept": JSON}
 
     async def post() -> httpx.Response:
-        transport = httpx.ASGITransport(application(engine, [], Caps()))
+        transport = httpx.ASGITransport(application(engine, [], BodyLimits()))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.post(path, content=content, headers=headers)
 

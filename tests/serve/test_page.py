@@ -15,7 +15,7 @@ from tests.serve.test_http import served
 
 from shoal.serve.engine import Engine
 from shoal.serve.http.access import READ, Token
-from shoal.serve.page.routes import KINDS
+from shoal.serve.page.content import KINDS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = ["background-networking", "component-update", "sync", "quic", "gpu"]
@@ -114,7 +114,7 @@ def test_no_file_names_another_origin(url: str) -> None:
         assert answer.status_code == 200
         assert "default-src 'self'" in answer.headers["content-security-policy"]
         assert "://" not in answer.text.replace("http://www.w3.org/2000/svg", ""), path
-    assert httpx.get(f"{url}/page/routes.py").status_code == 404
+    assert httpx.get(f"{url}/page/content.py").status_code == 404
 
 
 def test_it_shows_what_is_learned_while_it_is_learned(engine: Engine, url: str, page: Page) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from shoal.cluster.service import ShardedService
 from shoal.serve.http.access import Token
-from shoal.serve.running import application
+from shoal.serve.http.app import application
 
 NAME = "shoal"
 AT_ONCE = 2_000  # concurrent requests of a replica

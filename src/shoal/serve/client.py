@@ -7,7 +7,6 @@ A `Call` is a request as a value: what is sent, and how its answer is read. `Att
 from __future__ import annotations
 
 import asyncio
-import io
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,11 +21,12 @@ import msgspec
 import polars as pl
 
 from shoal.serve.contract import Answer, LabelReceipt, Receipt, Worth
-from shoal.serve.http.shapes import Model, Task, Tasks
+from shoal.serve.http import arrow
+from shoal.serve.http.openapi import Model, Task, Tasks
+from shoal.serve.http.request_bodies import JSON
 
 T = TypeVar("T")
 Table = pl.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
-ARROW, JSON = "application/vnd.apache.arrow.stream", "application/json"
 AGAIN = (408, 429, 500, 502, 503, 504)  # statuses after which the same request may succeed
 FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)  # the request itself is wrong
 FIRST_WAIT = 0.1  # seconds; doubled for each further attempt
@@ -349,9 +349,7 @@ def _post(path: str, body: bytes, kind: str, read: Callable[[httpx.Response], T]
 def _body(rows: Table) -> tuple[bytes, str]:
     """Rows as bytes, and their media type: tables as Arrow, dicts as JSON."""
     if isinstance(rows, pl.DataFrame):
-        buffer = io.BytesIO()
-        rows.write_ipc_stream(buffer, compression="uncompressed")
-        return buffer.getvalue(), ARROW
+        return arrow.write(rows), arrow.ARROW
     return msgspec.json.encode(rows), JSON
 
 

@@ -22,11 +22,10 @@ from shoal.serve.answers import rehearse
 from shoal.serve.contract import Service, Unavailable
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.http.access import Token, read_tokens
-from shoal.serve.http.bodies import Caps as RequestCaps
+from shoal.serve.http.app import application
 from shoal.serve.http.connection import Connection
 from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
-from shoal.serve.running import application
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 SWITCH_SECONDS = 0.0005  # how long a thread may keep the interpreter while an answer waits
@@ -101,7 +100,7 @@ def serve_model(
                     wait_for_signal()
             else:
                 say()
-                serve_until_signal(application(service, tokens, RequestCaps()), listener)
+                serve_until_signal(application(service, tokens), listener)
         finally:
             if fed is not None:
                 fed.stop()

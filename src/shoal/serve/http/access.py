@@ -1,4 +1,4 @@
-"""Who may do what: tokens, each with a scope, and the scope that each route needs."""
+"""Access: tokens with scopes, and names of this computer. `routes` has the scope that each route needs."""
 
 from __future__ import annotations
 
@@ -13,30 +13,11 @@ from typing import NamedTuple
 
 OPEN, READ, WRITE, ADMIN = range(4)  # a scope includes those before it
 SCOPES = {"read": READ, "write": WRITE, "admin": ADMIN}
-ROUTES: tuple[tuple[str, str, int], ...] = (
-    ("GET", r"/health", OPEN),
-    ("GET", r"/ready", OPEN),
-    ("GET", r"/", OPEN),  # the page has no numbers in it; what it shows it asks for with a token
-    ("GET", r"/page/[a-z.]+", OPEN),
-    ("GET", r"/v1/openapi\.json", READ),
-    ("POST", r"/v1/predict", READ),
-    ("POST", r"/v1/query", READ),
-    ("GET", r"/v1/events", READ),
-    ("GET", r"/v1/model", READ),
-    ("GET", r"/v1/tasks", READ),
-    ("GET", r"/v1/tasks/.+", READ),
-    ("GET", r"/metrics", READ),
-    ("POST", r"/v1/learn", WRITE),
-    ("POST", r"/v1/labels", WRITE),
-    ("DELETE", r"/v1/tasks/.+", ADMIN),
-    ("GET", r"/v1/export", ADMIN),
-)
-_PATTERNS = [(method, re.compile(path, re.DOTALL), scope) for method, path, scope in ROUTES]
 VARIABLE = "SHOAL_TOKEN_"  # and READ, WRITE or ADMIN
 
 
 class Token(NamedTuple):
-    """A secret and what it allows."""
+    """A secret, and its scope."""
 
     secret: bytes
     scope: int
@@ -47,27 +28,11 @@ _PORT = re.compile(rb":\d*$")
 
 
 @lru_cache(256)
-def scopes_of(path: str) -> Mapping[str, int]:
-    """The methods that the table has for a path, letter by letter, and their scopes; none: there is no such route.
-
-    The framework also takes `/v1/learn/` for `/v1/learn`: what the table does not name must not come that far.
-    """
-    return {method: scope for method, pattern, scope in _PATTERNS if pattern.fullmatch(path)}
-
-
-@lru_cache(256)
-def scope_of(method: str, path: str) -> int:
-    """The scope that a request needs; what no route has is for all who have a token to be told."""
-    found = scopes_of(path)
-    return found.get(method, min([READ, *found.values()]))
-
-
-@lru_cache(256)
 def is_local(host: bytes) -> bool:
-    """Whether a request's `Host` is a name of this computer alone.
+    """Whether the `Host` of a request names this computer.
 
-    A page from elsewhere can have its own name lead to 127.0.0.1 and so have a browser ask a service that asks for no
-    token (DNS rebinding); the browser still says that name.
+    A foreign page may resolve its own name to 127.0.0.1, and so reach a service without tokens from a browser (DNS
+    rebinding). The browser still sends the page's name as `Host`.
     """
     return _PORT.sub(b"", host.strip().lower()) in LOCAL
 

@@ -1,8 +1,8 @@
-"""Arrow streams from strangers: a small body must not become a large table.
+"""Arrow streams, written and read. A small body from a stranger must not become a large table.
 
-It could in two ways. Buffers may be compressed, a thousand times and more: such a stream is refused, as the messages'
-metadata (flatbuffers, Message.fbs of Arrow) says before anything is read. And many rows may show one long text (views,
-dictionaries): their length is summed before any text is copied.
+Compressed buffers may grow a thousandfold: `read` refuses them, by the messages' metadata (flatbuffers, Arrow's
+Message.fbs), before it reads anything. Views and dictionaries may repeat one long text in many rows: `read` sums the
+lengths before it copies any text. pyarrow could read the metadata; it is 100 MB more to install.
 """
 
 from __future__ import annotations
@@ -14,32 +14,40 @@ from typing import NamedTuple
 import polars as pl
 
 from shoal.serve.contract import Fault, Refused
-from shoal.serve.http.problems import Problem
+from shoal.serve.http.problems import HttpProblem
 
+ARROW = "application/vnd.apache.arrow.stream"
 DICTIONARY, RECORDS = 2, 3  # kinds of messages that have buffers
-CONTINUES = -1  # stands before the size of a message since Arrow 0.15
-MOST_MESSAGES = 10_000  # each takes time, however small it is
+CONTINUES = -1  # precedes the size of a message since Arrow 0.15
+MOST_MESSAGES = 10_000  # even small ones take time
+
+
+def write(table: pl.DataFrame) -> bytes:
+    """A table as an Arrow stream."""
+    buffer = io.BytesIO()
+    table.write_ipc_stream(buffer, compression="uncompressed")
+    return buffer.getvalue()
 
 
 def read(body: bytes, most_text: int) -> pl.DataFrame:
-    """The table of a stream; of text it may have so many bytes."""
+    """The table of an Arrow stream, with at most so many bytes of text. Raises HttpProblem or Refused."""
     try:
         compressed = is_compressed(body)
         frame = pl.DataFrame() if compressed else pl.read_ipc_stream(io.BytesIO(body))
     except (Exception, pl.exceptions.PanicException) as error:  # no common class
-        raise Problem(400, f"the body is no Arrow stream: {str(error).partition(chr(10))[0][:200]}") from None
+        raise HttpProblem(400, f"the body is no Arrow stream: {str(error).partition(chr(10))[0][:200]}") from None
     if compressed:
-        raise Problem(415, "the Arrow stream is compressed (lz4 or zstd); send it uncompressed")
+        raise HttpProblem(415, "the Arrow stream is compressed (lz4 or zstd); send it uncompressed")
     for name, kind in frame.schema.items():
         if kind.is_nested() or kind in (pl.Binary, pl.Object, pl.Duration, pl.Null):
             raise Refused(Fault(None, name, f"column {name!r} is of type {kind}, expected numbers, text or dates"))
     if sum(_text_bytes(column) for column in frame) > most_text:
-        raise Problem(413, f"the table has more than {most_text:,} bytes of text")
+        raise HttpProblem(413, f"the table has more than {most_text:,} bytes of text")
     return frame
 
 
 def is_compressed(body: bytes) -> bool:
-    """Whether a message of the stream has compressed buffers. Raises struct.error or ValueError if it is none."""
+    """Whether a message of the stream has compressed buffers. Raises struct.error or ValueError if it is malformed."""
     at = 0
     for _ in range(MOST_MESSAGES):
         if at + 4 > len(body):
@@ -64,13 +72,13 @@ def is_compressed(body: bytes) -> bool:
 
 
 class _Table(NamedTuple):
-    """A table of flatbuffers: its first four bytes lead back to where the places of its fields stand."""
+    """A flatbuffers table: its first four bytes are the distance back to the offsets of its fields."""
 
     body: bytes
     at: int
 
     def place(self, field: int) -> int:
-        """Where a field stands; 0 if it is not there."""
+        """The position of a field; 0 if it is absent."""
         (back,) = struct.unpack_from("<i", self.body, self.at)
         places = self._checked(self.at - back)
         (size,) = struct.unpack_from("<H", self.body, places)
@@ -80,7 +88,7 @@ class _Table(NamedTuple):
         return self.at + int(offset) if offset else 0
 
     def root(self) -> _Table:
-        """The table that this place leads to."""
+        """The table at the offset that stands here."""
         (offset,) = struct.unpack_from("<I", self.body, self.at)
         return _Table(self.body, self._checked(self.at + offset))
 
@@ -97,7 +105,7 @@ class _Table(NamedTuple):
         return int(struct.unpack_from("<q", self.body, place)[0]) if place else 0
 
     def _checked(self, at: int) -> int:
-        if not 0 <= at < len(self.body):  # from below 0, Python would count from the end
+        if not 0 <= at < len(self.body):  # Python would count negative ones from the end
             raise ValueError("a table lies outside of the body")
         return at
 

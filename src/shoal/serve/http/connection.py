@@ -1,6 +1,6 @@
-"""A connection, before it is known who asks: what it may send without an answer is counted, line by line.
+"""Uvicorn's HTTP protocol with limits on the head of a request, which come before any token is checked.
 
-Uvicorn's protocol, with limits: its parser keeps a line of a head until it is whole, and any number of lines.
+Uvicorn's parser itself keeps a line of a head until it is complete, and any number of lines.
 """
 
 from __future__ import annotations
@@ -10,31 +10,28 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from shoal.serve.http.problems import Problem, reply_of
+from shoal.serve.http.problems import HttpProblem, reply_of
 
 HEAD_LINES = 100
-HEAD_BYTES = 64 << 10  # of lines that are whole, and of one that is not
-AHEAD = 32  # requests that are sent before the first of them is answered
+HEAD_BYTES = 64 << 10  # of the complete lines, and of one that is not complete
+AHEAD = 32  # requests before the first answer
 HEAD_SECONDS = 20.0
 
 
 class Connection(HttpToolsProtocol):
-    """What uvicorn makes for each client.
-
-    Trailers, behind a body in chunks, count as lines of the head.
-    """
+    """The connection of a client. Trailers behind a chunked body count as lines of the head."""
 
     head_seconds = HEAD_SECONDS
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._lines = self._bytes = 0
-        self._unread = 0  # bytes of which the parser has said nothing yet
-        self._refusal = Problem(400, "this is not HTTP")
+        self._unread = 0  # bytes that the parser has not reported yet
+        self._refusal = HttpProblem(400, "this is not HTTP")
         self._timer: asyncio.TimerHandle | None = None
         self._has_begun = False
 
-    # ---- what the event loop says ----------------------------------------------------------------------------
+    # ---- callbacks of the event loop -------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -56,7 +53,7 @@ class Connection(HttpToolsProtocol):
         if is_idle and self._timer is None and self.timeout_keep_alive_task is None:
             self._wait_for_head()
 
-    # ---- what the parser says --------------------------------------------------------------------------------
+    # ---- callbacks of the parser -----------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -76,7 +73,7 @@ class Connection(HttpToolsProtocol):
         self._unread, self._has_begun = 0, False
         self._head_came()
         if len(self.pipeline) >= AHEAD:
-            self._refusal = Problem(429, f"more than {AHEAD} requests before the first answer")
+            self._refusal = HttpProblem(429, f"more than {AHEAD} requests before the first answer")
             raise self._refusal
         super().on_headers_complete()
 
@@ -86,7 +83,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.pipeline:  # else a chunk of requests would be read for each answer
+        if self.pipeline:  # or else each answer would read a further block of requests
             self.flow.pause_reading()
 
     # ---- limits ----------------------------------------------------------------------------------------------
@@ -96,11 +93,11 @@ class Connection(HttpToolsProtocol):
         self._bytes += n
         if self._bytes > HEAD_BYTES or self._lines > HEAD_LINES:
             self._refuse_head()
-            raise self._refusal  # it ends the parser
+            raise self._refusal  # which ends the parser
 
     def _refuse_head(self) -> None:
         limits = f"{HEAD_LINES} lines and {HEAD_BYTES >> 10} kB"
-        self._refusal = Problem(431, f"the head of a request has at most {limits}")
+        self._refusal = HttpProblem(431, f"the head of a request has at most {limits}")
 
     def _wait_for_head(self) -> None:
         self._timer = self.loop.call_later(self.head_seconds, self._cut)
@@ -115,13 +112,15 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._has_begun:
-            self._refusal = Problem(408, f"the head of the request did not come within {self.head_seconds:g} seconds")
+            self._refusal = HttpProblem(
+                408, f"the head of the request did not come within {self.head_seconds:g} seconds"
+            )
             self.send_400_response("")
         else:
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:
-        """Say what is wrong, unless that would be read as the answer to another request, or as a part of one."""
+        """Send the problem, unless the client would read it as the answer to another request, or as a part of one."""
         cycle = self.cycle
         is_of_this = cycle is None or cycle.response_complete or (cycle.more_body and not cycle.response_started)
         if is_of_this and not self.pipeline:

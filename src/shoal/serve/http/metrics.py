@@ -1,11 +1,9 @@
-"""Numbers for Prometheus: those of the engine, and how long requests took."""
+"""Metrics for Prometheus: the gauges of the engine, and counts and times of requests."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,26 +12,18 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from shoal.serve.contract import Service
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
-KNOWN = re.compile(r"/(health|ready|metrics|page|v1/(predict|learn|labels|query|model|tasks|export|events))\b")
 METHODS = ("GET", "POST", "DELETE", "HEAD")
 
 
-@lru_cache(maxsize=1024)
-def _route(path: str) -> str:
-    found = KNOWN.match(path)
-    return found[0] if found else "other"
-
-
 class Metrics:
-    """Counted by the thread that serves; plain numbers, since a counter of prometheus_client takes a lock each time."""
+    """Counts of requests: plain numbers of the serving thread, as prometheus_client's counters take locks."""
 
     def __init__(self) -> None:
         self._requests: dict[tuple[str, str, int], int] = {}  # by method, route and status
         self._seconds: dict[str, list[float]] = {}  # by route: requests of each bucket and of longer ones, and the sum
 
-    def count(self, method: str, path: str, status: int, seconds: float) -> None:
-        """One request."""
-        route = _route(path)
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count a request."""
         key = (method if method in METHODS else "other", route, status)
         self._requests[key] = self._requests.get(key, 0) + 1
         if route not in self._seconds:
@@ -42,7 +32,7 @@ class Metrics:
         self._seconds[route][-1] += seconds
 
     def text(self, service: Service) -> bytes:
-        """All numbers of now."""
+        """All metrics as they are now."""
         registry = CollectorRegistry()
         registry.register(_Now(self._metrics(), service))
         return generate_latest(registry)
@@ -62,13 +52,13 @@ class Metrics:
 
 
 class _Now:
-    """What requests took, and what the engine says of itself."""
+    """A collector of the requests and of the engine's gauges."""
 
     def __init__(self, counted: Iterator[Metric], service: Service) -> None:
         self._counted, self._service = counted, service
 
     def collect(self) -> Iterator[Metric]:
-        """All of it."""
+        """All metrics."""
         yield from self._counted
         for name, value in self._service.gauges().items():
             yield GaugeMetricFamily(f"shoal_{name}", name.replace("_", " "), value=float(value))

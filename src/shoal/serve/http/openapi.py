@@ -1,21 +1,24 @@
-"""The description of the routes (OpenAPI 3.1): schemas from types, and a table of what each route takes and answers.
+"""The OpenAPI 3.1 document: made from the table of routes and from the types of the bodies.
 
-The framework cannot make it: streams and the fast route are served in front of it, and its handlers see bytes.
+Litestar cannot make it: some routes are answered in front of it, and its handlers see bytes. The types serve only the
+document and the client; the tests hold each answer of the service to its schema.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, get_type_hints
 
 import msgspec
+from msgspec import Meta
 
+from shoal.serve import contract
 from shoal.serve.contract import Service
-from shoal.serve.http import shapes
-from shoal.serve.http.access import OPEN, SCOPES, scope_of
-from shoal.serve.http.bodies import ARROW, JSON, LONGEST_KEY, NDJSON, SORTS
+from shoal.serve.http.access import OPEN, SCOPES
+from shoal.serve.http.arrow import ARROW
 from shoal.serve.http.problems import PROBLEM, TITLES
+from shoal.serve.http.request_bodies import JSON, NDJSON
 
 TEXT, EVENTS, FILE = "text/plain", "text/event-stream", "application/octet-stream"
 DESCRIPTION = """A model that answers while it learns.
@@ -25,106 +28,33 @@ an error ends the answer with a line that has it) or as an uncompressed Arrow st
 request unless `Accept` names another. A method that a route does not have is answered 405, with `Allow`."""
 
 Json = dict[str, Any]
-TYPES: tuple[Any, ...] = (
-    shapes.Answer, shapes.Receipt, shapes.LabelReceipt, shapes.Worth, shapes.Label, shapes.Model, shapes.Tasks,
-    shapes.Task, shapes.Status, shapes.Problem, shapes.StreamProblem,
-)  # fmt: skip
 
 
-def _ref(name: str) -> Json:
-    return {"$ref": f"#/components/schemas/{name}"}
+class Route(NamedTuple):
+    """A method of a path, with all that the service, its tokens and its description need to know."""
 
-
-def _one_or_many(name: str) -> Json:
-    return {"anyOf": [_ref(name), {"type": "array", "items": _ref(name), "minItems": 1}]}
-
-
-def _lines(name: str) -> Json:
-    return {"type": "string", "description": f"JSON, one {name} a line; if it fails, the last is a StreamProblem"}
-
-
-def _answers(name: str, schema: Json) -> Json:
-    """Answers to rows, in the three formats."""
-    return {JSON: schema, NDJSON: _lines(name), ARROW: {"description": f"an Arrow stream, one {name} a row"}}
-
-
-def _rows(name: str) -> Json:
-    lines = {"type": "string", "description": f"JSON, one {name} a line", "minLength": 2}
-    return {JSON: _one_or_many(name), NDJSON: lines, ARROW: {"description": "an Arrow stream, not compressed"}}
-
-
-KEY: Json = {
-    "name": "Idempotency-Key", "in": "header", "required": False,
-    "description": "Makes the request safe to repeat: the second time it is answered as the first, and learns nothing.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY},
-}  # fmt: skip
-TASK: Json = {"name": "task", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
-PAGES: tuple[Json, ...] = (
-    {"name": "sort", "in": "query", "schema": {"type": "string", "enum": list(SORTS), "default": SORTS[0]},
-     "description": "error: the worst first"},
-    {"name": "q", "in": "query", "schema": {"type": "string", "default": ""}, "description": "what the name contains"},
-    {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}},
-)  # fmt: skip
-
-
-class Operation(NamedTuple):
-    """A method of a route."""
-
-    name: str
-    summary: str
-    answers: Mapping[str, Json]  # schema of each media type
+    method: str
+    path: str  # with {task} or {name}
+    scope: int  # see `access`
+    handler: Callable[[Any, Any], Awaitable[Any]]
+    name: str = ""  # of the operation; without one, the document leaves the route out
+    summary: str = ""
+    answers: Mapping[str, Json] = {}  # schema of each media type
+    body: Mapping[str, Json] | None = None  # the same of the request
     errors: tuple[int, ...] = ()  # besides those of tokens and hosts
-    body: Mapping[str, Json] | None = None
     parameters: tuple[Json, ...] = ()
+    others: Mapping[int, Json] = {}  # further responses, by status
 
 
-BODY = (400, 408, 413, 415, 422, 503)  # what may be wrong with what is sent
-OPERATIONS: dict[tuple[str, str], Operation] = {
-    ("post", "/v1/predict"): Operation(
-        "predict", "Predict rows", _answers("Answer", _one_or_many("Answer")), BODY, _rows("Row")
-    ),
-    ("post", "/v1/labels"): Operation(
-        "label", "Learn rows as they were predicted, with their labels", {JSON: _ref("LabelReceipt")},
-        (*BODY, 409, 429),
-        {JSON: _one_or_many("Label"), NDJSON: {"type": "string", "description": "JSON, one Label a line"}}, (KEY,),
-    ),
-    ("post", "/v1/learn"): Operation(
-        "learn", "Learn labeled rows", {JSON: _ref("Receipt"), NDJSON: _lines("Receipt")}, (*BODY, 409, 429),
-        _rows("LabeledRow"), (KEY,),
-    ),
-    ("post", "/v1/query"): Operation(
-        "query", "Which labels are worth asking for?", _answers("Worth", {"type": "array", "items": _ref("Worth")}),
-        BODY, _rows("Row"),
-    ),
-    ("get", "/v1/model"): Operation("model", "The model", {JSON: _ref("Model")}),
-    ("get", "/v1/tasks"): Operation("tasks", "The tasks, a page at a time", {JSON: _ref("Tasks")}, (400,), None, PAGES),
-    ("get", "/v1/tasks/{task}"): Operation("task", "One task", {JSON: _ref("Task")}, (404,), None, (TASK,)),
-    ("delete", "/v1/tasks/{task}"): Operation(
-        "forget", "Forget a task", {JSON: _ref("Receipt")}, (404, 503), None, (TASK,)
-    ),
-    ("get", "/v1/export"): Operation(
-        "export", "The model file", {FILE: {"description": "for `shoal.load` and `shoal run --load`"}}, (503,)
-    ),
-    ("get", "/v1/events"): Operation(
-        "events", "What the page shows, every second, for ever", {EVENTS: {"type": "string"}}
-    ),
-    ("get", "/metrics"): Operation("metrics", "For Prometheus", {TEXT: {"type": "string"}}),
-    ("get", "/v1/openapi.json"): Operation("description", "This description", {JSON: {"type": "object"}}),
-    ("get", "/health"): Operation("health", "Does the process answer?", {JSON: _ref("Status")}),
-    ("get", "/ready"): Operation("ready", "Can it learn?", {JSON: _ref("Status")}),
-}  # fmt: skip
-
-
-def description(service: Service) -> Json:
-    """The whole document; which columns a row must have, the model says."""
+def description(routes: Iterable[Route], service: Service) -> Json:
+    """The whole document. The model says which columns a row must have."""
     found = service.describe()
     tasks, label = list(found["task"]), found["label"]
     rows = {"Row": _row("A row to be answered", tasks), "LabeledRow": _row("A row to be learned", [*tasks, label])}
     paths: dict[str, Json] = {}
-    for (method, path), operation in OPERATIONS.items():
-        paths.setdefault(path, {})[method] = _described(method, path, operation)
-    ready = {"description": "it cannot learn now", "content": {JSON: {"schema": _ref("Status")}}}
-    paths["/ready"]["get"]["responses"]["503"] = ready
+    for route in routes:
+        if route.name:
+            paths.setdefault(route.path, {})[route.method.lower()] = _described(route)
     return {
         "openapi": "3.1.0",
         "info": {"title": "shoal", "version": "1", "description": DESCRIPTION},
@@ -150,30 +80,181 @@ def _row(what: str, required: list[str]) -> Json:
 
 @cache
 def _schemas() -> Json:
-    """The types of `shapes`, and those within them."""
+    """The types of bodies, and the types within them."""
     _, found = msgspec.json.schema_components(TYPES, ref_template="#/components/schemas/{name}")
     return found
 
 
-def _described(method: str, path: str, operation: Operation) -> Json:
-    needed = scope_of(method.upper(), path)
-    content = {kind: {"schema": schema} for kind, schema in operation.answers.items()}
+def _described(route: Route) -> Json:
+    content = {kind: {"schema": schema} for kind, schema in route.answers.items()}
     responses: Json = {"200": {"description": "done", "content": content}}
-    statuses = {*operation.errors, 421, *(() if needed == OPEN else (401, 403))}
+    statuses = {*route.errors, 421, *(() if route.scope == OPEN else (401, 403))}
     responses |= {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(statuses)}
-    found: Json = {"summary": operation.summary, "operationId": operation.name, "responses": responses}
-    if operation.parameters:
-        found["parameters"] = list(operation.parameters)
-    if operation.body is not None:
-        bodies = {kind: {"schema": schema} for kind, schema in operation.body.items()}
+    responses |= {str(status): response for status, response in route.others.items()}
+    found: Json = {"summary": route.summary, "operationId": route.name, "responses": responses}
+    if route.parameters:
+        found["parameters"] = list(route.parameters)
+    if route.body is not None:
+        bodies = {kind: {"schema": schema} for kind, schema in route.body.items()}
         found["requestBody"] = {"required": True, "content": bodies}
-    found["security"] = [{"token": [name]} for name, scope in SCOPES.items() if scope == needed]
+    found["security"] = [{"token": [name]} for name, scope in SCOPES.items() if scope == route.scope]
     return found
 
 
 def _problem(status: int) -> Json:
-    found: Json = {"description": TITLES[status], "content": {PROBLEM: {"schema": _ref("Problem")}}}
+    found: Json = {"description": TITLES[status], "content": {PROBLEM: {"schema": ref("Problem")}}}
     if status in (429, 503):
         seconds = {"description": "seconds", "schema": {"type": "integer", "minimum": 0}}
         found["headers"] = {"Retry-After": seconds}
     return found
+
+
+# ---- schemas of bodies ---------------------------------------------------------------------------------------
+
+
+def ref(name: str) -> Json:
+    """A type, by its name."""
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def one_or_many(name: str) -> Json:
+    """An object, or an array of objects."""
+    return {"anyOf": [ref(name), {"type": "array", "items": ref(name), "minItems": 1}]}
+
+
+def lines(name: str) -> Json:
+    """A streamed answer, as NDJSON."""
+    return {"type": "string", "description": f"JSON, one {name} a line; if it fails, the last is a StreamProblem"}
+
+
+def answers(name: str, schema: Json) -> dict[str, Json]:
+    """Answers to rows, in the three formats."""
+    return {JSON: schema, NDJSON: lines(name), ARROW: {"description": f"an Arrow stream, one {name} a row"}}
+
+
+def rows(name: str) -> dict[str, Json]:
+    """Rows of a request, in the three formats."""
+    text = {"type": "string", "description": f"JSON, one {name} a line", "minLength": 2}
+    return {JSON: one_or_many(name), NDJSON: text, ARROW: {"description": "an Arrow stream, not compressed"}}
+
+
+# ---- types of bodies -----------------------------------------------------------------------------------------
+
+
+Scalar = str | int | float | bool | None
+
+
+def as_object(kind: type[Any]) -> Any:
+    """The type of a named tuple's `_asdict()`."""
+    return msgspec.defstruct(kind.__name__, [*get_type_hints(kind).items()], namespace={"__doc__": kind.__doc__})
+
+
+Answer, Receipt = as_object(contract.Answer), as_object(contract.Receipt)
+LabelReceipt, Worth = as_object(contract.LabelReceipt), as_object(contract.Worth)
+
+
+class Label(TypedDict):
+    """The label of a row that was predicted."""
+
+    id: Annotated[str, Meta(description="as the prediction gave it")]
+    label: Scalar
+
+
+class Model(TypedDict):
+    """The model in plain values."""
+
+    learner: str
+    parameters: Annotated[dict[str, str], Meta(description="as Python writes them")]
+    kind: Literal["binary", "multiclass", "regression"]
+    labels: Annotated[list[Any], Meta(description="of a regression: none; of two, the second is positive")]
+    columns: Annotated[dict[str, str | None], Meta(description="numeric, category, text or date")]
+    task: Annotated[list[str], Meta(description="the columns of the task")]
+    label: Annotated[str, Meta(description="the column of the label")]
+    tasks: int
+    features: int
+    learned: Annotated[int, Meta(description="the last record of the log that is in the model")]
+    logged: Annotated[int, Meta(description="the last record of the log")]
+    rows: Annotated[int, Meta(description="that the service has learned")]
+    shards: NotRequired[Annotated[int, Meta(description="that tasks are shared out to; positions are sums of theirs")]]
+
+
+class CountedTask(TypedDict):
+    """What was counted of a task: each row was judged before it was learned."""
+
+    task: str | None
+    rows: int
+    error: Annotated[float, Meta(description="share of mistakes; of a regression the mean absolute error")]
+    loss: NotRequired[Annotated[float, Meta(description="mean log-loss; of a regression the mean squared error")]]
+    forecast: NotRequired[Annotated[float, Meta(description="mean probability, or number, that was forecast")]]
+    happened: NotRequired[Annotated[float, Meta(description="what it was in the mean")]]
+
+
+class Tasks(TypedDict):
+    """A page of tasks."""
+
+    tasks: list[CountedTask]
+    page: int
+    total: Annotated[int, Meta(description="tasks of all pages")]
+
+
+class Similar(TypedDict):
+    """Another task, and how alike it is."""
+
+    task: str
+    similarity: float
+
+
+class Way(TypedDict):
+    """A way of sharing, and how much of the forecast is its."""
+
+    way: str
+    weight: float
+
+
+class Task(TypedDict):
+    """A task; without counts if no row of it was learned here."""
+
+    task: str
+    similar: Annotated[list[Similar], Meta(description="the most similar first")]
+    ways: Annotated[list[Way], Meta(description="of sharing, the heaviest first, of a learner that weighs some")]
+    rows: NotRequired[int]
+    error: NotRequired[float]
+    loss: NotRequired[float]
+    forecast: NotRequired[float]
+    happened: NotRequired[float]
+
+
+class Status(TypedDict):
+    """How the service is."""
+
+    status: Literal["ok", "ready", "not ready"]
+
+
+class RowFault(TypedDict):
+    """What is wrong with one row."""
+
+    row: Annotated[int | None, Meta(description="counted from 0; null: with all")]
+    column: str | None
+    detail: str
+
+
+class Problem(TypedDict):
+    """Problem details (RFC 9457)."""
+
+    type: Literal["about:blank"]
+    title: str
+    status: int
+    detail: str
+    errors: NotRequired[Annotated[list[RowFault], Meta(description="the first of them")]]
+    faults: NotRequired[Annotated[int, Meta(description="how many there are")]]
+    row: NotRequired[int]
+
+
+class StreamProblem(TypedDict):
+    """The last line of an NDJSON stream that failed: the lines before it stand."""
+
+    problem: Problem
+    rows_before: int
+
+
+TYPES = (Answer, Receipt, LabelReceipt, Worth, Label, Model, Tasks, Task, Status, Problem, StreamProblem)

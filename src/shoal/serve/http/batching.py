@@ -1,4 +1,4 @@
-"""The engine asked from an event loop: what takes longer is done in a thread, so others are served meanwhile."""
+"""Calls of the engine from an event loop: slow ones in threads, single rows of one loop turn as one batch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 from shoal.serve.contract import Answer, Rows, Service
 
-SMALL = 64  # rows that are handled at once
+SMALL = 64  # rows that are handled in the loop itself
 
 
 async def in_thread(work: Callable[[], Any]) -> Any:
-    """The result of work that takes a while."""
+    """The result of slow work."""
     return await asyncio.get_running_loop().run_in_executor(None, work)
 
 
@@ -30,8 +30,10 @@ async def learned(service: Service, rows: Rows, key: str | None) -> dict[str, An
 
 
 class OneByOne:
-    """Rows that come one a request: those of one turn of the event loop are asked together, so that a call of the
-    compiled code, a command to the log and a wake-up serve all of them."""
+    """Batches single-row requests per event-loop turn.
+
+    One call of the compiled code, one command to the log and one wake-up then serve all of them.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service, self._loop = service, asyncio.get_running_loop()
@@ -41,7 +43,7 @@ class OneByOne:
         """The answer to a row of JSON values."""
         answer: asyncio.Future[Answer] = self._loop.create_future()
         if not self._asked:
-            self._loop.call_soon(self._ask)  # after the requests that have come by now
+            self._loop.call_soon(self._ask)  # after the other requests of this turn
         self._asked.append((row, answer))
         return await answer
 
@@ -72,7 +74,7 @@ def _finish(waiting: Sequence[asyncio.Future[Answer]], answers: Future[list[Any]
 
 def _hand_over(waiting: Sequence[asyncio.Future[Answer]], found: Sequence[Any]) -> None:
     for answer, one in zip(waiting, found, strict=True):
-        if answer.done():  # who asked does not wait any more
+        if answer.done():  # canceled: the client is gone
             continue
         if isinstance(one, BaseException):
             answer.set_exception(one)

@@ -1,4 +1,4 @@
-"""What a request says of its path or its host must not lend it more than its token."""
+"""The layers of the application: their order, and that no spelling of a path or host lends more than the token."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pytest
 
 from shoal.serve.contract import Receipt, Rows
 from shoal.serve.http.access import READ, WRITE, Token
-from shoal.serve.http.app import create_app
-from shoal.serve.http.bodies import JSON, NDJSON, Caps
-from shoal.serve.http.door import Door
+from shoal.serve.http.app import application
 from shoal.serve.http.metrics import Metrics
+from shoal.serve.http.middleware import LAYERS, KnownRoutes, Problems, Tokens, layered
+from shoal.serve.http.request_bodies import JSON, NDJSON, BodyLimits
+from shoal.serve.http.routes import Api
 
 READER, WRITER = "reader" * 3, "writer" * 3
 
@@ -31,6 +32,9 @@ class Recorder:
     def forget(self, task: str) -> Future[Receipt]:
         return self._done(task)
 
+    def gauges(self) -> dict[str, float]:
+        return {}
+
     def _done(self, what: Any) -> Future[Receipt]:
         self.calls.append(what)
         future: Future[Receipt] = Future()
@@ -39,9 +43,7 @@ class Recorder:
 
 
 def ask(service: Any, method: str, path: str, token: str, kind: str, body: bytes, key: str | None = None) -> int:
-    caps, metrics = Caps(), Metrics()
-    tokens = [Token(READER.encode(), READ), Token(WRITER.encode(), WRITE)]
-    app = Door(create_app(service, caps, metrics), service, tokens, caps, metrics)
+    app: Any = application(service, [Token(READER.encode(), READ), Token(WRITER.encode(), WRITE)])
     headers = {"authorization": f"Bearer {token}", "content-type": kind}
     headers |= {} if key is None else {"idempotency-key": key}
 
@@ -79,11 +81,10 @@ def test_keys_of_streams_are_never_cut_short() -> None:
 )  # fmt: skip
 def test_without_tokens_only_local_names_are_answered(host: str, is_answered: bool) -> None:
     """A page may lead its own name to 127.0.0.1; a browser then sends it."""
-    caps, metrics = Caps(), Metrics()
     service: Any = Recorder()
 
     async def ask(tokens: list[Token]) -> httpx.Response:
-        app = Door(create_app(service, caps, metrics), service, tokens, caps, metrics)
+        app: Any = application(service, tokens)
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://any") as client:
             headers = {"host": host, "authorization": f"Bearer {WRITER}"}
             return await client.post("/v1/learn", json={"u": 1}, headers=headers)
@@ -93,3 +94,41 @@ def test_without_tokens_only_local_names_are_answered(host: str, is_answered: bo
     assert is_answered or answer.headers["content-type"] == "application/problem+json"
     assert len(service.calls) == is_answered
     assert asyncio.run(ask([Token(WRITER.encode(), WRITE)])).status_code == 200
+
+
+def test_layers_stand_within_those_that_they_need() -> None:
+    api: Any = Api(Recorder(), [], BodyLimits(), Metrics())  # type: ignore[arg-type]
+    layered(print, api)  # type: ignore[arg-type]
+    for i, layer in enumerate(LAYERS):
+        for outer in layer.within:
+            wrong = [*LAYERS[:i], *LAYERS[i + 1 :]]
+            wrong.insert(wrong.index(outer), layer)
+            with pytest.raises(ValueError, match=f"{layer.__name__} must stand within"):
+                layered(print, api, wrong)  # type: ignore[arg-type]
+    for left_out in (Problems, Tokens):
+        with pytest.raises(ValueError, match=f"must stand within .*{left_out.__name__}"):
+            layered(print, api, [layer for layer in LAYERS if layer is not left_out])  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="KnownRoutes must stand within Problems, Tokens"):
+        layered(print, api, [KnownRoutes])  # type: ignore[arg-type]
+
+
+def test_requests_are_counted_by_route_and_status() -> None:
+    """HEAD as GET, a path without a route as one that is none."""
+    tokens = [Token(READER.encode(), READ)]
+    app: Any = application(Recorder(), tokens)  # type: ignore[arg-type]
+    asked = [("GET", "/health"), ("HEAD", "/health"), ("GET", "/v1/learn/"), ("PUT", "/v1/tasks/a/b"), ("GET", "/")]
+
+    async def send() -> str:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
+            client.headers["authorization"] = f"Bearer {READER}"
+            for method, path in asked:
+                await client.request(method, path)
+            return (await client.get("/metrics")).text
+
+    counted = [line for line in asyncio.run(send()).splitlines() if line.startswith("shoal_requests_total")]
+    assert sorted(counted) == [
+        'shoal_requests_total{method="GET",route="/",status="200"} 1.0',
+        'shoal_requests_total{method="GET",route="/health",status="200"} 2.0',
+        'shoal_requests_total{method="GET",route="other",status="404"} 1.0',
+        'shoal_requests_total{method="other",route="/v1/tasks",status="405"} 1.0',
+    ]

@@ -1,0 +1,346 @@
+"""The layers around Litestar: ASGI middlewares, each with one concern.
+
+`LAYERS` has them from the outermost to the innermost. Each class names the layers that must stand around it, and
+`layered` checks this when the application is built. The innermost ones answer in front of Litestar: NDJSON, because
+Litestar reads the request while it streams an answer, to see whether the client is there; and single JSON rows, because
+its routing and arguments cost more than the model's prediction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar, Protocol
+from urllib.parse import quote
+
+import msgspec
+
+from shoal.serve.contract import Refused, Rows, Unavailable
+from shoal.serve.http import request_bodies
+from shoal.serve.http.access import OPEN, allowed, is_local
+from shoal.serve.http.batching import OneByOne, in_thread, learned, predictions
+from shoal.serve.http.problems import HttpProblem, Reply, reply_of
+from shoal.serve.http.request_bodies import JSON, NDJSON
+from shoal.serve.http.routes import Api, label_of, routes_of, scope_of
+
+TASKS = "/v1/tasks/"
+STREAMED = ("/v1/predict", "/v1/learn")
+SAFE = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+]
+
+App = Callable[[Any, Any, Any], Awaitable[None]]  # ASGI: scope, receive, send
+
+
+class Layer(Protocol):
+    """An ASGI application around another one."""
+
+    within: ClassVar[tuple[type, ...]]  # the layers that must stand around it
+
+    def __init__(self, app: App, api: Api) -> None: ...
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
+
+
+class HeadAsGet:
+    """HEAD is answered as GET; the server leaves out the body."""
+
+    within: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self._app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send)
+
+
+class Metered:
+    """Requests are counted and timed, by route and status."""
+
+    within: ClassVar[tuple[type, ...]] = (HeadAsGet,)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app, self._metrics = app, api.metrics
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        begun, status = time.perf_counter(), 500
+
+        async def noted(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        await self._app(scope, receive, noted)
+        self._metrics.count(scope["method"], label_of(scope["path"]), status, time.perf_counter() - begun)
+
+
+class SafeHeaders:
+    """Every answer has the headers that keep browsers from misusing it."""
+
+    within: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        async def send_safely(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *SAFE]}
+            await send(message)
+
+        await self._app(scope, receive, send_safely)
+
+
+class Problems:
+    """An error becomes an answer with problem details, unless an answer has begun: then the connection ends, as half an
+    answer must not look like a whole one."""
+
+    within: ClassVar[tuple[type, ...]] = (Metered, SafeHeaders)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        has_begun = False
+
+        async def noted(message: Any) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noted)
+        except asyncio.CancelledError:  # the server ends, and has waited long enough
+            if not has_begun:
+                await _send(send, reply_of(Unavailable("the service ends")))
+        except Exception as error:
+            reply = reply_of(error)
+            if has_begun:
+                raise
+            await _send(send, reply)
+
+
+class Hosts:
+    """A request names one host; without tokens, a name of this computer."""
+
+    within: ClassVar[tuple[type, ...]] = (Problems,)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app, self._is_local_only = app, not api.tokens
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        if len(hosts) > 1:
+            raise HttpProblem(400, "the head names two hosts")
+        if self._is_local_only and not is_local(hosts[0] if hosts else b""):
+            raise HttpProblem(421, "without tokens this service answers to localhost, 127.0.0.1 and [::1] only")
+        await self._app(scope, receive, send)
+
+
+class Tokens:
+    """A request needs a token with the scope of its route."""
+
+    within: ClassVar[tuple[type, ...]] = (Problems, Hosts)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app, self._tokens = app, api.tokens
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        needed = scope_of(scope["method"], scope["path"])
+        if needed != OPEN:
+            found = allowed(self._tokens, _header(scope, b"authorization"))
+            if found == OPEN:
+                raise HttpProblem(401, "Authorization: Bearer TOKEN is missing, or holds no token of this service")
+            if found < needed:
+                raise HttpProblem(403, "this token's scope does not reach here")
+        await self._app(scope, receive, send)
+
+
+class KnownRoutes:
+    """Other paths are answered 404, other methods 405. Only a request with a token learns which there are."""
+
+    within: ClassVar[tuple[type, ...]] = (Problems, Tokens)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        method, methods = scope["method"], routes_of(scope["path"])
+        if method not in methods:
+            if not methods:
+                raise HttpProblem(404, "there is no such route")
+            allow = [*methods, *(["HEAD"] if "GET" in methods else [])]
+            raise HttpProblem(405, f"{method} is not allowed here", allow=allow)
+        await self._app(scope, receive, send)
+
+
+class PlainBodies:
+    """Compressed bodies are refused, as a small one may become large."""
+
+    within: ClassVar[tuple[type, ...]] = (Problems, KnownRoutes)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if _header(scope, b"content-encoding", b"identity") != b"identity":
+            raise HttpProblem(415, "the body is compressed (Content-Encoding); send it as it is")
+        await self._app(scope, receive, send)
+
+
+class Streams:
+    """NDJSON rows are predicted or learned piece by piece while the body comes, so that memory stays bounded."""
+
+    within: ClassVar[tuple[type, ...]] = (Problems, KnownRoutes, PlainBodies)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app, self._service, self._limits = app, api.service, api.limits
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope["path"]
+        if path not in STREAMED or request_bodies.NAMES.get(_media_type(scope)) != NDJSON:
+            await self._app(scope, receive, send)
+            return
+        given = _header(scope, b"idempotency-key", None)
+        key = request_bodies.checked_key(None if given is None else given.decode("latin-1"))
+        head = [(b"content-type", NDJSON.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        async for part in self._answers(path, key, receive):
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _answers(self, path: str, key: str | None, receive: Any) -> AsyncIterator[bytes]:
+        """Lines for each piece of the body: answers, or a receipt.
+
+        An error ends the stream with a line that has the problem, as the status has been sent. Earlier pieces stand.
+        """
+        rows_before = number = 0
+        try:
+            async for piece in request_bodies.pieces(receive, self._limits):
+                rows = await in_thread(partial(request_bodies.rows_of, piece, NDJSON, self._limits))
+                found = await self._done(path, rows, None if key is None else f"{key}/{number}")
+                yield b"".join(msgspec.json.encode(one) + b"\n" for one in found)
+                number, rows_before = number + 1, rows_before + rows.frame.height
+            if number == 0:
+                raise Refused(request_bodies.NO_ROWS)
+        except Exception as error:
+            problem = msgspec.json.decode(reply_of(_of_stream(error, rows_before)).body)
+            yield msgspec.json.encode({"problem": problem, "rows_before": rows_before}) + b"\n"
+
+    async def _done(self, path: str, rows: Rows, key: str | None) -> list[dict[str, Any]]:
+        if path == "/v1/learn":
+            return [await learned(self._service, rows, key)]
+        return await predictions(self._service, rows)
+
+
+class SingleRows:
+    """JSON predictions are answered as JSON: an object alone together with others of its event-loop turn."""
+
+    within: ClassVar[tuple[type, ...]] = (Problems, KnownRoutes, PlainBodies)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app, self._service, self._limits = app, api.service, api.limits
+        self._one_by_one: OneByOne | None = None  # made in the loop that serves
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"] == "/v1/predict" and _media_type(scope) == JSON and _takes_json(scope):
+            await _send(send, Reply(200, [(b"content-type", JSON.encode())], await self._predict(receive)))
+        else:
+            await self._app(scope, receive, send)
+
+    async def _predict(self, receive: Any) -> bytes:
+        body = await request_bodies.whole(receive, self._limits)
+        row = request_bodies.flat(body)
+        if row is None:  # an array of rows, or an error that `rows_of_value` raises
+            value = request_bodies.value_of(body)
+            rows = await in_thread(partial(request_bodies.rows_of_value, value, self._limits))
+            found: Any = await predictions(self._service, rows)
+            return msgspec.json.encode(found if isinstance(value, list) else found[0])
+        request_bodies.refuse_too_wide(len(row), self._limits)
+        if self._one_by_one is None:
+            self._one_by_one = OneByOne(self._service)
+        answer = await self._one_by_one.predict(row)
+        return msgspec.json.encode(answer._asdict())
+
+
+class WholeTaskNames:
+    """A task's name is one segment of the path for Litestar, slashes and all."""
+
+    within: ClassVar[tuple[type, ...]] = (KnownRoutes,)
+
+    def __init__(self, app: App, api: Api) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        path = scope["path"]
+        if path.startswith(TASKS):
+            scope = {**scope, "path": TASKS + quote(path.removeprefix(TASKS), safe="")}
+        await self._app(scope, receive, send)
+
+
+LAYERS: tuple[type[Layer], ...] = (
+    HeadAsGet,
+    Metered,
+    SafeHeaders,
+    Problems,
+    Hosts,
+    Tokens,
+    KnownRoutes,
+    PlainBodies,
+    Streams,
+    SingleRows,
+    WholeTaskNames,
+)
+
+
+def layered(app: App, api: Api, layers: Sequence[type[Layer]] | None = None) -> App:
+    """Put layers around an application, the first of them outermost.
+
+    Raises
+    ------
+    ValueError
+        If a layer stands outside of one that must stand around it.
+    """
+    layers = LAYERS if layers is None else layers
+    for i, layer in enumerate(layers):
+        if missing := [other.__name__ for other in layer.within if other not in layers[:i]]:
+            raise ValueError(f"{layer.__name__} must stand within {', '.join(missing)}")
+    for layer in reversed(layers):
+        app = layer(app, api)
+    return app
+
+
+def _header(scope: Any, wanted: bytes, default: Any = b"") -> Any:
+    """The last header of a name, as bytes."""
+    found = default
+    for name, value in scope["headers"]:
+        if name == wanted:
+            found = value
+    return found
+
+
+def _media_type(scope: Any) -> str:
+    found: str = _header(scope, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
+    return found
+
+
+def _takes_json(scope: Any) -> bool:
+    return request_bodies.accepted(_header(scope, b"accept").decode("latin-1"), JSON) == JSON
+
+
+def _of_stream(error: Exception, rows: int) -> Exception:
+    """An error with its rows counted from the first row of the stream."""
+    if not isinstance(error, Refused):
+        return error
+    return Refused(*(fault._replace(row=None if fault.row is None else fault.row + rows) for fault in error.faults))
+
+
+async def _send(send: Any, reply: Reply) -> None:
+    headers = [*reply.headers, (b"content-length", str(len(reply.body)).encode())]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})

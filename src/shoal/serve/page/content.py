@@ -1,0 +1,38 @@
+"""The page at `/`: a few files, and events with its numbers once a second."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from shoal.serve.contract import Service
+
+SECONDS = 1.0
+INDEX = "index.html"
+KINDS = {
+    INDEX: "text/html; charset=utf-8",
+    "app.js": "text/javascript",
+    "charts.js": "text/javascript",
+    "parts.js": "text/javascript",
+    "tasks.js": "text/javascript",
+    "style.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+
+
+@cache
+def file(name: str) -> bytes:
+    """One of the files of `KINDS`."""
+    return resources.files(__package__).joinpath(name).read_bytes()
+
+
+async def events(service: Service) -> AsyncIterator[bytes]:
+    """The numbers of the page as server-sent events, without end."""
+    loop = asyncio.get_running_loop()
+    while True:
+        yield b"data: " + msgspec.json.encode(await loop.run_in_executor(None, service.overview)) + b"\n\n"
+        await asyncio.sleep(SECONDS)
