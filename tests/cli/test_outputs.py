@@ -16,7 +16,6 @@ from tests.cli.conftest import Program, Row
 
 import shoal as library
 from shoal.cli.outputs import check_folder, check_outputs
-from shoal.report.whole_file import whole_file
 
 TABLE = ("--task", "shop", "--label", "sold")
 READ: dict[str, Callable[..., pl.DataFrame]] = {
@@ -192,23 +191,3 @@ def test_what_cannot_be_meant_is_refused(
     code, _, err = shoal("run", csv_file, *TABLE, *options)
     assert code == 2
     assert message in err
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    path, link = tmp_path / "a.html", tmp_path / "current.html"
-    path.write_text("old")
-    path.chmod(0o600)
-    link.symlink_to(path)
-
-    def half() -> None:
-        with whole_file(link) as part:
-            part.write_text("half")
-            raise OSError("the disk is full")
-
-    with pytest.raises(OSError, match="full"):
-        half()
-    assert path.read_text() == "old"
-    with whole_file(link) as part:
-        part.write_text("new")
-    assert (path.read_text(), link.is_symlink(), path.stat().st_mode & 0o777) == ("new", True, 0o600)
-    assert sorted(tmp_path.iterdir()) == [path, link]

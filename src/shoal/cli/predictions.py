@@ -11,7 +11,7 @@ from typing import IO, Any, Self
 from shoal.cli.outputs import STDOUT
 from shoal.cli.results import ending
 from shoal.evaluation.predictions import Predictions
-from shoal.report.whole_file import whole_file
+from shoal.whole_file import whole_file
 
 
 class PredictionFile:

@@ -13,7 +13,7 @@ from typing import Any
 from shoal.cli.outputs import STDOUT
 from shoal.evaluation import Comparison, Evaluation, Verdict
 from shoal.evaluation.result import winners
-from shoal.report.whole_file import whole_file
+from shoal.whole_file import whole_file
 
 SCHEMA = 1  # to be increased when a name changes or goes
 WRITERS = {".csv": "write_csv", ".parquet": "write_parquet", ".ndjson": "write_ndjson"}

@@ -20,6 +20,7 @@ from shoal.learner import Learner, model_of
 from shoal.loading import load as load_model
 from shoal.model import persistence
 from shoal.model.features import Features
+from shoal.whole_file import write_whole
 
 MANIFEST, FORMAT = "manifest.json", 1
 PLACES = "places"  # the shard of each task; stored with the shared arrays
@@ -50,14 +51,14 @@ def write(folder: str | os.PathLike[str], saved: Saved) -> None:
     names = [_name(i, content) for i, content in enumerate(contents)]
     path.mkdir(parents=True, exist_ok=True)
     for name, content in zip(names, contents, strict=True):
-        persistence.write_whole(path / name, content)
+        write_whole(path / name, content, fsync=True)
     manifest = saved.header | {
         "format": FORMAT,
         "assign": persistence.to_json(assign, {}, "task id"),
         "blocks": persistence.to_json(saved.blocks, {}, "block"),
         "files": names,
     }
-    persistence.write_whole(path / MANIFEST, json.dumps(manifest, indent=1).encode())
+    write_whole(path / MANIFEST, json.dumps(manifest, indent=1).encode(), fsync=True)
     for old in path.iterdir():
         if old.name not in (*names, MANIFEST) and old.suffix in (".model", ".shared"):
             old.unlink()

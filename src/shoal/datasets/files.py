@@ -5,11 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 from urllib.request import urlopen
+
+from shoal.whole_file import write_whole
 
 
 @dataclass(frozen=True)
@@ -93,14 +94,7 @@ def _fetch(source: Source, relative: str, folders: list[Path]) -> bytes:
 def _write(path: Path, content: bytes) -> None:
     """Write to a temporary file and rename, so that a crash never leaves half a file in the cache."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-        try:
-            file.write(content)
-            file.close()
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    write_whole(path, content)
 
 
 def _listed(folders: list[Path]) -> str:

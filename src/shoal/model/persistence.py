@@ -12,7 +12,6 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +27,7 @@ from shoal.model.core import CoreLike
 from shoal.model.features import Features
 from shoal.model.state import described, leaves, rebuilt
 from shoal.model.tasks import TaskIndex
+from shoal.whole_file import write_whole
 
 FORMAT = 4
 PROBE = 64  # features that tell which axes count features
@@ -171,22 +171,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
     text = json.dumps(header | {"format": FORMAT}, allow_nan=False)
     # One entry: safetensors writes several in random order, and equal models shall give equal files.
     content = save(arrays, {_KEY: f"{checksum(text, arrays)} {text}"})
-    write_whole(path, content)
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """A file that holds all of it, on the disk, or is as it was."""
-    temporary = Path(tempfile.mktemp(dir=path.parent, prefix=path.name, suffix=".part"))
-    try:
-        # Opened here and not by tempfile, whose files only their owner may read: this one obeys the umask.
-        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_whole(path, content, fsync=True)
 
 
 # ---- reading -----------------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +21,7 @@ from shoal.datasets.files import cache_folder
 from shoal.papers.experiment import Data
 from shoal.papers.material import occurring
 from shoal.papers.versions import version_of_function
+from shoal.whole_file import whole_file, write_whole
 
 
 def folder() -> Path:
@@ -47,24 +46,13 @@ def read(key: str) -> Any:
 def write(key: str, result: Any) -> None:
     """Whole or not at all."""
     content = json.dumps(result).encode()
-    _whole(_path(key), lambda path: path.write_bytes(content))
+    path = _path(key)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, content)
 
 
 def _path(key: str) -> Path:
     return folder() / key[:2] / f"{key}.json"
-
-
-def _whole(path: Path, fill: Callable[[Path], object]) -> None:
-    """Fill a temporary file and rename it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
-    os.close(handle)
-    try:
-        fill(Path(name))
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
 
 
 @dataclass(frozen=True)
@@ -110,7 +98,9 @@ def prepare(data: Data, quick: bool) -> Prepared:
     path, fingerprint = _data_path(data, quick), content.hexdigest()
     meta = {"fingerprint": fingerprint, "kind": loaded.kind, "name": data.name, "ids": loaded.task.dtype.str}
     arrays["task"] = _storable(arrays["task"])
-    _whole(path, lambda file: save_file(arrays, file, meta))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as part:
+        save_file(arrays, part, meta)
     return Prepared(str(path), fingerprint)
 
 

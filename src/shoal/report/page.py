@@ -20,7 +20,7 @@ from shoal.evaluation.comparison import UNDECIDED
 from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric, number
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
-from shoal.report.whole_file import whole_file
+from shoal.whole_file import whole_file
 
 SCORE = "score"  # how a column is written: as `number` does
 NONE = float("nan")  # the score of a learner that does not have it; this object, other NaNs are undefined scores

@@ -1,8 +1,7 @@
-"""Answers: what the model says of rows, now. A row that comes alone is read without a frame."""
+"""Predictions of the model as it is now. Single rows are read without making a frame."""
 
 from __future__ import annotations
 
-import math
 import random
 import threading
 from collections.abc import Mapping, Sequence
@@ -20,19 +19,15 @@ from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.row_codec import from_dicts
 from shoal.serve.served_model import ServedModel, part_of
-from shoal.wrappers.label_query import LabelQuery
+from shoal.wrappers.label_query import LabelQuery, ask_within
 from shoal.wrappers.multi_class import MultiClass
 
-ROWS_A_TURN = 512  # answered before learning has its turn again
-BUDGET = 0.1  # of the labels, unless the learner is a LabelQuery, which has its own
-GAIN, LARGEST_LOG = 0.05, 50.0  # how fast b follows the budget, and where it ends
+ROWS_A_TURN = 512  # predicted before learning has its turn again
+BUDGET = 0.1  # share of labels; a LabelQuery has its own
 
 
 class Query:
-    """The margin rule: ask with probability b / (b + |f|), where b follows the share of labels that is wanted.
-
-    Source: Cesa-Bianchi, Gentile, Zaniboni (2006), figure 1. It is advice: neither the model nor the log knows of it.
-    """
+    """Advice which labels to ask for, by the margin rule of `LabelQuery`. Neither the model nor the log knows of it."""
 
     def __init__(self, budget: float) -> None:
         self._budget, self._log_b = budget, 0.0
@@ -40,16 +35,15 @@ class Query:
         self.asked = 0  # labels
 
     def wants(self, margin: float) -> bool:
-        """Ask for the label of a row of this margin?"""
+        """Whether to ask for the label of a row of this margin."""
         with self._lock:
-            wanted = self._random.random() < 1.0 / (1.0 + margin / math.exp(self._log_b))
-            self._log_b = min(max(self._log_b + GAIN * (self._budget - wanted), -LARGEST_LOG), LARGEST_LOG)
+            wanted, self._log_b = ask_within(self._budget, margin, self._log_b, lambda p: self._random.random() < p)
             self.asked += wanted
         return wanted
 
 
 class Answers:
-    """What is asked of a model that learns meanwhile."""
+    """Predictions of a model that learns meanwhile."""
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
@@ -76,7 +70,7 @@ class Answers:
         return found
 
     def of_each(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """Of rows that came apart, the answer to each, or the error that says what is wrong with it."""
+        """The answer to each row, or its error; the rows are of different requests."""
         found: list[Any] = [None] * len(rows)
         places: list[int] = []
         tasks: list[str | None] = []
@@ -86,10 +80,10 @@ class Answers:
             try:
                 task = self._task_of(row)
                 read.append(one_row.read(row))
-            except Unread:  # a frame reads it, or says what is wrong with it
+            except Unread:  # needs a frame, or is at fault
                 try:
                     found[i] = self.of(from_dicts([row]))[0]
-                except Exception as error:  # whatever it is: this row's, not that of the others
+                except Exception as error:  # any error is of this row only
                     found[i] = error
             else:
                 places.append(i)
@@ -110,7 +104,7 @@ class Answers:
         return found
 
     def _task_of(self, row: Mapping[str, Any]) -> str | None:
-        """Raises Unread if that takes more."""
+        """The task of a row. Raises Unread if that needs a frame."""
         tasks = self._fold.served.roles.tasks
         if not self._is_plain or len(tasks) > 1:
             raise Unread
@@ -121,11 +115,11 @@ class Answers:
 
     @property
     def labels_asked(self) -> int:
-        """Rows of which it was said that their labels are worth asking for."""
+        """The number of labels that `worth` advised to ask for."""
         return self._query.asked
 
     def worth(self, rows: Rows) -> list[Worth]:
-        """Which labels are worth asking for. Raises Refused, also if there are no labels but numbers."""
+        """Say which labels are worth asking for. Raises Refused, also for a regressor."""
         fold = self._fold
         learner = fold.served.learner
         if not isinstance(learner, Classifier):
@@ -139,14 +133,14 @@ class Answers:
         return [Worth(task, self._query.wants(float(m)), float(m)) for task, m in zip(tasks, margins, strict=True)]
 
     def about(self, task: str) -> Mapping[str, Any]:
-        """What is known of one task. Raises UnknownTask."""
+        """Describe one task. Raises UnknownTask."""
         learner = self._fold.served.learner
         with self._fold.turns.answering():
             if not learner.knows_task(task):
                 raise UnknownTask(f"there is no task {task!r}")
             try:
                 similar = [{"task": other, "similarity": value} for other, value in learner.similar_tasks(task)]
-            except ValueError:  # whole rows are compared, so there are no weights to compare
+            except ValueError:  # a kernel learner has no weights to compare
                 similar = []
             weights = learner.expert_weights(task) if hasattr(learner, "expert_weights") else {}
         return {"task": task, "similar": similar, "ways": [{"way": w, "weight": x} for w, x in weights.items()]}

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple, Self, TypeVar
@@ -24,6 +23,7 @@ from shoal.serve.contract import Answer, LabelReceipt, Receipt, Worth
 from shoal.serve.http import arrow
 from shoal.serve.http.openapi import Model, Task, Tasks
 from shoal.serve.http.request_bodies import JSON
+from shoal.whole_file import whole_file
 
 T = TypeVar("T")
 Table = pl.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
@@ -102,7 +102,7 @@ class Client:
 
     def export(self, path: str | Path) -> Path:
         """Write the model file of now."""
-        with _written_aside(Path(path)) as file:
+        with whole_file(path) as part, part.open("wb") as file:
             self._do(_export(), partial(self._download, file))
         return Path(path)
 
@@ -203,7 +203,7 @@ class AsyncClient:
 
     async def export(self, path: str | Path) -> Path:
         """Write the model file of now."""
-        with _written_aside(Path(path)) as file:
+        with whole_file(path) as part, part.open("wb") as file:
             await self._do(_export(), partial(self._download, file))
         return Path(path)
 
@@ -386,15 +386,3 @@ def _error(answer: httpx.Response) -> ServiceError:
 def _headers(token: str | None) -> dict[str, str]:
     """The headers of every request."""
     return {} if token is None else {"authorization": f"Bearer {token}"}
-
-
-@contextmanager
-def _written_aside(path: Path) -> Iterator[IO[bytes]]:
-    """A file that gets its name when it is complete."""
-    part = path.with_name(f"{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            yield file
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

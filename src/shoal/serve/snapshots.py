@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.serve.served_model import ServedModel
+from shoal.whole_file import write_whole
 
 logger = logging.getLogger("shoal")
 NAME = re.compile(r"(\d{16})\.shoal$")
-CONTEXT = ".json"  # the ending of what stands next to a model
+CONTEXT = ".json"  # the suffix of a context
 
 
 class Snapshot(NamedTuple):
@@ -42,7 +43,7 @@ class Snapshot(NamedTuple):
 
 
 class Context(NamedTuple):
-    """What stands next to a model: what the service had counted, how far it had learned topics, and of which log."""
+    """The service beside a model: its counts, the reached offsets of topics, and the id of its log."""
 
     counted: Mapping[str, Any] | None
     offsets: Mapping[str, int]  # of the next message of each partition
@@ -64,21 +65,21 @@ class Snapshots:
     def __init__(self, folder: Path, keep: int = 3, *, keep_first: bool = False) -> None:
         self._folder, self._keep, self._keep_first = folder, keep, keep_first
         folder.mkdir(parents=True, exist_ok=True)
-        for part in folder.glob("*.part"):  # of a process that was killed
+        for part in folder.glob("*.part"):  # left by a killed process
             part.unlink()
 
     def all(self) -> list[Snapshot]:
-        """Those that there are, the newest first."""
+        """All snapshots, newest first."""
         found = [(NAME.fullmatch(path.name), path) for path in self._folder.iterdir()]
         return sorted((Snapshot(int(name[1]), path) for name, path in found if name), reverse=True)
 
     def path(self, position: int) -> Path:
-        """Where the snapshot of a position stands."""
+        """The path of the snapshot of a position."""
         return self._folder / f"{position:016}.shoal"
 
     def prune(self, forgotten: int = 0) -> int:
-        """Delete those that are too many, and, once there is a newer one, those that know a task that was forgotten at
-        a position; the position of the oldest one left, from which the log is needed."""
+        """Delete surplus snapshots and, once there is a newer one, those from before a task was forgotten; return the
+        position of the oldest one left, behind which the log is needed."""
         found = self.all()
         kept = found[: self._keep]
         if self._keep_first and found and found[-1] not in kept:
@@ -122,7 +123,7 @@ class Writing:
 
     @property
     def is_done(self) -> bool:
-        """Has it ended? `error` then says how."""
+        """Whether it has ended; `error` then says how."""
         if self._child is None:
             return True
         child, status = os.waitpid(self._child, os.WNOHANG)
@@ -176,14 +177,12 @@ def begin(
 
 
 def write_context(path: Path, context: Context) -> None:
-    """Write what stands next to a model, before the model itself."""
-    aside = path.with_suffix(".part")
-    aside.write_text(json.dumps(context._asdict()), encoding="utf-8")
-    aside.replace(path.with_suffix(CONTEXT))
+    """Write the context of a model, before the model itself."""
+    write_whole(path.with_suffix(CONTEXT), json.dumps(context._asdict()).encode(), fsync=True)
 
 
 def saved_context(snapshot: Snapshot) -> Context:
-    """What stands next to a model; nothing if that is not there or damaged: the model does not need it."""
+    """The context of a snapshot; an empty one if it is missing or damaged, as the model does not need it."""
     try:
         found = Context(**json.loads(snapshot.context.read_text(encoding="utf-8")))
         return found._replace(offsets={str(source): int(at) for source, at in found.offsets.items()})

@@ -1,8 +1,7 @@
-"""What is counted of the rows that are learned: what was said of each before it was learned, against the truth.
+"""Progressive validation of the service: each row's decision values from before it was learned, against its label.
 
-Progressive validation, of the learner and of its shadows, in all, by task and over time, in bounded memory. Rows are
-counted one after the other, at the time at which they were accepted: so the numbers are the same, bit for bit, whether
-rows are learned when they come or again after a crash, and however they are cut into slices.
+Counted for the learner and its shadows, in all, by task and over time, in bounded memory. Rows are counted one after
+the other with the time of their acceptance, so the numbers are the same bit for bit after a crash, and for any slices.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from shoal.classifier import probabilities
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
+from shoal.evaluation.metrics.calibration import N_BINS, add_forecasts, calibration_error
 from shoal.evaluation.metrics.multiclass import SMALLEST
 from shoal.files.saved_state import reading_state
 from shoal.online.hedged_sharing.scaling import CLIPPED, MEAN, N_TARGETS, learn_target
@@ -27,25 +27,24 @@ from shoal.serve.served_model import Learned, ServedModel
 
 logger = logging.getLogger("shoal")
 MAIN = "learner"
-BINS = 10  # of the calibration
-MOST_POINTS = 240  # of the series; two neighbors become one when there are more
+MOST_POINTS = 240  # of the series; beyond, neighbors are merged in pairs
 ROWS_A_POINT = 100  # at first
 MINUTES = 24 * 60
-SPEED_SECONDS = 10.0  # of which rows a second are the mean, while somebody looks
-FEWEST = 20  # rows of a task that may be called the worst
+SPEED_SECONDS = 10.0  # averaged in the rows a second
+FEWEST = 20  # rows of a task before it may be the worst one
 PER_TASK = ("rows", "errors", "loss", "forecast", "happened", "order")
 SORTS = ("rows", "error", "newest", "name")
-FORM = 3  # of `to_dict`
+FORM = 4  # of `to_dict`
 
 
 class Statistics:
-    """A fold over what was learned.
+    """Counts of the learned rows.
 
     Parameters
     ----------
     served : ServedModel
     saved : mapping, optional
-        `to_dict` of earlier ones. If it cannot be used, counting begins anew: the model does not need it.
+        An earlier `to_dict`. If it cannot be used, counting begins anew, as the model does not need it.
     """
 
     def __init__(self, served: ServedModel, saved: Mapping[str, Any] | None = None) -> None:
@@ -68,7 +67,7 @@ class Statistics:
             self._clear()
 
     def learned(self, found: Learned) -> None:
-        """Count rows that were learned."""
+        """Count learned rows."""
         said = [found.decisions, *found.shadows.values()]
         truth, times, tasks = found.truth, found.times, found.tasks
         taken = ~np.any([np.isnan(one) if one.ndim == 1 else np.isnan(one).any(axis=1) for one in said], axis=0)
@@ -88,28 +87,28 @@ class Statistics:
             self._known = labels
             self._count_tasks(tasks, judged[0])
             if self._has_probabilities:
-                self._calibrate(judged[0])
+                add_forecasts(self._bins, judged[0].forecast, judged[0].happened)
             self._points_of(values, times)
             self._minutes_of(values[0], times)
             self._sums = _after(self._sums, values)
             self.rows += len(times)
 
     def forget(self, task: str) -> None:
-        """Nothing is known of a task any more."""
+        """Drop the counts of a task."""
         with self._lock:
             if (place := self._tasks.pop(task, None)) is not None:
                 self._per_task[:, place] = 0.0
 
     def task(self, task: str) -> dict[str, Any]:
-        """What was counted of a task. Raises UnknownTask."""
+        """The counts of a task. Raises UnknownTask."""
         with self._lock:
             if task not in self._tasks:
                 raise UnknownTask(f"no row of task {task!r} was learned here")
             return self._describe(task, self._per_task[:, self._tasks[task]])
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
-        """Some tasks that contain a text, and how many there are: by "rows", "error", "newest" or "name"."""
-        with self._lock:  # as briefly as can be: learning waits
+        """A part of the tasks that contain a text, sorted by "rows", "error", "newest" or "name"; and their number."""
+        with self._lock:  # briefly, as learning waits
             tasks = list(self._tasks)
             counted = self._per_task[:, [*self._tasks.values()]]
         if text:
@@ -125,7 +124,7 @@ class Statistics:
         return [self._describe(tasks[i], counted[:, i]) for i in places[first : first + n]], len(tasks)
 
     def gauges(self) -> dict[str, float]:
-        """Numbers for dashboards; of no rows there is no error."""
+        """Numbers for dashboards; without rows there is no error."""
         with self._lock:
             found = {"rows_judged": float(self.rows)}
             if not self.rows:
@@ -136,7 +135,7 @@ class Statistics:
             if self._has_losses:
                 found["loss"] = float(self._sums[1] / self.rows)
             if self._has_probabilities:
-                found["calibration_error"] = self._calibration_error()
+                found["calibration_error"] = calibration_error(self._bins)
             counts, errors = self._per_task[:2]
             if (counts >= FEWEST).any():
                 found["error_of_worst_task"] = float(np.max(errors[counts >= FEWEST] / counts[counts >= FEWEST]))
@@ -148,7 +147,7 @@ class Statistics:
             return found
 
     def state(self) -> dict[str, Any]:
-        """What the page shows."""
+        """The numbers on the page."""
         with self._lock:
             sums = (self._sums / max(self.rows, 1)).tolist()
             return {
@@ -167,14 +166,21 @@ class Statistics:
             }
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON. Only for the thread that counts, or a fork of it: it takes no lock, and with a million tasks half a
-        second."""
+        """The counts for JSON. Only for the thread that counts, or a fork of it: no lock is taken, as a million tasks
+        need half a second."""
         return {
-            "form": FORM, "who": list(self.who), "rows": self.rows, "sums": self._sums.tolist(),
-            "bins": self._bins.tolist(), "points": [list(point) for point in self._points],
-            "rows_a_point": self._rows_a_point, "minutes": self._minutes.tolist(), "tasks": [*self._tasks],
-            "per_task": self._per_task[:, [*self._tasks.values()]].tolist(), "targets": self._targets.tolist(),
-        }  # fmt: skip
+            "form": FORM,
+            "who": list(self.who),
+            "rows": self.rows,
+            "sums": self._sums.tolist(),
+            "bins": self._bins.tolist(),
+            "points": [list(point) for point in self._points],
+            "rows_a_point": self._rows_a_point,
+            "minutes": self._minutes.tolist(),
+            "tasks": [*self._tasks],
+            "per_task": self._per_task[:, [*self._tasks.values()]].tolist(),
+            "targets": self._targets.tolist(),
+        }
 
     def _clear(self) -> None:
         self._tasks: dict[str | None, int] = {}
@@ -182,8 +188,8 @@ class Statistics:
         self._per_task = np.zeros((len(PER_TASK), 16))
         self._sums = np.zeros(2 * len(self.who))  # errors and losses of each
         self.rows = 0
-        self._bins = np.zeros((3, BINS))  # rows, forecasts, what happened
-        self._targets = np.zeros(N_TARGETS)  # what is known of real targets
+        self._bins = np.zeros((3, N_BINS))  # rows, forecasts, events
+        self._targets = np.zeros(N_TARGETS)  # state of `clip_targets`
         self._points: list[list[float]] = []  # rows, time of the last, errors and losses of each
         self._rows_a_point = ROWS_A_POINT
         self._minutes = np.zeros((3, MINUTES))  # minute since 1970, rows, errors
@@ -192,7 +198,7 @@ class Statistics:
         if saved["form"] != FORM or saved["who"] != list(self.who):
             raise ValueError("it is of other learners, or of another version")
         self.rows = int(saved["rows"])
-        self._sums, self._bins = np.array(saved["sums"]), np.array(saved["bins"])
+        self._sums, self._bins = np.array(saved["sums"]), np.array(saved["bins"]).reshape(3, N_BINS)
         self._points, self._rows_a_point = [list(point) for point in saved["points"]], int(saved["rows_a_point"])
         self._minutes = np.array(saved["minutes"]).reshape(3, MINUTES)
         self._tasks = {task: place for place, task in enumerate(saved["tasks"])}
@@ -238,17 +244,8 @@ class Statistics:
         for total, values in zip(sums, judged, strict=True):
             np.add.at(total, places, values)
 
-    def _calibrate(self, judged: Judged) -> None:
-        place = np.minimum((judged.forecast * BINS).astype(np.intp), BINS - 1)
-        for total, values in zip(self._bins, (np.ones(len(place)), judged.forecast, judged.happened), strict=True):
-            np.add.at(total, place, values)
-
-    def _calibration_error(self) -> float:
-        rows, chance, happened = self._bins
-        return float(np.abs(chance - happened).sum() / max(rows.sum(), 1.0))
-
     def _points_of(self, values: FloatArray, times: FloatArray) -> None:
-        """A point takes so many rows and no more, wherever a slice ends."""
+        """Add rows to the points of the series; each takes the same number of rows, wherever a slice ends."""
         reached, n = 0, len(times)
         while reached < n:
             if not self._points or self._points[-1][0] >= self._rows_a_point:
@@ -271,12 +268,12 @@ class Statistics:
             column = self._minutes[:, int(minutes[first]) % MINUTES]
             if column[0] < minutes[first]:
                 column[:] = minutes[first], 0.0, 0.0
-            if column[0] == minutes[first]:  # else the clock was set back, and it is another day's
+            if column[0] == minutes[first]:  # or else the clock was set back by a day
                 column[1] += end - first
                 column[2] = _after(column[2:], errors[None, first:end])[0]
 
     def _speed(self) -> float:
-        """Rows a second, lately; called once a second."""
+        """Rows a second over the last seconds; called once a second."""
         now = time.monotonic()
         self._marks = [mark for mark in self._marks if mark[0] >= now - SPEED_SECONDS] + [(now, self.rows)]
         begun, rows = self._marks[0]
@@ -292,12 +289,12 @@ class Statistics:
 
 
 def _after(sums: FloatArray, values: FloatArray) -> FloatArray:
-    """Sums with columns of values added one after the other, as rounding has it however they are cut."""
+    """Sums after adding columns of values one by one, so that rounding does not depend on slices."""
     return np.asarray(np.add.accumulate(np.column_stack([sums, values]), axis=1)[:, -1])
 
 
 def added(one: list[float], other: list[float]) -> list[float]:
-    """Two points of a series as one, at the time of the later."""
+    """Two points of a series merged, at the later time."""
     return [one[0] + other[0], other[1], *(a + b for a, b in zip(one[2:], other[2:], strict=True))]
 
 
@@ -305,7 +302,11 @@ def added(one: list[float], other: list[float]) -> list[float]:
 
 
 class Judged(NamedTuple):
-    """A column each."""
+    """Errors, losses and forecasts of rows, the same however rows are cut into slices.
+
+    Decision values of two labels are logits where the learner has probabilities. Of several labels each has its logit
+    against the rest; a label that has not come yet has none, even if it comes in the same slice.
+    """
 
     errors: FloatArray  # 0 or 1; of numbers the absolute error
     losses: FloatArray  # log-loss; of numbers the squared error; zeros of learners without probabilities
@@ -315,9 +316,9 @@ class Judged(NamedTuple):
 
 @kernel(entry=True)
 def clip_targets(truth: FloatArray, targets: FloatArray, clipped: FloatArray) -> None:
-    """Real targets, those beyond 10 deviations clipped as the default regressor clips them; `targets` is its state.
+    """Clip real targets beyond 10 deviations as the default regressor does; `targets` is its state.
 
-    One odd target would else be all that a mean error says, for good.
+    Otherwise one odd target would dominate the mean error for ever.
     """
     for i in range(len(truth)):
         before, mean = targets[CLIPPED], targets[MEAN]
@@ -326,13 +327,13 @@ def clip_targets(truth: FloatArray, targets: FloatArray, clipped: FloatArray) ->
 
 
 def judge_numbers(predicted: FloatArray, truth: NDArray[np.float64]) -> Judged:
-    """Of a regressor."""
+    """Judge the numbers of a regressor."""
     off = truth - predicted
     return Judged(np.abs(off), np.square(off), predicted, truth)
 
 
 def judge_two(decisions: FloatArray, positive: NDArray[np.bool_], *, has_probabilities: bool) -> Judged:
-    """Of a learner of two labels."""
+    """Judge a learner of two labels."""
     wrong = ((decisions >= 0.0) != positive).astype(np.float64)
     happened = positive.astype(np.float64)
     if not has_probabilities:
@@ -342,12 +343,12 @@ def judge_two(decisions: FloatArray, positive: NDArray[np.bool_], *, has_probabi
 
 
 def judge_several(decisions: FloatArray, truth: IntArray, since: IntArray, *, has_probabilities: bool) -> Judged:
-    """Of a learner of any number of labels, all of them known after these rows.
+    """Judge a learner of any number of labels, all of them known after these rows.
 
     Parameters
     ----------
     decisions : (n, n_labels); with two labels (n,), positive for the second
-    truth : (n,) places of the labels that came
+    truth : (n,) indices of the true labels
     since : (n_labels,) the row before which each was known
     """
     n, n_labels = len(truth), len(since)
@@ -367,7 +368,7 @@ def judge_several(decisions: FloatArray, truth: IntArray, since: IntArray, *, ha
         nothing = np.zeros(n)
         return Judged(1.0 - right, nothing, nothing, right.astype(np.float64))
     each = np.where(known, probabilities(margins.ravel())[:, 1].reshape(n, n_labels), 0.0)
-    # One after the other, so that a label without probability does not change how the others round.
+    # Added one by one, so that a label without probability does not change the rounding of the others.
     each /= np.maximum(np.add.accumulate(each, axis=1)[:, -1:], SMALLEST)
     each[n_known == 1] = known[n_known == 1]
     losses = -np.log(np.maximum(each[rows, truth], SMALLEST))

@@ -49,6 +49,34 @@ PARAMETERS = {
 }
 
 
+def ask_within(budget: float, theta: float, log_b: float, draw: Callable[[float], bool]) -> tuple[bool, float]:
+    """Ask for a label or not, and let b follow the budget: the rule of this module, also that of the service.
+
+    Parameters
+    ----------
+    budget : float
+        The share of labels to ask for.
+    theta : float
+        How sure the learner is of the row.
+    log_b : float
+    draw : function
+        True with the given probability.
+
+    Returns
+    -------
+    wanted : bool
+    log_b : float
+        For the next row.
+
+    Examples
+    --------
+    >>> ask_within(0.1, 2.0, 0.0, lambda p: p > 0.3)  # p = 1/(1 + 2)
+    (True, -0.45)
+    """
+    wanted = draw(1.0 / (1.0 + max(theta, LEAST) / math.exp(log_b)))
+    return wanted, min(max(log_b + GAIN * (budget - wanted), -LARGEST_LOG), LARGEST_LOG)
+
+
 @cache
 def _packed_kind(inner: Any) -> Any:
     """What is saved, around what the inner core saves."""
@@ -98,8 +126,7 @@ class QueryCore:
             return self._draw(1.0 / (1.0 + theta / self.b))
         if self.rule == "fixed" or self.budget == 1.0:
             return self._draw(self.budget)
-        wanted = self._draw(1.0 / (1.0 + max(theta, LEAST) / math.exp(self.log_b[0])))
-        self.log_b[0] = min(max(self.log_b[0] + GAIN * (self.budget - wanted), -LARGEST_LOG), LARGEST_LOG)
+        wanted, self.log_b[0] = ask_within(self.budget, theta, self.log_b[0], self._draw)
         return wanted
 
     def _draw(self, p: float) -> bool:
