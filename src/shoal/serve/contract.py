@@ -1,6 +1,6 @@
-"""What the service's parts say to each other: rows in, receipts and answers out, and what can go wrong.
+"""The interface of the service: rows in, receipts and answers out, and the errors.
 
-The engine (`engine`) knows no HTTP; what stands in front of it (HTTP, Kafka, a cluster's actor) sees `Service` alone.
+`engine` implements `Service` and knows no HTTP. HTTP, Kafka and the cluster's actors know `Service` and not the engine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Rows(NamedTuple):
     """Rows of one request, as columns."""
 
     frame: pl.DataFrame  # (n, columns)
-    strings: bool  # whether every value is a string that is read as CSV's are: so JSON; Arrow has typed columns
+    strings: bool  # whether values are strings, read as those of a CSV file (JSON); Arrow has typed columns
 
 
 class Fault(NamedTuple):
@@ -29,13 +29,13 @@ class Fault(NamedTuple):
 
 
 class Refused(ValueError):
-    """The request asks for what cannot be; nothing has changed. HTTP: 422."""
+    """The rows of a request are invalid; nothing has changed. HTTP: 422."""
 
     def __init__(self, *faults: Fault) -> None:
         super().__init__("; ".join(fault.sentence for fault in faults))
         self.faults = faults
 
-    def __reduce__(self) -> Any:  # so that it travels between processes
+    def __reduce__(self) -> Any:  # to pickle it between processes
         return type(self), self.faults
 
 
@@ -48,7 +48,7 @@ class UnknownTask(ValueError):
 
 
 class LimitExceeded(ValueError):
-    """More new tasks or columns than this service takes; `retry_after` is None if waiting does not help. HTTP: 429."""
+    """Too many new tasks or columns; `retry_after` is None if waiting does not help. HTTP: 429."""
 
     def __init__(self, sentence: str, retry_after: float | None = None) -> None:
         super().__init__(sentence)
@@ -74,15 +74,15 @@ class Unavailable(RuntimeError):
 
 
 class Receipt(NamedTuple):
-    """The rows are in the log and will be in the model, whatever crashes."""
+    """The rows are in the log, and no crash keeps them out of the model."""
 
     position: int  # of the record in the log, counted from 1
     rows: int
-    repeated: bool = False  # the same key had brought them before
+    repeated: bool = False  # an earlier request had the same key
 
 
 class LabelReceipt(NamedTuple):
-    """What became of each label: those accepted are in the log."""
+    """The outcome for each label; accepted ones are in the log."""
 
     position: int | None  # of the record; None if no label was accepted
     accepted: int
@@ -93,17 +93,17 @@ class LabelReceipt(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """What a topic brought, in order, and where to go on: read and learned exactly once, as it is one commit."""
+    """Messages of topics in order, with the offsets behind them; one commit has both, so none is learned twice."""
 
     labeled: Sequence[Mapping[str, Any]]  # rows of JSON values, with their labels
     unlabeled: Sequence[tuple[str, Mapping[str, Any]]]  # rows by the ids that their labels will name
-    labels: Sequence[tuple[str, Any]]  # by the ids of their rows, which may come later
+    labels: Sequence[tuple[str, Any]]  # by the ids of their rows; either may come first
     offsets: Mapping[str, int]  # of the next message of each partition
     sources: Sequence[tuple[str, int]] = ()  # of each labeled row, its partition and offset
 
 
 class Followed(NamedTuple):
-    """What became of messages: they are in the log."""
+    """The outcome for messages; they are in the log."""
 
     position: int | None  # of the record; None if no row has its label yet
     rows: int  # that are learned
@@ -112,24 +112,24 @@ class Followed(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What is predicted for a row."""
+    """The prediction of a row."""
 
-    id: str | None  # to give its label with, later; None if rows do not wait
+    id: str | None  # for its label, later; None if rows do not wait
     task: str | None
     predicted: Any  # a label, or a number
-    probability: float | None  # of two labels: of the positive one; of several: of the predicted one
-    known_task: bool  # a task that the model has not seen is answered from what tasks share
+    probability: float | None  # of the positive label of two, or of the predicted one of several
+    known_task: bool  # an unseen task is predicted from what tasks share
 
 
 class Pending(NamedTuple):
-    """Some of the rows that were asked, and their answers, which come together."""
+    """Some of the requested rows, whose answers come together."""
 
-    places: Sequence[int]  # of these rows among all that were asked
-    answers: Future[list[Any]]  # of each an Answer, or the error that is its own
+    places: Sequence[int]  # of these rows in the request
+    answers: Future[list[Any]]  # an Answer or an error for each row
 
 
 class Worth(NamedTuple):
-    """Is the label of a row worth asking for?"""
+    """Whether the label of a row is worth asking for."""
 
     task: str | None
     ask: bool
@@ -137,35 +137,35 @@ class Worth(NamedTuple):
 
 
 class Service(Protocol):
-    """The engine, as what stands in front of it sees it. Every method may be called by any thread."""
+    """The engine as its callers see it. Any thread may call any method."""
 
     def predict(self, rows: Rows, *, wait: bool = True) -> Future[list[Answer]]:
-        """Answers in the order of the rows; with `wait`, done when the rows wait for their labels in the log."""
+        """Answers in the order of the rows; with `wait`, done when the rows are stored to wait for their labels."""
         ...
 
     def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
-        """The same of rows of JSON values (numbers, strings, booleans, None) that came apart, quickly: what is wrong
-        with one is nothing to the others."""
+        """Predict rows of JSON values (numbers, strings, booleans, None) from different requests, fast. Each row has
+        its own answer or error."""
         ...
 
     def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
-        """Done when the rows are in the log; they are learned soon after, in the order of the log."""
+        """Done when the rows are in the log; they are learned soon after, in that order."""
         ...
 
     def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
-        """Learn rows as they were predicted: (id of the prediction, label) each."""
+        """Learn predicted rows, given as pairs (id of the prediction, label)."""
         ...
 
     def follow(self, messages: Messages) -> Future[Followed]:
-        """Done when the messages are in the log: the rows that have their labels, those that wait, and the offsets."""
+        """Done when labeled rows, waiting rows and labels, and the offsets are in the log."""
         ...
 
     def worth(self, rows: Rows) -> list[Worth]:
-        """Which labels are worth asking for; nothing changes."""
+        """Say which labels are worth asking for. Nothing changes."""
         ...
 
     def forget(self, task: str) -> Future[Receipt]:
-        """Forget a task: gone from the model with its place in the log, from snapshots and records soon after."""
+        """Forget a task: in the model at its position in the log, in snapshots and records soon after."""
         ...
 
     def describe(self) -> Mapping[str, Any]:
@@ -175,29 +175,29 @@ class Service(Protocol):
         ...
 
     def overview(self) -> Mapping[str, Any]:
-        """What the page shows: sums and series of errors, calibration, gauges."""
+        """The numbers on the page: sums and series of errors, calibration, gauges."""
         ...
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
-        """Some tasks with what was counted of them, and how many contain the text: sorted by "rows", "error" (the
-        worst first), "newest" or "name"."""
+        """A part of the tasks with their counts, and the number of tasks that contain the text; sorted by "rows",
+        "error" (worst first), "newest" or "name"."""
         ...
 
     def task(self, task: str) -> Mapping[str, Any]:
-        """One task in plain values: rows, error, log-loss, calibration, nearest tasks, which way of sharing won.
+        """One task in plain values: rows, error, log-loss, calibration, nearest tasks, weights of the ways of sharing.
 
         Raises UnknownTask."""
         ...
 
     def export(self) -> Path:
-        """A model file that `shoal.load` and `shoal run --load` read; the caller deletes it."""
+        """Write a model file for `shoal.load` and `shoal run --load`; the caller deletes it."""
         ...
 
     def gauges(self) -> Mapping[str, float]:
-        """Queue length, positions, log size in bytes, age of the last snapshot in seconds, rows that wait, ..."""
+        """Queue length, positions, size of the log in bytes, age of the last snapshot in seconds, waiting rows, ..."""
         ...
 
     @property
     def is_ready(self) -> bool:
-        """Replayed, and the log can be written."""
+        """Whether the log is replayed and can be written."""
         ...

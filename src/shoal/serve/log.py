@@ -1,14 +1,14 @@
-"""The log: every row that was accepted, in the order in which the model learns it. The model is a fold over it.
+"""The log: all accepted rows, in the order in which the model learns them. The model is a fold over the log.
 
-One writer owns the log. A record is what one request brought; records of many requests share a commit. Next to the
-records stand, in the same database and so in the same commits, the idempotency keys that have been used, the rows that
-wait for their labels, and of topics that are followed how far they have been read.
+One writer owns the log. A record holds the rows of one request; records of many requests share a commit. The same
+database, and so the same commits, hold the used idempotency keys, the rows that wait for their labels, and the offsets
+of followed topics.
 
-Two things keep a second writer out. The owner holds a lock: of a SQLite file another file's, in PostgreSQL an advisory
-lock of the session that writes. The server frees that lock when the session and its transaction have ended, and no
-sooner; so whoever gets it knows that nothing of an earlier owner is still on its way, which no heartbeat could tell.
-And each commit has an id, which replaces that of the commit before in the same transaction: where a lock is lost (a
-standby takes over, a pooler hands out another session), the second commit fails.
+Two things keep a second writer out. The owner holds a lock: a lock file beside a SQLite file, or an advisory lock of
+the writing session in PostgreSQL. PostgreSQL frees that lock only when the session and its transaction have ended; so
+its next holder knows that no commit of an earlier owner is still under way. A heartbeat could not tell. And each commit
+replaces the id of the one before in its own transaction: if a lock is lost (a standby takes over, a pooler hands out
+another session), the second writer's commit fails.
 """
 
 from __future__ import annotations
@@ -92,17 +92,17 @@ offsets = sa.Table(
 
 
 class Record(NamedTuple):
-    """What one request brought."""
+    """The rows of one request, or a task to forget."""
 
     position: int  # counted from 1, without gaps
     time: float
     kind: Kind
     rows: int
-    body: bytes  # learn: the rows as `bodies` packs them; forget: the task
+    body: bytes  # learn: the rows as `row_codec` packs them; forget: the task
 
 
 class Used(NamedTuple):
-    """An idempotency key, what came with it, and what was answered."""
+    """A used idempotency key, with the hash of its request and the answer."""
 
     key: str
     time: float
@@ -134,27 +134,27 @@ class Half(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What one commit writes."""
+    """The content of one commit."""
 
     records: list[Record]
     receipts: list[Used]
     waiting: list[Waiting]
-    labeled: list[Waiting]  # that wait already, and of which labels have come
-    n_labels: int  # so many
-    edits: list[Callable[[bytes], bytes | None]]  # of the bodies of rows that wait; None: as it was
-    halves: list[Half]  # they replace those of the same ids
+    labeled: list[Waiting]  # stored predictions with new labels
+    n_labels: int  # of these
+    edits: list[Callable[[bytes], bytes | None]]  # of stored rows; None: unchanged
+    halves: list[Half]  # replace those of the same ids
     offsets: dict[str, int]  # of the next message of each partition
 
 
 class End(NamedTuple):
-    """Where the log ends, and the commit that wrote last: a position alone does not tell whose record stands there."""
+    """The end of the log, with the id of the last commit; a position alone does not say whose record stands there."""
 
     position: int
     commit: str
 
 
 class Away(Unavailable):
-    """The database cannot be reached, or its lock not be had."""
+    """The database cannot be reached, or another process has its lock."""
 
 
 class Taken(Unavailable):
@@ -162,20 +162,20 @@ class Taken(Unavailable):
 
 
 class InDoubt(Unavailable):
-    """The connection broke during the commit, so it may have been written or not."""
+    """The connection broke during the commit, which may have been written or not."""
 
 
 def is_written(found: End, before: End, tried: End) -> bool:
-    """Was a commit written that was in doubt?
+    """Whether a commit in doubt was written.
 
     Parameters
     ----------
     found : End
-        Of the log, when nothing is on its way any more.
+        The end of the log, when no commit is under way any more.
     before : End
-        As it was before the commit.
+        The end before the commit.
     tried : End
-        As it is if the commit was written.
+        The end if the commit was written.
 
     Raises
     ------
@@ -207,21 +207,21 @@ class Log:
     Parameters
     ----------
     url : str
-        Of SQLAlchemy: a SQLite file, or PostgreSQL.
+        SQLAlchemy URL of a SQLite file or a PostgreSQL database.
     owned : bool
-        Whether it is this process's until it is closed; else it is only read.
+        Whether this process writes the log until it is closed; otherwise it only reads it.
 
     Attributes
     ----------
     id : str
-        By chance, of the log: another database has another one.
+        A random id of the log; each database has its own.
     dropped : int
         The records up to this one may be gone.
 
     Raises
     ------
     ValueError
-        If the address is none, or another process owns the log.
+        If the URL is invalid, or another process owns the log.
     Unavailable
         If the database cannot be reached.
     """
@@ -231,10 +231,10 @@ class Log:
 
     def __init__(self, url: str, *, owned: bool = False) -> None:
         self._engine = _engine(url)
-        # Predictions are many: to look their values through takes SQLAlchemy longer than SQLite to write them.
+        # Compiled once: SQLAlchemy would need longer for the values of many predictions than SQLite for writing them.
         compiled = sa.insert(waiting).compile(dialect=self._engine.dialect)
         self._insert_waiting, self._by_place = str(compiled), compiled.positional
-        self._session: sa.Connection | None = None  # it has the lock, and writes
+        self._session: sa.Connection | None = None  # has the lock, and writes
         self._file_lock: int | None = None
         try:
             with _failures():
@@ -244,7 +244,7 @@ class Log:
             found = self._rows(sa.select(heads))
             self.id, position, commit, self.dropped = found[0] if found else ("", 0, "", 0)
             self._end = self._tried = End(position, commit)
-            # Counted once: there may be millions, and dashboards ask every second.
+            # Counted once, as there may be millions and dashboards ask every second.
             self.predictions_waiting = int(self._scalar(sa.select(sa.func.sum(waiting.c.open))) or 0)
         except BaseException:
             self.close()
@@ -252,23 +252,23 @@ class Log:
 
     @property
     def last(self) -> int:
-        """The position of the last record, whether it is kept or not."""
+        """The position of the last record, kept or dropped."""
         return self._end.position
 
     def check(self, position: int, log: str | None) -> None:
-        """Does the log go on where a snapshot ends?
+        """Check that the log continues where a snapshot ends.
 
         Parameters
         ----------
         position : int
-            Of the last record that the snapshot has.
+            The last record in the snapshot.
         log : str or None
-            The id of the log that the snapshot is of, if that is known.
+            The id of the snapshot's log, if it is known.
 
         Raises
         ------
         ValueError
-            If not, so that records are missing.
+            If records are missing in between.
         """
         if log not in (None, self.id):
             found = "this database holds another log than the one that the newest snapshot is of"
@@ -287,7 +287,7 @@ class Log:
         )
 
     def begin_behind(self, position: int) -> None:
-        """Count on behind a snapshot whose log is lost. Raises ValueError if there is something in this one."""
+        """Continue behind a snapshot whose log is lost. Raises ValueError if this log is not empty."""
         if self.last:
             raise ValueError(f"--new-log is for an empty database; in this one {self.last:,} records were written")
         with self._transaction(position=position, dropped=position):
@@ -295,12 +295,12 @@ class Log:
         self._end, self.dropped = self._end._replace(position=position), position
 
     def commit(self, batch: Batch) -> None:
-        """Write a batch, all of it or nothing; when this returns, no crash can lose it.
+        """Write a batch as a whole; when this returns, no crash can lose it.
 
         Raises
         ------
         InDoubt
-            If it is not known whether it is written: `settle` finds out.
+            If the batch may be written or not; `settle` finds out.
         Taken
             If another writer has written to the log; this batch is not written.
         Unavailable
@@ -331,7 +331,7 @@ class Log:
         self._written(batch)
 
     def settle(self, batch: Batch) -> bool:
-        """After a commit in doubt: was the batch written?
+        """Whether the batch of a commit in doubt was written.
 
         Raises
         ------
@@ -373,32 +373,31 @@ class Log:
         return self._scalar(asked) or 0
 
     def used(self, keys: Sequence[str]) -> dict[str, Used]:
-        """Those of the keys that have been used."""
+        """The used ones of these keys."""
         return {row.key: Used(*row) for row in self._rows(sa.select(receipts).where(receipts.c.key.in_(keys)))}
 
     def waiting(self, requests: Sequence[str]) -> dict[str, Waiting]:
-        """The rows that wait, of these predictions."""
+        """The stored rows of these requests."""
         found = self._rows(sa.select(waiting).where(waiting.c.request.in_(requests)))
         return {row.request: Waiting(*row[:-1]) for row in found}
 
     def halves(self, ids: Sequence[str]) -> dict[str, Half]:
-        """What waits for its other half, of these ids."""
+        """The rows and labels of these ids that wait for each other."""
         return {row.id: Half(*row) for row in self._rows(sa.select(halves).where(halves.c.id.in_(ids)))}
 
     def offsets(self) -> dict[str, int]:
-        """The next message of each partition that has been read."""
+        """The next message of each followed partition."""
         return {row.source: row.next for row in self._rows(sa.select(offsets))}
 
     def begin_at(self, found: Mapping[str, int]) -> None:
-        """Say how far topics have been read before there was a log, or in one that is lost."""
+        """Set the offsets that were reached before this log, or in a lost one."""
         known = self.offsets()
         found = {source: at for source, at in found.items() if at > known.get(source, -1)}
         with self._transaction() as connection:
             _replace(connection, offsets.c.source, _positions(found))
 
     def expire(self, request: str, halves_before: float, keys_before: float) -> None:
-        """Drop predictions with ids before this one, halves that came before a time, and keys that were used before
-        another."""
+        """Drop predictions with smaller ids, halves from before a time, and keys from before another time."""
         with self._transaction() as connection:
             too_old = waiting.c.request < request
             dropped = connection.execute(sa.select(sa.func.sum(waiting.c.open)).where(too_old)).scalar() or 0
@@ -408,7 +407,7 @@ class Log:
         self.predictions_waiting -= dropped
 
     def drop_until(self, position: int) -> None:
-        """Drop the records up to a position: a snapshot has them."""
+        """Drop the records up to a position, which are in a snapshot."""
         dropped = max(position, self.dropped)
         with self._transaction(dropped=dropped) as connection:
             connection.execute(sa.delete(records).where(records.c.position <= position))
@@ -423,7 +422,7 @@ class Log:
         return int(pages or 0)
 
     def close(self) -> None:
-        """Close the connections; the log is nobody's."""
+        """Close the connections and give up the log."""
         self._leave()
         self._engine.dispose()
         if self._file_lock is not None:
@@ -433,7 +432,7 @@ class Log:
     # ---- the owner -------------------------------------------------------------------------------------------
 
     def _own(self) -> None:
-        """Take the log, which may be new."""
+        """Become the owner of the log, which may be new."""
         with _failures():
             if self._engine.dialect.name == "sqlite":
                 path = self._scalar(sa.text("select file from pragma_database_list where name = 'main'"))
@@ -448,7 +447,7 @@ class Log:
             session.commit()
 
     def _owning(self, patience: float) -> sa.Connection | None:
-        """The session that has the lock; None if another one has it for so many seconds."""
+        """The session that has the lock; None if another session keeps it for so many seconds."""
         if self._session is not None:
             return self._session
         session, ends = self._engine.connect(), time.monotonic() + patience
@@ -480,14 +479,14 @@ class Log:
         return session
 
     def _leave(self) -> None:
-        """Give the lock back. What the session has not committed, the server undoes before another one gets it."""
+        """Give up the lock. The server rolls the session back before another one gets the lock."""
         if self._session is not None:
             _drop(self._session)
         self._session = None
 
     @contextmanager
     def _transaction(self, **changes: Any) -> Iterator[sa.Connection]:
-        """What is written, all of it or nothing, if nobody else has written since; with changes of the head."""
+        """A transaction that also changes the head; it fails if another writer has written since."""
         is_sent = False
         try:
             with _failures():
@@ -506,7 +505,7 @@ class Log:
         if self._session is not None:
             try:
                 return self._changed(self._session, changes)
-            except DBAPIError:  # servers and firewalls cut connections that are silent: nothing has been written
+            except DBAPIError:  # a server or firewall cut a silent connection; nothing has been written
                 self._leave()
         return self._changed(self._owning_again(), changes)
 
@@ -517,7 +516,7 @@ class Log:
         return session
 
     def _found(self) -> End:
-        """The end of the log, when nothing of ours is on its way any more."""
+        """The end of the log, when no commit of this process is under way any more."""
         try:
             with _failures():
                 session = self._owning_again()
@@ -554,7 +553,7 @@ def _edit(
 
 
 def _replace(connection: sa.Connection, key: sa.Column[Any], rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write rows by their keys, whether they are there or not."""
+    """Insert or replace rows by their keys."""
     if rows:
         connection.execute(sa.delete(key.table).where(key == sa.bindparam("which")), [{"which": name} for name in rows])
         connection.execute(sa.insert(key.table), list(rows.values()))
@@ -566,7 +565,7 @@ def _positions(found: Mapping[str, int]) -> dict[str, dict[str, Any]]:
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Turn what a database raises into one error that says what to do."""
+    """Turn the errors of a database into Unavailable, with one sentence."""
     try:
         yield
     except SQLAlchemyError as error:
@@ -576,7 +575,7 @@ def _failures() -> Iterator[None]:
 
 
 def _engine(url: str) -> sa.Engine:
-    """A connection that broke is made anew; SQLite waits for its own locks, PostgreSQL not for ever for the network."""
+    """An engine that reconnects; SQLite waits for its own locks, PostgreSQL only a while for the network."""
     try:
         parsed = sa.make_url(url)
     except (SQLAlchemyError, ValueError):
@@ -592,7 +591,7 @@ def _engine(url: str) -> sa.Engine:
 
 
 def _durable(connection: Any, _: Any) -> None:
-    """A commit is on the disk when it returns; readers do not wait for it."""
+    """Make commits durable when they return, without readers having to wait."""
     cursor = connection.cursor()
     cursor.execute("pragma journal_mode = wal")
     cursor.execute("pragma synchronous = full")
@@ -600,7 +599,7 @@ def _durable(connection: Any, _: Any) -> None:
 
 
 def _drop(session: sa.Connection) -> None:
-    """End a session with all that it has, whatever state it is in."""
+    """End a session, in whatever state it is."""
     with suppress(SQLAlchemyError):
         session.invalidate()
     with suppress(SQLAlchemyError):

@@ -1,7 +1,7 @@
-"""The model that is served: the learner, its shadows, and how its rows are read. No threads, no log.
+"""The served model: a learner, its shadows, and the readers of its rows. It knows no threads and no log.
 
-Shadows are the same learner without sharing ("independent") and with one model for all ("pooled"). They learn the same
-rows, so that the page can say what sharing is worth now.
+Shadows are the same learner without sharing ("independent") and with one model for all tasks ("pooled"). They learn the
+same rows, so that the page shows what sharing is worth.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from shoal.model.tasks import TaskIndex
 from shoal.model_file import Reading, load_baselines, load_model, save_model
 from shoal.serve.contract import Fault, Refused, Rows
 
-HINT = re.compile(r" \([a-z_]+=.*\)$")  # to an option of the readers, which a request does not have
+HINT = re.compile(r" \([a-z_]+=.*\)$")  # names an option of the readers, which requests do not have
 
 
 class Readers(NamedTuple):
-    """How rows to answer are read as the columns are at one moment; what learns meanwhile does not change it."""
+    """Readers of rows to predict, with the columns of one moment; learning does not change them."""
 
     one_row: OneRow
     table: RowReader
 
 
 class Learned(NamedTuple):
-    """Rows that were learned, with what was said of each before. Of a row that was refused: not a number."""
+    """Learned rows with the decision values from before; NaN for refused rows."""
 
     times: FloatArray  # when each was accepted
     tasks: Sequence[str | None]
@@ -60,7 +60,7 @@ class ServedModel:
     path : Path
         A file that `shoal run --save` wrote from a table, or a snapshot.
     with_shadows : bool
-        Whether the shadows that the file holds learn, too.
+        Whether the file's shadows learn too.
 
     Raises
     ------
@@ -88,7 +88,7 @@ class ServedModel:
         self.rows_to_learn = RowReader(self.encoder, self.labels, self.roles)
 
     def save(self, path: Path) -> Path:
-        """Write a model file that any verb of the program reads."""
+        """Write a model file for any command of the program."""
         state = self._reading.state
         reader = {**state["reader"], "encoder": self.encoder.to_dict()}
         found = {**state, "reader": reader, "labels": self.labels.to_dict()}
@@ -98,18 +98,18 @@ class ServedModel:
     # ---- rows in -------------------------------------------------------------------------------------------
 
     def check(self, rows: Rows) -> tuple[Checked, list[Fault]]:
-        """Rows to learn, and what is wrong with those that cannot be. Nothing of the model changes."""
+        """Check rows to learn; return the valid ones and the faults of the others. The model does not change."""
         self._refuse_missing(rows.frame, labeled=True)
         checked, problems = self.rows_to_learn.check(rows.frame, self._notation(rows))
         return checked, [self._fault(row, sentence) for row, sentence in problems]
 
     def readers(self) -> Readers:
-        """Readers of rows to answer. Nothing may be encoded meanwhile; later, in other threads, it may."""
+        """New readers of rows to predict. Nothing may be encoded until this returns."""
         table = RowReader(self.encoder.frozen(), self.labels, self.roles, labeled=False, learns=False)
         return Readers(self.encoder.one_row(), table)
 
     def rows_of(self, rows: Rows, reader: RowReader) -> Chunk:
-        """Rows to answer. Raises Refused if one cannot be read."""
+        """Read rows to predict. Raises Refused if one cannot be read."""
         self._refuse_missing(rows.frame, labeled=False)
         checked, problems = reader.check(rows.frame, self._notation(rows))
         if problems:
@@ -124,7 +124,7 @@ class ServedModel:
         return Notation(rows.strings, ".", self._date_format)
 
     def _refuse_missing(self, frame: pl.DataFrame, *, labeled: bool) -> None:
-        """The columns that are no features must be there; of features some may be absent."""
+        """Raise Refused if a column of tasks, label or weight is missing; features may be."""
         needed = [*self.roles.tasks]
         if labeled:
             needed += [name for name in (self.roles.label, self.roles.weight) if name is not None]
@@ -135,7 +135,7 @@ class ServedModel:
             )
 
     def _fault(self, row: int, sentence: str) -> Fault:
-        """The sentences of the readers name the column as `column 'name'`."""
+        """A reader's sentence as a fault; the sentence names the column as `column 'name'`."""
         _, _, rest = sentence.partition("column '")
         name, quote, _ = rest.partition("'")
         return Fault(row, name if quote else self.roles.label, HINT.sub("", sentence))
@@ -143,12 +143,12 @@ class ServedModel:
     # ---- learning ------------------------------------------------------------------------------------------
 
     def encode(self, checked: Checked) -> Chunk:
-        """The rows as the learner takes them; the statistics of the columns move on."""
+        """Encode rows for the learner; the columns' statistics are updated."""
         return self.rows_to_learn.encode(checked)
 
     def cuts(self, chunk: Chunk) -> IntArray:
-        """Where a chunk may be cut into parts that are learned one after the other, to the same effect: behind every
-        row, or behind every round where rows of different tasks are learned together."""
+        """The places where a chunk may be cut without changing what is learned: behind each row, or behind each round
+        if the learner takes the rows of a round together."""
         n = chunk.X.shape[0]
         if not self.learner.simultaneous:
             return np.arange(1, n + 1)
@@ -164,17 +164,17 @@ class ServedModel:
     # ---- answering -----------------------------------------------------------------------------------------
 
     def predict(self, chunk: Chunk) -> Predictions:
-        """What the model says of rows."""
+        """Predict rows."""
         return predict_chunk(self.learner, chunk)
 
 
 def part_of(chunk: Chunk, first: int, last: int) -> Chunk:
-    """The rows of a chunk from the first on, up to the last and without it."""
+    """Rows `first` to `last - 1` of a chunk."""
     return Chunk(*(rows_of(column, first, last) for column in chunk))
 
 
 def learn(learner: Learner, chunk: Chunk) -> FloatArray:
-    """Learn rows, whose features may be new; what the learner said of each before."""
+    """Learn rows, which may have new features; return the decision values from before."""
     wider = chunk.X.shape[1] - learner.n_features_in_
     if wider > 0:
         learner.add_features(wider)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol
 from urllib.parse import quote
 
@@ -38,12 +38,12 @@ App = Callable[[Any, Any, Any], Awaitable[None]]  # ASGI: scope, receive, send
 
 
 class Layer(Protocol):
-    """An ASGI application around another one."""
+    """An ASGI application around another one. One that only checks is no coroutine of its own, to be fast."""
 
     within: ClassVar[tuple[type, ...]]  # the layers that must stand around it
 
     def __init__(self, app: App, api: Api) -> None: ...
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None: ...
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]: ...
 
 
 class HeadAsGet:
@@ -54,8 +54,8 @@ class HeadAsGet:
     def __init__(self, app: App, api: Api) -> None:
         self._app = app
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self._app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send)
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        return self._app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send)
 
 
 class Metered:
@@ -69,11 +69,12 @@ class Metered:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         begun, status = time.perf_counter(), 500
 
-        async def noted(message: Any) -> None:
+        def noted(message: Any) -> Awaitable[None]:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-            await send(message)
+            sent: Awaitable[None] = send(message)
+            return sent
 
         await self._app(scope, receive, noted)
         self._metrics.count(scope["method"], label_of(scope["path"]), status, time.perf_counter() - begun)
@@ -87,13 +88,14 @@ class SafeHeaders:
     def __init__(self, app: App, api: Api) -> None:
         self._app = app
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        async def send_safely(message: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        def send_safely(message: Any) -> Awaitable[None]:
             if message["type"] == "http.response.start":
                 message = {**message, "headers": [*message["headers"], *SAFE]}
-            await send(message)
+            sent: Awaitable[None] = send(message)
+            return sent
 
-        await self._app(scope, receive, send_safely)
+        return self._app(scope, receive, send_safely)
 
 
 class Problems:
@@ -108,10 +110,11 @@ class Problems:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         has_begun = False
 
-        async def noted(message: Any) -> None:
+        def noted(message: Any) -> Awaitable[None]:
             nonlocal has_begun
             has_begun = True
-            await send(message)
+            sent: Awaitable[None] = send(message)
+            return sent
 
         try:
             await self._app(scope, receive, noted)
@@ -133,13 +136,13 @@ class Hosts:
     def __init__(self, app: App, api: Api) -> None:
         self._app, self._is_local_only = app, not api.tokens
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
         if len(hosts) > 1:
             raise HttpProblem(400, "the head names two hosts")
         if self._is_local_only and not is_local(hosts[0] if hosts else b""):
             raise HttpProblem(421, "without tokens this service answers to localhost, 127.0.0.1 and [::1] only")
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
 
 class Tokens:
@@ -150,7 +153,7 @@ class Tokens:
     def __init__(self, app: App, api: Api) -> None:
         self._app, self._tokens = app, api.tokens
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         needed = scope_of(scope["method"], scope["path"])
         if needed != OPEN:
             found = allowed(self._tokens, _header(scope, b"authorization"))
@@ -158,7 +161,7 @@ class Tokens:
                 raise HttpProblem(401, "Authorization: Bearer TOKEN is missing, or holds no token of this service")
             if found < needed:
                 raise HttpProblem(403, "this token's scope does not reach here")
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
 
 class KnownRoutes:
@@ -169,14 +172,14 @@ class KnownRoutes:
     def __init__(self, app: App, api: Api) -> None:
         self._app = app
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         method, methods = scope["method"], routes_of(scope["path"])
         if method not in methods:
             if not methods:
                 raise HttpProblem(404, "there is no such route")
             allow = [*methods, *(["HEAD"] if "GET" in methods else [])]
             raise HttpProblem(405, f"{method} is not allowed here", allow=allow)
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
 
 class PlainBodies:
@@ -187,10 +190,10 @@ class PlainBodies:
     def __init__(self, app: App, api: Api) -> None:
         self._app = app
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         if _header(scope, b"content-encoding", b"identity") != b"identity":
             raise HttpProblem(415, "the body is compressed (Content-Encoding); send it as it is")
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
 
 class Streams:
@@ -201,11 +204,12 @@ class Streams:
     def __init__(self, app: App, api: Api) -> None:
         self._app, self._service, self._limits = app, api.service, api.limits
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        is_stream = scope["path"] in STREAMED and request_bodies.NAMES.get(_media_type(scope)) == NDJSON
+        return (self._stream if is_stream else self._app)(scope, receive, send)
+
+    async def _stream(self, scope: Any, receive: Any, send: Any) -> None:
         path = scope["path"]
-        if path not in STREAMED or request_bodies.NAMES.get(_media_type(scope)) != NDJSON:
-            await self._app(scope, receive, send)
-            return
         given = _header(scope, b"idempotency-key", None)
         key = request_bodies.checked_key(None if given is None else given.decode("latin-1"))
         head = [(b"content-type", NDJSON.encode())]
@@ -247,11 +251,12 @@ class SingleRows:
         self._app, self._service, self._limits = app, api.service, api.limits
         self._one_by_one: OneByOne | None = None  # made in the loop that serves
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["path"] == "/v1/predict" and _media_type(scope) == JSON and _takes_json(scope):
-            await _send(send, Reply(200, [(b"content-type", JSON.encode())], await self._predict(receive)))
-        else:
-            await self._app(scope, receive, send)
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        is_json = scope["path"] == "/v1/predict" and _media_type(scope) == JSON and _takes_json(scope)
+        return (self._answer if is_json else self._app)(scope, receive, send)
+
+    async def _answer(self, _: Any, receive: Any, send: Any) -> None:
+        await _send(send, Reply(200, [(b"content-type", JSON.encode())], await self._predict(receive)))
 
     async def _predict(self, receive: Any) -> bytes:
         body = await request_bodies.whole(receive, self._limits)
@@ -276,11 +281,11 @@ class WholeTaskNames:
     def __init__(self, app: App, api: Api) -> None:
         self._app = app
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         path = scope["path"]
         if path.startswith(TASKS):
             scope = {**scope, "path": TASKS + quote(path.removeprefix(TASKS), safe="")}
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
 
 LAYERS: tuple[type[Layer], ...] = (
@@ -325,8 +330,12 @@ def _header(scope: Any, wanted: bytes, default: Any = b"") -> Any:
 
 
 def _media_type(scope: Any) -> str:
-    found: str = _header(scope, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")
-    return found
+    return _media_type_of(_header(scope, b"content-type"))
+
+
+@lru_cache(256)
+def _media_type_of(header: bytes) -> str:
+    return header.partition(b";")[0].strip().lower().decode("latin-1")
 
 
 def _takes_json(scope: Any) -> bool:

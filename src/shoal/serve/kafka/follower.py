@@ -1,4 +1,4 @@
-"""The thread that reads topics into an engine: each message once, as its offset is in the commit of its rows."""
+"""The thread that reads topics into an engine: each message once, as one commit has its rows and its offset."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from shoal.serve.kafka.topic import Topics
 
 logger = logging.getLogger("shoal")
 MOST = 2_000  # messages of a commit
-SECONDS = 0.1  # that a commit waits for more of them
+SECONDS = 0.1  # for which a commit waits for more messages
 PARTITIONS_SECONDS = 60.0  # between looks for new partitions
-PAUSE = 0.5  # seconds before what failed is tried again
-SHOWN = 5  # bad messages that are named, of each poll
+PAUSE = 0.5  # seconds before a failed commit is repeated
+SHOWN = 5  # bad messages of a poll that are logged
 
 
 class Taking(Protocol):
-    """A service, as far as messages see it."""
+    """The part of a service that takes messages."""
 
     def follow(self, messages: Messages) -> Future[Followed]: ...
 
@@ -39,22 +39,21 @@ class Follower(threading.Thread):
         Closed at the end.
     columns : Columns
     on_failure : function, optional
-        Called if following ends by an error.
+        Called if an error ends the thread.
 
     Attributes
     ----------
     rows, refused, double : int
-        That were learned, or left out.
+        Learned rows, and those left out.
     lag : int
-        Messages that are known to be in the topics and not learned yet.
+        Known messages of the topics that are not learned yet.
     failure : BaseException or None
-        What ended it.
+        The error that ended the thread.
     """
 
     def __init__(
-        self, service: Taking, topics: Topics, columns: Columns,
-        on_failure: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+        self, service: Taking, topics: Topics, columns: Columns, on_failure: Callable[[], None] = lambda: None
+    ) -> None:
         super().__init__(name="shoal-follow", daemon=True)
         self._service, self._topics, self._columns, self._on_failure = service, topics, columns, on_failure
         self._ends = threading.Event()
@@ -63,17 +62,15 @@ class Follower(threading.Thread):
         self.failure: BaseException | None = None
 
     def stop(self) -> None:
-        """End after the commit that is on its way."""
+        """End after the running commit."""
         self._ends.set()
         if self.is_alive():
             self.join()
 
     def gauges(self) -> dict[str, float]:
         """Numbers for dashboards."""
-        return {
-            "follow_lag_messages": self.lag, "follow_rows": self.rows, "follow_refused": self.refused,
-            "follow_double": self.double,
-        }  # fmt: skip
+        counts = {"lag_messages": self.lag, "rows": self.rows, "refused": self.refused, "double": self.double}
+        return {f"follow_{name}": count for name, count in counts.items()}
 
     def run(self) -> None:
         try:
@@ -101,7 +98,7 @@ class Follower(threading.Thread):
         self.refused += len(bad)
 
     def _commit(self, messages: Messages) -> None:
-        """Until it is written: what was taken must not be passed over."""
+        """Repeat the commit until it is written, as no message may be skipped."""
         told = False
         while not self._ends.is_set():
             try:

@@ -12,7 +12,7 @@ from shoal.serve.contract import Messages
 
 
 class Message(NamedTuple):
-    """What a broker handed over."""
+    """A message of a topic."""
 
     topic: str
     partition: int
@@ -22,7 +22,7 @@ class Message(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What the objects are read by."""
+    """The columns by which messages are read."""
 
     label: str
     id: str | None = None  # the column that labels name rows by; None: the key of the message
@@ -31,7 +31,7 @@ class Columns(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """A message that is none of these."""
+    """A message that is neither a row nor a label."""
 
     message: Message
     sentence: str
@@ -42,7 +42,7 @@ class Bad(NamedTuple):
 
 
 def read_messages(found: Sequence[Message], columns: Columns) -> tuple[Messages, list[Bad]]:
-    """What a poll brought, and the messages that are left out: one of them must not hold up those behind it."""
+    """Read the messages of a poll; bad ones are returned apart, as one must not stop those behind it."""
     labeled: list[dict[str, Any]] = []
     unlabeled: list[tuple[str, dict[str, Any]]] = []
     labels: list[tuple[str, Any]] = []

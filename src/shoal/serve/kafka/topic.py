@@ -1,6 +1,6 @@
-"""Topics of Kafka, all their partitions, from given offsets on.
+"""Kafka topics with all their partitions, from given offsets on.
 
-Offsets are kept with the rows in the log, so no consumer group is joined: one engine has all partitions.
+The log keeps the offsets with the rows, so there is no consumer group: one engine reads all partitions.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ logger = logging.getLogger("shoal")
 PATIENCE = 15.0  # seconds for a broker to answer
 POLL_SECONDS = 0.2
 FIXED = {
-    "group.id": "shoal",  # the client wants one; nothing is committed to it
+    "group.id": "shoal",  # required by the client; nothing is committed to it
     "enable.auto.commit": "false",
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",
-    "log_level": "2",  # what goes wrong is told by `_heard`, once a minute instead of at every attempt
+    "log_level": "2",  # `_heard` logs errors, once a minute instead of at every attempt
 }
 MINUTE = 60.0
 
 
 class Topics:
-    """What has not been read yet of some topics.
+    """The unread messages of some topics.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Topics:
             raise
 
     def find_partitions(self, *, is_first: bool = False) -> None:
-        """Read the partitions, too, that are new since the last time."""
+        """Begin to read partitions that are new since the last time."""
         new: list[TopicPartition] = []
         for name in self._names:
             known = self._consumer.list_topics(name, timeout=PATIENCE).topics[name]
@@ -85,8 +85,8 @@ class Topics:
             self._assigned |= {(one.topic, one.partition) for one in new}
 
     def take(self, n: int, seconds: float) -> list[Message]:
-        """The next messages, at most n; fewer if no more come in that time. What a client cannot do now it tries
-        again by itself, and says so here."""
+        """The next messages: at most n, and fewer if no more come in that time. The client reports its errors here,
+        and repeats by itself what failed."""
         found: list[Message] = []
         for one in self._consumer.consume(n, seconds):
             error = one.error()
@@ -100,7 +100,7 @@ class Topics:
         return found
 
     def lag(self) -> int:
-        """Messages that are known to be there and not taken yet."""
+        """The number of known messages that are not taken yet."""
         return sum(self._behind(name, number) for name, number in self._assigned)
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class Topics:
         self._consumer.close()
 
     def _heard(self, error: KafkaError) -> None:
-        """Tell what goes wrong; the client goes on trying by itself."""
+        """Log an error, each kind once a minute; the client itself tries again."""
         kind = error.name()
         if time.monotonic() >= self._told.get(kind, 0.0):
             self._told[kind] = time.monotonic() + MINUTE
@@ -130,8 +130,8 @@ class Topics:
                 one.offset = low
 
     def _first_of(self, partition: TopicPartition) -> int:
-        """The first message that is there. While a partition moves from a broker that stopped to another it is unknown,
-        which the client says at once: so it is asked again."""
+        """The first message of a partition. The client does not know it while the partition moves to another broker, so
+        it is asked again."""
         until = time.monotonic() + PATIENCE
         while True:
             try:
