@@ -97,7 +97,6 @@ TO_DO = {
     "src/shoal/online/_p_norm.py: one importer",
     "src/shoal/online/_p_norm.py: underscore",
     "src/shoal/online/_pull.py: underscore",
-    "src/shoal/online/_relation.py: underscore",
     "src/shoal/online/_relation_steps.py: one importer",
     "src/shoal/online/_relation_steps.py: underscore",
     "src/shoal/online/_second_order.py: underscore",
@@ -106,8 +105,6 @@ TO_DO = {
     "src/shoal/online/_second_order_primal.py: underscore",
     "src/shoal/online/_shrinkage.py: one importer",
     "src/shoal/online/_shrinkage.py: underscore",
-    "src/shoal/online/_support.py: underscore",
-    "src/shoal/online/_task_weights.py: underscore",
     "src/shoal/online: modules",
     # papers
     "src/shoal/papers/jobs.py: one importer",

@@ -17,7 +17,7 @@ from tests.twins import shared_loss as twin
 
 from shoal import MultitaskPerceptron, PassiveAggressive, SharedLoss
 from shoal.online import shared_steps
-from shoal.online.shared_steps import finite_steps, norm_code, shared_loss
+from shoal.online.common.shared_loss_steps import finite_steps, norm_code, shared_loss
 
 implicit_steps = from_python(shared_steps.implicit_steps)
 NORMS: list[tuple[str | float, int]] = [

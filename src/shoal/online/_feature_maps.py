@@ -30,7 +30,7 @@ from shoal.engine.rows import FEATURES, copy_to, dot_all, squared_norm
 from shoal.model.algorithm import Piece, Setup, State
 from shoal.model.parameters import Reader
 from shoal.model.table import Table, read_table, validated
-from shoal.online._support import PIECE, dense_rows
+from shoal.online.common.support_vectors import PIECE, dense_rows
 
 LINEAR: Final = 0
 RFF: Final = 1

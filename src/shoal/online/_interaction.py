@@ -19,7 +19,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, add_to_all, dot, open_weighted
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params
-from shoal.online._relation import named_tasks
+from shoal.online.common.relation_rates import named_tasks
 from shoal.relations import Factors, rates_column
 
 

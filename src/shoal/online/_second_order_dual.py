@@ -27,11 +27,11 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, copy_to, open_round
 from shoal.model.algorithm import Algorithm, Piece, Setup, Size
 from shoal.model.parameters import Params, optional, positive, whole
-from shoal.online import _support
 from shoal.online._factor import remove_first, solve, solve_transposed, squared_length
-from shoal.online._relation import RELATION, Rates, named_tasks, rates_of, rates_with
 from shoal.online._second_order import new_tasks
-from shoal.online._support import ROWS, STORED, Support, append, compare, drop_oldest
+from shoal.online.common import support_vectors
+from shoal.online.common.relation_rates import RELATION, Rates, named_tasks, rates_of, rates_with
+from shoal.online.common.support_vectors import ROWS, STORED, Support, append, compare, drop_oldest
 
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
 
@@ -160,13 +160,13 @@ def factorise(settings: Settings, state: State, n_tasks: int, gram: FloatArray) 
 
 
 def settings(p: Params) -> Settings:
-    return Settings(p.a, rates_of(p.relation), resolve(p.kernel, p.gamma), _support.most(p))
+    return Settings(p.a, rates_of(p.relation), resolve(p.kernel, p.gamma), support_vectors.most(p))
 
 
 def allocate(setup: Setup, size: Size) -> State:
     rows = np.zeros(0)
     return State(
-        _support.empty(), rows.reshape(0, 0), rows, rows, np.zeros(size.tasks, np.int64), np.zeros(3, np.int64)
+        support_vectors.empty(), rows.reshape(0, 0), rows, rows, np.zeros(size.tasks, np.int64), np.zeros(3, np.int64)
     )
 
 
@@ -189,7 +189,7 @@ def prepare(setup: Setup, state: State, rounds: Rounds) -> State:
 
 
 def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
-    return _support.pieces(setup, state, rounds, learns, ends=new_tasks, prepare=prepare)
+    return support_vectors.pieces(setup, state, rounds, learns, ends=new_tasks, prepare=prepare)
 
 
 def enter(setup: Setup, state: State, n_tasks: int) -> None:
@@ -201,16 +201,16 @@ def enter(setup: Setup, state: State, n_tasks: int) -> None:
 def left(setup: Setup, state: State, n_tasks: int) -> None:
     """The matrix formed anew, for this number of tasks."""
     if state.support.extent[STORED]:
-        factorise(setup.settings, state, n_tasks, _support.gram_of(setup, state))
+        factorise(setup.settings, state, n_tasks, support_vectors.gram_of(setup, state))
 
 
 def pack(setup: Setup, state: State, size: Size) -> State:
-    packed = _support.pack(allocate)(setup, state, size)
+    packed = support_vectors.pack(allocate)(setup, state, size)
     return in_rows(packed, int(state.support.extent[STORED]))
 
 
 def check(setup: Setup, state: State, size: Size) -> None:
-    _support.check(setup, state, size)
+    support_vectors.check(setup, state, size)
     n = len(state.support.y)
     if (state.factor.shape, state.whitened.shape, state.dual.shape) != ((n, n), (n,), (n,)):
         raise ValueError("its factor does not fit its rows")
@@ -233,7 +233,7 @@ ALGORITHM = Algorithm[State](
     no_weights="on a mistake its matrix takes the row in once, and its paper has no meaning for a part of that",
     named_tasks=named_tasks,
     enter=enter,
-    leave=_support.leave,
+    leave=support_vectors.leave,
     left=left,
     pack=pack,
     check=check,

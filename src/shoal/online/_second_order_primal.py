@@ -31,8 +31,8 @@ from shoal.model.parameters import Params
 from shoal.model.state import in_capacity
 from shoal.online import _second_order_dual as dual
 from shoal.online._factor import rotate_in, solve, solve_transposed, squared_length
-from shoal.online._relation import UNSEEN, Rates, named_tasks, rates_of, shares
 from shoal.online._second_order import new_tasks
+from shoal.online.common.relation_rates import UNSEEN, Rates, named_tasks, rates_of, shares
 
 LARGEST = 10_000  # rows of U, 800 MB
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp

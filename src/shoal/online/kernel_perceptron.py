@@ -21,9 +21,9 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
 from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.parameters import Params, optional, whole
-from shoal.online import _support
-from shoal.online._relation import RELATION, Rates, Related, named_tasks, rates_of, rates_with
-from shoal.online._support import ROWS, STORED, Support, Supported, append, compare, drop_oldest
+from shoal.online.common import support_vectors
+from shoal.online.common.relation_rates import RELATION, Rates, Related, named_tasks, rates_of, rates_with
+from shoal.online.common.support_vectors import ROWS, STORED, Support, Supported, append, compare, drop_oldest
 
 
 class Settings(NamedTuple):
@@ -86,11 +86,11 @@ PARAMETERS = {"relation": RELATION, "budget": optional(whole(1, "a whole number"
 
 
 def settings(p: Params) -> Settings:
-    return Settings(rates_of(p.relation), resolve(p.kernel, p.gamma), _support.most(p))
+    return Settings(rates_of(p.relation), resolve(p.kernel, p.gamma), support_vectors.most(p))
 
 
 def allocate(setup: Setup, size: Size) -> State:
-    return State(_support.empty(), np.zeros(size.tasks, np.int64), np.zeros(3, np.int64))
+    return State(support_vectors.empty(), np.zeros(size.tasks, np.int64), np.zeros(3, np.int64))
 
 
 ALGORITHM = Algorithm[State](
@@ -102,10 +102,10 @@ ALGORITHM = Algorithm[State](
     exchange="every task answers by the rows that all tasks keep",
     no_weights=ONE_STEP,
     named_tasks=named_tasks,
-    leave=_support.leave,
-    pack=_support.pack(allocate),
-    check=_support.check,
-    pieces=_support.pieces,
+    leave=support_vectors.leave,
+    pack=support_vectors.pack(allocate),
+    check=support_vectors.check,
+    pieces=support_vectors.pieces,
     may_fail=lambda p: callable(p.kernel),
     linear=False,
 )

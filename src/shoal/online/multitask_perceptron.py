@@ -37,8 +37,8 @@ from shoal.learner import WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, non_negative, one_of, positive
 from shoal.online import _interaction
-from shoal.online._relation import RELATION, Related
-from shoal.online._task_weights import with_task_weights
+from shoal.online.common.relation_rates import RELATION, Related
+from shoal.online.common.task_weights import with_task_weights
 from shoal.regressor import Regressor
 
 

@@ -25,7 +25,7 @@ from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.parameters import Params, at_least, one_of, or_auto
 from shoal.online import _p_norm
 from shoal.online._p_norm import FACTOR, OWN, SHARED, P, State
-from shoal.online._relation import RELATION, Rates, Related, named_tasks, rates_of, shares
+from shoal.online.common.relation_rates import RELATION, Rates, Related, named_tasks, rates_of, shares
 from shoal.relations import rates_column
 
 AUTO = 0.0

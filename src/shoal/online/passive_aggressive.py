@@ -26,7 +26,7 @@ from shoal.engine.task_weights.weights import TaskWeights, as_matrix, has_capaci
 from shoal.learner import Learner, WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import WEIGHTS_TYPE, Params, non_negative, one_of, positive
-from shoal.online._task_weights import with_task_weights
+from shoal.online.common.task_weights import with_task_weights
 from shoal.regressor import Regressor
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}

@@ -27,11 +27,12 @@ from shoal.learner import Learner
 from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, between, or_auto, positive
-from shoal.online import _gram, _support
+from shoal.online import _gram
 from shoal.online._gram import FACTOR, Gram, P
-from shoal.online._support import ROWS, STORED, Support, Supported, append, compare
+from shoal.online.common import support_vectors
+from shoal.online.common.shared_loss_steps import Norm, finite_steps, norm_code
+from shoal.online.common.support_vectors import ROWS, STORED, Support, Supported, append, compare
 from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.online.shared_steps import Norm, finite_steps, norm_code
 
 AUTO = 0.0
 LARGEST_P = 64  # beyond, powers of G could underflow, and S_2p is the spectral norm for all purposes
@@ -176,7 +177,9 @@ def settings(p: Params) -> Settings:
 def allocate(setup: Setup, size: Size) -> State:
     (n_tasks, n_features), linear = size, setup.settings.kernel.kind == LINEAR
     weights = aligned_zeros((n_features if linear else 0, whole_turns(n_tasks)))
-    return State(weights, _support.empty(), _gram.empty(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+    return State(
+        weights, support_vectors.empty(), _gram.empty(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64)
+    )
 
 
 def enter(setup: Setup, state: State, n_tasks: int) -> None:
@@ -186,7 +189,7 @@ def enter(setup: Setup, state: State, n_tasks: int) -> None:
 
 def leave(setup: Setup, state: State, k: int) -> None:
     """The rows of the task go with it."""
-    _support.keep(state.support, NO_SLOTS, 0, k)
+    support_vectors.keep(state.support, NO_SLOTS, 0, k)
     task = state.support.task[: state.support.extent[STORED]]
     task[task > k] -= 1
 
@@ -198,7 +201,7 @@ def left(setup: Setup, state: State, n_tasks: int) -> None:
 
 
 def check(setup: Setup, state: State, size: Size) -> None:
-    _support.check(setup, state, size)
+    support_vectors.check(setup, state, size)
     p, scale, _, steps, _ = state.gram.form
     if not ((p == 0.0 or 1.0 <= p <= LARGEST_P) and scale > 0.0 and steps >= 0.0) or (state.support.task < 0).any():
         raise ValueError("its power or scale is out of range")
@@ -221,11 +224,11 @@ ALGORITHM = Algorithm[State](
     enter=enter,
     leave=leave,
     left=left,
-    pack=_support.pack(allocate),
+    pack=support_vectors.pack(allocate),
     check=check,
     likeness=correlations,
 )
-WITH_ROWS = ALGORITHM._replace(pieces=_support.pieces, may_fail=lambda p: callable(p.kernel), linear=False)
+WITH_ROWS = ALGORITHM._replace(pieces=support_vectors.pieces, may_fail=lambda p: callable(p.kernel), linear=False)
 
 
 class SchattenPerceptron(Supported, Classifier):

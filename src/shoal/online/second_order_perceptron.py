@@ -20,8 +20,8 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.model.algorithm import Algorithm
 from shoal.online import _second_order_dual as dual
 from shoal.online import _second_order_primal as primal
-from shoal.online._relation import Related
-from shoal.online._support import Supported
+from shoal.online.common.relation_rates import Related
+from shoal.online.common.support_vectors import Supported
 
 ALGORITHMS: dict[str, Algorithm[Any]] = {"dual": dual.ALGORITHM, "primal": primal.ALGORITHM}
 

@@ -20,9 +20,9 @@ from shoal.engine.rows import add, dot, open_round, squared_norm
 from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import Params, one_of, positive
+from shoal.online.common.shared_loss_steps import Norm, finite_steps, implicit_steps, norm_code, shared_loss, spread
 from shoal.online.multitask_perceptron import MultitaskPerceptron
 from shoal.online.passive_aggressive import PassiveAggressive
-from shoal.online.shared_steps import Norm, finite_steps, implicit_steps, norm_code, shared_loss, spread
 
 FINITE, IMPLICIT, CAPPED = 0, 1, 2
 RULES = {"finite": FINITE, "implicit": IMPLICIT, "capped": CAPPED}

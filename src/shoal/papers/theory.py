@@ -19,7 +19,7 @@ from shoal import theory
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.related_tasks import make_related_tasks
 from shoal.engine.arrays import FloatArray
-from shoal.online.shared_steps import norm_code
+from shoal.online.common.shared_loss_steps import norm_code
 from shoal.papers import material, pictures
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.outcome import Outcome

@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import form_rounds
-from shoal.online.shared_steps import finite_steps, norm_code
+from shoal.online.common.shared_loss_steps import finite_steps, norm_code
 from shoal.theory.shared_loss import cumulative_shared_loss
 from shoal.theory.stream import comparator_matrix, hinge, mistaken_rows, stream_table
 

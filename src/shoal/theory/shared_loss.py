@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import form_rounds
-from shoal.online.shared_steps import Norm, norm_code, shared_loss, spread
+from shoal.online.common.shared_loss_steps import Norm, norm_code, shared_loss, spread
 from shoal.theory.stream import comparator_matrix, hinge, squared_norms, stream_table
 
 

@@ -23,7 +23,7 @@ from shoal.learner import Learner
 from shoal.model.algorithm import Piece, Setup, Size, State
 from shoal.model.parameters import Params
 from shoal.model.state import copy_block, leaves, trimmed, trimmed_array
-from shoal.online._relation import UNSEEN, Rates
+from shoal.online.common.relation_rates import UNSEEN, Rates
 
 STORED, ROWS = 0, 1  # positions in a support's extent
 PIECE = 64  # rows for which there is capacity at once, if not more rows are stored already
