@@ -290,7 +290,7 @@ def test_how_the_solver_ended_is_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["SparseMTL", "SparseMTL-few", "SparseMTLRegressor"])
 def test_sets_that_need_more_sweeps_are_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.batch._basis_selection.MOST_SWEEPS", 1)
+    monkeypatch.setattr("shoal.batch.sparse_mtl.learner.MOST_SWEEPS", 1)
     with pytest.warns(ConvergenceWarning, match="sweeps left a decrease above inner_tol"):
         learner = fitted(name)
     rows = rows_for(name)

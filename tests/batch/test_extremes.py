@@ -150,7 +150,7 @@ def test_every_learner_is_here() -> None:
 @pytest.mark.parametrize(("kind", "options"), CASES, ids=[f"{kind.__name__}-{i}" for i, (kind, _) in enumerate(CASES)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_ends_of_hyper_parameters(kind: type[BatchLearner], options: dict[str, Any], monkeypatch: Any) -> None:
-    monkeypatch.setattr("shoal.batch._machines.MOST_STEPS", 1000)  # libsvm never ends on a column of 1e8
+    monkeypatch.setattr("shoal.batch.reg_mtl.MOST_STEPS", 1000)  # libsvm never ends on a column of 1e8
     faults = {}
     for name, data in DATA.items():
         learner = kind(**options)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from tests.batch.test_hinge import residual
+from tests.batch.test_linear_svm import residual
 from tests.streams import assert_close, draw
 from tests.twins import batch as twin
 

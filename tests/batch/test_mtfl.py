@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.batch.test_proximal import LOSSES
+from tests.batch.test_proximal_gradient import LOSSES
 from tests.batch.test_trace_norm import rows_for, smooth
 from tests.streams import Stream, assert_close, draw
 

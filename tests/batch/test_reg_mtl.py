@@ -14,7 +14,7 @@ from sklearn.svm import SVC, LinearSVC, LinearSVR
 from tests.streams import Stream, assert_close, draw
 
 from shoal import RegMTL, RegMTLRegressor
-from shoal.batch._hinge import weighted_hinge
+from shoal.batch.linear_svm import weighted_hinge
 
 ROWS = draw(0, n_rows=80)
 REAL = draw(0, n_rows=80, regression=True)

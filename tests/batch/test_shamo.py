@@ -9,7 +9,7 @@ from tests.streams import Stream, assert_close, draw
 from tests.twins import batch as twin
 
 from shoal import SHAMO, IndependentTasks, PooledTasks
-from shoal.batch._hinge import weighted_hinge
+from shoal.batch.linear_svm import weighted_hinge
 from shoal.batch.shamo import _fill_empty
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
-from tests.batch.test_hinge import residual
+from tests.batch.test_linear_svm import residual
 from tests.cases import ATTENTION
 from tests.streams import assert_close, draw
 from tests.twins import batch as twin

@@ -14,12 +14,12 @@ from tests.streams import Stream, assert_close, draw
 from tests.twins import sparse_mtl as twin
 
 from shoal import SparseMTL, SparseMTLRegressor
-from shoal.batch import _basis_sets as basis_sets
-from shoal.batch._basis_selection import Limits, Selection, distinct_rows
 from shoal.batch.base import Rows
+from shoal.batch.sparse_mtl import coefficients
+from shoal.batch.sparse_mtl.learner import Limits, Selection, distinct_rows
 from shoal.datasets import load_school, make_conjoint
 
-refactor = from_python(basis_sets.refactor)
+refactor = from_python(coefficients.refactor)
 ROWS, REAL = draw(0, n_rows=60), draw(0, n_rows=60, regression=True)
 KINDS = {"hinge": (SparseMTL, ROWS), "squares": (SparseMTLRegressor, REAL)}
 SETTINGS: dict[str, Any] = {
@@ -89,7 +89,7 @@ def test_the_coefficients_are_optimal_for_the_basis(
     rows = draw(seed, n_rows=50, K=3, regression=kind == "squares")
     options = {"gamma": 10**log_gamma, "lam": 10**log_lam, "sigma": sigma, "sharing": sharing}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shoal.batch._basis_selection.MOST_SWEEPS", 100_000)  # alternating converges linearly
+        patch.setattr("shoal.batch.sparse_mtl.learner.MOST_SWEEPS", 100_000)  # alternating converges linearly
         learner = fit(kind, rows, **options)
     model, a = plain(learner, rows, kind)
     D = model.design()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.batch.test_proximal import LOSSES
+from tests.batch.test_proximal_gradient import LOSSES
 from tests.streams import Stream, assert_close, draw
 from tests.twins import batch as twin
 

@@ -14,7 +14,7 @@ from tests.streams import Stream, assert_close, core_of, draw, own_parameters
 from tests.twins import collaborative as twin
 
 from shoal import CollaborativePA, PassiveAggressive
-from shoal.online._pull import MOST
+from shoal.online.collaborative.lazy_pull import MOST
 
 OPTIONS: list[dict[str, Any]] = [
     {"variant": "collaborative"},

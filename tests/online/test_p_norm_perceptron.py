@@ -15,7 +15,7 @@ from tests.twins import multitask_perceptron as interactions
 from tests.twins import p_norm_perceptron as twin
 
 from shoal import MultitaskPerceptron, PNormPerceptron, relations
-from shoal.online import _p_norm
+from shoal.online.p_norm_perceptron import rebuild
 
 K = 5
 EDGES = [(0, 1, 1.0), (1, 2, 0.5), (0, 3, 2.0), (3, 4, 1.0)]
@@ -151,7 +151,7 @@ def test_hyper_parameters_may_change_on_the_way() -> None:
         core_of(donor).state.own,
         core_of(donor).state.shared,
     )
-    _p_norm.rebuild(core_of(by_hand).state, *core_of(by_hand).state.link[:3])
+    rebuild(core_of(by_hand).state, *core_of(by_hand).state.link[:3])
     by_hand.partial_fit(stream.X[rest], stream.y[rest], stream.task[rest])
     assert_close(learner.coef_, by_hand.coef_)
 

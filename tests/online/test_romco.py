@@ -15,10 +15,10 @@ from tests.twins import romco as twin
 
 from shoal import ROMCO, MultitaskPerceptron
 from shoal.engine.arrays import FloatArray
-from shoal.online import _shrinkage
-from shoal.online._lazy_rows import EPOCHS, TOUCHED, UPDATES
+from shoal.online import romco
+from shoal.online.romco import EPOCHS, TOUCHED, UPDATES
 
-logdet_factor = from_python(_shrinkage.logdet_factor)
+logdet_factor = from_python(romco.logdet_factor)
 OPTIONS = [
     {"penalty": penalty, "trigger": trigger, "step": step}
     for penalty, trigger, step in product(["nuclear", "logdet"], ["margin", "mistake"], ["constant", "sqrt"])

@@ -15,7 +15,7 @@ from tests.streams import assert_close, core_of, draw
 from tests.twins import schatten_perceptron as twin
 
 from shoal import KernelPerceptron, MultitaskPerceptron, SchattenPerceptron, SharedLoss
-from shoal.online._gram import SCALE
+from shoal.online.schatten_perceptron import SCALE
 
 ORDERS = [1, 2, 3.0, 4, 7, "auto", 1.5, 2.5]
 LOSSES = [None, "l1", "l2", "linf"]

@@ -16,10 +16,10 @@ from tests.streams import assert_close, draw, own_parameters
 from tests.twins import shared_loss as twin
 
 from shoal import MultitaskPerceptron, PassiveAggressive, SharedLoss
-from shoal.online import shared_steps
+from shoal.online.common import shared_loss_steps
 from shoal.online.common.shared_loss_steps import finite_steps, norm_code, shared_loss
 
-implicit_steps = from_python(shared_steps.implicit_steps)
+implicit_steps = from_python(shared_loss_steps.implicit_steps)
 NORMS: list[tuple[str | float, int]] = [
     ("l1", 1), ("l2", 1), ("linf", 1), ("rmax", 1), ("rmax", 2), ("rmax", 3), ("rmax", 9), (1.5, 1), (3.0, 1),
 ]  # fmt: skip

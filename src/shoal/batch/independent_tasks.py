@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.batch._around import AroundEstimator, answers
+from shoal.batch.around_estimator import AroundEstimator, answers
 from shoal.batch.base import Rows, split_by_task, task_margins
 from shoal.engine.arrays import FloatArray, IntArray
 

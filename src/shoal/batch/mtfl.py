@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.batch._accelerated import Path, minimise
-from shoal.batch._risk import Risk, SmoothLossLearner
-from shoal.batch._spectral import group_lasso, squared_nuclear
 from shoal.batch.base import Rows
+from shoal.batch.proximal_gradient import Path, Risk, SmoothLossLearner, group_lasso, minimise, squared_nuclear
 from shoal.engine.arrays import FloatArray
 
 EPSILONS = tuple(10.0**-e for e in range(1, 9))  # D = (W W^T + eps I)^½ / tr: the smaller eps, the slower
@@ -88,9 +86,15 @@ class MTFL(SmoothLossLearner):
     """
 
     def __init__(
-        self, *, gamma: float = 1.0, loss: str = "logistic", penalty: str = "squared-nuclear", solver: str = "fista",
-        tol: float = 1e-6, max_iter: int = 1000,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        gamma: float = 1.0,
+        loss: str = "logistic",
+        penalty: str = "squared-nuclear",
+        solver: str = "fista",
+        tol: float = 1e-6,
+        max_iter: int = 1000,
+    ) -> None:
         self.gamma = gamma
         self.loss = loss
         self.penalty = penalty

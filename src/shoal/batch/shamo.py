@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.batch._hinge import mean_hinge_by_task, weighted_hinge
 from shoal.batch.base import LinearBatchLearner, Rows
+from shoal.batch.linear_svm import mean_hinge_by_task, weighted_hinge
 from shoal.engine.arrays import FloatArray, IntArray
 
 
@@ -114,10 +114,12 @@ class SHAMO(LinearBatchLearner):
         if not best.settled:
             self._warn_not_converged(f"tasks still moved after {self.max_iter} iterations; raise max_iter")
         return {
-            "hypotheses_": best.hypotheses, "assignment_": best.assignment,
-            "coef_": best.hypotheses[best.assignment], "objective_": np.array(best.losses),
+            "hypotheses_": best.hypotheses,
+            "assignment_": best.assignment,
+            "coef_": best.hypotheses[best.assignment],
+            "objective_": np.array(best.losses),
             "n_iter_": len(best.losses),
-        }  # fmt: skip
+        }
 
     def _cluster(self, rows: Rows, random: Any) -> Clustering:
         M = min(self.n_hypotheses, rows.n_tasks)

@@ -22,8 +22,8 @@ import scipy.sparse as sp
 from numpy.linalg import qr
 from scipy.linalg import solve_triangular
 
-from shoal.batch._hinge import WEAKEST, mean_by_task, weighted_hinge
 from shoal.batch.base import LinearBatchLearner, Rows
+from shoal.batch.linear_svm import WEAKEST, mean_by_task, weighted_hinge
 from shoal.engine.arrays import FloatArray
 from shoal.relations import Attention, resolve_attention
 
@@ -32,9 +32,15 @@ class _SMTL(LinearBatchLearner):
     """What the classifier and the regressor share."""
 
     def __init__(
-        self, *, alpha: float = 0.5, lam: float = 1.0, mu: float = 1e-3, attention: Any = "exponential",
-        tol: float = 1e-4, max_iter: int = 50,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        alpha: float = 0.5,
+        lam: float = 1.0,
+        mu: float = 1e-3,
+        attention: Any = "exponential",
+        tol: float = 1e-4,
+        max_iter: int = 50,
+    ) -> None:
         self.alpha = alpha
         self.lam = lam
         self.mu = mu
@@ -81,9 +87,12 @@ class _SMTL(LinearBatchLearner):
         if change > self.tol:
             self._warn_not_converged(f"the objective still changes by {change:.1e}; raise max_iter or tol")
         return {
-            "coef_": W, "attention_": P, "relation_": self._relation(P), "objective_": np.array(objective),
+            "coef_": W,
+            "attention_": P,
+            "relation_": self._relation(P),
+            "objective_": np.array(objective),
             "n_iter_": len(objective),
-        }  # fmt: skip
+        }
 
     def _given(self) -> Attention | None:
         attention = resolve_attention(self.attention)

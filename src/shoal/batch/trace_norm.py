@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.batch._accelerated import minimise
-from shoal.batch._risk import Risk, SmoothLossLearner
-from shoal.batch._spectral import nuclear
 from shoal.batch.base import Rows
+from shoal.batch.proximal_gradient import Risk, SmoothLossLearner, minimise, nuclear
 from shoal.engine.arrays import FloatArray
 
 

@@ -4,7 +4,9 @@ On a mistake on (x, y) of task i, every task j moves by its rate:  w_j <- w_j + 
 The mistake is one case of a gradient step, w_j <- w_j - eta l'(f, y) B[j, i] x, which gives the other losses.
 
 Constant matrices (eqs. 4 and 5, B = a I + (1 - a)/K 11^T) need no matrix: with v_i the sum of task i's own
-steps and s the sum of all,  w_i = a v_i + (1 - a)/K s,  so an example costs O(nnz) whatever K is.
+steps and s the sum of all,  w_i = a v_i + (1 - a)/K s,  so an example costs O(nnz) whatever K is. A given matrix or
+task graph keeps W itself; columns of B come from the matrix, or for large sparse graphs from the factors of A by two
+triangular solves.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import on_stack
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, TASKS, add, dot, open_weighted
+from shoal.engine.rows import ROUNDS, TASKS, add, add_to_all, dot, open_weighted
 from shoal.engine.task_weights import weights as task_weights
 from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import (
@@ -36,10 +38,12 @@ from shoal.engine.task_weights.weights import (
 from shoal.learner import WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, non_negative, one_of, positive
-from shoal.online import _interaction
-from shoal.online.common.relation_rates import RELATION, Related
+from shoal.online.common.relation_rates import RELATION, Related, named_tasks
 from shoal.online.common.task_weights import with_task_weights
 from shoal.regressor import Regressor
+from shoal.relations import Factors, rates_column
+
+# ---- constant relations ------------------------------------------------------------------------------------
 
 
 class Settings(NamedTuple):
@@ -134,17 +138,6 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     return len(rounds.starts) - 1
 
 
-def parameters(allowed: dict[str, int]) -> dict[str, Reader]:
-    return {
-        "relation": RELATION,
-        "loss": one_of(allowed),
-        "eta": positive(),
-        "step": one_of(("constant", "sqrt")),
-        "epsilon": non_negative(infinite=True),
-        "dtype": WEIGHTS_TYPE,
-    }
-
-
 def settings(p: Params) -> Settings:
     return Settings(p.loss, p.eta, p.step == "sqrt", getattr(p, "epsilon", 0.0), p.relation.b, p.relation.b_is_n_tasks)
 
@@ -163,6 +156,93 @@ def mistake_driven(p: Params) -> bool:
     return bool(p.loss == losses.PERCEPTRON)
 
 
+# ---- matrices and graphs -----------------------------------------------------------------------------------
+
+
+class GivenSettings(NamedTuple):
+    """Hyper-parameters of matrices and graphs."""
+
+    loss: int
+    eta: float
+    sqrt_step: bool
+    epsilon: float
+    factors: Factors
+
+
+class GivenState(NamedTuple):
+    """All tasks are known from the start. An update touches one contiguous row of all tasks for each non-zero."""
+
+    weights: Annotated[FloatArray, FEATURE, TASK]  # W
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
+
+
+@kernel
+def given_margin(rounds: Rounds, row: int, state: GivenState) -> float:
+    """<w_i, x>; for an unseen task the mean over all tasks."""
+    if rounds.task[row] >= 0:
+        return dot(rounds, row, state.weights[:, rounds.task[row]])
+    total = 0.0
+    n_tasks = state.weights.shape[1]
+    for k in range(n_tasks):
+        total += dot(rounds, row, state.weights[:, k])
+    return float(total / n_tasks)
+
+
+@kernel(entry=True)
+def given_decide(rounds: Rounds, settings: GivenSettings, state: GivenState, decisions: FloatArray) -> None:
+    for row in range(len(decisions)):
+        decisions[row] = given_margin(rounds, row, state)
+
+
+@kernel(entry=True, allocates=True)
+def given_learn(rounds: Rounds, settings: GivenSettings, state: GivenState, decisions: FloatArray) -> None:
+    column = np.empty(state.weights.shape[1])
+    for r in range(len(rounds.starts) - 1):
+        first, last = open_weighted(rounds, r, state.counters)
+        step = settings.eta / math.sqrt(state.counters[ROUNDS]) if settings.sqrt_step else settings.eta
+        if len(decisions) > 0:
+            for row in range(first, last):
+                decisions[row] = given_margin(rounds, row, state)
+        for row in range(first, last):
+            f = given_margin(rounds, row, state)
+            slope = losses.derivative(settings.loss, f, rounds.y[row], settings.epsilon)
+            if slope != 0.0 and (len(rounds.weight) == 0 or rounds.weight[row] > 0.0):
+                rates_column(settings.factors, rounds.task[row], column)
+                if len(rounds.weight) > 0:
+                    rate, y = column[rounds.task[row]], rounds.y[row]
+                    column *= losses.weighted_step(settings.loss, step, f, y, settings.epsilon, rate, rounds, row)
+                else:
+                    column *= losses.step_along(settings.loss, -step * slope, rounds, row)
+                add_to_all(rounds, row, column, state.weights)
+                state.updates[rounds.task[row]] += 1
+
+
+def given_settings(p: Params) -> GivenSettings:
+    factors = p.relation.factors(unit_own_rate=p.loss != losses.PERCEPTRON)
+    return GivenSettings(p.loss, p.eta, p.step == "sqrt", getattr(p, "epsilon", 0.0), factors)
+
+
+def given_allocate(setup: Setup, size: Size) -> GivenState:
+    n_tasks, n_features = size
+    weights = np.zeros((n_features, n_tasks), setup.params.dtype)
+    return GivenState(weights, np.zeros(n_tasks, np.int64), np.zeros(3, np.int64))
+
+
+# ---- the learners ------------------------------------------------------------------------------------------
+
+
+def parameters(allowed: dict[str, int]) -> dict[str, Reader]:
+    return {
+        "relation": RELATION,
+        "loss": one_of(allowed),
+        "eta": positive(),
+        "step": one_of(("constant", "sqrt")),
+        "epsilon": non_negative(infinite=True),
+        "dtype": WEIGHTS_TYPE,
+    }
+
+
 def constant(allowed: dict[str, int]) -> Algorithm[State]:
     """The algorithm for constant relations."""
     return with_task_weights(
@@ -179,16 +259,25 @@ def constant(allowed: dict[str, int]) -> Algorithm[State]:
     )
 
 
-def given(allowed: dict[str, int]) -> Algorithm[_interaction.State]:
+def given(allowed: dict[str, int]) -> Algorithm[GivenState]:
     """The algorithm for matrices and graphs."""
-    return _interaction.ALGORITHM._replace(parameters=parameters(allowed))
+    return Algorithm[GivenState](
+        parameters=parameters(allowed),
+        settings=given_settings,
+        allocate=given_allocate,
+        learn=given_learn,
+        decide=given_decide,
+        exchange="every step moves the weights of all tasks that the relation ties to the row's",
+        named_tasks=named_tasks,
+        no_weights="",
+    )
 
 
 class _Multitask(WeightedLearner, Related):
     """What the classifier and the regressor share."""
 
     # for constant relations, and for matrices and graphs
-    algorithms: ClassVar[tuple[Algorithm[State], Algorithm[_interaction.State]]]
+    algorithms: ClassVar[tuple[Algorithm[State], Algorithm[GivenState]]]
 
     @property
     def algorithm(self) -> Algorithm[Any]:
@@ -199,7 +288,7 @@ class _Multitask(WeightedLearner, Related):
         """(n_tasks, n_features) the weights w_i."""
         state, settings = self._state("coef_"), self._setup().settings
         n_tasks, d = len(self.tasks_), self.n_features_in_
-        if isinstance(state, _interaction.State):
+        if isinstance(state, GivenState):
             return np.ascontiguousarray(state.weights[:d, :n_tasks].T, np.float64)
         own, shared = shares(settings, max(n_tasks, 1))
         weights = np.zeros((n_tasks, d))
@@ -366,9 +455,15 @@ class MultitaskRegressor(_Multitask, Regressor):
     algorithms = constant(losses.REGRESSION), given(losses.REGRESSION)
 
     def __init__(
-        self, *, relation: Any = "pairwise", loss: str = "squared", eta: float = 0.1, epsilon: float = 0.1,
-        step: str = "constant", dtype: Any = "float64",
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        relation: Any = "pairwise",
+        loss: str = "squared",
+        eta: float = 0.1,
+        epsilon: float = 0.1,
+        step: str = "constant",
+        dtype: Any = "float64",
+    ) -> None:
         self.dtype = dtype
         self.relation = relation
         self.loss = loss

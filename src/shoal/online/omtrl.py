@@ -1,9 +1,12 @@
 """Online learning of the tasks' relation, OMTRL (Saha, Rai, Venkatasubramanian, Daumé, AISTATS 2011).
 
 On a mistake on (x, y) of task i, every task j moves by its rate,  w_j <- w_j + y B[j, i] x,  as in the multitask
-Perceptron; then the rates B = A^-1 follow the Gram matrix G = W'W of the weights (`_relation_steps` has the others):
+Perceptron; then the rates B = A^-1 follow the Gram matrix G = W'W of the weights by one of four steps:
 
-    logdet  B <- B + eta_A G,  the minimiser of D_LogDet(A || A_old) + eta_A tr(W A W')
+    logdet       B <- B + eta_A G            minimises D_LogDet(A || A_old) + eta_A tr(W A W')
+    von Neumann  B <- exp(log B + eta_A G)   minimises D_vonNeumann(A || A_old) + eta_A tr(W A W')
+    covariance   B <- cov of the columns of W + 1e-6 I
+    batch        B <- G^(1/2) / tr G^(1/2)   minimises tr(W B^-1 W') over tr B = 1 (Zhang, Yeung)
 
 Taken literally, G grows with B and B with G: doubles overflow within a hundred updates. So B is rescaled to trace K
 after each step. W changes with rate matrices of all times, so it is stored, all tasks of a feature together.
@@ -12,7 +15,7 @@ after each step. W changes with rate matrices of all times, so it is stored, all
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +31,14 @@ from shoal.learner import Learner
 from shoal.model.algorithm import FAILED, ONE_STEP, Algorithm, Setup, Size
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, one_of, positive, whole
-from shoal.online._relation_steps import COVARIANCE, DIVERGENCES, VON_NEUMANN, next_relation
-from shoal.online.multitask_perceptron import MultitaskPerceptron
+from shoal.model.persistence import learner_class
 
+LOGDET: Final = 0
+VON_NEUMANN: Final = 1
+COVARIANCE: Final = 2
+BATCH: Final = 3
+DIVERGENCES: Final = {"logdet": LOGDET, "von-neumann": VON_NEUMANN, "covariance": COVARIANCE, "batch": BATCH}
+RIDGE: Final = 1e-6
 USED = 3  # position in the counters
 VANISHED = 1e-100  # a rate below this has underflowed, or will in the Gram matrix
 
@@ -146,14 +154,134 @@ def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State
         note_columns(rounds, row, b, state)
 
 
-@kernel(inline=False)
+# ---- the relation's step -----------------------------------------------------------------------------------
+
+
+@kernel(allocates=True, inline=False)
+def _fill(values: FloatArray, vectors: FloatArray, tasks: IntArray, B: FloatArray) -> None:
+    """B[tasks, tasks] <- V diag(values) V', exactly symmetric."""
+    scaled = np.empty_like(vectors)
+    for a in range(len(tasks)):
+        for b in range(len(tasks)):
+            scaled[a, b] = vectors[a, b] * values[b]
+    part = np.dot(scaled, vectors.T)
+    for a in range(len(tasks)):
+        for b in range(a + 1):
+            B[tasks[a], tasks[b]] = part[a, b]
+            B[tasks[b], tasks[a]] = part[a, b]
+
+
+@kernel(allocates=True, inline=False)
+def _eigen(matrix: FloatArray, tasks: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Eigenvalues and eigenvectors of matrix[tasks, tasks]."""
+    part = np.empty((len(tasks), len(tasks)))
+    for a in range(len(tasks)):
+        for b in range(len(tasks)):
+            part[a, b] = matrix[tasks[a], tasks[b]]
+    return np.linalg.eigh(part)
+
+
+@kernel(allocates=True, inline=False)
+def _exponential(L: FloatArray, tasks: IntArray, normalize: bool, B: FloatArray) -> None:
+    """B <- exp(L); normalized, with 1 as its largest eigenvalue, and L as the logarithm of that."""
+    values, vectors = _eigen(L, tasks)
+    shift = 0.0
+    if normalize:
+        idle = np.ones(len(L), np.bool_)
+        idle[tasks] = False
+        shift = values[-1]
+        for k in range(len(L)):
+            if idle[k]:
+                shift = max(shift, L[k, k])
+    for k in range(len(L)):
+        L[k, k] -= shift
+        B[k, k] = math.exp(L[k, k])
+    for a in range(len(values)):
+        values[a] = math.exp(values[a] - shift)
+    _fill(values, vectors, tasks, B)
+
+
+@kernel(allocates=True, inline=False)
+def _root(G: FloatArray, tasks: IntArray, B: FloatArray) -> None:
+    """B <- G^(1/2) / tr G^(1/2)."""
+    values, vectors = _eigen(G, tasks)
+    total = 0.0
+    for a in range(len(values)):
+        values[a] = math.sqrt(max(values[a], 0.0))  # rounding makes zeros slightly negative
+        total += values[a]
+    for a in range(len(values)):
+        values[a] /= total
+    _fill(values, vectors, tasks, B)
+
+
+@kernel(allocates=True, inline=False)
+def _is_finite(matrix: FloatArray) -> bool:
+    finite = True
+    for j in range(len(matrix)):
+        for k in range(len(matrix)):
+            finite &= math.isfinite(matrix[j, k])
+    return finite
+
+
+@kernel(allocates=True, inline=False)
+def _step(settings: Settings, state: State, G: FloatArray, tasks: IntArray, B: FloatArray, L: FloatArray) -> bool:
+    """B and log B, copies of the old ones, to the new ones; False if the decomposition would meet infinity."""
+    divergence, sums, n_features = settings.divergence, state.sums, state.counters[USED]
+    K = len(G)
+    for j in range(K):
+        for k in range(K):
+            if divergence == LOGDET:
+                B[j, k] += settings.eta * G[j, k]
+            elif divergence == VON_NEUMANN:
+                L[j, k] += settings.eta * G[j, k]
+                B[j, k] = 0.0
+            elif divergence == COVARIANCE:
+                B[j, k] = (G[j, k] - sums[j] * sums[k] / n_features) / max(n_features - 1, 1)
+                B[j, k] += RIDGE if j == k else 0.0
+            else:
+                B[j, k] = 0.0
+    if divergence == VON_NEUMANN:
+        if not _is_finite(L):
+            return False
+        _exponential(L, tasks, not settings.literal, B)
+    elif divergence == BATCH:
+        _root(G, tasks, B)
+    return True
+
+
+@kernel(allocates=True, inline=False)
 def relate(settings: Settings, state: State) -> bool:
-    """Let B follow G; False if that would leave the range of doubles."""
-    n = state.counters[TASKS]
-    return next_relation(
-        settings.divergence, settings.eta, not settings.literal, state.gram[:n, :n], state.sums, state.counters[USED],
-        state.relation[:n, :n], state.log_relation[:n, :n],
-    )  # fmt: skip
+    """Let B, and log B for von Neumann, follow G; False, and no step, if it would leave the range of doubles.
+
+    Tasks without weights are related to none. Eigenvectors are taken of the others' part only: rounding would else
+    relate them. G is exactly symmetric.
+    """
+    K = state.counters[TASKS]
+    gram, relation, log_relation = state.gram[:K, :K], state.relation[:K, :K], state.log_relation[:K, :K]
+    tasks = np.array([k for k in range(K) if gram[k, k] > 0.0], np.int64)
+    if not _is_finite(gram):
+        return False
+    if len(tasks) == 0:
+        return True
+    B, L = relation.copy(), log_relation.copy()
+    if not _step(settings, state, gram, tasks, B, L):
+        return False
+    trace = 0.0
+    for k in range(K):
+        trace += B[k, k]
+    if not (0.0 < trace < np.inf and _is_finite(B)):
+        return False
+    scale = 1.0 if settings.literal else K / trace
+    for j in range(K):
+        for k in range(K):
+            relation[j, k] = scale * B[j, k]
+    for j in range(len(L)):
+        for k in range(len(L)):
+            log_relation[j, k] = L[j, k] + (math.log(scale) if j == k else 0.0)
+    return True
+
+
+# ---- learning ----------------------------------------------------------------------------------------------
 
 
 @kernel(entry=True, allocates=True)
@@ -189,11 +317,11 @@ def allocate(setup: Setup, size: Size) -> State:
     (n_tasks, n_features), divergence = size, setup.settings.divergence
     covariance = divergence == COVARIANCE
     n_log = n_tasks if divergence == VON_NEUMANN else 0
-    return State(
-        aligned_zeros((n_features, whole_turns(n_tasks))), np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)),
-        np.zeros((n_log, n_log)), np.zeros(n_tasks if covariance else 0),
-        np.zeros(n_features if covariance else 0, np.bool_), np.zeros(n_tasks, np.int64), np.zeros(4, np.int64),
-    )  # fmt: skip
+    weights, square = aligned_zeros((n_features, whole_turns(n_tasks))), (n_tasks, n_tasks)
+    sums, used = np.zeros(n_tasks if covariance else 0), np.zeros(n_features if covariance else 0, np.bool_)
+    updates, counters = np.zeros(n_tasks, np.int64), np.zeros(4, np.int64)
+    log_relation = np.zeros((n_log, n_log))
+    return State(weights, np.zeros(square), np.zeros(square), log_relation, sums, used, updates, counters)
 
 
 def correlations(state: State, k: int, n_tasks: int) -> FloatArray:
@@ -303,7 +431,7 @@ class OMTRL(Classifier):
     algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
-        return {name: MultitaskPerceptron(relation=name) for name in ("independent", "pooled")}
+        return {name: learner_class("MultitaskPerceptron")(relation=name) for name in ("independent", "pooled")}
 
     @property
     def coef_(self) -> FloatArray:

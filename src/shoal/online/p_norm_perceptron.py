@@ -5,30 +5,37 @@ The tasks' sums of mistakes V (d, K) grow by the multitask Perceptron rule, and 
     W = grad (1/2)||V||_p^2    f = sum_j B[j, i] <w_j, x>    on a mistake of task i:  v_j <- v_j + y B[j, i] x, all j
 
 For p = 2 ln max(K, d) mistakes depend on the dimension by its logarithm only: made for sparse comparators.
+
+The link is W = sign(V) |V|^(p-1) / ||V||_p^(p-2). V is never stored where its columns share: V[:, j] = own S[:, j] +
+shared s. Its p-norm is kept as sums over features, blocks of features and blocks of blocks, so that a change of n
+features costs O(n) whatever d is and no error adds up. All powers are taken of |V|/scale; the scale follows the largest
+entry, so nothing over- or underflows.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from shoal import relations
 from shoal.classifier import Classifier
 from shoal.engine import losses
-from shoal.engine.arrays import FloatArray
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, copy_to, open_round
 from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.parameters import Params, at_least, one_of, or_auto
-from shoal.online import _p_norm
-from shoal.online._p_norm import FACTOR, OWN, SHARED, P, State
 from shoal.online.common.relation_rates import RELATION, Rates, Related, named_tasks, rates_of, shares
 from shoal.relations import rates_column
 
 AUTO = 0.0
+BLOCK = 64
+P, OWN, SHARED, SCALE, FACTOR = range(5)  # positions in `link`
+RANGE = 2.0**300  # a sum of powers beyond this, or below its inverse, calls for a new scale
 
 
 class Settings(NamedTuple):
@@ -37,6 +44,141 @@ class Settings(NamedTuple):
     p: float  # AUTO: 2 ln max(K, d)
     root: bool  # B^1/2 in place of B, everywhere
     rates: Rates  # of a given relation already those of the variant
+
+
+class State(NamedTuple):
+    """Weights lie feature by feature, all tasks together."""
+
+    own: Annotated[FloatArray, FEATURE, TASK]  # S, sums of own steps; V itself under a given relation; empty if pooled
+    shared: Annotated[FloatArray, FEATURE]  # s, the sum of all steps; empty if nothing is shared
+    powers: Annotated[FloatArray, FEATURE, OTHER]  # sign(V)|V/scale|^(p-1), of all tasks if given, else their sum
+    sums: Annotated[FloatArray, FEATURE]  # sum over tasks of |V/scale|^p
+    blocks: FloatArray  # sums over 64 features
+    superblocks: FloatArray  # sums over 64 blocks
+    link: FloatArray  # (5,) p, own, shared, scale, and the factor scale / ||V/scale||_p^(p-2) of the powers
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
+
+
+# ---- the link ----------------------------------------------------------------------------------------------
+
+
+@kernel
+def power(v: float, link: FloatArray) -> float:
+    """sign(v) |v/scale|^(p-1)."""
+    return math.copysign((abs(v) / link[SCALE]) ** (link[P] - 1.0), v) if v != 0.0 else 0.0
+
+
+@kernel
+def entry(state: State, a: int, k: int) -> float:
+    """V[a, k]; a task without steps of its own (k = -1) has the shared part."""
+    v = state.link[SHARED] * state.shared[a] if state.link[SHARED] > 0.0 else 0.0
+    return v + state.link[OWN] * state.own[a, k] if state.link[OWN] > 0.0 and k >= 0 else v
+
+
+@kernel
+def refresh(state: State, a: int) -> None:
+    """Powers and sum of feature a, after a change of its row of V; a task at the shared value costs no power."""
+    K, link = state.counters[TASKS], state.link
+    base = entry(state, a, -1)
+    common = power(base, link)
+    mixed, total = 0.0, 0.0
+    for k in range(K):
+        v, g = base, common
+        if link[OWN] > 0.0 and state.own[a, k] != 0.0:
+            v = entry(state, a, k)
+            g = power(v, link)
+        mixed += g
+        total += abs(v) / link[SCALE] * abs(g)
+        if len(state.shared) == 0 and state.powers.shape[1] > 0:
+            state.powers[a, k] = g
+    if len(state.shared) > 0:
+        state.powers[a, 0] = mixed
+    state.sums[a] = total
+
+
+@kernel(sums="in order")
+def block_sum(values: FloatArray, b: int) -> float:
+    """The sum of a block in four strands, whose order does not depend on the capacity behind it."""
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    first, last = b * BLOCK, min((b + 1) * BLOCK, len(values))
+    for i in range(first, last - 3, 4):
+        s0 += values[i]
+        s1 += values[i + 1]
+        s2 += values[i + 2]
+        s3 += values[i + 3]
+    rest = last - (last - first) % 4
+    if rest < last:
+        s0 += values[rest]
+    if rest + 1 < last:
+        s1 += values[rest + 1]
+    if rest + 2 < last:
+        s2 += values[rest + 2]
+    return (s0 + s1) + (s2 + s3)
+
+
+@kernel
+def largest(state: State) -> float:
+    """max |V|, or 1 if V = 0."""
+    top = 0.0
+    for a in range(len(state.sums)):
+        top = max(top, abs(entry(state, a, -1)))
+        if state.link[OWN] > 0.0:
+            for k in range(state.counters[TASKS]):
+                top = max(top, abs(entry(state, a, k)))
+    return top if top > 0.0 else 1.0
+
+
+@kernel(entry=True)
+def rebuild(state: State, p: float, own: float, shared: float) -> None:
+    """Everything anew in O(K d): p, the shares or the scale changed."""
+    state.link[P], state.link[OWN], state.link[SHARED] = p, own, shared
+    state.link[SCALE] = largest(state)
+    for a in range(len(state.sums)):
+        refresh(state, a)
+    for b in range(len(state.blocks)):
+        state.blocks[b] = block_sum(state.sums, b)
+    for b in range(len(state.superblocks)):
+        state.superblocks[b] = block_sum(state.blocks, b)
+    update_factor(state)
+
+
+@kernel
+def update_factor(state: State) -> float:
+    """The factor, from the p-norm; returns the sum of powers."""
+    total, p = 0.0, state.link[P]
+    for b in range(-(-len(state.superblocks) // BLOCK)):
+        total += block_sum(state.superblocks, b)
+    state.link[FACTOR] = state.link[SCALE] * total ** ((2.0 - p) / p) if total > 0.0 else 0.0
+    return total
+
+
+@kernel
+def changed(rounds: Rounds, row: int, state: State) -> None:
+    """Bring everything up to date after V changed on the features of the row."""
+    dense = rounds.width > 0
+    start = row * rounds.width if dense else rounds.indptr[row]
+    n = rounds.width if dense else rounds.indptr[row + 1] - start
+    for i in range(n):
+        refresh(state, i if dense else rounds.indices[start + i])
+    done = -1
+    for i in range(n):
+        b = (i if dense else rounds.indices[start + i]) // BLOCK
+        if b != done:
+            done = b
+            state.blocks[b] = block_sum(state.sums, b)
+    done = -1
+    for i in range(n):
+        b = (i if dense else rounds.indices[start + i]) // BLOCK**2
+        if b != done:
+            done = b
+            state.superblocks[b] = block_sum(state.blocks, b)
+    total = update_factor(state)
+    if n > 0 and not 1.0 / RANGE <= total <= RANGE:
+        rebuild(state, state.link[P], state.link[OWN], state.link[SHARED])
+
+
+# ---- learning ----------------------------------------------------------------------------------------------
 
 
 @kernel(entry=True)
@@ -52,7 +194,7 @@ def prepare(settings: Settings, state: State) -> None:
             shared = (1.0 - own) / K
     link = state.link
     if link[P] != p or link[OWN] != own or link[SHARED] != shared:
-        _p_norm.rebuild(state, p, own, shared)
+        rebuild(state, p, own, shared)
 
 
 @kernel
@@ -66,7 +208,7 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State, column: F
         for i in range(n):
             a, x = i if dense else int(rounds.indices[start + i]), rounds.values[start + i]
             if link[OWN] > 0.0:
-                f += x * link[OWN] * _p_norm.power(_p_norm.entry(state, a, k), link)
+                f += x * link[OWN] * power(entry(state, a, k), link)
             if link[SHARED] > 0.0:
                 f += x * link[SHARED] * state.powers[a, 0]
         return float(f * link[FACTOR])
@@ -103,7 +245,7 @@ def step(rounds: Rounds, row: int, settings: Settings, state: State, column: Flo
                 state.own[a, k] += change
             if len(state.shared) > 0:
                 state.shared[a] += change
-    _p_norm.changed(rounds, row, state)
+    changed(rounds, row, state)
     state.updates[k] += 1
 
 
@@ -145,12 +287,28 @@ def _square_root(B: FloatArray) -> FloatArray:
     return np.ascontiguousarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
 
 
+def empty(n_tasks: int, n_features: int, *, own: bool, shared: bool, given: bool) -> State:
+    """V = 0."""
+    n_blocks = -(-n_features // BLOCK)
+    return State(
+        own=np.zeros((n_features, n_tasks if own else 0)),
+        shared=np.zeros(n_features if shared else 0),
+        powers=np.zeros((n_features, n_tasks if given else int(shared))),
+        sums=np.zeros(n_features),
+        blocks=np.zeros(n_blocks),
+        superblocks=np.zeros(-(-n_blocks // BLOCK)),
+        link=np.array([0.0, 0.0, 0.0, 1.0, 0.0]),
+        updates=np.zeros(n_tasks, np.int64),
+        counters=np.zeros(3, np.int64),
+    )
+
+
 def allocate(setup: Setup, size: Size) -> State:
     relation = setup.params.relation
     if isinstance(relation, relations.Given):
-        return _p_norm.empty(*size, own=True, shared=False, given=True)
+        return empty(*size, own=True, shared=False, given=True)
     independent = relation.b == 0 and not relation.b_is_n_tasks
-    return _p_norm.empty(*size, own=not math.isinf(relation.b), shared=not independent, given=False)
+    return empty(*size, own=not math.isinf(relation.b), shared=not independent, given=False)
 
 
 def enter(setup: Setup, state: State, n_tasks: int) -> None:
@@ -161,7 +319,7 @@ def enter(setup: Setup, state: State, n_tasks: int) -> None:
 def left(setup: Setup, state: State, n_tasks: int) -> None:
     """V is that of the tasks that are left."""
     prepare(setup.settings, state)
-    _p_norm.rebuild(state, *state.link[: SHARED + 1])
+    rebuild(state, *state.link[: SHARED + 1])
 
 
 def check(setup: Setup, state: State, size: Size) -> None:

@@ -292,9 +292,14 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
     algorithm = ALGORITHM._replace(parameters=PARAMETERS | {"epsilon": non_negative(infinite=True)})
 
     def __init__(
-        self, *, variant: str = "PA-I", C: float = 1.0, epsilon: float = 0.1, relation: str = "independent",
+        self,
+        *,
+        variant: str = "PA-I",
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        relation: str = "independent",
         dtype: Any = "float64",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.dtype = dtype
         self.variant = variant
         self.C = C

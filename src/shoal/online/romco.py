@@ -7,7 +7,20 @@ round in which some task has a loss, with the gradient column g_k = -C 1[y_k <w_
 
 where g is the nuclear norm (algorithm 1, eq. 16) or log det(I + U^T U) (algorithm 2, eq. 21). Either prox shrinks
 singular values, s_i -> f_i s_i, and is a K x K matrix from the right: with the eigenvectors Q of the Gram matrix
-U^T U, U <- U Q diag(f) Q^T. So no round needs an SVD of U nor all of its rows (`_lazy_rows`).
+U^T U, U <- U Q diag(f) Q^T. So no round needs an SVD of U.
+
+Nor does a round need all rows of U. An update multiplies U from the right by a K x K matrix M, and column k of V by a
+number. Doing so at once costs O(d); here a row waits until an example touches it.
+
+- Rows of the present *epoch* are kept as z with u = z A, A the product of the M of the epoch. Adding a e_k^T to such a
+  row is z += a A^-1[k], so A must stay well conditioned: an M that truncates the rank, or an A^-1 that has grown,
+  closes the epoch, and A starts anew at I.
+- Closed epochs lie in blocks whose sizes are the binary digits of their number, and each knows the product of all
+  transforms from it to the end of its block. So a row that waited through n epochs takes at most log2(n)
+  products of a vector and a matrix, and closing an epoch costs O(K^3 log n).
+- After max(2, touched rows / 4K) updates all pending transforms are applied and no epoch is left to remember. That
+  keeps the products smaller than the weights, costs O(K^3) an update on average, and stops rounding errors from adding
+  up.
 """
 
 from __future__ import annotations
@@ -16,21 +29,26 @@ import math
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.classifier import Classifier
-from shoal.engine.arrays import FloatArray, IntArray
-from shoal.engine.axes import TASK
+from shoal.engine.arrays import LANES, FloatArray, IntArray
+from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, TASKS, squared_norm
+from shoal.engine.rows import ROUNDS, TASKS, copy_to, row_bounds, squared_norm
 from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Setup, Size
 from shoal.model.parameters import Params, non_negative, one_of, positive
-from shoal.online import _lazy_rows as lazy
-from shoal.online._lazy_rows import Rows
-from shoal.online._shrinkage import logdet_factor, nuclear_factor
-from shoal.online.multitask_perceptron import MultitaskPerceptron
+from shoal.model.persistence import learner_class
+
+COMMON, PERSONAL = 0, 1  # positions in the weights' second axis
+EPOCHS, UPDATES, TOUCHED = 0, 1, 2  # positions in the tally
+UNTOUCHED = -1  # the stamp of a row that is still zero
+LARGEST_INVERSE = 1e3  # rounding errors of U are at most about this many times those of an eager update
+SMALLEST_SCALE = 1e-60
+NEWTON_STEPS = 200  # with bisection; a handful is usual
 
 
 class Settings(NamedTuple):
@@ -46,6 +64,19 @@ class Settings(NamedTuple):
     sqrt_step: bool
 
 
+class Rows(NamedTuple):
+    """Rows of U and V side by side. K below is the number of tasks that exist, `side_of(K)` is what loops run over."""
+
+    weights: Annotated[FloatArray, FEATURE, OTHER, TASK]  # (features, 2, side of all tasks)
+    stamps: Annotated[NDArray[np.int32], FEATURE]  # the epoch in which the row was written
+    transform: Annotated[FloatArray, TASK, TASK]  # A
+    inverse: Annotated[FloatArray, TASK, TASK]  # A^-1
+    scales: Annotated[FloatArray, TASK]  # of V's columns in the present epoch
+    products: FloatArray  # side x side numbers a closed epoch: of A, from it to the end of its block
+    fades: FloatArray  # side numbers a closed epoch: of the scales, likewise
+    tally: IntArray  # (3,) closed epochs, updates since the last flush, rows touched so far
+
+
 class State(NamedTuple):
     """Weights, and what the shrinkage must know of them."""
 
@@ -56,10 +87,308 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
+# ---- what the penalties do to one singular value: s -> f s, the minimiser of (s' - s)^2/2 + tau g(s') --------
+
+
+@kernel
+def nuclear_factor(s: float, tau: float) -> float:
+    """f for g(s) = s: [1 - tau/s]_+ (eq. 16)."""
+    return 1.0 - tau / s if s > tau else 0.0
+
+
+@kernel
+def cubic(f: float, a: float, b: float) -> float:
+    """Eq. 21 for s' = f s, divided by s: a f^3 - a f^2 + b f - 1 with a = s^2, b = 1 + 2 tau."""
+    return a * f * f * (f - 1.0) + b * f - 1.0
+
+
+@kernel(inline=False)
+def root_between(low: float, high: float, a: float, b: float) -> float:
+    """The root of `cubic` where it rises from <= 0 at `low` to >= 0 at `high`."""
+    f = min(max(1.0 / b, low), high)
+    for _ in range(NEWTON_STEPS):
+        value = cubic(f, a, b)
+        if value == 0.0:
+            return f
+        if value < 0.0:
+            low = f
+        else:
+            high = f
+        slope = a * f * (3.0 * f - 2.0) + b
+        newton = f - value / slope if slope > 0.0 else low
+        f_new = newton if low < newton < high else 0.5 * (low + high)
+        if abs(f_new - f) <= 1e-16 * f:
+            return f_new
+        f = f_new
+    return f
+
+
+@kernel(inline=False)
+def logdet_factor(s: float, tau: float) -> float:
+    """f for g(s) = log(1 + s^2): never 0, near 1/(1 + 2 tau) for small s and near 1 for large.
+
+    For tau > 4 there may be two minima, one on each side of the cubic's falling part: the lower one is taken.
+    """
+    a, b = s * s, 1.0 + 2.0 * tau
+    if a <= 3.0 * b:  # the cubic rises everywhere
+        return root_between(0.0, 1.0, a, b)
+    half = math.sqrt(1.0 - 3.0 * b / a)
+    top, bottom = (1.0 - half) / 3.0, (1.0 + half) / 3.0
+    if cubic(bottom, a, b) > 0.0:
+        return root_between(0.0, top, a, b)
+    if cubic(top, a, b) < 0.0:
+        return root_between(bottom, 1.0, a, b)
+    small, large = root_between(0.0, top, a, b), root_between(bottom, 1.0, a, b)
+    return small if objective(small, a, tau) < objective(large, a, tau) else large
+
+
+@kernel
+def objective(f: float, a: float, tau: float) -> float:
+    """The minimised function at s' = f s, divided by s^2."""
+    return 0.5 * (f - 1.0) ** 2 + tau / a * math.log1p(a * f * f)
+
+
+# ---- lazy rows -----------------------------------------------------------------------------------------------
+
+
+def empty_rows(n_tasks: int, n_features: int) -> Rows:
+    """Rows that are all zero."""
+    side, n_epochs = side_of(n_tasks), updates_until_flush(n_features, n_tasks) - 1
+    return Rows(
+        weights=np.zeros((n_features, 2, side)),
+        stamps=np.full(n_features, UNTOUCHED, np.int32),
+        transform=np.eye(n_tasks),
+        inverse=np.eye(n_tasks),
+        scales=np.ones(n_tasks),
+        products=np.zeros(n_epochs * side * side),
+        fades=np.zeros(n_epochs * side),
+        tally=np.zeros(3, np.int64),
+    )
+
+
+def check_rows(rows: Rows) -> None:
+    """Raise ValueError unless stamps and epochs are in range."""
+    n, most = int(rows.tally[EPOCHS]), len(rows.fades) // max(rows.weights.shape[2], 1)
+    if not (0 <= n <= most and (rows.tally >= 0).all() and rows.tally[TOUCHED] <= len(rows.stamps)):
+        raise ValueError("its epochs are out of range")
+    if len(rows.stamps) and not (rows.stamps.min() >= UNTOUCHED and rows.stamps.max() <= n):
+        raise ValueError("the epochs of its rows are out of range")
+
+
+@kernel(entry=True)
+def side_of(K: int) -> int:
+    """Tasks padded to whole turns of SIMD loops; doubled when it grows, as products are laid out by it."""
+    side = LANES
+    while side < K:
+        side *= 2
+    return side
+
+
+@kernel(entry=True)
+def updates_until_flush(n_touched: int, K: int) -> int:
+    """How many updates may be pending."""
+    return max(2, n_touched // (4 * side_of(K)))
+
+
+@kernel(sums="in order")
+def carry(rows: Rows, z: FloatArray, v: FloatArray, stamp: int, K: int, spare: FloatArray) -> None:
+    """Bring a row of U and V from the epoch of its stamp to the beginning of the present one."""
+    side, n = side_of(K), rows.tally[EPOCHS]
+    spare = spare[:side]
+    while stamp < n:
+        for k in range(len(spare)):
+            spare[k] = 0.0
+        for i in range(side):
+            if z[i] == 0.0:
+                continue
+            line = rows.products[(stamp * side + i) * side :]  # sliced, so that no index can be negative: SIMD
+            for k in range(len(spare)):
+                spare[k] += z[i] * line[k]
+        fade = rows.fades[stamp * side :]
+        for k in range(len(spare)):
+            z[k] = spare[k]
+            v[k] *= fade[k]
+        size = 1
+        while 2 * size <= stamp ^ n:  # the highest digit in which they differ is the size of stamp's block
+            size *= 2
+        stamp = (stamp // size + 1) * size
+
+
+@kernel
+def apply_pending(rows: Rows, j: int, K: int, spare: FloatArray) -> None:
+    """Apply what is pending on row j: it belongs to the present epoch then."""
+    if rows.stamps[j] == UNTOUCHED:
+        rows.tally[TOUCHED] += 1
+    else:
+        carry(rows, rows.weights[j, COMMON], rows.weights[j, PERSONAL], rows.stamps[j], K, spare)
+    rows.stamps[j] = rows.tally[EPOCHS]
+
+
+@kernel
+def feature(table: Rounds, p: int, row: int) -> int:
+    """The column of the p-th value of the table, which lies in this row."""
+    return p - row * table.width if table.width > 0 else int(np.uint32(table.indices[p]))
+
+
+@kernel
+def apply_pending_in_row(rows: Rows, table: Rounds, row: int, K: int, spare: FloatArray) -> None:
+    """Apply what is pending on all features of an example."""
+    first, last = row_bounds(table, row)
+    for p in range(first, last):
+        j = feature(table, p, row)
+        if rows.stamps[j] != rows.tally[EPOCHS]:
+            apply_pending(rows, j, K, spare)
+
+
+@kernel(sums="in order")
+def project(rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray) -> float:
+    """z <- Z^T x, and <v_k, x>, over rows with nothing pending."""
+    first, last = row_bounds(table, row)
+    side, own = side_of(K), 0.0
+    for i in range(side):
+        z[i] = 0.0
+    for p in range(first, last):
+        weights, x = rows.weights[feature(table, p, row)], table.values[p]
+        for i in range(side):
+            z[i] += x * weights[COMMON, i]
+        own += x * weights[PERSONAL, k]
+    return float(own * rows.scales[k])
+
+
+@kernel(sums="in order")
+def project_pending(
+    rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray, copy: FloatArray, spare: FloatArray
+) -> float:
+    """`project` that leaves rows pending: to predict, which change nothing. k = -1 has no v."""
+    first, last = row_bounds(table, row)
+    side, own = side_of(K), 0.0
+    for i in range(side):
+        z[i] = 0.0
+    for p in range(first, last):
+        j, x = feature(table, p, row), table.values[p]
+        weights = rows.weights[j]
+        if 0 <= rows.stamps[j] < rows.tally[EPOCHS]:
+            for i in range(side):
+                copy[COMMON, i], copy[PERSONAL, i] = weights[COMMON, i], weights[PERSONAL, i]
+            carry(rows, copy[COMMON], copy[PERSONAL], rows.stamps[j], K, spare)
+            weights = copy
+        for i in range(side):
+            z[i] += x * weights[COMMON, i]
+        if k >= 0:
+            own += x * weights[PERSONAL, k]
+    return own * rows.scales[k] if k >= 0 else 0.0
+
+
+@kernel(sums="in order")
+def through(rows: Rows, z: FloatArray, k: int, K: int) -> float:
+    """(z A)_k: <u_k, x> from z = Z^T x."""
+    total = 0.0
+    for i in range(K):
+        total += z[i] * rows.transform[i, k]
+    return total
+
+
+@kernel(sums="in order")
+def add_to_row(
+    rows: Rows, table: Rounds, row: int, k: int, K: int, common: float, personal: float, spare: FloatArray
+) -> None:
+    """u_k += common x and v_k += personal x."""
+    first, last = row_bounds(table, row)
+    own = personal / rows.scales[k] if personal != 0.0 else 0.0
+    side = side_of(K)
+    for i in range(side):
+        spare[i] = common * rows.inverse[k, i] if i < K else 0.0
+    for p in range(first, last):
+        weights, x = rows.weights[feature(table, p, row)], table.values[p]
+        for i in range(side):
+            weights[COMMON, i] += x * spare[i]
+        weights[PERSONAL, k] += own * x
+
+
+@kernel(entry=True, allocates=True, inline=False)
+def write_out(rows: Rows, weights: FloatArray, K: int) -> None:
+    """Turn all rows of `weights`, these or a copy, into what they stand for: u = z A, and v times its scales."""
+    spare = np.empty(weights.shape[2])
+    for j in range(len(weights)):
+        if rows.stamps[j] == UNTOUCHED:
+            continue
+        z, v = weights[j, COMMON], weights[j, PERSONAL]
+        carry(rows, z, v, rows.stamps[j], K, spare)
+        for k in range(K):
+            spare[k] = through(rows, z, k, K)
+            v[k] *= rows.scales[k]
+        for k in range(K):
+            z[k] = spare[k]
+
+
+@kernel
+def open_epoch(rows: Rows, K: int) -> None:
+    """A = I."""
+    for i in range(K):
+        rows.scales[i] = 1.0
+        for k in range(K):
+            rows.transform[i, k] = rows.inverse[i, k] = 1.0 if i == k else 0.0
+
+
+@kernel(allocates=True, inline=False)
+def flush_rows(rows: Rows, K: int) -> None:
+    """Write out every row; no epoch is left to remember."""
+    write_out(rows, rows.weights, K)
+    for j in range(len(rows.stamps)):
+        rows.stamps[j] = min(rows.stamps[j], 0)
+    rows.tally[EPOCHS] = rows.tally[UPDATES] = 0
+    open_epoch(rows, K)
+
+
+@kernel(allocates=True, inline=False)
+def close_epoch(rows: Rows, K: int) -> None:
+    """Remember the epoch's transform as a block of its own, and join blocks as digits carry."""
+    side, n = side_of(K), rows.tally[EPOCHS]
+    area = side * side
+    rows.products[n * area : (n + 1) * area] = 0.0
+    rows.fades[n * side : (n + 1) * side] = 0.0
+    for i in range(K):
+        for k in range(K):
+            rows.products[n * area + i * side + k] = rows.transform[i, k]
+        rows.fades[n * side + i] = rows.scales[i]
+    n += 1
+    size = 1
+    while n % (2 * size) == 0:
+        left, right = n - 2 * size, n - size
+        before = rows.products[left * area : right * area].reshape((size * side, side))
+        whole_right = rows.products[right * area : (right + 1) * area].reshape((side, side))
+        copy_to(before.reshape(-1), np.dot(before, whole_right).reshape(-1))
+        for i in range(left * side, right * side):
+            rows.fades[i] *= rows.fades[right * side + i % side]
+        size *= 2
+    rows.tally[EPOCHS] = n
+    open_epoch(rows, K)
+
+
+@kernel(allocates=True, inline=False)
+def end_update(rows: Rows, truncated: bool, K: int) -> bool:
+    """Count an update; flush or close the epoch where it is time. True if no row has pending transforms."""
+    rows.tally[UPDATES] += 1
+    if rows.tally[UPDATES] >= updates_until_flush(rows.tally[TOUCHED], K):
+        flush_rows(rows, K)
+        return True
+    spent = truncated
+    for i in range(K):
+        spent |= rows.scales[i] < SMALLEST_SCALE
+        for k in range(K):
+            spent |= abs(rows.inverse[i, k]) > LARGEST_INVERSE
+    if spent:
+        close_epoch(rows, K)
+    return False
+
+
+# ---- rounds --------------------------------------------------------------------------------------------------
+
+
 @kernel(entry=True, allocates=True, inline=False)
 def flush(state: State) -> None:
     """Let every row feel all transforms; U^T U and ||v_k||^2 anew, so that rounding errors do not add up."""
-    lazy.flush(state.rows, state.counters[TASKS])
+    flush_rows(state.rows, state.counters[TASKS])
     measure(state)
 
 
@@ -72,8 +401,8 @@ def measure(state: State) -> None:
         for k in range(K):
             state.gram[i, k] = 0.0
     for j in range(len(state.rows.weights)):
-        u, v = state.rows.weights[j, lazy.COMMON], state.rows.weights[j, lazy.PERSONAL]
-        if state.rows.stamps[j] != lazy.UNTOUCHED:
+        u, v = state.rows.weights[j, COMMON], state.rows.weights[j, PERSONAL]
+        if state.rows.stamps[j] != UNTOUCHED:
             for i in range(K):
                 for k in range(K):
                     state.gram[i, k] += u[i] * u[k]
@@ -83,7 +412,7 @@ def measure(state: State) -> None:
 @kernel(entry=True, allocates=True, inline=False)
 def enter(state: State, n_tasks: int) -> None:
     """New tasks have u = v = 0; what rows remember is laid out for `side_of` tasks."""
-    if lazy.side_of(n_tasks) > lazy.side_of(state.counters[TASKS]):
+    if side_of(n_tasks) > side_of(state.counters[TASKS]):
         flush(state)
     state.counters[TASKS] = max(state.counters[TASKS], n_tasks)
 
@@ -92,9 +421,9 @@ def enter(state: State, n_tasks: int) -> None:
 def push_common(rounds: Rounds, row: int, k: int, step: float, z: FloatArray, state: State) -> None:
     """The Gram matrix of U with u_k + step x, from the present U^T x."""
     K = state.counters[TASKS]
-    lazy.project(state.rows, rounds, row, k, K, z)
+    project(state.rows, rounds, row, k, K, z)
     for i in range(K):
-        h = step * lazy.through(state.rows, z, i, K)
+        h = step * through(state.rows, z, i, K)
         state.gram[i, k] += h
         state.gram[k, i] += h
     state.gram[k, k] += step * step * squared_norm(rounds, row)
@@ -173,13 +502,26 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
     z, copy, spare = np.empty(capacity), np.empty((2, capacity)), np.empty(capacity)
     for row in range(len(decisions)):
         k = rounds.task[row]
-        f = lazy.project_asleep(state.rows, rounds, row, k, K, z, copy, spare)
+        f = project_pending(state.rows, rounds, row, k, K, z, copy, spare)
         if k >= 0:
-            f += lazy.through(state.rows, z, k, K)
+            f += through(state.rows, z, k, K)
         else:  # an unseen task: the mean of what is common
             for i in range(K):
-                f += lazy.through(state.rows, z, i, K) / K
+                f += through(state.rows, z, i, K) / K
         decisions[row] = f
+
+
+@kernel(entry=True, allocates=True)
+def decide_common(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+    """The common part <u_k, x> of each row's decision."""
+    K, capacity = state.counters[TASKS], state.rows.weights.shape[2]
+    z, copy, spare = np.empty(capacity), np.empty((2, capacity)), np.empty(capacity)
+    for row in range(len(decisions)):
+        k, f = rounds.task[row], 0.0
+        project_pending(state.rows, rounds, row, -1, K, z, copy, spare)
+        for i in range(K):
+            f += through(state.rows, z, i, K) / K if k < 0 else 0.0
+        decisions[row] = through(state.rows, z, k, K) if k >= 0 else f
 
 
 @kernel(entry=True, allocates=True)
@@ -194,9 +536,9 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
         due = False
         for row in range(first, last):
             k, y = rounds.task[row], rounds.y[row]
-            lazy.apply_pending_in_row(rows, rounds, row, K, spare)
-            inner[k] = lazy.project(rows, rounds, row, k, K, z)
-            margins[k] = f = lazy.through(rows, z, k, K) + inner[k]
+            apply_pending_in_row(rows, rounds, row, K, spare)
+            inner[k] = project(rows, rounds, row, k, K, z)
+            margins[k] = f = through(rows, z, k, K) + inner[k]
             if len(decisions) > 0:
                 decisions[row] = f
             due |= is_mistake(f, y) if settings.on_mistakes else y * f < 1.0
@@ -211,12 +553,12 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             personal = shrink_personal(k, inner[k], norm, rho * push, rho * settings.lambda2, state)
             if push != 0.0:
                 push_common(rounds, row, k, eta * push, z, state)
-                lazy.add(rows, rounds, row, k, K, eta * push, personal, spare)
+                add_to_row(rows, rounds, row, k, K, eta * push, personal, spare)
                 state.updates[k] += 1
         truncated = False
         if settings.lambda1 > 0.0:
             truncated = shrink_common(eta * settings.lambda1, settings.logdet, state)
-        if lazy.end_update(rows, truncated, K):
+        if end_update(rows, truncated, K):
             measure(state)
 
 
@@ -228,10 +570,8 @@ def settings(p: Params) -> Settings:
 
 def allocate(setup: Setup, size: Size) -> State:
     n_tasks = size.tasks
-    return State(
-        lazy.allocate(*size), np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks), np.zeros(n_tasks, np.int64),
-        np.zeros(3, np.int64),
-    )  # fmt: skip
+    updates, counters = np.zeros(n_tasks, np.int64), np.zeros(3, np.int64)
+    return State(empty_rows(*size), np.zeros((n_tasks, n_tasks)), np.zeros(n_tasks), updates, counters)
 
 
 def leave(setup: Setup, state: State, k: int) -> None:
@@ -242,7 +582,7 @@ def leave(setup: Setup, state: State, k: int) -> None:
 
 
 def check(setup: Setup, state: State, size: Size) -> None:
-    lazy.check(state.rows)
+    check_rows(state.rows)
 
 
 ALGORITHM = Algorithm[State](
@@ -266,7 +606,7 @@ ALGORITHM = Algorithm[State](
     enter=lambda setup, state, n_tasks: enter(state, n_tasks),
     leave=leave,
     check=check,
-    shared=lazy.decide_common,
+    shared=decide_common,
 )
 
 
@@ -348,9 +688,18 @@ class ROMCO(Classifier):
     algorithm = ALGORITHM
 
     def __init__(
-        self, *, penalty: str = "nuclear", eta: float = 0.1, rho: float = 0.1, lambda1: float = 0.01,
-        lambda2: float = 0.01, C: float = 1.0, trigger: str = "margin", step: str = "constant", classes: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        penalty: str = "nuclear",
+        eta: float = 0.1,
+        rho: float = 0.1,
+        lambda1: float = 0.01,
+        lambda2: float = 0.01,
+        C: float = 1.0,
+        trigger: str = "margin",
+        step: str = "constant",
+        classes: Any = None,
+    ) -> None:
         self.penalty = penalty
         self.eta = eta
         self.rho = rho
@@ -363,16 +712,15 @@ class ROMCO(Classifier):
 
     def baselines(self) -> dict[str, Learner]:
         own = ROMCO(**{**self.get_params(), "lambda1": 0.0, "lambda2": 0.0})
-        pooled = MultitaskPerceptron(
-            relation="pooled", loss="hinge", eta=float(self.C * (self.eta + self.rho)), step=self.step
-        )
+        eta = float(self.C * (self.eta + self.rho))
+        pooled = learner_class("MultitaskPerceptron")(relation="pooled", loss="hinge", eta=eta, step=self.step)
         return {"independent": own, "pooled": pooled}
 
     def _parts(self, name: str) -> FloatArray:
         """(2, n_tasks, n_features) U and V, transposed."""
         state = self._state(name)
         weights = state.rows.weights[: self.n_features_in_].copy()
-        lazy.write_out(state.rows, weights, len(self.tasks_))
+        write_out(state.rows, weights, len(self.tasks_))
         return np.ascontiguousarray(weights[:, :, : len(self.tasks_)].transpose(1, 2, 0))
 
     @property
@@ -383,17 +731,17 @@ class ROMCO(Classifier):
     @property
     def coef_low_rank_(self) -> FloatArray:
         """(n_tasks, n_features) the common part, U transposed."""
-        return np.asarray(self._parts("coef_low_rank_")[lazy.COMMON])
+        return np.asarray(self._parts("coef_low_rank_")[COMMON])
 
     @property
     def coef_task_(self) -> FloatArray:
         """(n_tasks, n_features) the personal part, V transposed."""
-        return np.asarray(self._parts("coef_task_")[lazy.PERSONAL])
+        return np.asarray(self._parts("coef_task_")[PERSONAL])
 
     @property
     def rank_(self) -> int:
         """Rank of the common part."""
-        return int(np.linalg.matrix_rank(self._parts("rank_")[lazy.COMMON]))
+        return int(np.linalg.matrix_rank(self._parts("rank_")[COMMON]))
 
     @property
     def outlier_tasks_(self) -> list[Any]:

@@ -6,12 +6,21 @@ The tasks' Perceptrons V (d, K) predict through the gradient link of a Schatten 
 
 p = 1 leaves them independent. All goes through G and V^T x, so no singular value of a (d, K) matrix is ever taken, and
 kernels serve as well (section 6.2.1). Remark 12 replaces the mistakes by the steps tau of a shared loss.
+
+G and its power are kept up to date without V: a step v_k <- v_k + c x changes G by e_k u^T + u e_k^T with
+u = c V^T x + (c^2/2) ||x||^2 e_k, and hence, m = p - 1,
+
+    G'^m - G^m = sum_{i < m}  (G'^i e_k) (G^(m-1-i) u)^T + (G'^i u) (G^(m-1-i) e_k)^T,
+
+which takes O(K^2 p) instead of the O(K^3) of a product. The power is multiplied anew after K steps, or when the trace
+has moved far or the power shrunk, so that rounding does not add up. What is kept is G / scale, scale a power of two
+near the trace: the gradient does not depend on it, and powers neither over- nor underflow.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,12 +36,19 @@ from shoal.learner import Learner
 from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, between, or_auto, positive
-from shoal.online import _gram
-from shoal.online._gram import FACTOR, Gram, P
+from shoal.model.persistence import learner_class
 from shoal.online.common import support_vectors
 from shoal.online.common.shared_loss_steps import Norm, finite_steps, norm_code
 from shoal.online.common.support_vectors import ROWS, STORED, Support, Supported, append, compare
-from shoal.online.multitask_perceptron import MultitaskPerceptron
+
+P: Final = 0  # positions in `form`
+SCALE: Final = 1
+FACTOR: Final = 2
+STEPS: Final = 3
+PEAK: Final = 4
+DRIFT: Final = 4.0  # how far the trace may be from the scale
+SHRUNK: Final = 1e-3  # beside its peak, of which the last digits remain in a power that steps have made
+ROUNDING: Final = 1.0 + 1e-9  # v = x makes |<v, x>| = ||v|| ||x||, but for the last digits
 
 AUTO = 0.0
 LARGEST_P = 64  # beyond, powers of G could underflow, and S_2p is the spectral norm for all purposes
@@ -48,6 +64,14 @@ class Settings(NamedTuple):
     kernel: Kernel
 
 
+class Gram(NamedTuple):
+    """What the tasks' weights are to each other."""
+
+    products: Annotated[FloatArray, TASK, TASK]  # G/scale
+    power: Annotated[FloatArray, TASK, TASK]  # (G/scale)^(p-1)
+    form: FloatArray  # (5,) p, scale, factor tr((G/scale)^p)^(1/p-1), and of the power: steps since fresh, its peak
+
+
 class State(NamedTuple):
     """V as weights feature by feature, or as rows with their factors if the kernel is not linear."""
 
@@ -56,6 +80,198 @@ class State(NamedTuple):
     gram: Gram
     updates: Annotated[IntArray, TASK]
     counters: IntArray  # (3,) tasks, rounds, features
+
+
+# ---- the Gram matrix ---------------------------------------------------------------------------------------
+
+
+def empty_gram(n_tasks: int) -> Gram:
+    """That of V = 0."""
+    return Gram(np.zeros((n_tasks, n_tasks)), np.zeros((n_tasks, n_tasks)), np.array([0.0, 1.0, 0.0, 0.0, 0.0]))
+
+
+@kernel
+def trace(gram: Gram, K: int) -> float:
+    """tr G / scale."""
+    total = 0.0
+    for k in range(K):
+        total += gram.products[k, k]
+    return total
+
+
+@kernel
+def height(gram: Gram, K: int) -> float:
+    """The largest entry of the power, which is semidefinite: one on the diagonal."""
+    largest = 0.0
+    for k in range(K):
+        largest = max(largest, gram.power[k, k])
+    return largest
+
+
+@kernel
+def apply(gram: Gram, K: int, v: FloatArray, out: FloatArray) -> None:
+    """out <- (G/scale) v."""
+    for j in range(K):
+        total = 0.0
+        for k in range(K):
+            total += gram.products[j, k] * v[k]
+        out[j] = total
+
+
+@kernel
+def multiply(A: FloatArray, B: FloatArray, out: FloatArray) -> None:
+    """out <- A B; in one order of sums on every machine, which a BLAS does not promise."""
+    n = len(out)
+    for i in range(n):
+        for k in range(n):
+            out[i, k] = 0.0
+        for j in range(n):
+            for k in range(n):
+                out[i, k] += A[i, j] * B[j, k]
+
+
+@kernel(entry=True, allocates=True, inline=False)
+def refresh(gram: Gram, K: int, p: float) -> None:
+    """(G/scale)^(p-1) anew: by products for whole p, by eigenvalues else.
+
+    Of the tasks that have learned only: v_k = 0 makes w_k = 0, not a rounding error whose sign would predict.
+    """
+    gram.form[P], gram.form[STEPS] = p, 0.0
+    learned = np.array([k for k in range(K) if gram.products[k, k] > 0.0], np.int64)  # the others' products are zeros
+    n = len(learned)
+    G, power, scratch = np.empty((n, n)), np.zeros((n, n)), np.empty((n, n))
+    for a in range(n):
+        power[a, a] = 1.0  # G^0
+        for b in range(n):
+            G[a, b] = gram.products[learned[a], learned[b]]
+    if n > 0 and p != math.floor(p):
+        fractional_power(G, p - 1.0, power)
+    else:
+        for _ in range(int(p) - 1):
+            multiply(power, G, scratch)
+            power, scratch = scratch, power
+    for j in range(K):
+        for k in range(K):
+            gram.power[j, k] = 1.0 if p == 1.0 and j == k else 0.0
+    for a in range(n):
+        for b in range(n):
+            gram.power[learned[a], learned[b]] = power[a, b]
+    gram.form[PEAK] = height(gram, K)
+    update_factor(gram, K)
+
+
+@kernel(allocates=True, inline=False)
+def fractional_power(G: FloatArray, exponent: float, out: FloatArray) -> None:
+    """out <- G^exponent of a semidefinite G."""
+    K = len(G)
+    values, vectors = np.linalg.eigh(G)
+    for j in range(K):
+        for k in range(K):
+            out[j, k] = 0.0
+            for i in range(K):
+                out[j, k] += vectors[j, i] * max(0.0, values[i]) ** exponent * vectors[k, i]
+
+
+@kernel
+def update_factor(gram: Gram, K: int) -> None:
+    """The factor tr(G^p)^(1/p-1) of grad (1/2)||V||_{S_2p}^2 = tr(G^p)^(1/p-1) V G^(p-1), for G/scale.
+
+    tr(G^p) >= K (tr G / K)^p and tr(G^p)^(1-1/p) >= |G^(p-1)[j, k]| for any semidefinite G, so what rounding makes of
+    it must not be less.
+    """
+    total, size, p, largest = 0.0, trace(gram, K), gram.form[P], 0.0
+    for j in range(K):
+        for k in range(K):
+            total += gram.power[j, k] * gram.products[j, k]
+            largest = max(largest, abs(gram.power[j, k]))
+    total = max(total, K * (max(size, 0.0) / K) ** p)
+    factor = total ** (1.0 / p - 1.0) if size > 0.0 else 0.0
+    gram.form[FACTOR] = 1.0 if p == 1.0 else min(factor, 1.0 / largest) if largest > 0.0 else factor
+
+
+@kernel
+def rescale(gram: Gram, K: int, size: float) -> None:
+    """Another scale, the power of two at or below the size."""
+    shift = math.frexp(gram.form[SCALE])[1] - math.frexp(size)[1]
+    for j in range(K):
+        for k in range(K):
+            gram.products[j, k] = math.ldexp(gram.products[j, k], shift)
+    gram.form[SCALE] = math.ldexp(0.5, math.frexp(size)[1])
+    gram.form[STEPS] = K  # the power is multiplied anew when the round is done
+
+
+@kernel
+def bound(gram: Gram, K: int, norm: float, z: FloatArray) -> None:
+    """|z_j| <= ||v_j|| ||x||: what G lost of v_j beside far larger rows must not come back through V^T x alone."""
+    for j in range(K):
+        largest = ROUNDING * math.sqrt(gram.products[j, j]) * math.sqrt(gram.form[SCALE]) * math.sqrt(norm)
+        z[j] = min(max(z[j], -largest), largest)
+
+
+@kernel(allocates=True, inline=False)
+def step_gram(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) -> None:
+    """After v_k <- v_k + c x, with z = V^T x before and norm = ||x||^2; a round of steps ends with `finish_round`."""
+    form, G, p = gram.form, gram.products, gram.form[P]
+    bound(gram, K, norm, z)
+    largest = 2.0 * (trace(gram, K) * form[SCALE] + c * c * norm)  # ||V + M||^2 <= 2 ||V||^2 + 2 ||M||^2
+    if largest > 0.0 and not form[SCALE] / DRIFT <= largest <= form[SCALE] * DRIFT:
+        rescale(gram, K, largest)
+    if p != math.floor(p):
+        form[STEPS] = K
+    half = 0.5 * c * c * norm / form[SCALE]
+    m = int(p) - 1 if form[STEPS] < K else 0
+    e, u = np.zeros((m + 1, K)), np.zeros((m + 1, K))  # line i: (G/scale)^i e_k and (G/scale)^i u
+    if m > 0:
+        e[0, k], u[0, k] = 1.0, half
+        for j in range(K):
+            u[0, j] += c * z[j] / form[SCALE]
+    for i in range(m - 1):
+        apply(gram, K, e[i], e[i + 1])
+        apply(gram, K, u[i], u[i + 1])
+    for j in range(K):
+        G[k, j] += c * z[j] / form[SCALE]
+        G[j, k] += c * z[j] / form[SCALE]
+    G[k, k] += 2.0 * half
+    if G[k, k] <= 0.0:  # what is left of v_k is below the rounding of what was taken away
+        for j in range(K):
+            G[j, k] = G[k, j] = 0.0
+        form[STEPS] = K
+    elif m > 0:
+        form[STEPS] += 1.0
+        grow_power(gram, K, e, u, np.zeros((4, K)))
+
+
+@kernel
+def grow_power(gram: Gram, K: int, e: FloatArray, u: FloatArray, scratch: FloatArray) -> None:
+    """power += sum_{i < m} (G'^i e_k) (G^(m-1-i) u)^T + (G'^i u) (G^(m-1-i) e_k)^T; G' is there, G in the lines."""
+    m = len(e) - 1
+    for j in range(K):
+        scratch[0, j], scratch[1, j] = e[0, j], u[0, j]
+    for i in range(m):
+        now, then = 2 * (i % 2), 2 * ((i + 1) % 2)
+        new_e, new_u, old_e, old_u = scratch[now], scratch[now + 1], e[m - 1 - i], u[m - 1 - i]
+        for a in range(K):
+            for b in range(K):
+                gram.power[a, b] += new_e[a] * old_u[b] + new_u[a] * old_e[b]
+        apply(gram, K, new_e, scratch[then])
+        apply(gram, K, new_u, scratch[then + 1])
+    gram.form[PEAK] = max(gram.form[PEAK], height(gram, K))
+
+
+@kernel
+def finish_round(gram: Gram, K: int) -> None:
+    """Bring scale, power and factor up to date after the steps of a round."""
+    size = trace(gram, K)
+    if 0.0 < size < 1.0 / DRIFT:
+        rescale(gram, K, size * gram.form[SCALE])
+    stale = gram.form[STEPS] >= K or height(gram, K) < SHRUNK * gram.form[PEAK]
+    if gram.form[P] > 1.0 and stale:
+        refresh(gram, K, gram.form[P])
+    else:
+        update_factor(gram, K)
+
+
+# ---- learning ----------------------------------------------------------------------------------------------
 
 
 @kernel(entry=True, allocates=True)
@@ -67,7 +283,7 @@ def prepare(settings: Settings, state: State) -> None:
         rank = min(K, max(state.counters[FEATURES], 1)) if settings.kernel.kind == LINEAR else K
         p = max(1.0, math.ceil(math.log(rank)))
     if p != state.gram.form[P]:
-        _gram.refresh(state.gram, K, p)
+        refresh(state.gram, K, p)
     if p == 1.0:
         for k in range(K):
             state.gram.power[k, k] = 1.0
@@ -150,10 +366,10 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 moves = True
                 norm = products(rounds, row, settings, state, z, scratch)
                 move(rounds, row, steps[row - first] * rounds.y[row], settings, state)
-                _gram.step(state.gram, K, rounds.task[row], steps[row - first] * rounds.y[row], z, norm)
+                step_gram(state.gram, K, rounds.task[row], steps[row - first] * rounds.y[row], z, norm)
             state.support.extent[ROWS] += 1
         if moves:
-            _gram.finish(state.gram, K)
+            finish_round(state.gram, K)
 
 
 @kernel
@@ -178,7 +394,7 @@ def allocate(setup: Setup, size: Size) -> State:
     (n_tasks, n_features), linear = size, setup.settings.kernel.kind == LINEAR
     weights = aligned_zeros((n_features if linear else 0, whole_turns(n_tasks)))
     return State(
-        weights, support_vectors.empty(), _gram.empty(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64)
+        weights, support_vectors.empty(), empty_gram(n_tasks), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64)
     )
 
 
@@ -197,7 +413,7 @@ def leave(setup: Setup, state: State, k: int) -> None:
 def left(setup: Setup, state: State, n_tasks: int) -> None:
     """What the others' weights owed to its sum goes too."""
     prepare(setup.settings, state)
-    _gram.refresh(state.gram, max(n_tasks, 1), state.gram.form[P])
+    refresh(state.gram, max(n_tasks, 1), state.gram.form[P])
 
 
 def check(setup: Setup, state: State, size: Size) -> None:
@@ -309,9 +525,16 @@ class SchattenPerceptron(Supported, Classifier):
         return ALGORITHM if self._is_linear() else WITH_ROWS
 
     def __init__(
-        self, *, p: float | str = "auto", kernel: Any = "linear", gamma: float = 1.0,
-        shared_loss: str | float | None = None, C: float = 1.0, r: int = 1, classes: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        p: float | str = "auto",
+        kernel: Any = "linear",
+        gamma: float = 1.0,
+        shared_loss: str | float | None = None,
+        C: float = 1.0,
+        r: int = 1,
+        classes: Any = None,
+    ) -> None:
         self.p = p
         self.kernel = kernel
         self.gamma = gamma
@@ -326,14 +549,11 @@ class SchattenPerceptron(Supported, Classifier):
     def baselines(self) -> dict[str, Learner]:
         own = type(self)(**{**self.get_params(deep=False), "p": 1})
         if not self._is_linear():
-            from shoal.online.kernel_perceptron import KernelPerceptron
-
-            return {
-                "independent": own,
-                "pooled": KernelPerceptron(relation="pooled", kernel=self.kernel, gamma=self.gamma),
-            }
-        loss, eta = ("perceptron", 1.0) if self.shared_loss is None else ("hinge", self.C)
-        return {"independent": own, "pooled": MultitaskPerceptron(relation="pooled", loss=loss, eta=eta)}
+            pooled = learner_class("KernelPerceptron")(relation="pooled", kernel=self.kernel, gamma=self.gamma)
+        else:
+            loss, eta = ("perceptron", 1.0) if self.shared_loss is None else ("hinge", self.C)
+            pooled = learner_class("MultitaskPerceptron")(relation="pooled", loss=loss, eta=eta)
+        return {"independent": own, "pooled": pooled}
 
     @property
     def p_(self) -> float:

@@ -20,9 +20,8 @@ from shoal.engine.rows import add, dot, open_round, squared_norm
 from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import Params, one_of, positive
+from shoal.model.persistence import learner_class
 from shoal.online.common.shared_loss_steps import Norm, finite_steps, implicit_steps, norm_code, shared_loss, spread
-from shoal.online.multitask_perceptron import MultitaskPerceptron
-from shoal.online.passive_aggressive import PassiveAggressive
 
 FINITE, IMPLICIT, CAPPED = 0, 1, 2
 RULES = {"finite": FINITE, "implicit": IMPLICIT, "capped": CAPPED}
@@ -192,10 +191,11 @@ class SharedLoss(Classifier):
 
     def baselines(self) -> dict[str, Learner]:
         """What the rule is for a single task: steps of C under "finite", else Passive-Aggressive I."""
-        names = ("independent", "pooled")
         if self.rule == "finite":
-            return {name: MultitaskPerceptron(relation=name, loss="hinge", eta=self.C) for name in names}
-        return {name: PassiveAggressive(C=self.C, relation=name) for name in names}
+            kind, options = learner_class("MultitaskPerceptron"), {"loss": "hinge", "eta": self.C}
+        else:
+            kind, options = learner_class("PassiveAggressive"), {"C": self.C}
+        return {name: kind(relation=name, **options) for name in ("independent", "pooled")}
 
     @property
     def coef_(self) -> FloatArray:

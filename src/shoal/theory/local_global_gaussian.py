@@ -12,7 +12,7 @@ import numpy as np
 from shoal.engine.arrays import FloatArray
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import form_rounds
-from shoal.online.local_global_gaussian import LocalGlobalGaussian
+from shoal.online.local_global_gaussian.learner import LocalGlobalGaussian
 from shoal.theory.stream import comparator_matrix, squared_norms, stream_table
 
 

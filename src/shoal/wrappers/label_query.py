@@ -33,7 +33,7 @@ from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.parameters import SEEDED, one_of, optional, positive, read, share
 from shoal.online.hedged_sharing.learner import HedgedSharing
-from shoal.online.local_global_gaussian import LocalGlobalGaussian
+from shoal.online.local_global_gaussian.learner import LocalGlobalGaussian
 from shoal.wrappers.inner import inner_core, seen_through
 
 # How fast ln b follows. A scale of theta 1,000 times larger or smaller costs ln(1000)/GAIN = 14 labels, once. A larger

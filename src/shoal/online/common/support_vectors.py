@@ -58,10 +58,16 @@ def empty(capacity: Capacity = NOTHING) -> Support:
     """A support without rows."""
     rows = capacity.rows
     return Support(
-        np.zeros(capacity.values), np.zeros(capacity.indices, np.int32), np.zeros(rows + 1, np.int64),
-        np.zeros(rows + 1, np.int64), np.zeros(rows), np.zeros(rows, np.int64), np.zeros(rows),
-        np.zeros(rows, np.int64), np.zeros(2, np.int64),
-    )  # fmt: skip
+        values=np.zeros(capacity.values),
+        indices=np.zeros(capacity.indices, np.int32),
+        value_starts=np.zeros(rows + 1, np.int64),
+        index_starts=np.zeros(rows + 1, np.int64),
+        norms=np.zeros(rows),
+        task=np.zeros(rows, np.int64),
+        y=np.zeros(rows),
+        position=np.zeros(rows, np.int64),
+        extent=np.zeros(2, np.int64),
+    )
 
 
 @kernel

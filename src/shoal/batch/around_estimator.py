@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
-from shoal.batch._hinge import Fit, weighted_hinge
 from shoal.batch.base import BatchLearner
+from shoal.batch.linear_svm import Fit, weighted_hinge
 from shoal.engine.arrays import FloatArray
 
 

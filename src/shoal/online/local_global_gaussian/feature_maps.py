@@ -153,9 +153,14 @@ def slot(rounds: Rounds, row: int, kernel: Kernel) -> int:
 
 @kernel(entry=True, allocates=True)
 def nystrom(
-    rounds: Rounds, kernel: Kernel, ridge: float, grow: bool, state: MapState, random: NDArray[np.uint64],
+    rounds: Rounds,
+    kernel: Kernel,
+    ridge: float,
+    grow: bool,
+    state: MapState,
+    random: NDArray[np.uint64],
     out: FloatArray,
-) -> None:  # fmt: skip
+) -> None:
     """out[i] <- phi(x) for row x = i, which may enter the dictionary first (`grow`)."""
     capacity = len(state.offsets)
     k, c = np.empty(capacity), np.empty(capacity)

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.compiled import from_python
 
-from shoal.batch import _cholesky as cholesky
-from shoal.batch._cholesky import JITTER
+from shoal.batch.sparse_mtl import coefficients
+from shoal.batch.sparse_mtl.coefficients import JITTER
 
-append, rank_one = map(from_python, (cholesky.append, cholesky.rank_one))
-solve_transposed, solve_upper = map(from_python, (cholesky.solve_transposed, cholesky.solve_upper))
+append, rank_one = map(from_python, (coefficients.append, coefficients.rank_one))
+solve_transposed, solve_upper = map(from_python, (coefficients.solve_transposed, coefficients.solve_upper))
 N = 12
 
 

@@ -19,11 +19,12 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import TASKS, add, dot, open_round, squared_norm
+from shoal.engine.rows import add, dot, open_round, squared_norm
 from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import Params, between, one_of, positive, truth
-from shoal.online._pull import (
+from shoal.model.persistence import learner_class
+from shoal.online.collaborative.lazy_pull import (
     ROUNDING,
     CountArray,
     apply_pending,
@@ -38,7 +39,7 @@ from shoal.online._pull import (
     settle,
     with_pulls,
 )
-from shoal.online.passive_aggressive import VARIANTS, PassiveAggressive, step
+from shoal.online.passive_aggressive import VARIANTS, step
 from shoal.online.passive_aggressive import Settings as StepSettings
 
 
@@ -72,7 +73,7 @@ def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: Stat
     total = 0.0
     for p in range(n):
         j = feature(rounds, start, p)
-        u = part_at(0, j, k, settings.powers, state.common, state.own, state.applied, state.pulls)
+        u = part_at(0, j, k, settings.powers, state)
         total += rounds.values[start + p] * u
     return total
 
@@ -96,23 +97,23 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 @kernel(entry=True)
 def learn_row(rounds: Rounds, row: int, pending: bool, settings: Settings, state: State) -> None:
     k, y, norm = rounds.task[row], rounds.y[row], squared_norm(rounds, row)
-    powers, common, own, applied, pulls = settings.powers, state.common, state.own, state.applied, state.pulls
+    powers, common = settings.powers, state.common
     change = step(dot(rounds, row, common[0]), y, norm, settings.pa.C, settings.pa)
     if change != 0.0:
         if pending:
-            apply_pending(rounds, row, state.counters[TASKS], powers, common, own, applied, pulls)
+            apply_pending(rounds, row, powers, state)
         add(rounds, row, change, common[0])
     f = own_margin(rounds, row, k, settings, state)
     if not settings.mix:
         f = (1.0 - settings.pull) * f + settings.pull * dot(rounds, row, common[0])  # <ubar, x>
         repaired = y * f >= 1.0 - ROUNDING
         if not (repaired and settings.passive):
-            pull(rounds, row, k, powers, common, own, applied, pulls)
+            pull(rounds, row, k, powers, state)
         if repaired:
             return
     change = step(f, y, norm, settings.pa.C, settings.pa)
     if change != 0.0:
-        add(rounds, row, change, own[0, :, k])
+        add(rounds, row, change, state.own[0, :, k])
         state.updates[k] += 1
 
 
@@ -138,10 +139,9 @@ def settings(p: Params) -> Settings:
 
 def allocate(setup: Setup, size: Size) -> State:
     n_tasks, n_features = size
-    return State(
-        np.zeros((1, n_features)), np.zeros((1, n_features, n_tasks)), np.zeros((n_features, n_tasks), np.int16),
-        np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
-    )  # fmt: skip
+    common, own = np.zeros((1, n_features)), np.zeros((1, n_features, n_tasks))
+    applied, pulls = np.zeros((n_features, n_tasks), np.int16), np.zeros(n_tasks, np.int64)
+    return State(common, own, applied, pulls, updates=np.zeros(n_tasks, np.int64), counters=np.zeros(3, np.int64))
 
 
 ALGORITHM = Algorithm[State](
@@ -238,7 +238,7 @@ class CollaborativePA(Classifier):
     algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
-        return {name: PassiveAggressive(C=self.C, relation=name) for name in ("independent", "pooled")}
+        return {name: learner_class("PassiveAggressive")(C=self.C, relation=name) for name in ("independent", "pooled")}
 
     @property
     def coef_(self) -> FloatArray:

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from tests.streams import assert_close, draw
 from tests.twins import batch as twin
 
-from shoal.batch import _hinge, _interior
-from shoal.batch._hinge import mean_hinge_by_task, weighted_hinge
+from shoal.batch import linear_svm
+from shoal.batch.linear_svm import mean_hinge_by_task, weighted_hinge
 
 
 def objective(X: np.ndarray, y: np.ndarray, c: np.ndarray, mu: float, w: np.ndarray) -> float:
@@ -61,7 +61,7 @@ def test_no_perturbation_is_better(seed: int, size: float) -> None:
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every problem counts as large: liblinear solves it."""
-    monkeypatch.setattr(_hinge, "SMALL", 0)
+    monkeypatch.setattr(linear_svm, "SMALL", 0)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -70,7 +70,7 @@ def test_both_solvers_agree(d: int, sparse: bool, monkeypatch: pytest.MonkeyPatc
     rows = draw(0, n_rows=60, d=d)
     X, c = rows.sparse if sparse else rows.X, np.random.default_rng(0).random(len(rows.y)) / len(rows.y)
     w = weighted_hinge(X, rows.y, c, 0.1).w
-    monkeypatch.setattr(_hinge, "SMALL", 0)
+    monkeypatch.setattr(linear_svm, "SMALL", 0)
     by_liblinear = weighted_hinge(X, rows.y, c, 0.1).w
     assert (by_liblinear != w).any()
     assert_close(by_liblinear, w, 1e-3)
@@ -87,7 +87,7 @@ def test_where_coordinate_descent_stalls_the_interior_point_method_does_not() ->
     w, n_iter, _ = weighted_hinge(X, y, c, mu)
     assert n_iter < 40
     assert residual(X, y, c, mu, w) < 1e-4
-    (stalled, _, _), converged = _hinge._by_liblinear(X, y, c, mu)
+    (stalled, _, _), converged = linear_svm._by_liblinear(X, y, c, mu)
     assert not converged
     assert objective(X, y, c, mu, w) < objective(X, y, c, mu, stalled)
 
@@ -115,7 +115,7 @@ def test_the_duality_gap_closes_on_any_rows(
         X = np.round(X[rng.integers(n, size=n)] + 100 * rng.normal())
     Z = rng.choice([-1.0, 1.0], n)[:, None] * X
     c = 10 ** rng.uniform(smallest, 0, size=n)
-    assert _interior.solve(Z, c, 10**log_mu, 1e-9, 100).gap < 1e-4
+    assert linear_svm.interior_point(Z, c, 10**log_mu, 1e-9, 100).gap < 1e-4
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -6,21 +6,24 @@ y o < 1, o the output), and e = y - o on I, 0 elsewhere. A set with kernel colum
 
     gradient g = reg G a - Kᵀe,   generalised Hessian P = reg G + Σ_{i in I} K_i K_iᵀ     (eq. 3).
 
-The factor of each P is kept and follows I and the set by rank-one changes.
+The Cholesky factor of each P is kept and follows I and the set by rank-one changes of O(N²) each: P = RᵀR with R upper
+triangular, in the leading `size` rows and columns of a larger array. Rows of R are contiguous, and all loops run along
+them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.batch._cholesky import append, rank_one, solve_transposed, solve_upper
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 
 MOST_STEPS = 50  # of a Newton iteration; each step reaches the minimum along its direction, so few are needed
+JITTER = 1e-10  # relative addition to the diagonal: columns of a kernel matrix are nearly dependent
 
 
 class Family(NamedTuple):
@@ -53,9 +56,15 @@ def family(reg: float, starts: IntArray, capacity: int) -> Family:
     n, sets = int(starts[-1]), len(starts) - 1
     square = (sets, capacity, capacity)
     return Family(
-        reg, starts, np.zeros(sets, np.int64), np.zeros((n, capacity)), np.zeros(square), np.zeros(square),
-        np.ones(n, np.bool_), np.zeros((sets, capacity)),
-    )  # fmt: skip
+        reg,
+        starts,
+        size=np.zeros(sets, np.int64),
+        K=np.zeros((n, capacity)),
+        G=np.zeros(square),
+        R=np.zeros(square),
+        held=np.ones(n, np.bool_),
+        coef=np.zeros((sets, capacity)),
+    )
 
 
 def with_capacity(sets: Family, capacity: int) -> Family:
@@ -67,6 +76,62 @@ def with_capacity(sets: Family, capacity: int) -> Family:
     larger.K[:, :have], larger.coef[:, :have] = sets.K, sets.coef
     larger.G[:, :have, :have], larger.R[:, :have, :have] = sets.G, sets.R
     return larger._replace(size=sets.size, held=sets.held)
+
+
+# ---- the factor of P -----------------------------------------------------------------------------------------
+
+
+@kernel
+def solve_transposed(R: FloatArray, size: int, p: FloatArray) -> None:
+    """p <- R⁻ᵀ p."""
+    for k in range(size):
+        p[k] /= R[k, k]
+        w = p[k]
+        for i in range(k + 1, size):
+            p[i] -= w * R[k, i]
+
+
+@kernel
+def solve_upper(R: FloatArray, size: int, p: FloatArray) -> None:
+    """p <- R⁻¹ p."""
+    for k in range(size - 1, -1, -1):
+        total = 0.0
+        for i in range(k + 1, size):
+            total += R[k, i] * p[i]
+        p[k] = (p[k] - total) / R[k, k]
+
+
+@kernel
+def append(R: FloatArray, size: int, p: FloatArray) -> None:
+    """The factor of [[P, p], [pᵀ, p_size]] from that of P; p is overwritten: w = R⁻ᵀ p, last pivot √(p_size - w·w)."""
+    solve_transposed(R, size, p)
+    pivot = p[size] * (1.0 + JITTER)
+    least = p[size] * JITTER
+    for k in range(size):
+        R[k, size] = p[k]
+        R[size, k] = 0.0
+        pivot -= p[k] * p[k]
+    R[size, size] = math.sqrt(max(pivot, least))
+
+
+@kernel
+def rank_one(R: FloatArray, size: int, w: FloatArray, sign: float) -> bool:
+    """The factor of P + sign w wᵀ from that of P; w is overwritten. False, and R is spoilt, if P loses its rank."""
+    for k in range(size):
+        square = R[k, k] * R[k, k]
+        left = square + sign * w[k] * w[k]
+        if left <= JITTER * JITTER * square:
+            return False
+        r = math.sqrt(left)
+        c, s = r / R[k, k], w[k] / R[k, k]
+        R[k, k] = r
+        for i in range(k + 1, size):
+            R[k, i] = (R[k, i] + sign * s * w[i]) / c
+            w[i] = c * w[i] - s * R[k, i]
+    return True
+
+
+# ---- a set and its rows --------------------------------------------------------------------------------------
 
 
 @kernel

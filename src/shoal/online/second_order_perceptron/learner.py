@@ -5,8 +5,7 @@ phi = B_x^(1/2) (e_i (x) x), S the columns phi of the mistakes and v = sum y phi
 
     f = v^T (a I + S S^T + phi phi^T)^-1 phi;   on a mistake  v <- v + y phi,  S <- [S, phi].
 
-Theorem 8 bounds the mistakes. `_second_order_dual` has the loops over the rows kept (eq. 11), `_second_order_primal`
-those over the weights.
+Theorem 8 bounds the mistakes. `dual` has the loops over the rows kept (eq. 11), `primal` those over the weights.
 """
 
 from __future__ import annotations
@@ -18,10 +17,9 @@ import numpy as np
 from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.model.algorithm import Algorithm
-from shoal.online import _second_order_dual as dual
-from shoal.online import _second_order_primal as primal
 from shoal.online.common.relation_rates import Related
 from shoal.online.common.support_vectors import Supported
+from shoal.online.second_order_perceptron import dual, primal
 
 ALGORITHMS: dict[str, Algorithm[Any]] = {"dual": dual.ALGORITHM, "primal": primal.ALGORITHM}
 
@@ -104,9 +102,16 @@ class SecondOrderPerceptron(Related, Supported, Classifier):
     """
 
     def __init__(
-        self, *, relation: Any = "pairwise", a: float = 1.0, kernel: Any = "linear", gamma: float = 1.0,
-        form: str = "dual", budget: int | None = None, classes: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        relation: Any = "pairwise",
+        a: float = 1.0,
+        kernel: Any = "linear",
+        gamma: float = 1.0,
+        form: str = "dual",
+        budget: int | None = None,
+        classes: Any = None,
+    ) -> None:
         self.relation = relation
         self.a = a
         self.kernel = kernel

@@ -4,8 +4,9 @@ While g_j stands still, n pulls are one: u_kj <- g_j + (1 - alpha)^n (u_kj - g_j
 own features at once, and for all others the pull stays *pending*. Before g moves on a feature, all pending pulls are
 applied there: O(nnz K) a row instead of O(d). A dense row pulls all features anyway, and then nothing is pending.
 
-A model may have several parts (a Gaussian has two) that are pulled together. `pulls[k]` counts pulls of task k since
-nothing was pending, `applied[j, k]` how many of them feature j has had.
+A model may have several parts (a Gaussian has two) that are pulled together. A state holds the global model `common`
+(parts, features), the tasks' `own` (parts, features, tasks) and two counts: `pulls[k]`, pulls of task k since nothing
+was pending, and `applied[j, k]`, how many of them feature j has had.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
+from shoal.engine.rows import TASKS
 from shoal.model.algorithm import Setup, Size
 
 CountArray = NDArray[np.int16]
@@ -52,51 +54,44 @@ def may_be_pending(rounds: Rounds, powers: FloatArray, pulls: IntArray) -> bool:
 
 
 @kernel
-def part_at(
-    i: int, j: int, k: int, powers: FloatArray, common: FloatArray, own: FloatArray, applied: CountArray,
-    pulls: IntArray,
-) -> float:  # fmt: skip
+def part_at(i: int, j: int, k: int, powers: FloatArray, state: Any) -> float:
     """Part i of u_kj, with the pulls pending."""
-    pending = pulls[k] - applied[j, k]
-    value: float = own[i, j, k]
+    pending = state.pulls[k] - state.applied[j, k]
+    value: float = state.own[i, j, k]
     if pending > 0:
-        value = common[i, j] + powers[pending] * (value - common[i, j])
+        value = state.common[i, j] + powers[pending] * (value - state.common[i, j])
     return value
 
 
 @kernel
-def _take(pending: int, j: int, k: int, powers: FloatArray, common: FloatArray, own: FloatArray) -> None:
+def _take(pending: int, j: int, k: int, powers: FloatArray, state: Any) -> None:
+    common, own = state.common, state.own
     for i in range(len(own)):
         own[i, j, k] = common[i, j] + powers[pending] * (own[i, j, k] - common[i, j])
 
 
 @kernel
-def apply_pending(
-    rounds: Rounds, row: int, n_tasks: int, powers: FloatArray, common: FloatArray, own: FloatArray,
-    applied: CountArray, pulls: IntArray,
-) -> None:  # fmt: skip
+def apply_pending(rounds: Rounds, row: int, powers: FloatArray, state: Any) -> None:
     """Apply the pulls pending on the row's features to all tasks: to be called before the common model moves there."""
     start, n = extent(rounds, row)
     for p in range(n):
         j = feature(rounds, start, p)
-        for k in range(n_tasks):
-            pending = pulls[k] - applied[j, k]
+        for k in range(state.counters[TASKS]):
+            pending = state.pulls[k] - state.applied[j, k]
             if pending > 0:
-                _take(pending, j, k, powers, common, own)
-                applied[j, k] = pulls[k]
+                _take(pending, j, k, powers, state)
+                state.applied[j, k] = state.pulls[k]
 
 
 @kernel
-def pull(
-    rounds: Rounds, row: int, k: int, powers: FloatArray, common: FloatArray, own: FloatArray, applied: CountArray,
-    pulls: IntArray,
-) -> None:  # fmt: skip
+def pull(rounds: Rounds, row: int, k: int, powers: FloatArray, state: Any) -> None:
     """u_k <- (1 - alpha) u_k + alpha g: done on the row's features, pending on the others."""
+    applied, pulls = state.applied, state.pulls
     if powers[1] == 1.0:  # alpha = 0
         return
     if rounds.width > 0 or pulls[k] == MOST:
-        for j in range(own.shape[1]):
-            _take(pulls[k] - applied[j, k] + 1, j, k, powers, common, own)
+        for j in range(len(applied)):
+            _take(pulls[k] - applied[j, k] + 1, j, k, powers, state)
             applied[j, k] = 0
         pulls[k] = 0
         return
@@ -104,7 +99,7 @@ def pull(
     start, n = extent(rounds, row)
     for p in range(n):
         j = feature(rounds, start, p)
-        _take(pulls[k] - applied[j, k], j, k, powers, common, own)
+        _take(pulls[k] - applied[j, k], j, k, powers, state)
         applied[j, k] = pulls[k]
 
 

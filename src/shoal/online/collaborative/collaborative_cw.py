@@ -23,11 +23,11 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import TASKS, open_round
+from shoal.engine.rows import open_round
 from shoal.learner import Learner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import Params, between, positive, strictly_between
-from shoal.online._pull import (
+from shoal.online.collaborative.lazy_pull import (
     ROUNDING,
     CountArray,
     apply_pending,
@@ -56,7 +56,7 @@ class Settings(NamedTuple):
 
 
 class State(NamedTuple):
-    """Gaussians in natural parameters; see `_pull` for how the tasks' pulls are counted."""
+    """Gaussians in natural parameters; see `lazy_pull` for how the tasks' pulls are counted."""
 
     common: Annotated[FloatArray, OTHER, FEATURE]  # (2, features) the global one
     own: Annotated[FloatArray, OTHER, FEATURE, TASK]  # (2, features, tasks) the tasks', less the pulls that they owe
@@ -71,13 +71,13 @@ def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>; an unseen task has the global mean."""
     start, n = extent(rounds, row)
     k = -1 if settings.pooled else rounds.task[row]
-    powers, common, own, applied, pulls = settings.powers, state.common, state.own, state.applied, state.pulls
+    powers, common = settings.powers, state.common
     total = 0.0
     for p in range(n):
         j = feature(rounds, start, p)
         if k >= 0:
-            excess = part_at(PRECISION, j, k, powers, common, own, applied, pulls)
-            shift = part_at(SHIFT, j, k, powers, common, own, applied, pulls)
+            excess = part_at(PRECISION, j, k, powers, state)
+            shift = part_at(SHIFT, j, k, powers, state)
         else:
             excess, shift = common[PRECISION, j], common[SHIFT, j]
         total += rounds.values[start + p] * shift / (1.0 + excess)
@@ -135,8 +135,8 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
-    powers, common, own, applied, pulls = settings.powers, state.common, state.own, state.applied, state.pulls
-    pending = may_be_pending(rounds, powers, pulls)
+    powers, common, own = settings.powers, state.common, state.own
+    pending = may_be_pending(rounds, powers, state.pulls)
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
         if len(decisions) > 0:
@@ -148,10 +148,10 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             size, root = scw_size(rounds, row, excess, shift, settings)
             if size > 0.0:
                 if pending:
-                    apply_pending(rounds, row, state.counters[TASKS], powers, common, own, applied, pulls)
+                    apply_pending(rounds, row, powers, state)
                 scw_move(rounds, row, size, root, excess, shift, settings.phi)
             if not settings.pooled:
-                pull(rounds, row, k, powers, common, own, applied, pulls)
+                pull(rounds, row, k, powers, state)
                 mine, drift = own[PRECISION, :, k], own[SHIFT, :, k]
                 size, root = scw_size(rounds, row, mine, drift, settings)
                 if size > 0.0:
@@ -170,10 +170,9 @@ def only_global(p: Params) -> Settings:
 
 def allocate(setup: Setup, size: Size) -> State:
     n_tasks, n_features = size
-    return State(
-        np.zeros((2, n_features)), np.zeros((2, n_features, n_tasks)), np.zeros((n_features, n_tasks), np.int16),
-        np.zeros(n_tasks, np.int64), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
-    )  # fmt: skip
+    common, own = np.zeros((2, n_features)), np.zeros((2, n_features, n_tasks))
+    applied, pulls = np.zeros((n_features, n_tasks), np.int16), np.zeros(n_tasks, np.int64)
+    return State(common, own, applied, pulls, updates=np.zeros(n_tasks, np.int64), counters=np.zeros(3, np.int64))
 
 
 ALGORITHM = Algorithm[State](

@@ -29,10 +29,9 @@ from shoal.engine.rows import TASKS, add, dot, open_round, squared_norm
 from shoal.model.algorithm import Algorithm, Piece, Setup, Size, as_needed
 from shoal.model.parameters import Params
 from shoal.model.state import in_capacity
-from shoal.online import _second_order_dual as dual
-from shoal.online._factor import rotate_in, solve, solve_transposed, squared_length
-from shoal.online._second_order import new_tasks
 from shoal.online.common.relation_rates import UNSEEN, Rates, named_tasks, rates_of, shares
+from shoal.online.second_order_perceptron import dual
+from shoal.online.second_order_perceptron.triangular_factor import rotate_in, solve, solve_transposed, squared_length
 
 LARGEST = 10_000  # rows of U, 800 MB
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
@@ -203,9 +202,14 @@ def allocate(setup: Setup, size: Size) -> State:
     shape = (models, n_features)
     kind: Any = PooledState if pooled else State  # of the same fields: kernels know them as `State`
     state: State = kind(
-        np.zeros(shape + shape), np.zeros(shape), np.zeros(shape), np.zeros((models, models)),
-        np.zeros(1), np.zeros(n_tasks, np.int64), np.zeros(3, np.int64),
-    )  # fmt: skip
+        factor=np.zeros(shape + shape),
+        whitened=np.zeros(shape),
+        weights=np.zeros(shape),
+        prior=np.zeros((models, models)),
+        least=np.zeros(1),
+        updates=np.zeros(n_tasks, np.int64),
+        counters=np.zeros(3, np.int64),
+    )
     return state
 
 
@@ -222,7 +226,7 @@ def grow(setup: Setup, state: State, size: Size) -> State:
 def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
     """A round that brings tasks begins a call: the matrix is formed anew before it."""
     first = 0
-    for last in new_tasks(state, rounds) if learns else [len(rounds.task)]:
+    for last in dual.new_tasks(state, rounds) if learns else [len(rounds.task)]:
         piece = cut(rounds, first, int(last))
         n_tasks = int(piece.task[: piece.starts[1]].max()) + 1
         if learns and n_tasks > state.counters[TASKS]:

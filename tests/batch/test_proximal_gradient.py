@@ -14,10 +14,8 @@ from scipy.special import expit
 from tests.batch.cases import BATCH
 from tests.streams import assert_close, draw
 
-from shoal.batch._accelerated import minimise
-from shoal.batch._risk import Risk
-from shoal.batch._spectral import group_lasso, nuclear, squared_nuclear
 from shoal.batch.base import Rows
+from shoal.batch.proximal_gradient import Risk, group_lasso, minimise, nuclear, squared_nuclear
 
 PENALTIES: dict[Any, Callable[[np.ndarray], Any]] = {
     nuclear: lambda W: np.linalg.norm(W, "nuc"),

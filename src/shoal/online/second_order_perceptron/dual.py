@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,11 +27,10 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, copy_to, open_round
 from shoal.model.algorithm import Algorithm, Piece, Setup, Size
 from shoal.model.parameters import Params, optional, positive, whole
-from shoal.online._factor import remove_first, solve, solve_transposed, squared_length
-from shoal.online._second_order import new_tasks
 from shoal.online.common import support_vectors
 from shoal.online.common.relation_rates import RELATION, Rates, named_tasks, rates_of, rates_with
 from shoal.online.common.support_vectors import ROWS, STORED, Support, append, compare, drop_oldest
+from shoal.online.second_order_perceptron.triangular_factor import remove_first, solve, solve_transposed, squared_length
 
 ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
 
@@ -164,10 +163,8 @@ def settings(p: Params) -> Settings:
 
 
 def allocate(setup: Setup, size: Size) -> State:
-    rows = np.zeros(0)
-    return State(
-        support_vectors.empty(), rows.reshape(0, 0), rows, rows, np.zeros(size.tasks, np.int64), np.zeros(3, np.int64)
-    )
+    rows, updates, counters = np.zeros(0), np.zeros(size.tasks, np.int64), np.zeros(3, np.int64)
+    return State(support_vectors.empty(), rows.reshape(0, 0), rows, rows, updates, counters)
 
 
 def in_rows(state: State, capacity: int) -> State:
@@ -186,6 +183,14 @@ def prepare(setup: Setup, state: State, rounds: Rounds) -> State:
     if n_tasks > state.counters[TASKS]:
         enter(setup, state, n_tasks)
     return state
+
+
+def new_tasks(state: Any, rounds: Rounds) -> IntArray:
+    """Rows at which rounds begin that bring tasks: the matrix is formed anew before them. Last the number of rows."""
+    known = np.maximum.accumulate(np.maximum(rounds.task, state.counters[TASKS] - 1))
+    rows = np.flatnonzero(np.diff(known)) + 1
+    starts = rounds.starts[np.searchsorted(rounds.starts, rows, "right") - 1]
+    return np.append(np.unique(starts[starts > 0]), len(known))
 
 
 def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
