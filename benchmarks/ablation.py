@@ -1,0 +1,182 @@
+"""What each part of HedgedSharing is worth: `python -m benchmarks.ablation [STREAM ...] [--markdown] [--experts]`.
+
+Each line leaves one part out; a cell is what that costs: log-loss more than the whole learner's, or RMSE in percent.
+Positive numbers say that the part helps. `--experts` leaves out each of the twenty experts by itself. A part is left
+out by changing a constant or a function before numba compiles it, in a process with an empty cache of its own: half a
+minute a line, and the streams. All streams but flights and delay need SHOAL_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.printing import print_head, print_row
+
+LABELS = ("flights", "ecml_spam", "enron", "landmine", "mhc", "diamonds", "randhie", "segment", "yeast")
+TARGETS = ("school", "delay", "conjoint")
+ROOM = "shoal.online.hedged_sharing"
+HUGE = 1e300
+
+
+def replace(name: str, value: Any, *modules: str) -> None:
+    """Give a constant or a function of the room another value, wherever it was imported."""
+    for module in modules:
+        found = importlib.import_module(f"{ROOM}.{module}")
+        if not hasattr(found, name):
+            raise AttributeError(f"{module} has no {name}: the ablation names what is no longer there")
+        setattr(found, name, value)
+
+
+def without_experts(leave_out: Callable[[Any], bool]) -> None:
+    """All of these sleep on every row."""
+    from shoal.engine.compile import kernel
+    from shoal.online.hedged_sharing.experts import EXPERTS, taking_part
+
+    there = np.array([not leave_out(expert) for expert in EXPERTS], np.float64)
+
+    @kernel(entry=True)
+    def those_left(sharing: int, interactions: int, regression: bool, out: Any) -> float:
+        taking_part(sharing, interactions, regression, out)
+        n = 0.0
+        for e in range(len(out)):
+            out[e] *= there[e]
+            n += out[e]
+        return n
+
+    replace("taking_part", those_left, "experts", "scratch", "state", "explaining")
+
+
+def with_settings(**changed: float) -> None:
+    """Other constants of the recipe."""
+    from shoal.online.hedged_sharing.scratch import Settings
+
+    replace("Settings", partial(Settings, **changed), "algorithm")
+
+
+def without_doubt() -> None:
+    """Every label says something about its row."""
+    from shoal.engine.compile import kernel
+
+    @kernel(entry=True)
+    def none(surprises: Any) -> float:
+        return 0.0 * surprises[0]
+
+    replace("doubt", none, "mixing", "row", "explaining")
+
+
+def without_clipping() -> None:
+    """Features, targets and errors are learned as they come."""
+    replace("OUTLIER", HUGE, "scaling")
+    replace("ERROR_OUTLIER", HUGE, "scaling")
+    replace("NEAR", HUGE, "row")
+
+
+def without_band() -> None:
+    """Features keep the scale in which they come."""
+    replace("BAND", HUGE, "scaling")
+
+
+def _rule(*rules: str) -> Callable[[], None]:
+    return lambda: without_experts(lambda expert: expert.name.split("-")[0] in rules)
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "nothing": lambda: None,
+    "experts: second order, diagonal": _rule("newton"),
+    "experts: AdaGrad": _rule("adagrad"),
+    "experts: constant steps": _rule("constant"),
+    "experts: full matrices": _rule("full"),
+    "experts: on crossed rows": _rule("crossed"),
+    "experts: forgetting": lambda: without_experts(lambda expert: "forgetting" in expert.name),
+    "experts: pooled": lambda: without_experts(lambda expert: "pooled" in expert.name),
+    "experts: together": lambda: without_experts(lambda expert: "together" in expert.name),
+    "experts: own": lambda: without_experts(lambda expert: "own" in expert.name),
+    "second mixing": lambda: with_settings(fresh=HUGE),
+    "mixture of all tasks for new tasks": lambda: with_settings(fresh=1e-9),
+    "leaning of young tasks": lambda: with_settings(young=1e-9),
+    "fixed share": lambda: replace("SHARE", 0.0, "mixing"),
+    "stretch": lambda: replace("VARIANCE", 0.0, "mixing", "state"),
+    "doubt in labels": without_doubt,
+    "clipping": without_clipping,
+    "features in a band": without_band,
+}
+
+
+def experts() -> dict[str, Callable[[], None]]:
+    """Each one by itself."""
+    from shoal.online.hedged_sharing.experts import EXPERTS
+
+    def one(name: str) -> Callable[[], None]:
+        return lambda: without_experts(lambda expert: expert.name == name)
+
+    return {"nothing": PARTS["nothing"], **{expert.name: one(expert.name) for expert in EXPERTS}}
+
+
+def score(name: str) -> float:
+    """Log-loss of the default on a stream of labels, RMSE on one of real targets."""
+    from benchmarks import regression, streams
+    from shoal import HedgedSharing, HedgedSharingRegressor
+
+    if name in TARGETS:
+        stream = getattr(regression, name)()
+        errors = HedgedSharingRegressor().test_then_train(stream.X, stream.y, stream.task) - stream.y
+        return float(np.sqrt(np.mean(errors**2)))
+    stream = streams.read(name)
+    decisions = HedgedSharing().test_then_train(stream.X, stream.y, stream.task)
+    return float(np.logaddexp(0.0, -decisions * np.sign(stream.y)).mean())
+
+
+def scores_without(part: str, names: list[str]) -> dict[str, float]:
+    """In a process of its own, whose kernels are compiled anew."""
+    with tempfile.TemporaryDirectory() as cache:
+        command = [sys.executable, "-m", "benchmarks.ablation", "--without", part, *names]
+        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+        found = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return dict(json.loads(found.stdout))
+
+
+def costs(whole: dict[str, float], without: dict[str, float]) -> list[str]:
+    """A cell for each stream."""
+    return [
+        f"{100.0 * (without[name] / whole[name] - 1.0):+.2f} %"
+        if name in TARGETS
+        else f"{without[name] - whole[name]:+.4f}"
+        for name in whole
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("streams", nargs="*", metavar="STREAM", help=f"some of {', '.join(LABELS + TARGETS)}")
+    parser.add_argument("--experts", action="store_true", help="leave out each expert by itself")
+    parser.add_argument("--markdown", action="store_true", help="a table for a page")
+    parser.add_argument("--without", help=argparse.SUPPRESS)  # how the program calls itself
+    options = parser.parse_args()
+    names = options.streams or [*LABELS, *TARGETS]
+    if options.without is not None:
+        (PARTS | experts())[options.without]()
+        print(json.dumps({name: score(name) for name in names}))
+        return
+    parts = experts() if options.experts else PARTS
+    whole = scores_without("nothing", names)
+    print_head("What it costs to leave a part out", names, markdown=options.markdown)
+    print_row("the whole", [f"{whole[name]:.4f}" for name in names], markdown=options.markdown)
+    for part in parts:
+        if part != "nothing":
+            print_row(part, costs(whole, scores_without(part, names)), markdown=options.markdown)
+
+
+if __name__ == "__main__":
+    main()
