@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from shoal.papers import romco
+from shoal.papers.by_paper import romco
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from shoal.papers import controls, experiments, osmtl, romco
+from shoal.papers import experiments
+from shoal.papers.by_paper import osmtl, romco
 from shoal.papers.experiment import Entrant, Experiment, Metric, Tuning
 from shoal.papers.fairness import at_ends, edges, ends, moved_inside, number
 from shoal.papers.learners import Spec
@@ -145,7 +146,7 @@ def test_all_may_try_as_many_settings_on_wide_grids(experiment: Experiment) -> N
 
 def test_experiments_of_one_paper_on_the_same_data_have_one_budget() -> None:
     """So that controls are tuned like what they control."""
-    for table, control in ((osmtl.ONLINE, controls.OSMTL), (romco.TABLE_4, controls.ROMCO)):
+    for table, control in ((osmtl.ONLINE, osmtl.CONTROLS), (romco.TABLE_4, romco.CONTROLS)):
         assert table.tuning is not None
         assert table.tuning == control.tuning
 

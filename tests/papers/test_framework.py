@@ -15,16 +15,16 @@ from sklearn.linear_model import Ridge
 
 from shoal import PassiveAggressive
 from shoal.datasets import Dataset, make_related_tasks
-from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, experiments, reproduce, state, store, write_page
+from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, experiments, reproduce, state, write_page
+from shoal.papers.cache import store
 from shoal.papers.claims.table import claims
-from shoal.papers.jobs import Job
 from shoal.papers.learners import Spec, build, modules
 from shoal.papers.outcome import Outcome
+from shoal.papers.page import ROW_SIGNS, tables
 from shoal.papers.protocols import progressive
 from shoal.papers.ranks import rankings
-from shoal.papers.running import recall
+from shoal.papers.runner import Job, recall
 from shoal.papers.text import lines, number
-from shoal.papers.wide import SIGNS, tables
 
 
 def related(n_tasks: int, seed: int = 0) -> Dataset:
@@ -156,7 +156,7 @@ def test_what_is_kept_is_recalled_without_a_run(ran: list[Job]) -> None:
 def test_a_change_of_the_code_is_a_change(ran: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
     reproduce(EXPERIMENT, quick=True)
     before = len(ran)
-    monkeypatch.setattr("shoal.papers.jobs.version_of", lambda modules: "changed")
+    monkeypatch.setattr("shoal.papers.runner.version_of", lambda modules: "changed")
     reproduce(EXPERIMENT, quick=True)
     assert len(ran) == 2 * before
 
@@ -343,7 +343,7 @@ def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:
         )
     for words in ("shoal reproduce made/table1", "A note.", "5 published numbers", "1 more are given", "not yet: this"):
         assert words in page
-    assert SIGNS["worse"] in page  # a verdict is never a color alone
+    assert ROW_SIGNS["worse"] in page  # a verdict is never a color alone
     with pytest.raises(ValueError, match="at least one"):
         write_page(tmp_path / "page.html", [])
     with pytest.raises(FileNotFoundError, match="make it first"):

@@ -10,9 +10,9 @@ from shoal.datasets import make_related_tasks
 from shoal.papers import Data, Entrant, Experiment, Metric
 from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome
+from shoal.papers.page import tables
 from shoal.papers.protocols import progressive
-from shoal.papers.shapes import shape
-from shoal.papers.wide import tables
+from shoal.papers.table_similarity import shape
 
 F1 = Metric("f1", "F1 %", +1, ".2f", scale=100, whole=100)
 SECOND = Metric("error, task 2", "error", -1, place=("errors", 1), group="task 2", only="many")

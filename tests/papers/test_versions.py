@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from shoal.papers import versions
+from shoal.papers.cache import versions
+from shoal.papers.cache.versions import closure, version_of, version_of_function
 from shoal.papers.learners import Spec, build, is_there, modules
-from shoal.papers.versions import closure, version_of, version_of_function
 
 
 def test_a_learner_depends_on_what_it_imports_and_not_on_other_learners() -> None:
@@ -26,7 +26,7 @@ def test_a_learner_depends_on_what_it_imports_and_not_on_other_learners() -> Non
 
 
 def test_lazily_loaded_packages_count_with_all_they_hold() -> None:
-    assert "shoal.datasets.landmine" in closure("shoal.papers.material")
+    assert "shoal.datasets.landmine" in closure("shoal.papers.data_sets")
     assert "shoal.evaluation.metrics.auc" in closure("shoal.evaluation")
 
 

@@ -3,8 +3,8 @@ from .experiment import Entrant as Entrant
 from .experiment import Experiment as Experiment
 from .experiment import Metric as Metric
 from .experiment import Tuning as Tuning
-from .library import experiments as experiments
+from .experiment import experiments as experiments
 from .outcome import Outcome as Outcome
 from .page import write_page as write_page
-from .running import reproduce as reproduce
-from .running import state as state
+from .runner import reproduce as reproduce
+from .runner import state as state

@@ -54,9 +54,10 @@ def explained(data: Dataset, learner: Any, seed: int) -> dict[str, Any]:
     error = float(((y - level - learner.predict(X, task)) ** 2).sum())
     own = y - _task_means(data.y[learn], data.task[learn], task)
     return {
-        "explained": 1.0 - error / float(((y - y.mean()) ** 2).sum()), "within": 1.0 - error / float((own**2).sum()),
+        "explained": 1.0 - error / float(((y - y.mean()) ** 2).sum()),
+        "within": 1.0 - error / float((own**2).sum()),
         **_vectors(learner),
-    }  # fmt: skip
+    }
 
 
 def _task_means(y: FloatArray, task: Any, of: Any) -> FloatArray:

@@ -1,11 +1,13 @@
-"""What an experiment is: who runs on what, how it is measured, and what the paper printed."""
+"""An experiment as data: learners, data sets, a measure, and the numbers that the paper printed."""
 
 from __future__ import annotations
 
 import itertools
+import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -22,6 +24,7 @@ Draw = Callable[..., "Figure | None"]  # (outcome) -> a picture of it, or None w
 
 Key = tuple[str, str, str]  # entrant, data set, metric
 
+PAPERS = ("osmtl", "romco", "sparse_mtl", "cavallanti", "yang_li", "theory", "leaderboard")  # files of `by_paper`
 HELD_OUT = 1000  # the shuffle on which parameters are chosen; the reported shuffles count from 0
 QUICK_SEEDS, QUICK_POINTS = 2, 2
 
@@ -209,3 +212,38 @@ class Experiment:
             for entrant in there
             if bool(entrant.variant_of) + bool(data.variant_of) <= most and entrant.name not in data.without
         ]
+
+
+def experiments() -> dict[str, Experiment]:
+    """All experiments by id, paper by paper."""
+    modules = [import_module(f"shoal.papers.by_paper.{name}") for name in PAPERS]
+    return {experiment.id: experiment for module in modules for experiment in module.EXPERIMENTS}
+
+
+# ---- entrants and grids that several experiments share ---------------------------------------------------------------
+
+_FORMS = {"HedgedSharing": "learned", "HedgedSharing, independent": "independent", "HedgedSharing, pooled": "pooled"}
+OF_LABELS, OF_NUMBERS = (  # the library's default and its two forms without sharing
+    tuple(
+        Entrant(name, learner, {"relation": relation}, untuned="it has nothing to tune")
+        for name, relation in _FORMS.items()
+    )
+    for learner in ("HedgedSharing", "HedgedSharingRegressor")
+)
+
+
+def decades(first: float, last: float, per_decade: int) -> tuple[float, ...]:
+    """Values for a hyper-parameter: powers of ten with so many values a decade, both ends included.
+
+    Examples
+    --------
+    >>> decades(0.01, 1.0, 2)
+    (0.01, 0.0316, 0.1, 0.316, 1.0)
+    """
+    n = round(per_decade * math.log10(last / first))
+    return tuple(float(f"{first * 10 ** (i / per_decade):.3g}") for i in range(n + 1))
+
+
+TENTHS = tuple(round(0.1 * i, 1) for i in range(11))
+QUARTERS = decades(1e-5, 1e4, 4)  # a step or the C of a loss: four values a decade
+CONFIDENCE = (0.5001, 0.501, 0.51, *(round(0.55 + 0.05 * i, 2) for i in range(9)), 0.975, 0.99, 0.999)

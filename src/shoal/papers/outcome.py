@@ -108,9 +108,18 @@ class Outcome:
         deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
         runs = self.runs.get((entrant.name, data.name), [])
         row = Row(
-            data.name, entrant.name, metric, paper, spread, ours, deviation, len(values), "", "",
+            data.name,
+            entrant.name,
+            metric,
+            paper,
+            spread,
+            ours,
+            deviation,
+            len(values),
+            "",
+            "",
             str(runs[0][0]) if runs and entrant.grid else "",
-        )  # fmt: skip
+        )
         row = row._replace(relative=self._relative(row))
         verdict, why = self._verdict(row, entrant, data)
         return row._replace(verdict=verdict, why=why)

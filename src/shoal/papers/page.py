@@ -6,24 +6,25 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib import metadata, resources
 from pathlib import Path
 from string import Template
+from typing import Any, NamedTuple
 
-from shoal.papers.boxes import BOXES
-from shoal.papers.claims.table import judged
-from shoal.papers.library import experiments
-from shoal.papers.outcome import Outcome
+from shoal.papers.by_paper.protocol_notes import NOTES, ProtocolNotes
+from shoal.papers.claims.claim import FAILS, HOLDS, VERDICTS
+from shoal.papers.claims.table import SIGNS, Line, conditions, judged, summary, two_numbers
+from shoal.papers.experiment import Metric, experiments
+from shoal.papers.outcome import Outcome, Row
 from shoal.papers.ranks import rankings
-from shoal.papers.text import alike, duration, remarks
-from shoal.papers.verdicts import claim_table, opening
-from shoal.papers.wide import LEGEND, as_html, tables
+from shoal.papers.table_similarity import alike
+from shoal.papers.text import duration, number, remarks
 from shoal.report.figure import Figure
 
 TALL, LINE = 660, 33  # pixels: a taller picture is folded and its table shown, unless its lines are taller still
-PAPERS = {
+TITLES = {
     "osmtl": "Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016)",
     "romco": "Yang, Zhao, Gao: Robust Online Multi-Task Learning with Correlative and Personalized Structures (2017)",
     "sparse_mtl": "Srijith, Shevade: Multi-Task Learning Using Shared and Task Specific Information (2012)",
@@ -32,6 +33,32 @@ PAPERS = {
     "theory": "Mistakes against the papers' bounds",
     "leaderboard": "As it should be done: the library's own leaderboard",
 }
+
+KINDS = {HOLDS: "good", FAILS: "bad"}
+RULE = (
+    "Each claim has a rule that yields cases: data sets, pairs of learners, settings. It holds if all its cases do, "
+    "under conditions if half of them or more do, and otherwise it does not. Better means by more than two standard "
+    "errors of the difference over shuffles; shuffles are orders and splits of the same rows, so this speaks of these "
+    'data, not of others. "By its own numbers" is the same rule on what the paper prints.'
+)
+COLUMNS, HEADINGS = 10, 8  # of numbers, and of groups of them, before a table is cut in two
+NARROW = 5  # columns up to which the paper's number and ours fit on one line
+ROW_SIGNS = {
+    "reproduced": "=",
+    "better": "▲",
+    "worse": "▼",
+    "differs": "≠",
+    "given": "",
+    "reference": "1",
+    "failed": "!",
+    "no data": "!",
+    "not yet": "…",
+}
+LEGEND = (
+    "The paper's number comes first (above, or to the left), ours after it. = reproduced, ▲ better, ▼ worse, "
+    "≠ differs; 1 is the reference of a relative comparison; no sign: nothing to compare. Point at a "
+    "number for its comparison."
+)
 
 
 def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> None:
@@ -59,15 +86,19 @@ def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> Non
     parts = []
     for paper in papers:
         mine = [line for line in lines if line.claim.paper == paper]
-        parts.append(f'<h2 id="{paper}">{escape(PAPERS.get(paper, paper))}</h2>')
-        start = opening(mine, BOXES.get(paper))
+        parts.append(f'<h2 id="{paper}">{escape(TITLES.get(paper, paper))}</h2>')
+        start = _opening(mine, NOTES.get(paper))
         parts.append(f"<section>{start}</section>" if start else "")
         parts += [_section(outcome) for outcome in outcomes if outcome.experiment.paper == paper]
     template = Template(resources.files("shoal.papers").joinpath("page.html").read_text(encoding="utf-8"))
     page = template.substitute(
-        claims=claim_table(lines, PAPERS) if lines else "", summary=_summary(outcomes), contents=_contents(outcomes),
-        legend=escape(LEGEND), parts="\n".join(parts), version=metadata.version("shoal"),
-    )  # fmt: skip
+        claims=_claim_table(lines, TITLES) if lines else "",
+        summary=_summary(outcomes),
+        contents=_contents(outcomes),
+        legend=escape(LEGEND),
+        parts="\n".join(parts),
+        version=metadata.version("shoal"),
+    )
     path.write_text(page, encoding="utf-8")
 
 
@@ -107,8 +138,8 @@ def _section(outcome: Outcome) -> str:
     figure = _figure(None if experiment.figure is None or not outcome.runs else experiment.figure(outcome))
     parts = list(tables(outcome)) if rows else []
     compared = [part for part in parts if part.is_compared] or parts
-    table = "".join(map(as_html, compared))
-    others = "".join(as_html(part) for part in parts if part not in compared and outcome.runs)
+    table = "".join(map(_table_html, compared))
+    others = "".join(_table_html(part) for part in parts if part not in compared and outcome.runs)
     notes = "".join(f"<li>{escape(sentence)}</li>" for sentence in remarks(outcome, rows))
     if not outcome.runs:
         shown, folded = f"<p>Not run yet: <code>shoal reproduce {escape(experiment.id)}</code>.</p>", ""
@@ -152,3 +183,190 @@ def _figure(figure: Figure | None) -> str:
     picture = vl_convert.vegalite_to_svg(figure.spec())
     text = f"<b>{escape(figure.title)}</b> {escape(figure.caption)}"
     return f'<figure><div class="scroll">{picture}</div><figcaption>{text}</figcaption></figure>'
+
+
+# ---- the claims: one table of all, and the lines that open a paper --------------------------------------------------
+
+
+def _claim_table(lines: Sequence[Line], titles: dict[str, str]) -> str:
+    """All claims, paper by paper."""
+    body = []
+    for paper in dict.fromkeys(line.claim.paper for line in lines):
+        body.append(f'<tr class="paper"><th colspan="4"><a href="#{paper}">{escape(titles[paper])}</a></th></tr>')
+        body += [_claim_row(line) for line in lines if line.claim.paper == paper]
+    head = "<tr><th>claim</th><th>verdict</th><th>two numbers</th><th>by its own numbers</th></tr>"
+    return (
+        f'<section id="claims"><h2>The claims</h2><p>{escape(summary(lines))} {escape(RULE)}</p>'
+        f'<div class="scroll"><table class="claims"><thead>{head}</thead><tbody>{"".join(body)}</tbody></table></div>'
+        "</section>"
+    )
+
+
+def _claim_row(line: Line) -> str:
+    claim, judgement = line.claim, line.ours
+    facts = [
+        f"<p><b>{escape(claim.place)}:</b> “{escape(claim.quote)}”</p>",
+        f"<p>Read as: {escape(claim.reading)}</p>",
+    ]
+    revised = f"The rule was changed after runs had been seen: {claim.revised}" if claim.revised else ""
+    facts += [f"<p>{escape(text)}</p>" for text in (conditions(judgement), claim.remark, revised) if text]
+    facts += [
+        "<ul>"
+        + "".join(
+            f"<li>{SIGNS[HOLDS if c.holds else FAILS]} {escape(f'{c.where}: {c.first}, {c.second}')}</li>"
+            for c in judgement.cases
+        )
+        + "</ul>"
+    ]
+    return (
+        f'<tr id="claim-{claim.id}">'
+        f"<td><details><summary>{escape(claim.title)}</summary>{''.join(facts)}</details></td>"
+        f"<td>{_badge(judgement.verdict)}</td>"
+        f'<td><a href="#{claim.link.replace("/", "-")}">{escape(two_numbers(judgement))}</a></td>'
+        f'<td class="plain">{escape(line.theirs or "not printed")}</td></tr>'
+    )
+
+
+def _badge(verdict: str) -> str:
+    """A sign, a word, and then a color."""
+    return f'<span class="badge {KINDS.get(verdict, "plain")}">{SIGNS[verdict]} {escape(verdict)}</span>'
+
+
+def _opening(lines: Iterable[Line], notes: ProtocolNotes | None) -> str:
+    """A line a verdict, the protocol box, the differences."""
+    known = list(lines)
+    said = "".join(
+        f"<li>{_badge(verdict)} {_claim_links(known, verdict)}</li>"
+        for verdict in VERDICTS
+        if any(line.ours.verdict == verdict for line in known)
+    )
+    verdicts = f'<ul class="verdicts">{said}</ul>' if said else ""
+    return verdicts + ("" if notes is None else _protocol(notes))
+
+
+def _claim_links(lines: Iterable[Line], verdict: str) -> str:
+    found = [line for line in lines if line.ours.verdict == verdict]
+    told = [
+        f'<a href="#claim-{line.claim.id}">{escape(line.claim.title)}</a>'
+        + (f" ({escape(two_numbers(line.ours))})" if verdict in (HOLDS, FAILS) else "")
+        for line in found
+    ]
+    return "; ".join(told)
+
+
+def _protocol(notes: ProtocolNotes) -> str:
+    lines = "".join(
+        f"<tr><th>{escape(what)}</th><td>{escape(theirs)}</td><td>{escape(ours)}</td></tr>"
+        for what, theirs, ours in notes.protocol
+    )
+    differences = "".join(f"<li>{escape(sentence)}</li>" for sentence in notes.differences)
+    return (
+        '<div class="scroll"><table class="box">'
+        "<thead><tr><th>protocol</th><th>the paper's</th><th>ours</th></tr></thead>"
+        f"<tbody>{lines}</tbody></table></div><ul>{differences}</ul>"
+    )
+
+
+# ---- tables in the papers' own layout: a line a learner, a column a number, the paper's above and ours below --------
+
+
+class Table(NamedTuple):
+    """Headings in two lines, and rows of cells (None where there is no number)."""
+
+    groups: list[tuple[str, int]]  # heading, columns below it
+    columns: list[str]
+    lines: list[tuple[str, list[Row | None]]]
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the paper prints a number of it, other than those that are given."""
+        cells = [cell for _, line in self.lines for cell in line if cell is not None]
+        return any(cell.paper is not None and cell.verdict != "given" for cell in cells)
+
+
+def tables(outcome: Outcome) -> Iterator[Table]:
+    """Learners by data and metric; with one learner, its metrics by data, as the papers print it."""
+    rows = outcome.rows()
+    entrants, data = _names(row.entrant for row in rows), _names(row.data for row in rows)
+    told = {row.metric for row in rows}
+    metrics = [metric for metric in outcome.experiment.metrics if metric in told]
+    cells = {(row.entrant, row.data, row.metric.name): row for row in rows}
+    if len(entrants) == 1:
+        for some in _pieces(data, HEADINGS):
+            lines = [(metric.title, [cells.get((entrants[0], d, metric.name)) for d in some]) for metric in metrics]
+            yield Table([], some, lines)
+        return
+    groups: dict[str, list[tuple[str, Metric]]] = {}
+    for d in data:
+        for metric in metrics:
+            if any((e, d, metric.name) in cells for e in entrants):
+                groups.setdefault(metric.group or d, []).append((d, metric))
+    for some in _beside(groups):
+        columns = [column for heading in some for column in groups[heading]]
+        lines = [(e, [cells.get((e, d, metric.name)) for d, metric in columns]) for e in entrants]
+        yield Table([(h, len(groups[h])) for h in some], [metric.title for _, metric in columns], lines)
+
+
+def _beside(groups: Mapping[str, Sequence[Any]]) -> Iterator[list[str]]:
+    """As many headings in a table as there is room for their columns."""
+    some: list[str] = []
+    for heading, columns in groups.items():
+        if len(some) == HEADINGS or (some and sum(len(groups[h]) for h in some) + len(columns) > COLUMNS):
+            yield some
+            some = []
+        some.append(heading)
+    if some:
+        yield some
+
+
+def _names(found: Iterator[str]) -> list[str]:
+    return list(dict.fromkeys(found))
+
+
+def _pieces(items: Sequence[str], size: int) -> Iterator[list[str]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])
+
+
+def _table_html(table: Table) -> str:
+    """With the verdict's sign and, on pointing, its comparison."""
+    groups = "".join(f'<th colspan="{n}">{escape(name)}</th>' for name, n in table.groups)
+    heads = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
+    top = f"<tr><th></th>{groups}</tr>" if groups else ""
+    lines = "".join(
+        f"<tr><th>{escape(name)}</th>{''.join(map(_cell, cells))}</tr>"
+        for name, cells in table.lines
+        if any(cell is not None for cell in cells)
+    )
+    kind = "wide" if len(table.columns) > NARROW else "wide narrow"
+    return (
+        f'<div class="scroll"><table class="{kind}"><thead>{top}<tr><th></th>{heads}</tr></thead>'
+        f"<tbody>{lines}</tbody></table></div>"
+    )
+
+
+def _cell(row: Row | None) -> str:
+    if row is None:
+        return "<td></td>"
+    form = row.metric.form
+    theirs = "" if row.paper is None else f'<span class="theirs">{number(row.paper, row.paper_deviation, form)}</span>'
+    told = row.shuffles > 1 and row.metric.better  # times and counts are told without their deviations
+    ours = number(row.ours, row.deviation if told else None, form)
+    sign = ROW_SIGNS.get(row.verdict, "")
+    mark = f' <b class="{_color_of(row.verdict)}">{sign}</b>' if sign else ""
+    return f'<td title="{escape(_comparison(row))}">{theirs}<span>{ours}{mark}</span></td>'
+
+
+def _comparison(row: Row) -> str:
+    if row.relative is not None and row.verdict != "reference":
+        return (
+            f"{row.verdict}: relative to the reference {row.relative[0]:.2f} in the paper, {row.relative[1]:.2f} here"
+        )
+    return f"{row.verdict}{': ' + row.why if row.why else ''}"
+
+
+def _color_of(verdict: str) -> str:
+    """Better is no praise: a baseline that does better than published speaks against its paper."""
+    return {"reproduced": "good", "better": "bad", "worse": "bad", "differs": "bad", "failed": "bad"}.get(
+        verdict, "plain"
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
 import numpy as np
@@ -30,9 +30,15 @@ def beside(outcome: Outcome, n_metrics: int = 1) -> Figure | None:
                 if value is not None:
                     spread = row.deviation if whose == "ours" else row.paper_deviation or 0.0
                     records.append(
-                        {"panel": (row.data, row.metric.title), "name": row.entrant, "whose": whose, "value": value,
-                         "low": value - spread, "high": value + spread}
-                    )  # fmt: skip
+                        {
+                            "panel": (row.data, row.metric.title),
+                            "name": row.entrant,
+                            "whose": whose,
+                            "value": value,
+                            "low": value - spread,
+                            "high": value + spread,
+                        }
+                    )
     if not records:
         return None
     names = [entrant.name for entrant in outcome.main_entrants()]
@@ -62,32 +68,55 @@ def _beside(title: str, records: list[dict[str, Any]], names: Sequence[str], axi
     )
 
 
+class Titles(NamedTuple):
+    """The words of a picture of curves or points."""
+
+    title: str
+    caption: str
+    x: str
+    y: str
+
+
 def curves(
-    outcome: Outcome, panels: Mapping[str, Mapping[str, FloatArray]], x: Mapping[str, Sequence[float]], *, title: str,
-    caption: str, x_title: str, y_title: str, labels: Sequence[str] | None = None, suffix: str = "",
+    outcome: Outcome,
+    panels: Mapping[str, Mapping[str, FloatArray]],
+    x: Mapping[str, Sequence[float]],
+    titles: Titles,
+    *,
+    labels: Sequence[str] | None = None,
     rows: Sequence[int] = (),
-) -> Figure | None:  # fmt: skip
+) -> Figure | None:
     """A panel for each key of `panels`, a line for each learner in it; `x` is a panel's axis.
 
-    `rows` says how many panels are beside each other in each row, else two; from four on, axes have no titles.
+    `rows` gives the number of panels in each row, else there are two; from four on, axes have no titles.
     """
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     beside = chain.from_iterable([n] * n for n in rows or repeat(2))
     drawn = [
         _curves(
-            panel, {name: v for name, v in lines.items() if np.isfinite(v).any()}, x[panel], names,
-            (x_title, y_title) if n < 4 else ("", ""), labels, SIZES[n],
+            panel,
+            {name: v for name, v in lines.items() if np.isfinite(v).any()},
+            x[panel],
+            names,
+            (titles.x, titles.y) if n < 4 else ("", ""),
+            labels,
+            SIZES[n],
         )
         for (panel, lines), n in zip(panels.items(), beside, strict=False)
         if lines
-    ]  # fmt: skip
-    return Figure(_name(outcome) + suffix, title, caption, _grid(drawn, rows)) if drawn else None
+    ]
+    return Figure(_name(outcome), titles.title, titles.caption, _grid(drawn, rows)) if drawn else None
 
 
 def _curves(
-    panel: str, lines: Mapping[str, FloatArray], x: Sequence[float], names: Sequence[str], titles: tuple[str, str],
-    labels: Sequence[str] | None, size: tuple[int, int],
-) -> Any:  # fmt: skip
+    panel: str,
+    lines: Mapping[str, FloatArray],
+    x: Sequence[float],
+    names: Sequence[str],
+    titles: tuple[str, str],
+    labels: Sequence[str] | None,
+    size: tuple[int, int],
+) -> Any:
     records = [
         {"name": name, "x": at if labels is None else labels[int(at)], "value": float(value)}
         for name, values in lines.items()
@@ -167,9 +196,8 @@ def _name(outcome: Outcome) -> str:
 
 
 def scatter(
-    outcome: Outcome, panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], *, title: str, caption: str,
-    x_title: str, y_title: str,
-) -> Figure | None:  # fmt: skip
+    outcome: Outcome, panels: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], titles: Titles
+) -> Figure | None:
     """A panel for each key, in it a line with points for each name, every point with its own place."""
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     beside = 3 if len(panels) == 3 else 2
@@ -179,7 +207,7 @@ def scatter(
             {"name": name, "x": float(x), "value": float(y)} for name, points in lines.items() for x, y in points
         ]
         if records:
-            lines_of = _lines(panel, records, names, alt.X("x:Q", title=x_title), y_title, points=True)
+            lines_of = _lines(panel, records, names, alt.X("x:Q", title=titles.x), titles.y, points=True)
             drawn.append(lines_of.properties(width=SIZES[beside][0], height=SIZES[beside][1]))
     rows = [beside] * -(-len(drawn) // beside)
-    return Figure(_name(outcome), title, caption, _grid(drawn, rows)) if drawn else None
+    return Figure(_name(outcome), titles.title, titles.caption, _grid(drawn, rows)) if drawn else None

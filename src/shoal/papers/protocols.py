@@ -86,11 +86,15 @@ def progressive(
     errors, f1 = _errors_so_far(codes, wrong), _f1_so_far(codes, predicted, positive)
     _, auc = aucs(codes, positive, decisions, K)
     numbers: dict[str, Any] = {
-        "error": float(np.mean(error)), "all_error": float(wrong.mean()), "auc": float(np.nanmean(auc)),
+        "error": float(np.mean(error)),
+        "all_error": float(wrong.mean()),
+        "auc": float(np.nanmean(auc)),
         **{name: float(curves[:, -1].mean()) for name, curves in f1.items()},
-        "seconds": seconds, "errors": error, "curve": errors.mean(axis=0).tolist(),
+        "seconds": seconds,
+        "errors": error,
+        "curve": errors.mean(axis=0).tolist(),
         "rows_per_second": len(rows) / seconds,
-    }  # fmt: skip
+    }
     if by_task:
         numbers |= {"tasks": np.unique(rows.task).astype(str).tolist(), "curves": errors.tolist()}
         numbers |= {f"{name} of tasks": curves[:, -1].tolist() for name, curves in f1.items()}

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from shoal.papers.fairness import edges
 from shoal.papers.outcome import Outcome, Row
 from shoal.papers.ranks import Ranking, rankings
-from shoal.papers.shapes import shape
+from shoal.papers.table_similarity import alike
 
 HEADINGS = ("data", "learner", "", "paper", "ours", "difference", "verdict")
 OURS = (0, 1, 2, 4)  # the columns there are where nothing is published
@@ -39,10 +39,14 @@ def cells(row: Row) -> tuple[str, ...]:
     """One line of the table."""
     form = row.metric.form
     return (
-        row.data, row.entrant, row.metric.title, number(row.paper, row.paper_deviation, form),
+        row.data,
+        row.entrant,
+        row.metric.title,
+        number(row.paper, row.paper_deviation, form),
         number(row.ours, row.deviation if row.shuffles > 1 else None, form),
-        "" if math.isnan(row.difference) else f"{row.difference:+{form}}", row.verdict + _relative(row),
-    )  # fmt: skip
+        "" if math.isnan(row.difference) else f"{row.difference:+{form}}",
+        row.verdict + _relative(row),
+    )
 
 
 def _relative(row: Row) -> str:
@@ -76,18 +80,6 @@ def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
     said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
     said += [*alike(outcome), *outcome.experiment.notes]
     return [*said, f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"]
-
-
-def alike(outcome: Outcome) -> list[str]:
-    """The sentence on the shape of a table, if that is what is compared."""
-    found = shape(outcome)
-    if found is None:
-        return []
-    ranks = "; ".join(f"{name}: {rank:.2f}" for name, rank in found.blocks)
-    return [
-        f"Shape against the paper's: r of all {found.n} numbers is {found.correlation:.3f}; Spearman's rank "
-        f"correlation of {ranks}."
-    ]
 
 
 def untuned(outcome: Outcome) -> list[str]:

@@ -14,12 +14,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from shoal.cli.options import ReproduceOptions
 from shoal.cli.sharded import on_cluster
 from shoal.papers.claims.table import as_text, judged
-from shoal.papers.experiment import Experiment
+from shoal.papers.experiment import Experiment, experiments
 from shoal.papers.fairness import edges
-from shoal.papers.library import experiments
 from shoal.papers.outcome import Outcome
 from shoal.papers.page import write_page
-from shoal.papers.running import OnProgress, recall, reproduce, state
+from shoal.papers.runner import OnProgress, recall, reproduce, state
 from shoal.papers.text import lines
 from shoal.report.figures import FORMATS
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from shoal.papers.cavallanti import LEVELS
+from shoal.papers.by_paper.cavallanti import COUNTS, LEVELS
 from shoal.papers.claims import rules
 from shoal.papers.claims.claim import Case, Claim, Number
 from shoal.papers.claims.evidence import Evidence
-from shoal.papers.controls import COUNTS
 
 ONE, ALL, SPAM, GRAPH, EQUAL = (
-    "cavallanti/figure5", "cavallanti/figure6", "cavallanti/table3", "cavallanti/graph", "cavallanti/equal",
-)  # fmt: skip
+    "cavallanti/figure5",
+    "cavallanti/figure6",
+    "cavallanti/table3",
+    "cavallanti/graph",
+    "cavallanti/equal",
+)
 CHOICES, SHARED, NORMS = ("random", "adversarial"), ("b = 1", "b = 4", "b = 8", "b = 16"), range(2, 6)
 FALLS, A_QUARTER = -0.9, 0.75
 
@@ -32,8 +35,12 @@ def gains_grow(e: Evidence) -> Iterator[Case]:
             yield rules.trend(f"{choice}, {name}", LEVELS, values, FALLS)
         falls = [values[-1] - values[0] for values in changes.values()]
         faster = all(a > b for a, b in pairwise(falls))
-        yield Case(f"{choice}, faster for larger b", faster, Number("fall at b = 1", falls[0], "+.3f"),
-                   Number("fall at b = 16", falls[-1], "+.3f"))  # fmt: skip
+        yield Case(
+            f"{choice}, faster for larger b",
+            faster,
+            Number("fall at b = 1", falls[0], "+.3f"),
+            Number("fall at b = 16", falls[-1], "+.3f"),
+        )
 
 
 def one_loses_on_d1(e: Evidence) -> Iterator[Case]:
@@ -41,27 +48,43 @@ def one_loses_on_d1(e: Evidence) -> Iterator[Case]:
     for choice in CHOICES:
         for level, change in zip(LEVELS, _changes(e, ONE, "b = 1", "b = 0", choice), strict=True):
             base = e.mean(ONE, "b = 0", f"D{level} {choice}", "error")
-            yield Case(f"D{level} {choice}", change > 0 if level == 1 else change < 0,
-                       Number("b = 1", base + change, ".4f"), Number("b = 0", base, ".4f"))  # fmt: skip
+            yield Case(
+                f"D{level} {choice}",
+                change > 0 if level == 1 else change < 0,
+                Number("b = 1", base + change, ".4f"),
+                Number("b = 0", base, ".4f"),
+            )
 
 
 def norms_never_lose(e: Evidence) -> Iterator[Case]:
     """On D1 no worse than p = 1, and the gap widens."""
     for p in NORMS:
         changes = _changes(e, ALL, f"p = {p}", "p = 1", "all")
-        yield Case(f"D1, p = {p}", changes[0] <= 0, Number("change on D1", changes[0], "+.4f"),
-                   Number("change on D8", changes[-1], "+.4f"))  # fmt: skip
+        yield Case(
+            f"D1, p = {p}",
+            changes[0] <= 0,
+            Number("change on D1", changes[0], "+.4f"),
+            Number("change on D8", changes[-1], "+.4f"),
+        )
         yield rules.trend(f"D1 to D8, p = {p}", LEVELS, changes, FALLS)
 
 
 def quarter_on_spam(e: Evidence) -> Iterator[Case]:
     """p = 4 is best and errs a quarter less than p = 1, in the one decimal that is printed; every p > 1 errs less."""
     errors = {p: round(e.mean(SPAM, f"p = {p}", "spam", "test"), 1) for p in (1, *NORMS)}
-    yield Case("p = 4 errs a quarter less", errors[4] <= round(A_QUARTER * errors[1], 1),
-               Number("p = 4", errors[4], ".1f"), Number("p = 1", errors[1], ".1f"))  # fmt: skip
+    yield Case(
+        "p = 4 errs a quarter less",
+        errors[4] <= round(A_QUARTER * errors[1], 1),
+        Number("p = 4", errors[4], ".1f"),
+        Number("p = 1", errors[1], ".1f"),
+    )
     second = min((p for p in errors if p != 4), key=lambda p: errors[p])
-    yield Case("p = 4 is best", errors[4] <= errors[second], Number("p = 4", errors[4], ".1f"),
-               Number(f"p = {second}", errors[second], ".1f"))  # fmt: skip
+    yield Case(
+        "p = 4 is best",
+        errors[4] <= errors[second],
+        Number("p = 4", errors[4], ".1f"),
+        Number(f"p = {second}", errors[second], ".1f"),
+    )
     for p in NORMS:
         yield rules.beats(e, SPAM, "spam", "test", [f"p = {p}"], ["p = 1"], f"p = {p} over p = 1")
 
@@ -72,8 +95,12 @@ def factor_k(e: Evidence) -> Iterator[Case]:
         gains = {K: e.ratio(EQUAL, "independent", name, f"{K} tasks", "error") for K in COUNTS}
         before = 1.0
         for K, gain in gains.items():
-            yield Case(f"{name}, {K} tasks", before < gain <= K, Number(f"gain with {K} tasks", gain, ".1f"),
-                       Number("with fewer", before, ".1f"))  # fmt: skip
+            yield Case(
+                f"{name}, {K} tasks",
+                before < gain <= K,
+                Number(f"gain with {K} tasks", gain, ".1f"),
+                Number("with fewer", before, ".1f"),
+            )
             before = gain
 
 

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from shoal.papers.claims.evidence import Evidence, NotRunError
 
-HOLDS, CONDITIONS, FAILS, UNTESTABLE = (
-    "holds", "holds under conditions", "does not hold", "cannot be tested here",
-)  # fmt: skip
+HOLDS, CONDITIONS, FAILS, UNTESTABLE = ("holds", "holds under conditions", "does not hold", "cannot be tested here")
 NOT_RUN = "not run yet"
 VERDICTS = (HOLDS, CONDITIONS, FAILS, UNTESTABLE, NOT_RUN)
 

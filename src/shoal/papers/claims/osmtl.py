@@ -9,8 +9,12 @@ from shoal.papers.claims.claim import Case, Claim, Number
 from shoal.papers.claims.evidence import Evidence, paired
 
 TABLE, BATCH, SEEN, CONTROLS, BOUND = (
-    "osmtl/table1", "osmtl/figure1", "osmtl/figure1-relations", "osmtl/controls", "theory/osmtl",
-)  # fmt: skip
+    "osmtl/table1",
+    "osmtl/figure1",
+    "osmtl/figure1-relations",
+    "osmtl/controls",
+    "theory/osmtl",
+)
 DATA = ("landmine", "spam", "sentiment")
 FORMS = ("OSMTL-t", "OSMTL-e")
 BASELINES = ("PA-ONE", "PA-ITL", "OSGL", "FOML", "OMTRL")
@@ -51,9 +55,11 @@ def exceptional(e: Evidence) -> Iterator[Case]:
     yield rules.beats(e, TABLE, "sentiment", "auc", FORMS, BASELINES, "it leads on sentiment")
     elsewhere = max(lead["landmine"], lead["spam"])
     yield Case(
-        "by more than elsewhere", lead["sentiment"] > max(0.0, elsewhere),
-        Number("lead on sentiment", lead["sentiment"], "+.3f"), Number("lead elsewhere", elsewhere, "+.3f"),
-    )  # fmt: skip
+        "by more than elsewhere",
+        lead["sentiment"] > max(0.0, elsewhere),
+        Number("lead on sentiment", lead["sentiment"], "+.3f"),
+        Number("lead elsewhere", elsewhere, "+.3f"),
+    )
 
 
 def cheap(e: Evidence) -> Iterator[Case]:
@@ -72,19 +78,22 @@ def batch(e: Evidence) -> Iterator[Case]:
     yield rules.beats(e, BATCH, data, "auc_20", ["STL"], others, "STL is first with 20 rows a task")
     worst = min(("ITL", "STL", *forms), key=lambda name: e.mean(BATCH, name, data, "auc"))
     yield Case(
-        "SHAMO is last", e.gain(BATCH, worst, "SHAMO", data, "auc").above,
+        "SHAMO is last",
+        e.gain(BATCH, worst, "SHAMO", data, "auc").above,
         Number("SHAMO", e.mean(BATCH, "SHAMO", data, "auc"), ".4f"),
         Number(worst, e.mean(BATCH, worst, data, "auc"), ".4f"),
-    )  # fmt: skip
+    )
 
 
 def visible(e: Evidence) -> Iterator[Case]:
     """Attention within a terrain over attention across: more with the exponential rule."""
     e_form, t_form = (e.values(SEEN, f"SMTL-{form}", "landmine", "contrast") for form in "et")
     yield Case(
-        "within a terrain over across", paired(e_form, t_form).above, Number("SMTL-e", float(e_form.mean())),
+        "within a terrain over across",
+        paired(e_form, t_form).above,
+        Number("SMTL-e", float(e_form.mean())),
         Number("SMTL-t", float(t_form.mean())),
-    )  # fmt: skip
+    )
 
 
 def bounded(e: Evidence) -> Iterator[Case]:
@@ -103,10 +112,11 @@ def tuned_baselines(e: Evidence) -> Iterator[Case]:
             small = [e.mean(CONTROLS, f"{name}, C = {C}", data, "nsv") / paper for C in ("0.001", "0.01")]
             nearest = min(small, key=lambda share: abs(share - 1))
             yield Case(
-                f"{data}, {name}", abs(tuned - 1) < abs(nearest - 1),
+                f"{data}, {name}",
+                abs(tuned - 1) < abs(nearest - 1),
                 Number("updates over published: tuned", tuned, ".2f"),
                 Number("C of 0.001 or 0.01", nearest, ".2f"),
-            )  # fmt: skip
+            )
 
 
 CLAIMS = (

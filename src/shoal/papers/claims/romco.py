@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from shoal.papers.by_paper.romco import VALUES
 from shoal.papers.claims import rules
 from shoal.papers.claims.claim import Case, Claim, Number
 from shoal.papers.claims.evidence import Evidence
-from shoal.papers.romco import VALUES
 
 TABLES = {"spam": "romco/table2", "MHC-I": "romco/table4", "movies": "romco/table5"}
 TIMES, SENSITIVITY, CONTROLS, STRUCTURE, BOUND = (
-    "romco/table3", "romco/figure6", "romco/controls", "romco/structure", "theory/romco",
-)  # fmt: skip
+    "romco/table3",
+    "romco/figure6",
+    "romco/controls",
+    "romco/structure",
+    "theory/romco",
+)
 FORMS, BATCH = ("ROMCO-NuCl", "ROMCO-LogD"), ("MTFL", "TRML")
 ONLINE = ("PA-Global", "PA-Unique", "CW-COL", "OMTL", "OSMTL-e", "OMTLVON", "OMTLLOG")
 PLAIN = ("PA-Unique, C tuned", "independent, hinge SGD", "b, hinge SGD")
@@ -34,8 +38,12 @@ def by_structure(e: Evidence) -> Iterator[Case]:
         yield rules.beats(e, CONTROLS, data, "error", FORMS, PLAIN, f"{data}, error")
     for data in TABLES:
         rank = min(e.mean(STRUCTURE, form, data, "rank") for form in FORMS)
-        yield Case(f"{data}, rank", rank < FULL, Number("rank of U, % of full", rank, ".0f"),
-                   Number("asked: below", FULL, ".0f"))  # fmt: skip
+        yield Case(
+            f"{data}, rank",
+            rank < FULL,
+            Number("rank of U, % of full", rank, ".0f"),
+            Number("asked: below", FULL, ".0f"),
+        )
 
 
 def log_determinant(e: Evidence) -> Iterator[Case]:
@@ -81,8 +89,12 @@ def sensitive(e: Evidence) -> Iterator[Case]:
             worse["lambda2"][0] and worse["lambda1"][1]
         )
         at_end = e.mean(SENSITIVITY, f"{form}, lambda2 = {VALUES[-1]:g}", "MHC-I", "error")
-        yield Case(f"MHC-I, {form}", one_small_one_large, Number("largest lambda2", at_end, ".2f"),
-                   Number("best lambda2", lowest, ".2f"))  # fmt: skip
+        yield Case(
+            f"MHC-I, {form}",
+            one_small_one_large,
+            Number("largest lambda2", at_end, ".2f"),
+            Number("best lambda2", lowest, ".2f"),
+        )
 
 
 def bounded(e: Evidence) -> Iterator[Case]:
@@ -91,8 +103,12 @@ def bounded(e: Evidence) -> Iterator[Case]:
         yield rules.unbroken(e, BOUND, "ROMCO-NuCl", data)
     ends = np.log1p(np.array([0.0, 2.0]))  # of ln(1 + sigma), the penalty of one singular value
     middle, chord = float(np.log1p(1.0)), float(ends.mean())
-    yield Case("LogD: the penalty is convex", middle <= chord, Number("ln(1 + sigma) midway of 0 and 2", middle),
-               Number("mean of its ends", chord))  # fmt: skip
+    yield Case(
+        "LogD: the penalty is convex",
+        middle <= chord,
+        Number("ln(1 + sigma) midway of 0 and 2", middle),
+        Number("mean of its ends", chord),
+    )
 
 
 CLAIMS = (

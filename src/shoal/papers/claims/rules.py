@@ -16,9 +16,11 @@ def beats(
     """The best of `who` is better than the best of `others`, by more than two standard errors."""
     mine, theirs = (e.best(experiment, names, data, metric) for names in (who, others))
     return Case(
-        where or data, e.gain(experiment, mine, theirs, data, metric).above,
-        _number(e, experiment, mine, data, metric), _number(e, experiment, theirs, data, metric),
-    )  # fmt: skip
+        where or data,
+        e.gain(experiment, mine, theirs, data, metric).above,
+        _number(e, experiment, mine, data, metric),
+        _number(e, experiment, theirs, data, metric),
+    )
 
 
 def beats_each(
@@ -31,25 +33,36 @@ def beats_each(
 
 
 def ratio(
-    e: Evidence, experiment: str, data: str, metric: str, more: str, less: str, *, least: float = 0.0,
+    e: Evidence,
+    experiment: str,
+    data: str,
+    metric: str,
+    more: str,
+    less: str,
+    *,
+    least: float = 0.0,
     most: float = np.inf,
-) -> Case:  # fmt: skip
+) -> Case:
     """`more` over `less` lies between two numbers."""
     quotient = e.ratio(experiment, more, less, data, metric)
     asked = "asked: at least" if np.isinf(most) else "asked: at most"
     return Case(
-        f"{data}, {more}/{less}", least <= quotient <= most, Number(f"{more} over {less}", quotient, ".3g"),
+        f"{data}, {more}/{less}",
+        least <= quotient <= most,
+        Number(f"{more} over {less}", quotient, ".3g"),
         Number(asked, least if np.isinf(most) else most, "g"),
-    )  # fmt: skip
+    )
 
 
 def unbroken(e: Evidence, experiment: str, entrant: str, data: str) -> Case:
     """What was observed never exceeded its bound."""
     broken = e.values(experiment, entrant, data, "broken").max()
     return Case(
-        f"{data}, {entrant}", broken == 0, Number("observed", e.mean(experiment, entrant, data, "value"), ".0f"),
+        f"{data}, {entrant}",
+        broken == 0,
+        Number("observed", e.mean(experiment, entrant, data, "value"), ".0f"),
         Number("bound", e.mean(experiment, entrant, data, "bound"), ".0f"),
-    )  # fmt: skip
+    )
 
 
 def trend(where: str, xs: Iterable[float], ys: Iterable[float], most: float) -> Case:

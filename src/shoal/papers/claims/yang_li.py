@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from shoal.papers.by_paper.yang_li import ALL, AT_RANDOM, BY_MARGIN, LINES, THE_RULE
 from shoal.papers.claims import rules
 from shoal.papers.claims.claim import Case, Claim, Number
 from shoal.papers.claims.evidence import Difference, Evidence
-from shoal.papers.yang_li import ALL, AT_RANDOM, BY_MARGIN, LINES, THE_RULE
 from shoal.theory.local_global_gaussian import log_determinant
 
 QUERIES, BOUND = "yang_li/queries", "theory/yang_li"
@@ -27,10 +27,11 @@ def few_labels(e: Evidence) -> Iterator[Case]:
             loss: Difference = e.gain(QUERIES, ALL, name, data, metric)
             form = e.metric(QUERIES, metric).form
             yield Case(
-                f"{data}, at most {budget:g} % of the labels", not loss.above and asked[name] <= budget,
+                f"{data}, at most {budget:g} % of the labels",
+                not loss.above and asked[name] <= budget,
                 Number(f"{asked[name]:.0f} % of the labels", e.mean(QUERIES, name, data, metric), form),
                 Number("all labels", e.mean(QUERIES, ALL, data, metric), form),
-            )  # fmt: skip
+            )
 
 
 def beats_others(e: Evidence) -> Iterator[Case]:
@@ -43,8 +44,12 @@ def beats_others(e: Evidence) -> Iterator[Case]:
             rule = float(np.mean([value for _, value in inside]))
             xs, ys = zip(*theirs, strict=True)
             beside = float(np.interp([share for share, _ in inside], xs, ys).mean())
-            yield Case(f"{data}, {other}", better * (rule - beside) > 0, Number("rule", rule, form),
-                       Number(other, beside, form))  # fmt: skip
+            yield Case(
+                f"{data}, {other}",
+                better * (rule - beside) > 0,
+                Number("rule", rule, form),
+                Number(other, beside, form),
+            )
 
 
 def _line(e: Evidence, data: str, metric: str, name: str) -> list[tuple[float, float]]:
@@ -56,8 +61,12 @@ def bounded(e: Evidence) -> Iterator[Case]:
     yield rules.unbroken(e, BOUND, "hinge", "made")
     rows = 100
     real, printed = log_determinant(np.eye(rows), 1.0), float(np.log(1 + rows))
-    yield Case(f"as printed, {rows} orthogonal rows", real <= printed, Number("ln det", real, ".1f"),
-               Number("printed ln(1 + KT)", printed, ".1f"))  # fmt: skip
+    yield Case(
+        f"as printed, {rows} orthogonal rows",
+        real <= printed,
+        Number("ln det", real, ".1f"),
+        Number("printed ln(1 + KT)", printed, ".1f"),
+    )
 
 
 CLAIMS = (

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.papers import batch_protocols, material, pictures, protocols
-from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric, Tuning
-from shoal.papers.grids import QUARTERS, TENTHS, decades
+from shoal.papers import batch_protocols, data_sets, pictures, protocols
+from shoal.papers.experiment import OF_LABELS, QUARTERS, TENTHS, Data, Entrant, Experiment, Key, Metric, Tuning, decades
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
 
@@ -18,13 +17,17 @@ PAPER = "Murugesan, Liu, Carbonell, Yang, NIPS 2016"
 
 # ---- data: section 3.1. Rows of unit norm, as the authors' later public code has them (landmine with an intercept) -
 
-LANDMINE = Data("landmine", material.landmine, {"treatment": "unit", "constant": True}, "landmine", {"train": 160})
-SPAM = Data("spam", material.spam, {"treatment": "unit"}, "ecml2006_spam", {"train": 100})
+LANDMINE = Data("landmine", data_sets.landmine, {"treatment": "unit", "constant": True}, "landmine", {"train": 160})
+SPAM = Data("spam", data_sets.spam, {"treatment": "unit"}, "ecml2006_spam", {"train": 100})
 SENTIMENT = Data(
-    "sentiment", material.sentiment, {"treatment": "unit"}, "sentiment16_fdu_mtl", {"train": 100},
+    "sentiment",
+    data_sets.sentiment,
+    {"treatment": "unit"},
+    "sentiment16_fdu_mtl",
+    {"train": 100},
     differs="16 of the paper's 24 domains (two are film reviews from elsewhere), 326,798 of about 350,000 features",
     quick={"pairs": False},
-)  # fmt: skip
+)
 
 
 def _variant(data: Data, name: str, **options: Any) -> Data:
@@ -182,9 +185,12 @@ def relation(data: Any, learner: Any, seed: int, *, train: int) -> dict[str, Any
     same = (TERRAIN[:, None] == TERRAIN) & ~np.eye(len(TERRAIN), dtype=bool)
     within, across = matrix[same].mean(), matrix[TERRAIN[:, None] != TERRAIN].mean()
     return {
-        "contrast": float(within / across), "within": float(within), "across": float(across), "auc": numbers["auc"],
+        "contrast": float(within / across),
+        "within": float(within),
+        "across": float(across),
+        "auc": numbers["auc"],
         "matrix": matrix.round(5).tolist(),
-    }  # fmt: skip
+    }
 
 
 def _draw_sizes(outcome: Outcome) -> Figure | None:
@@ -198,20 +204,28 @@ def _draw_sizes(outcome: Outcome) -> Figure | None:
     }
     lengths = [len(curve) for lines in panels.values() for curve in lines.values()]
     return pictures.curves(
-        outcome, panels, dict.fromkeys(panels, SIZES[: max(lengths, default=0)]),
-        title="AUC by training rows a task", x_title="training rows a task", y_title="AUC, mean over tasks",
-        caption="Mean over shuffles; where two curves agree, the later in the legend covers the other.",
-    )  # fmt: skip
+        outcome,
+        panels,
+        dict.fromkeys(panels, SIZES[: max(lengths, default=0)]),
+        pictures.Titles(
+            title="AUC by training rows a task",
+            caption="Mean over shuffles; where two curves agree, the later in the legend covers the other.",
+            x="training rows a task",
+            y="AUC, mean over tasks",
+        ),
+    )
 
 
 def _draw_relations(outcome: Outcome) -> Figure | None:
     found = {e.name: outcome.lists(e.name, "landmine", "matrix") for e in outcome.main_entrants()}
     names = [f"{'foliated' if terrain == 0 else 'bare'} {i + 1}" for i, terrain in enumerate(TERRAIN)]
     return pictures.matrices(
-        outcome, {name: values.mean(axis=0) for name, values in found.items() if values.size}, names,
+        outcome,
+        {name: values.mean(axis=0) for name, values in found.items() if values.size},
+        names,
         title="Attention of each field (row) to each other field",
         caption="Mean over shuffles, at 160 rows a task. Two terrains would show as two blocks on the diagonal.",
-    )  # fmt: skip
+    )
 
 
 MU = decades(1e-6, 1.0, 4)
@@ -259,10 +273,7 @@ RELATIONS = Experiment(
     protocol="as published",
     data=(replace(LANDMINE, measure={}, quick_rows=380),),
     entrants=(*BATCH[-2:], *ENTRANTS[-2:]),
-    metrics=(
-        Metric("contrast", "attention within a terrain / across", 0, ".3f"),
-        Metric("auc", "AUC", +1),
-    ),
+    metrics=(Metric("contrast", "attention within a terrain / across", 0, ".3f"), Metric("auc", "AUC", +1)),
     measure=relation,
     options={"train": 160},
     quick={"train": 10, "sizes": (10,)},
@@ -276,4 +287,58 @@ RELATIONS = Experiment(
     ),
 )
 
-EXPERIMENTS = (ONLINE, CURVES, RELATIONS)
+# ---- controls: attention that does not learn, Passive-Aggressive with small C, plain SGD ----------------------------
+
+SMALL = (0.001, 0.01)  # C, so small that every step of Passive-Aggressive is C: a classifier by class means
+_PA = {"PA-ONE": "pooled", "PA-ITL": "independent"}
+CONTROLS = Experiment(
+    id="osmtl/controls",
+    title="Controls of Table 1: attention that stays uniform, PA with a small C, SGD",
+    source=f"controls of {PAPER}, Table 1",
+    protocol="as published",
+    data=ONLINE.data[:3],
+    entrants=(
+        *(entrant for entrant in ENTRANTS if entrant.name.startswith("OSMTL")),
+        Entrant("uniform attention", "OSMTL", {"lam": math.inf}, {"alpha": TENTHS, "C": QUARTERS}),
+        *(
+            Entrant(
+                f"{name}, C = {C:g}",
+                "PassiveAggressive",
+                {"relation": relation, "C": C},
+                untuned="its C is what is shown",
+            )
+            for name, relation in _PA.items()
+            for C in SMALL
+        ),
+        Entrant(
+            "FOML, margin trigger, C = 1",
+            "OSMTL",
+            {"lam": math.inf, "trigger": "margin", "C": 1.0},
+            {},
+            FIXED,
+            untuned="its C is what is shown",
+        ),
+        *(
+            Entrant(
+                f"{relation}, hinge SGD",
+                "MultitaskPerceptron",
+                {"relation": relation, "loss": "hinge"},
+                {"eta": QUARTERS},
+            )
+            for relation in ("independent", "pooled")
+        ),
+        *OF_LABELS,
+    ),
+    metrics=METRICS[:2],
+    measure=protocols.held_out,
+    seeds=30,
+    seconds=200,
+    quick=ONLINE.quick,
+    tuning=ONLINE.tuning,
+    notes=(
+        "Uniform attention is OSMTL with lambda = infinity: alpha and C are tuned like OSMTL's, only the learning of "
+        "the attention is taken away. FOML has the same attention with alpha fixed at 1/(K + 1).",
+    ),
+)
+
+EXPERIMENTS = (ONLINE, CURVES, RELATIONS, CONTROLS)

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.base import clone
 
 from shoal.datasets.dataset import Dataset
+from shoal.datasets.related_tasks import make_related_tasks
 from shoal.engine.arrays import FloatArray
-from shoal.papers import material, pictures, protocols
-from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric
+from shoal.papers import data_sets, pictures, protocols
+from shoal.papers.experiment import OF_LABELS, Data, Entrant, Experiment, Key, Metric
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
 
@@ -28,7 +29,7 @@ FEWER = (
 
 def _rcv1(choice: str) -> tuple[Data, ...]:
     return tuple(
-        Data(f"D{level} {choice}", material.rcv1, {"level": level}, "rcv1_subsets", {"choice": choice}, FEWER)
+        Data(f"D{level} {choice}", data_sets.rcv1, {"level": level}, "rcv1_subsets", {"choice": choice}, FEWER)
         for level in LEVELS
     )
 
@@ -214,10 +215,17 @@ def _draw_gains(outcome: Outcome) -> Figure | None:
                 panels[f"{choice}, quarter {i + 1}"] = {name: values - base for name, values in errors.items()}
     labels = [f"D{level}" for level in LEVELS]
     return pictures.curves(
-        outcome, panels, dict.fromkeys(panels, range(len(LEVELS))), labels=labels, x_title="from unrelated to the same",
-        y_title=f"error - error of {entrants[0]}", title=f"What sharing changes, against {entrants[0]}",
-        caption="Mean over shuffles; below zero sharing helps. The paper's lines fall from D1 to D8.",
-    )  # fmt: skip
+        outcome,
+        panels,
+        dict.fromkeys(panels, range(len(LEVELS))),
+        pictures.Titles(
+            title=f"What sharing changes, against {entrants[0]}",
+            caption="Mean over shuffles; below zero sharing helps. The paper's lines fall from D1 to D8.",
+            x="from unrelated to the same",
+            y=f"error - error of {entrants[0]}",
+        ),
+        labels=labels,
+    )
 
 
 OVERALL = (Metric("error", "error", -1, ".4f"),)
@@ -270,7 +278,7 @@ def tenfold(data: Dataset, learner: Any, seed: int, *, folds: int) -> dict[str, 
     return {"test": 100 * float(np.mean(test)), "training": 100 * float(np.mean(training))}
 
 
-INBOXES = Data("spam", material.spam, {"treatment": "unit"}, "ecml2006_spam")
+INBOXES = Data("spam", data_sets.spam, {"treatment": "unit"}, "ecml2006_spam")
 TABLE_3 = Experiment(
     id="cavallanti/table3",
     title="The 2p-norm matrix Perceptron on 15 users' spam",
@@ -280,8 +288,12 @@ TABLE_3 = Experiment(
         INBOXES,
         replace(INBOXES, name="spam, raw counts", options={"treatment": "raw"}, variant_of="spam"),
         replace(INBOXES, name="spam, log, unit norm", options={"treatment": "log-unit"}, variant_of="spam"),
-        replace(INBOXES, name="spam, unit norm, intercept", options={"treatment": "unit", "constant": True},
-                variant_of="spam"),
+        replace(
+            INBOXES,
+            name="spam, unit norm, intercept",
+            options={"treatment": "unit", "constant": True},
+            variant_of="spam",
+        ),
     ),
     entrants=tuple(map(by_p, range(1, 6))),
     metrics=(Metric("test", "test error %", -1, ".1f"), Metric("training", "training error %", -1, ".1f")),
@@ -292,14 +304,19 @@ TABLE_3 = Experiment(
     seconds=73,
     published={
         (f"p = {p}", "spam", name): value
-        for p, training, test, deviation in ((1, 19.0, 13.4, 1.7), (2, 16.7, 10.9, 1.3), (3, 16.4, 10.6, 1.6),
-                                             (4, 16.6, 9.7, 1.5), (5, 17.1, 10.2, 1.9))
+        for p, training, test, deviation in (
+            (1, 19.0, 13.4, 1.7),
+            (2, 16.7, 10.9, 1.3),
+            (3, 16.4, 10.6, 1.6),
+            (4, 16.6, 9.7, 1.5),
+            (5, 17.1, 10.2, 1.9),
+        )
         for name, value in (("training", (training, None)), ("test", (test, deviation)))
     },
     champion="p = 4",
     figure=pictures.beside,
     notes=("The paper says bag of words and, in its theory, unit norm: counts of unit norm are taken.",),
-)  # fmt: skip
+)
 
 
 # ---- section 3.3: a graph of tasks; the paper has no experiment, this one is made ------------------------------------
@@ -308,7 +325,7 @@ CLUSTERS, SIZE = 4, 5  # cliques in a ring
 EDGES = [
     *[(SIZE * c + i, SIZE * c + j) for c in range(CLUSTERS) for i in range(SIZE) for j in range(i)],
     *[(SIZE * c, SIZE * (c + 1) % (CLUSTERS * SIZE)) for c in range(CLUSTERS)],
-]  # fmt: skip
+]
 
 
 def tasks_on_a_graph(n_rows: int = 6000, n_features: int = 40, seed: int = 0) -> Dataset:
@@ -359,4 +376,64 @@ GRAPH = Experiment(
     figure=pictures.beside,
 )
 
-EXPERIMENTS = (TABLE_1, FIGURE_5, TABLE_2, FIGURE_6, TABLE_3, GRAPH)
+# ---- controls: one model for all, and the default; K tasks that are the same ----------------------------------------
+
+_PERCEPTRONS = (*map(by_b, (0, 8)), by_p(4), Entrant("pooled", "MultitaskPerceptron", {"relation": "pooled"}))
+D1_TO_D8 = replace(
+    FIGURE_5,
+    id="cavallanti/controls",
+    title="Controls of Figures 5 and 6: one Perceptron for all tasks, and the default",
+    source=f"controls of {PAPER}, Figures 5 and 6",
+    data=tuple(data for data in ONE_AT_A_TIME if data.name.endswith("random")),
+    entrants=(*_PERCEPTRONS, *OF_LABELS),
+    figure=None,
+    seconds=120,
+    notes=("b = 0 is an independent Perceptron for each task. The task is chosen at random.",),
+)
+SPAM = replace(
+    TABLE_3,
+    id="cavallanti/controls-spam",
+    title="Controls of Table 3: one Perceptron for all inboxes, and the default",
+    source=f"controls of {PAPER}, Table 3",
+    data=(INBOXES,),
+    entrants=(*_PERCEPTRONS, *OF_LABELS),
+    published={},
+    champion="",
+    figure=None,
+    seeds=5,
+    seconds=120,
+    notes=("b = 0 is an independent Perceptron for each inbox, p = 4 the paper's best.",),
+)
+
+COUNTS = (4, 16, 64)  # tasks that are the same
+
+
+def same_tasks(n_tasks: int, n_rounds: int = 150) -> Dataset:
+    """One linear rule with a margin, asked K times: separable, no noise, rows of unit norm."""
+    drawn = make_related_tasks(
+        n_tasks=n_tasks, n_features=30, n_rows=3 * n_tasks * n_rounds, relatedness=1.0, noise=0.0, seed=5
+    )
+    rows = drawn.interleaved().subset(slice(n_tasks * n_rounds))
+    return replace(rows, X=rows.X / np.linalg.norm(rows.X, axis=1, keepdims=True))
+
+
+EQUAL = Experiment(
+    id="cavallanti/equal",
+    title="Mistakes on K tasks that are the same, against independent Perceptrons",
+    source=f"controls of {PAPER}, Corollary 3 and Remark 10 (the paper has no such experiment)",
+    protocol="as it should be done",
+    data=tuple(Data(f"{K} tasks", same_tasks, {"n_tasks": K}) for K in COUNTS),
+    entrants=(
+        Entrant("independent", "MultitaskPerceptron", {"relation": "independent"}),
+        Entrant("pairwise", "MultitaskPerceptron", {"relation": "pairwise"}),
+        Entrant("2p-norm matrix", "SchattenPerceptron"),
+    ),
+    metrics=(Metric("error", "error", -1),),
+    measure=one_pass,
+    seeds=10,
+    seconds=30,
+    figure=pictures.beside,
+    notes=("The bounds allow a gain of up to K where tasks are the same and separable.",),
+)
+
+EXPERIMENTS = (TABLE_1, FIGURE_5, TABLE_2, FIGURE_6, TABLE_3, GRAPH, D1_TO_D8, SPAM, EQUAL)

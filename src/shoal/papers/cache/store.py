@@ -18,9 +18,9 @@ from scipy.sparse import csr_matrix, issparse
 
 from shoal.datasets.dataset import Dataset
 from shoal.datasets.files import cache_folder
+from shoal.papers.cache.versions import version_of_function
+from shoal.papers.data_sets import occurring
 from shoal.papers.experiment import Data
-from shoal.papers.material import occurring
-from shoal.papers.versions import version_of_function
 from shoal.whole_file import whole_file, write_whole
 
 

@@ -6,24 +6,20 @@ learner may try 30 settings, drawn from its grid, on a held-out shuffle; one tha
 
 from __future__ import annotations
 
-from shoal.papers import material, pictures
-from shoal.papers.defaults import OF_LABELS
-from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
-from shoal.papers.grids import CONFIDENCE, TENTHS, decades
+from shoal.papers import data_sets, pictures
+from shoal.papers.experiment import CONFIDENCE, OF_LABELS, TENTHS, Data, Entrant, Experiment, Metric, Tuning, decades
 from shoal.papers.protocols import progressive
 
 DATA = (
-    Data("landmine", material.landmine, {"treatment": "unit", "constant": True}, "landmine"),
-    Data("spam", material.spam, {"treatment": "log-unit"}, "ecml2006_spam"),
-    Data("Enron", material.enron, {"treatment": "log-unit"}, "enron_spam"),
-    Data("MHC-I", material.mhc, {"treatment": "unit", "encoding": "one-hot"}, "mhc1_binding"),
-    Data("sentiment", material.sentiment, {"treatment": "log-unit"}, "sentiment16_fdu_mtl", quick={"pairs": False}),
-    Data("jokes", material.jester, {"treatment": "unit"}, "jester5k"),
+    Data("landmine", data_sets.landmine, {"treatment": "unit", "constant": True}, "landmine"),
+    Data("spam", data_sets.spam, {"treatment": "log-unit"}, "ecml2006_spam"),
+    Data("Enron", data_sets.enron, {"treatment": "log-unit"}, "enron_spam"),
+    Data("MHC-I", data_sets.mhc, {"treatment": "unit", "encoding": "one-hot"}, "mhc1_binding"),
+    Data("sentiment", data_sets.sentiment, {"treatment": "log-unit"}, "sentiment16_fdu_mtl", quick={"pairs": False}),
+    Data("jokes", data_sets.jester, {"treatment": "unit"}, "jester5k"),
 )
 
-VW_RULES = (
-    *(f"-l {rate}{power}" for power in ("", " --power_t 0") for rate in (0.1, 0.5, 2, 8)), "--coin", "--ftrl",
-)  # fmt: skip
+VW_RULES = (*(f"-l {rate}{power}" for power in ("", " --power_t 0") for rate in (0.1, 0.5, 2, 8)), "--coin", "--ftrl")
 
 B = (0.0, 0.5, *(2.0**i for i in range(11)))  # of Cavallanti et al.: from independent tasks to nearly one model
 RATES, COSTS = decades(1e-3, 100.0, 2), decades(1e-3, 100.0, 2)  # steps, and the C of a loss
@@ -58,7 +54,8 @@ BOARD = Experiment(
     data=DATA,
     entrants=ENTRANTS,
     metrics=(
-        Metric("auc", "macro-AUC", +1), Metric("error", "error %", -1, ".2f", scale=100),
+        Metric("auc", "macro-AUC", +1),
+        Metric("error", "error %", -1, ".2f", scale=100),
         Metric("seconds", "time (s)", -1, ".2f"),
     ),
     measure=progressive,
@@ -71,6 +68,6 @@ BOARD = Experiment(
         "Left out: KernelPerceptron and SecondOrderPerceptron, whose cost a row grows with the rows learned.",
         "Vowpal Wabbit's time includes writing and parsing text.",
     ),
-)  # fmt: skip
+)
 
 EXPERIMENTS = (BOARD,)

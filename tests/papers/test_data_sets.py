@@ -7,8 +7,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from shoal.datasets import Dataset
-from shoal.papers import material
-from shoal.papers.romco import SIZES
+from shoal.papers import data_sets
+from shoal.papers.by_paper.romco import SIZES
 
 
 def test_four_users_have_the_papers_numbers_of_mails_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,9 +23,9 @@ def test_four_users_have_the_papers_numbers_of_mails_and_words(monkeypatch: pyte
     words.sum_duplicates()
     names = tuple(f"word {j}" for j in range(n_all))
     mails = Dataset("mails", words, y, task[order], names, "", "binary")
-    monkeypatch.setattr(material, "_mails", lambda: mails)
+    monkeypatch.setattr(data_sets, "_mails", lambda: mails)
 
-    data = material.enron_of_four("raw")
+    data = data_sets.enron_of_four("raw")
     users, sizes = np.unique(data.task, return_counts=True)
     assert (len(users), len(data), data.X.shape[1], sizes.max(), sizes.min()) == (
         n_tasks, n_rows, n_words, largest, smallest,
@@ -34,7 +34,7 @@ def test_four_users_have_the_papers_numbers_of_mails_and_words(monkeypatch: pyte
     assert 100 * (data.y[data.task == 2] > 0).mean() == pytest.approx(19.76, abs=0.1)
     kinds = [
         np.flatnonzero((mails.task == user) & (mails.y == label))[:n]
-        for user, numbers in material.FOUR_USERS.items()
+        for user, numbers in data_sets.FOUR_USERS.items()
         for label, n in zip((-1, 1), numbers, strict=True)
     ]
     kept = np.sort(np.concatenate(kinds))

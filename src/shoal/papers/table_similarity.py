@@ -1,4 +1,4 @@
-"""How alike the shapes of two tables are, where data sets are levels of something and the numbers themselves differ."""
+"""Similarity of our table to the paper's by correlations, where only the shape over data sets can be compared."""
 
 from __future__ import annotations
 
@@ -33,6 +33,18 @@ def shape(outcome: Outcome) -> Shape | None:
     told = [(_name(rows), float(spearmanr(*_both(rows)).statistic)) for rows in whole]
     every = _both([row for rows in whole for row in rows])
     return Shape(told, len(every[0]), float(pearsonr(*every).statistic))
+
+
+def alike(outcome: Outcome) -> list[str]:
+    """The sentence on the shape of a table, if that is what is compared."""
+    found = shape(outcome)
+    if found is None:
+        return []
+    ranks = "; ".join(f"{name}: {rank:.2f}" for name, rank in found.blocks)
+    return [
+        f"Shape against the paper's: r of all {found.n} numbers is {found.correlation:.3f}; Spearman's rank "
+        f"correlation of {ranks}."
+    ]
 
 
 def _name(rows: list[Row]) -> str:

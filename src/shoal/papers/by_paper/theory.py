@@ -20,7 +20,7 @@ from shoal.datasets.dataset import Dataset
 from shoal.datasets.related_tasks import make_related_tasks
 from shoal.engine.arrays import FloatArray
 from shoal.online.common.shared_loss_steps import norm_code
-from shoal.papers import material, pictures
+from shoal.papers import data_sets, pictures
 from shoal.papers.experiment import Data, Entrant, Experiment, Metric
 from shoal.papers.outcome import Outcome
 from shoal.report.figure import Figure
@@ -40,7 +40,7 @@ def even(n_tasks: int, n_rounds: int) -> Dataset:
 
 
 MADE = Data("made", even, {"n_tasks": 10, "n_rounds": 400})
-SPAM = Data("spam", material.spam, {"treatment": "unit"}, "ecml2006_spam")
+SPAM = Data("spam", data_sets.spam, {"treatment": "unit"}, "ecml2006_spam")
 
 
 def comparators(rows: Dataset, sharing: tuple[float, ...], strengths: tuple[float, ...]) -> Iterator[tuple[Any, Any]]:
@@ -61,11 +61,15 @@ def comparators(rows: Dataset, sharing: tuple[float, ...], strengths: tuple[floa
 
 
 def against_bound(
-    data: Dataset, learner: Any, seed: int, *, sharing: tuple[float, ...] = SHARING,
+    data: Dataset,
+    learner: Any,
+    seed: int,
+    *,
+    sharing: tuple[float, ...] = SHARING,
     strengths: tuple[float, ...] = STRENGTHS,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """The learner's quantity (mistakes, or regret) and its bound after each twelfth of the rounds."""
-    rows = material.occurring(data.interleaved(seed))  # on the others the comparators' weights are 0
+    rows = data_sets.occurring(data.interleaved(seed))  # on the others the comparators' weights are 0
     K = rows.n_tasks
     learner.add_tasks(rows.task[:K].tolist())
     decisions = learner.test_then_train(rows.X, rows.y, rows.task, classes=[-1.0, 1.0])
@@ -80,10 +84,14 @@ def against_bound(
             best[i] = min(best[i], found, key=lambda pair: pair[1])
     values, bounds = (list(column) for column in zip(*best, strict=True))
     return {
-        "value": values[-1], "bound": bounds[-1], "share": 100 * values[-1] / bounds[-1], "values": values,
-        "bounds": bounds, "rows": [float(stop) for stop in stops],
+        "value": values[-1],
+        "bound": bounds[-1],
+        "share": 100 * values[-1] / bounds[-1],
+        "values": values,
+        "bounds": bounds,
+        "rows": [float(stop) for stop in stops],
         "broken": float(np.sum(np.array(values) > np.array(bounds))),
-    }  # fmt: skip
+    }
 
 
 # ---- what each bound is about: (learner, rows, decisions, common, personal) -> (value, bound) ------------------------
@@ -104,9 +112,15 @@ def _shared(learner: Any, rows: Dataset, decisions: FloatArray, common: Any, per
     """Remark 12, as corrected: the norms of the rounds' losses."""
     norm, starts = norm_code(learner.shared_loss), np.arange(0, len(rows) + 1, rows.n_tasks)
     bound = theory.schatten_loss_bound(
-        common + personal, rows.X, rows.y, rows.task, p=learner.p, norm=learner.shared_loss, C=learner.C,
+        common + personal,
+        rows.X,
+        rows.y,
+        rows.task,
+        p=learner.p,
+        norm=learner.shared_loss,
+        C=learner.C,
         decisions=decisions,
-    )  # fmt: skip
+    )
     return cumulative_shared_loss(hinge(rows.y, decisions), starts, norm), bound
 
 
@@ -166,16 +180,27 @@ def _draw(outcome: Outcome) -> Figure | None:
                 panels[name] = {"bound": bounds, "observed": values.mean(axis=0)}
                 axes[name] = outcome.lists(entrant.name, data.name, "rows")[0].tolist()
     return pictures.curves(
-        outcome, panels, axes, x_title="rows", y_title=outcome.experiment.metrics[1].title,
-        title="What was observed, and the most that the bound allows",
-        caption="Mean over shuffles; at each point the bound of the best comparator in hindsight.",
-    )  # fmt: skip
+        outcome,
+        panels,
+        axes,
+        pictures.Titles(
+            title="What was observed, and the most that the bound allows",
+            caption="Mean over shuffles; at each point the bound of the best comparator in hindsight.",
+            x="rows",
+            y=outcome.experiment.metrics[1].title,
+        ),
+    )
 
 
 def _experiment(
-    paper: str, name: str, whose: str, source: str, entrants: tuple[Entrant, ...], data: tuple[Data, ...],
+    paper: str,
+    name: str,
+    whose: str,
+    source: str,
+    entrants: tuple[Entrant, ...],
+    data: tuple[Data, ...],
     seconds: float,
-) -> Experiment:  # fmt: skip
+) -> Experiment:
     return Experiment(
         id=f"theory/{paper}",
         title=f"{name.capitalize()} against the bound: {whose}",
@@ -200,7 +225,10 @@ def _experiment(
 
 
 CAVALLANTI = _experiment(
-    "cavallanti", "mistakes", "multitask Perceptrons", "Cavallanti et al., JMLR 2010, Theorems 1, 6, 8 and 9",
+    "cavallanti",
+    "mistakes",
+    "multitask Perceptrons",
+    "Cavallanti et al., JMLR 2010, Theorems 1, 6, 8 and 9",
     (
         Entrant("independent", "MultitaskPerceptron", {"relation": "independent"}),
         Entrant("pairwise", "MultitaskPerceptron", {"relation": "pairwise"}),
@@ -209,41 +237,67 @@ CAVALLANTI = _experiment(
         Entrant("second order, pairwise", "SecondOrderPerceptron", {"relation": "pairwise"}),
         Entrant("2p-norm, p = 2", "SchattenPerceptron", {"p": 2}),
     ),
-    (MADE, SPAM), 400,
-)  # fmt: skip
+    (MADE, SPAM),
+    400,
+)
 T = 400
 SHARED = _experiment(
-    "cavallanti-shared", "cumulative shared loss", "2p-norm matrix Perceptron",
+    "cavallanti-shared",
+    "cumulative shared loss",
+    "2p-norm matrix Perceptron",
     "Cavallanti et al., JMLR 2010, Remark 12 as corrected in shoal.theory, with C = 1/sqrt(T), T = 400",
     tuple(
         Entrant(f"2p-norm, p = 2, {norm}", "SchattenPerceptron", {"p": 2, "shared_loss": norm, "C": T**-0.5})
         for norm in ("l1", "l2", "linf")
     ),
-    (MADE, SPAM), 300,
-)  # fmt: skip
+    (MADE, SPAM),
+    300,
+)
 OSMTL = _experiment(
-    "osmtl", "cumulative loss", "OSMTL",
+    "osmtl",
+    "cumulative loss",
+    "OSMTL",
     "Murugesan et al., NIPS 2016, Theorem 1, with the alpha and C of Corollary 2 (T = 400)",
     tuple(
-        Entrant(f"attention {attention}", "OSMTL",
-                {"attention": attention, "alpha": T**0.5 / (1 + T**0.5), "C": (1 + T**0.5) / T, "trigger": "margin",
-                 "lam": 2.0})
+        Entrant(
+            f"attention {attention}",
+            "OSMTL",
+            {
+                "attention": attention,
+                "alpha": T**0.5 / (1 + T**0.5),
+                "C": (1 + T**0.5) / T,
+                "trigger": "margin",
+                "lam": 2.0,
+            },
+        )
         for attention in ("exponential", "threshold")
     ),
-    (MADE, SPAM), 200,
-)  # fmt: skip
+    (MADE, SPAM),
+    200,
+)
 ROMCO = _experiment(
-    "romco", "cumulative loss", "ROMCO",
+    "romco",
+    "cumulative loss",
+    "ROMCO",
     "Yang, Zhao, Gao, 2017, Theorem 3; steps 1/sqrt(T), strengths 0.01/sqrt(T), T = 400",
-    (Entrant("ROMCO-NuCl", "ROMCO", {"eta": T**-0.5, "rho": T**-0.5, "lambda1": 0.01 * T**-0.5,
-                                     "lambda2": 0.01 * T**-0.5}),),
-    (MADE, SPAM), 200,
-)  # fmt: skip
+    (
+        Entrant(
+            "ROMCO-NuCl",
+            "ROMCO",
+            {"eta": T**-0.5, "rho": T**-0.5, "lambda1": 0.01 * T**-0.5, "lambda2": 0.01 * T**-0.5},
+        ),
+    ),
+    (MADE, SPAM),
+    200,
+)
 YANG_LI = _experiment(
-    "yang_li", "loss on mistaken rows", "local-global Gaussians",
+    "yang_li",
+    "loss on mistaken rows",
+    "local-global Gaussians",
     "Yang, Li, WWW 2020, supplement, Theorem 1 as corrected in shoal.theory",
     (Entrant("hinge", "LocalGlobalGaussian", {"loss": "hinge", "lam": 1.0, "eps": 1.0}),),
-    (MADE,), 60,
-)  # fmt: skip
+    (MADE,),
+    60,
+)
 
 EXPERIMENTS = (CAVALLANTI, SHARED, OSMTL, ROMCO, YANG_LI)

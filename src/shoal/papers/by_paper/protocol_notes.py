@@ -1,20 +1,20 @@
-"""What a reader must know of each paper's protocol and ours, and how they differ."""
+"""Each paper's protocol beside ours, and their differences: the notes that open a paper on the page."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Box(NamedTuple):
-    """Of one paper."""
+class ProtocolNotes(NamedTuple):
+    """The notes of one paper."""
 
-    protocol: tuple[tuple[str, str, str], ...]  # what, the paper's, ours
+    protocol: tuple[tuple[str, str, str], ...]  # subject, the paper's, ours
     differences: tuple[str, ...]
 
 
 SAME = "the same"
-BOXES = {
-    "osmtl": Box(
+NOTES = {
+    "osmtl": ProtocolNotes(
         (
             ("landmine", "19 fields, 160 training rows each", SAME),
             ("spam", "15 users, 100 training mails each (ECML 2006, task B)", SAME),
@@ -32,7 +32,7 @@ BOXES = {
             "The Passive-Aggressive variant, the shared loss's norm and the grids are ours: the paper names none.",
         ),
     ),
-    "romco": Box(
+    "romco": ProtocolNotes(
         (
             ("spam", "4 users with 1,087, 710, 4,129 and 1,142 mails, 1,458 words",
              "4 Enron users with as many mails each, 1,458 words"),
@@ -50,7 +50,7 @@ BOXES = {
             "Six users with 1,178 mails each and all their words stand beside them.",
         ),
     ),
-    "sparse_mtl": Box(
+    "sparse_mtl": ProtocolNotes(
         (
             ("choices", "30 people, 96 + 96 rows, simulated as in Evgeniou and Pontil",
              "the same sizes; tastes spread so that pooled and independent err as often as in the paper"),
@@ -61,7 +61,7 @@ BOXES = {
         ),
         ("School's explained variance is within schools: around one mean every method is above its published number.",),
     ),
-    "cavallanti": Box(
+    "cavallanti": ProtocolNotes(
         (
             ("RCV1", "first 160,000 stories by date, four tasks, D1 to D8", "27,612 stories, shuffled, own topics"),
             ("blocks", "10,000 examples (one task each), 2,500 (four)", "the same, as far as our stories reach"),
@@ -69,7 +69,7 @@ BOXES = {
         ),
         ("Without the drift of the news our errors are lower: compared is their shape over D1 to D8.",),
     ),
-    "yang_li": Box(
+    "yang_li": ProtocolNotes(
         (("what is public", "a supplement: proofs, no tables", "experiments made for the rule and the theorems"),),
         ("Theorem 1's determinant is corrected: as printed it is too small.",),
     ),

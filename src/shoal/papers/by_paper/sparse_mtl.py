@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
-from shoal.papers import material, pictures
+from shoal.papers import data_sets, pictures
 from shoal.papers.batch_protocols import explained, simulated
-from shoal.papers.experiment import Data, Entrant, Experiment, Metric, Tuning
-from shoal.papers.grids import decades
+from shoal.papers.experiment import OF_NUMBERS, Data, Entrant, Experiment, Metric, Tuning, decades
 from shoal.papers.learners import Spec
 
 PAPER = "Srijith, Shevade, ECML PKDD 2012"
@@ -20,14 +20,15 @@ GIVEN = ("SparseMTL", "SparseCTL", "SparseSTL")  # their sizes are the paper's, 
 VECTORS = (
     Metric("vectors", "vectors a prediction", -1, ".0f", given=GIVEN),
     Metric("common", "common vectors", 0, ".0f", given=GIVEN),
-    Metric("own", "own vectors a task", 0, ".0f", given=GIVEN), Metric("kept", "vectors in all", 0, ".0f"),
-)  # fmt: skip
+    Metric("own", "own vectors a task", 0, ".0f", given=GIVEN),
+    Metric("kept", "vectors in all", 0, ".0f"),
+)
 
 # ---- Table 1, section 4.1: classification ---------------------------------------------------------------------------
 
 PEOPLE = {"n_tasks": 30, "n_questions": 16}  # 16 questions give 96 rows
 SIMULATED = tuple(
-    Data(f"{similarity} similarity", material.conjoint, {"similarity": similarity}, measure={"similarity": similarity})
+    Data(f"{similarity} similarity", data_sets.conjoint, {"similarity": similarity}, measure={"similarity": similarity})
     for similarity in ("high", "low")
 )
 SIZES = {"high similarity": (18, 42), "low similarity": (12, 58)}  # common, and of a task's own: the paper's
@@ -112,17 +113,17 @@ CLASSIFICATION = Experiment(
         "The paper reports the best setting on the test rows, over 5 runs; here it is the best on two other "
         "simulations. Labels are noisy in test rows too.",
     ),
-)  # fmt: skip
+)
 
 # ---- Table 2, section 4.2: regression -------------------------------------------------------------------------------
 
 
-SCHOOL = Data("School", material.school, {}, "school", quick={"schools": 15}, quick_rows=600)
+SCHOOL = Data("School", data_sets.school, {}, "school", quick={"schools": 15}, quick_rows=600)
 RIDGES = {
     "estimator": [
         Spec("sklearn.linear_model.Ridge", {"alpha": alpha, "fit_intercept": False}) for alpha in decades(0.01, 1e3, 4)
     ]
-}  # fmt: skip
+}
 OF_PUPILS = {"sigma": WIDTHS[:8], "gamma": decades(1e-4, 100.0, 1), "lam": decades(1e-4, 100.0, 1)}
 OF_SVR = {"gamma": WIDE[:8], "mu": decades(0.01, 10.0, 2), "C": decades(0.1, 10.0, 2)}
 
@@ -162,9 +163,7 @@ REGRESSION = Experiment(
     protocol="as published",
     data=(SCHOOL,),
     entrants=EXAMS,
-    metrics=(
-        Metric("within", "explained within schools", +1), Metric("explained", "explained variance", +1), *VECTORS,
-    ),
+    metrics=(Metric("within", "explained within schools", +1), Metric("explained", "explained variance", +1), *VECTORS),
     measure=explained,
     seeds=10,
     seconds=840,
@@ -183,6 +182,83 @@ REGRESSION = Experiment(
         "RegMTL is support vector regression, as its count of vectors in the paper tells. Rows as Bakker and Heskes "
         "encoded them with a constant; scores less their training mean; one held-out split chooses.",
     ),
-)  # fmt: skip
+)
 
-EXPERIMENTS = (CLASSIFICATION, REGRESSION)
+# ---- controls: sizes found by the stop rule, error against size, one pass -------------------------------------------
+
+FOUND = replace(
+    CLASSIFICATION,
+    id="sparse_mtl/found",
+    title="How many vectors the stop rule of SparseMTL finds",
+    source=f"controls of {PAPER}, Table 1",
+    entrants=(
+        Entrant(
+            "SparseMTL, sizes found",
+            "SparseMTL",
+            {"sigma": 4.0, "gamma": 0.1, "lam": 0.1, "tol": 3e-4, "n_common": 96, "n_task": 96},
+        ),
+    ),
+    metrics=(
+        Metric("error", "error %", -1, ".2f", scale=100),
+        Metric("common", "common vectors", 0, ".1f"),
+        Metric("own", "own vectors a task", 0, ".1f"),
+        Metric("kept", "vectors in all", 0, ".0f"),
+    ),
+    published={
+        ("SparseMTL, sizes found", data, name): (float(size), None)
+        for data, sizes in SIZES.items()
+        for name, size in zip(("common", "own"), sizes, strict=True)
+    },
+    tuning=None,
+    figure=None,
+    champion="",
+    seeds=15,
+    seconds=60,
+    shuffles=False,
+    notes=("The relative decrease at which the stop rule stops is not printed; here 3e-4.",),
+)
+
+STEPS = ((2, 2), (4, 4), (9, 5), (18, 10), (18, 42))  # common, and of a task's own
+CURVE = replace(
+    FOUND,
+    id="sparse_mtl/sizes",
+    title="Error against the number of basis vectors, per prediction and kept",
+    entrants=tuple(
+        Entrant(
+            f"{common} + {own}",
+            "SparseMTL",
+            {"sigma": 4.0, "gamma": 0.01, "lam": 0.03, "tol": 0.0, "n_common": common, "n_task": own},
+        )
+        for common, own in STEPS
+    ),
+    metrics=(*FOUND.metrics[:1], Metric("vectors", "vectors a prediction", -1, ".0f"), FOUND.metrics[-1]),
+    published={},
+    measure=simulated,
+    seeds=5,
+    seconds=90,
+    notes=("Sizes are given: so many common vectors and so many of each task's own.",),
+)
+
+ONE_PASS = replace(
+    REGRESSION,
+    id="sparse_mtl/one-pass",
+    title="One pass over School: the default, independent and pooled SGD with the squared loss",
+    source=f"controls of {PAPER}, Table 2",
+    entrants=(
+        *(
+            Entrant(
+                f"{relation}, squared SGD", "MultitaskRegressor", {"relation": relation}, {"eta": decades(1e-5, 1.0, 4)}
+            )
+            for relation in ("independent", "pooled")
+        ),
+        *OF_NUMBERS,
+    ),
+    metrics=REGRESSION.metrics[:2],
+    published={},
+    champion="",
+    figure=None,
+    seconds=60,
+    notes=("Each learns the training rows once, in order; the batch learners of Table 2 solve for their minimum.",),
+)
+
+EXPERIMENTS = (CLASSIFICATION, REGRESSION, FOUND, CURVE, ONE_PASS)
