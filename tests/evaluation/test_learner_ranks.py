@@ -32,6 +32,21 @@ def test_by_hand() -> None:
     assert not any(one.is_clear for one in found)  # three tasks cannot show it
 
 
+def rival(*ahead: int, n: int = 8) -> list[float]:
+    """Errors 1, 2, ... above those of a champion of zeros, but as much below in these tasks."""
+    return [float(-i if i in ahead else i) for i in range(1, n + 1)]
+
+
+def test_holms_correction_by_hand() -> None:
+    """Ranks of 2 of eight against the best: 3 of 128 pairs of signs are as far out; of 7: 19; of 15: 95; of none: 1."""
+    three = {"best": [0.0] * 8, "b": rival(2), "c": rival(2), "d": rival(7)}
+    found = {one.name: one.p_value for one in standings({name: evaluation(row) for name, row in three.items()})}
+    assert found == pytest.approx({"best": 1.0, "b": 3 * 3 / 128, "c": 3 * 3 / 128, "d": 19 / 128})
+    three = {"best": [0.0] * 8, "b": rival(7), "c": rival(), "d": rival(8, 7)}
+    found = {one.name: one.p_value for one in standings({name: evaluation(row) for name, row in three.items()})}
+    assert found == pytest.approx({"best": 1.0, "c": 3 * 1 / 128, "b": 2 * 19 / 128, "d": 95 / 128})
+
+
 def test_ranks_and_p_values_are_scipys_after_holms_correction() -> None:
     rng = np.random.default_rng(0)
     table = rng.random((4, 12)) + np.array([[0.0], [0.1], [0.8], [0.9]])

@@ -112,3 +112,11 @@ def test_agreement_with_the_papers_order(sign: int) -> None:
     two = dict(list(printed.items())[:2])
     [found] = rankings(replace(made, experiment=replace(made.experiment, published=two)))
     assert np.isnan(found.agreement)
+
+
+@pytest.mark.parametrize(
+    ("k", "q"),
+    [(2, 1.960), (3, 2.343), (4, 2.569), (5, 2.728), (6, 2.850), (7, 2.949), (8, 3.031), (9, 3.102), (10, 3.164)],
+)
+def test_nemenyis_table_as_demsar_prints_it(k: int, q: float) -> None:
+    assert critical_difference(k, 6) == pytest.approx(q * np.sqrt(k * (k + 1) / 36), abs=1.1e-3 * np.sqrt(k * (k + 1)))

@@ -19,6 +19,45 @@ def stream(n: int = 20_000, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.n
     return np.zeros(n, np.int64), truth, truth + rng.normal(size=n)
 
 
+@pytest.mark.parametrize(
+    ("positive", "negative", "share"),
+    [
+        ([2.0, 3.0], [0.0, 1.0], 1.0),
+        ([0.0, 1.0], [2.0, 3.0], 0.0),
+        ([1.0, 1.0], [1.0, 1.0, 1.0], 0.5),
+        ([3.0, 1.0], [2.0, 0.0], 3 / 4),
+        ([1.0, 2.0], [1.0, 0.0, 3.0], (1.5 + 2.0) / 6),
+        ([0.0], [-0.0], 0.5),
+        ([np.inf, -1.0], [-np.inf, 0.0], 3 / 4),
+        ([1.0], [], np.nan),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 40])  # of 40 rows scores are sorted in another way
+def test_shares_of_pairs_won_by_hand(positive: list[float], negative: list[float], share: float, times: int) -> None:
+    score = np.array((positive + negative) * times)
+    label = np.array(([True] * len(positive) + [False] * len(negative)) * times)
+    overall, per_task = aucs(np.ones(len(score), np.int64), label, score, 2)
+    assert (overall, per_task[1]) == pytest.approx((share, share), rel=1e-15, nan_ok=True)
+    assert np.isnan(per_task[0])
+
+
+@pytest.mark.parametrize(
+    ("step", "auc", "bound"),
+    [
+        (2.0**-11, 2.5 / 4, 0.5 / 4),  # below the ten bits that are kept: one of four pairs is tied, though it was won
+        (2.0**-10, 3 / 4, 0.0),
+    ],
+)
+def test_the_sketch_states_its_error(step: float, auc: float, bound: float) -> None:
+    score, positive = np.array([1.0 + step, 3.0, 1.0, 2.0]), np.array([True, True, False, False])
+    assert aucs(np.zeros(4, np.int64), positive, score, 1)[0] == 3 / 4
+    sketch = ScoreSketch()
+    sketch.update(positive.astype(np.int32), score)
+    found = sketch.auc(1)
+    assert (found.overall, found.overall_bound) == (auc, bound)
+    assert (found.per_task.tolist(), found.per_task_bound.tolist()) == ([auc], [bound])
+
+
 @pytest.mark.parametrize("looks", [[], [900], [1, 2, 10_000, 10_700, 19_999]])
 def test_looking_at_it_on_the_way_changes_nothing(looks: list[int]) -> None:
     _, truth, score = stream()

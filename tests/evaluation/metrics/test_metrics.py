@@ -1,7 +1,8 @@
-"""The metrics equal scikit-learn's, overall and for each task, however the stream is cut."""
+"""The metrics are numbers made by hand, and scikit-learn's, overall and for each task, however the stream is cut."""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -63,6 +64,58 @@ def absorbed(
         part.update(code[first:last], truth[first:last], score[first:last], n_tasks)
         total.absorb(part, n_tasks)
     return total.values(N_TASKS)
+
+
+# Eight rows of two tasks. The scores are log-odds: 3 stands for a probability of 3/4, 9 for one of 9/10.
+TASK = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+LABEL = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0, -1.0, -1.0])
+ODDS = np.log([3.0, 1 / 3, 1.0, 1 / 9, 9.0, 3.0, 1 / 3, 1 / 9])
+LOSS = {3: math.log(4 / 3), 1 / 3: math.log(4), 1: math.log(2), 9: math.log(10 / 9)}  # by the odds of the truth
+REAL, GUESS = np.array([1.0, 3.0, 10.0, 14.0, 12.0]), np.array([2.0, 2.0, 9.0, 12.0, 13.0])  # errors -1 1 | 1 2 -1
+CLASSES = np.array([0.0, 1.0, 2.0, 0.0, 0.0])
+JUDGED = np.array([[0.0, 0.5], [2.0, 0.25], [2.0, 1.0], [1.0, 0.0], [0.0, 1.0]])  # prediction, probability of the truth
+NAN = math.nan
+
+
+@pytest.mark.parametrize("way", [fed, absorbed])
+@pytest.mark.parametrize(
+    ("metric", "name", "overall", "per_task"),
+    [
+        (Confusion, "error", 3 / 8, [2 / 4, 1 / 4]),
+        (Confusion, "f1_positive", 4 / 7, [2 / 4, 2 / 3]),  # true + 2, false + 2, false - 1
+        (Confusion, "f1_negative", 6 / 9, [2 / 4, 4 / 5]),  # true - 3
+        (Ranking, "auc", 12 / 15, [3 / 4, 3 / 3]),  # pairs won: 4 and a tie, 2 and a tie, 5
+        (Forecasts, "log_loss", (2 * LOSS[3] + 2 * LOSS[1 / 3] + LOSS[1] + 3 * LOSS[9]) / 8,
+         [(LOSS[3] + LOSS[1 / 3] + LOSS[1] + LOSS[9]) / 4, (2 * LOSS[9] + LOSS[1 / 3] + LOSS[3]) / 4]),
+        (Forecasts, "brier", (2 / 16 + 2 * 9 / 16 + 1 / 4 + 3 / 100) / 8,
+         [(1 / 16 + 9 / 16 + 1 / 4 + 1 / 100) / 4, (2 / 100 + 9 / 16 + 1 / 16) / 4]),
+        (Forecasts, "calibration_error", (0.5 + 0.5 + 0.5 + 0.2 + 0.1) / 8, [NAN, NAN]),
+        (Residuals, "mae", 6 / 5, [1.0, 4 / 3]),
+        (Residuals, "rmse", math.sqrt(8 / 5), [1.0, math.sqrt(2)]),
+        (Residuals, "explained_variance", 1 - 7.2 / 130, [0.0, 1 - (14 / 3) / 8]),
+        (ClassErrors, "error", 2 / 5, [1 / 2, 1 / 3]),
+        (ClassErrors, "log_loss", (math.log(2) + math.log(4) + 15 * math.log(10)) / 5,
+         [(math.log(2) + math.log(4)) / 2, 15 * math.log(10) / 3]),
+    ],
+)  # fmt: skip
+def test_numbers_made_by_hand(
+    metric: type[Any], name: str, overall: float, per_task: list[float], way: Callable[..., Any]
+) -> None:
+    if metric is Residuals:
+        found = way(metric, TASK[2:7], REAL, GUESS, cuts=(0, 1, 3, 5))[name]
+    elif metric is ClassErrors:
+        found = way(metric, TASK[2:7], CLASSES, JUDGED, cuts=(0, 1, 3, 5))[name]
+    else:
+        found = way(metric, TASK, LABEL, ODDS, cuts=(0, 1, 3, 3, 8))[name]
+    assert found.overall == pytest.approx(overall, rel=1e-12)
+    assert found.per_task[:2] == pytest.approx(per_task, rel=1e-12, nan_ok=True)
+    assert np.isnan(found.per_task[2:]).all()
+
+
+def test_counts_of_predicted_classes_made_by_hand() -> None:
+    metric = ClassErrors()
+    metric.update(TASK[2:7], CLASSES, JUDGED, 2)
+    assert metric.confusion() == {(0, 0): 2, (0, 1): 1, (1, 2): 1, (2, 2): 1}
 
 
 def assert_equals(values: Any, reference: Reference, code: np.ndarray, truth: np.ndarray, score: np.ndarray) -> None:
