@@ -1,4 +1,4 @@
-"""What every loader and generator returns: rows of several tasks in order, ready to become a stream."""
+"""The result of every loader and generator: rows of several tasks in order, ready to become a stream."""
 
 from __future__ import annotations
 

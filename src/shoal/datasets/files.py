@@ -1,4 +1,4 @@
-"""Where a data file lies: `$SHOAL_DATA`, then the cache, then its official address."""
+"""Finds a data file: in `$SHOAL_DATA`, then in the cache, then at its official address."""
 
 from __future__ import annotations
 

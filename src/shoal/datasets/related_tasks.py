@@ -1,4 +1,4 @@
-"""Linear tasks that are related as much as one likes, with noise, drift and sparse rows."""
+"""Linear tasks with a given relatedness, noise, drift and sparse rows."""
 
 from __future__ import annotations
 

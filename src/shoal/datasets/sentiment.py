@@ -13,9 +13,23 @@ from shoal.datasets.files import find
 from shoal.datasets.word_counts import check_transform, transformed
 
 _DOMAINS = (
-    "apparel", "baby", "books", "camera_photo", "dvd", "electronics", "health_personal_care", "imdb",
-    "kitchen_housewares", "magazines", "MR", "music", "software", "sports_outdoors", "toys_games", "video",
-)  # fmt: skip
+    "apparel",
+    "baby",
+    "books",
+    "camera_photo",
+    "dvd",
+    "electronics",
+    "health_personal_care",
+    "imdb",
+    "kitchen_housewares",
+    "magazines",
+    "MR",
+    "music",
+    "software",
+    "sports_outdoors",
+    "toys_games",
+    "video",
+)
 _DESCRIPTION = (
     "Words and pairs of words of reviews ({transform}); task = kind of product, or of film review, label = +1 for a "
     "good review (about half). The reviews have no dates: shuffle or interleave them."

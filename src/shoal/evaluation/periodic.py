@@ -177,7 +177,7 @@ class Retraining:
         return np.asarray(values, np.float64)
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
-        """What features add to the decisions of tasks, if the batch learner has weights."""
+        """The parts that features add to decisions, if the batch learner has weights."""
         if self.model is not None and not hasattr(self.model, "coef_"):
             kind = type(self.model).__name__
             raise ValueError(f"{kind} has no weights here, so there are no contributions of single features")
@@ -311,7 +311,7 @@ class Periodic(WeightedLearner):
         return False
 
     def new_core(self) -> CoreLike:
-        """What keeps the rows."""
+        """The core, which keeps the rows."""
         return Retraining(self.estimator, self.get_params(deep=False))
 
     def fit(self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, sample_weight: Any = None) -> Periodic:

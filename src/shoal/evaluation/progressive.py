@@ -311,7 +311,7 @@ class Race:
         )
 
     def _confusion(self, board: Scoreboard) -> dict[tuple[Any, Any], int]:
-        """By the labels themselves; None where no class was known yet."""
+        """Confusion counts by label; None stands for a prediction before any class was known."""
         label = {number: label for label, number in self.class_index.number.items()}
         return {(label[true], label.get(guess)): rows for (true, guess), rows in board.confusion().items()}
 

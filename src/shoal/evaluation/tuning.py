@@ -231,7 +231,7 @@ class _Rows(NamedTuple):
     weight: Any  # (n,) weights, or None
 
     def weights(self, chosen: Any = slice(None)) -> dict[str, Any]:
-        """Of some rows, as the argument of a learner; nothing if there are none, for not every learner takes them."""
+        """Weights of some rows as the argument of a learner; empty without weights, as not every learner takes them."""
         return {} if self.weight is None else {"sample_weight": self.weight[chosen]}
 
 

@@ -1,4 +1,4 @@
-"""How the papers measure batch learners: as in `protocols`, one function a protocol."""
+"""The papers' protocols for batch learners: as in `protocols`, one function a protocol."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _task_means(y: FloatArray, task: Any, of: Any) -> FloatArray:
 
 
 def _vectors(learner: Any) -> dict[str, float]:
-    """How many kernel values a prediction takes (mean over tasks), and how many rows the model keeps; kernels only."""
+    """Kernel values that a prediction takes (mean over tasks), and rows that the model keeps; kernel learners only."""
     if hasattr(learner, "n_basis_common_"):
         common, own = learner.n_basis_common_, learner.n_basis_task_
         per_task = own / len(learner.tasks_)

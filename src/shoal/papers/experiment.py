@@ -104,7 +104,7 @@ class Entrant:
 
 @dataclass(frozen=True)
 class Tuning:
-    """How parameters are chosen: the best value of a metric on a held-out shuffle."""
+    """The choice of parameters: the best value of a metric on a held-out shuffle."""
 
     measure: Measure
     metric: str
@@ -184,12 +184,12 @@ class Experiment:
 
     @property
     def decisive(self) -> Metric:
-        """What comparisons of learners go by: the first that all data sets have."""
+        """The metric that compares learners: the first that all data sets have."""
         return next(metric for metric in self.metrics if not metric.only)
 
     @property
     def is_aside(self) -> bool:
-        """Whether no paper has it: a gain without its cause, or mistakes against a bound; claims tell what it says."""
+        """Whether no paper has it: a control, or mistakes against a bound; claims sum it up."""
         return self.paper == "theory" or self.source.startswith("controls of ")
 
     @property
@@ -198,12 +198,12 @@ class Experiment:
         return self.id.partition("/")[0]
 
     def seeds_of(self, entrant: Entrant, data: Data, quick: bool) -> int:
-        """How many shuffles this pair is run on."""
+        """Number of shuffles of this pair."""
         full = self.variant_seeds if entrant.variant_of or data.variant_of else self.seeds
         return min(full, QUICK_SEEDS) if quick else full
 
     def pairs(self, quick: bool = False) -> list[tuple[Entrant, Data]]:
-        """Who runs on what: main entrants on variants of the data, and the other way round; none in a quick run."""
+        """Learners with data sets; variants of either meet main ones of the other, and a quick run leaves them out."""
         most = 0 if quick else 1
         there = [entrant for entrant in self.entrants if entrant.is_there]
         return [

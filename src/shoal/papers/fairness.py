@@ -1,4 +1,4 @@
-"""Whether grids were wide enough: a setting that is best on the edge of its grid may have a better one beyond.
+"""Were grids wide enough? A setting that is best on the edge of its grid may have a better one beyond.
 
 An edge counts if a step back inside costs something: if all settings inside are worse, those tried and the chosen one
 with that value moved one step. Where they are not, the error is flat there, and nothing can be gained beyond.
@@ -39,7 +39,7 @@ class Edge(NamedTuple):
 
 
 def number(value: Any) -> float | None:
-    """Of a value of a grid: itself, or the one number of a learner that another is built around; else None."""
+    """A grid's value as a number: itself, or the one number of an inner learner; else None."""
     if isinstance(value, Spec):
         found = [one for one in map(number, value.parameters.values()) if one is not None]
         return found[0] if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""What came out: each number beside the paper's, with a verdict."""
+"""An experiment's results: each number beside the paper's, with a verdict."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Outcome:
         ]
 
     def _tells(self, entrant: str, data: str, metric: Metric) -> bool:
-        """Whether we or the paper have the number; not every learner has every number, but failures are told."""
+        """Whether we or the paper have the number, or its runs failed; not every learner has every number."""
         results = [result for _, result in self.runs.get((entrant, data), [])]
         ours = any(metric.of(result) is not None or "failed" in result for result in results)
         return ours or (entrant, data, metric.name) in self.experiment.published

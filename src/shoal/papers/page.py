@@ -103,7 +103,7 @@ def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> Non
 
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
-    """How many numbers of the papers came out how."""
+    """Counts of the papers' numbers by verdict."""
     counts = Counter(row.verdict for outcome in outcomes for row in outcome.rows() if row.paper is not None)
     left_out = sum(counts.pop(verdict, 0) for verdict in ("given", "reference"))
     parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())

@@ -1,4 +1,4 @@
-"""How the papers measure: one function a protocol, `(data, learner, seed, **options)` to numbers.
+"""The papers' protocols: one function a protocol, `(data, learner, seed, **options)` to numbers.
 
 A `seed` is a shuffle: all learners see the same rows in the same order. Times are the process's own (CPU), after a few
 rows to load compiled code.
@@ -125,7 +125,7 @@ def _errors_so_far(codes: IntArray, wrong: Any) -> FloatArray:
 
 
 def _f1_so_far(codes: IntArray, predicted: Any, positive: Any) -> dict[str, FloatArray]:
-    """Of each class, (tasks, 40): F1 after each fortieth of a task's rows, 0 before the first row of that class."""
+    """F1 of each class, (tasks, 40): after each fortieth of a task's rows, 0 before the first row of that class."""
     found = {}
     for name, side in (("f1_positive", True), ("f1_negative", False)):
         said, true = predicted == side, positive == side

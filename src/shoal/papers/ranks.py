@@ -33,7 +33,7 @@ class Ranking(NamedTuple):
 
 
 def rankings(outcome: Outcome) -> list[Ranking]:
-    """Of the decisive metric: one per data set with three entrants or more, one over data sets if there are three."""
+    """Rank by the decisive metric: on each data set of three entrants or more, and over three data sets or more."""
     metric = outcome.experiment.decisive
     if not outcome.experiment.shuffles or metric.better == 0:
         return []
@@ -71,7 +71,7 @@ def _over_shuffles(outcome: Outcome, data: str, metric: Metric) -> Ranking | Non
 
 
 def _ranked(data: str, names: list[str], table: FloatArray, of: str, outcome: Outcome, agreement: float) -> Ranking:
-    """Of (entrants, samples) values, more is better."""
+    """Rank (entrants, samples) values; more is better."""
     from scipy.stats import friedmanchisquare, rankdata
 
     n = table.shape[1]

@@ -9,7 +9,7 @@ from shoal.papers.outcome import Outcome, Row
 
 
 class Shape(NamedTuple):
-    """Of the paper's numbers and ours."""
+    """Correlations of the paper's numbers with ours."""
 
     blocks: list[tuple[str, float]]  # the numbers compared with one mean, and Spearman's rank correlation
     n: int
@@ -17,7 +17,7 @@ class Shape(NamedTuple):
 
 
 def shape(outcome: Outcome) -> Shape | None:
-    """Of numbers that are compared with the mean of a block of three or more; None if there are none."""
+    """Compare the numbers that are judged relative to the mean of a block of three or more; None without any."""
     of = outcome.experiment.reference
     blocks: dict[tuple[object, ...], list[Row]] = {}
     for row in outcome.rows():

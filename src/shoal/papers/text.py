@@ -50,7 +50,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def _relative(row: Row) -> str:
-    """What the verdict is about, where it is not the number itself."""
+    """The relative numbers that a verdict compares, if it does not compare the number itself."""
     if row.relative is None or row.verdict == "reference":
         return ""
     return f" relative to the reference: {row.relative[0]:.2f}, ours {row.relative[1]:.2f}"
@@ -92,7 +92,7 @@ def untuned(outcome: Outcome) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """Of jobs that ran by themselves."""
+    """Processor time of jobs in words."""
     return f"{seconds:.0f} s of one core" if seconds < 100 else f"{seconds / 60:.0f} min of one core"
 
 

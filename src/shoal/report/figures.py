@@ -36,8 +36,13 @@ def figures(evaluations: Mapping[str, Evaluation]) -> list[Figure]:
     if not evaluations:
         raise ValueError("evaluations is empty; expected at least one, the learner's first")
     makers = (
-        progress_figure, gain_figure, calibration_figure, sharing_figure, relation_figure, updates_figure,
-    )  # fmt: skip
+        progress_figure,
+        gain_figure,
+        calibration_figure,
+        sharing_figure,
+        relation_figure,
+        updates_figure,
+    )
     return [figure for figure in (maker(evaluations) for maker in makers) if figure is not None]
 
 

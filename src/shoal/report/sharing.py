@@ -26,10 +26,15 @@ def sharing_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
         return None
     jitter = np.random.default_rng(0).uniform(-1, 1, len(found))
     records = [
-        {"task": str(task), "rows": evaluation.per_task[task]["rows"], "way": winner.way, "weight": winner.weight,
-         "jitter": float(shift)}
+        {
+            "task": str(task),
+            "rows": evaluation.per_task[task]["rows"],
+            "way": winner.way,
+            "weight": winner.weight,
+            "jitter": float(shift),
+        }
         for (task, winner), shift in zip(found.items(), jitter, strict=True)
-    ]  # fmt: skip
+    ]
     order = [way for way, _ in ways.most_common()]
     title = f"{name} trusts {order[0]} most in {ways[order[0]]:,} of {len(found):,} tasks"
     caption = "One point per task, next to the way of learning and sharing with the largest weight there at the end."

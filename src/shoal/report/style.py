@@ -22,18 +22,40 @@ CONFIG: dict[str, Any] = {
     "background": "white",
     "view": {"stroke": None},
     "axis": {
-        "labelColor": QUIET, "labelFontSize": 12, "labelPadding": 6, "titleColor": INK, "titleFontSize": 12,
-        "titleFontWeight": "normal", "titlePadding": 10, "grid": True, "gridColor": RULE, "domain": False,
+        "labelColor": QUIET,
+        "labelFontSize": 12,
+        "labelPadding": 6,
+        "titleColor": INK,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+        "grid": True,
+        "gridColor": RULE,
+        "domain": False,
         "ticks": False,
     },
     "axisX": {"grid": False, "domain": True, "domainColor": "#9aa5b1", "ticks": True, "tickColor": "#9aa5b1"},
-    "legend": {"labelColor": QUIET, "labelFontSize": 12, "titleColor": INK, "titleFontSize": 12,
-               "titleFontWeight": "normal"},
+    "legend": {
+        "labelColor": QUIET,
+        "labelFontSize": 12,
+        "titleColor": INK,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+    },
     "header": {"labelColor": INK, "labelFontSize": 13},
-    "title": {"anchor": "start", "color": INK, "fontSize": 17, "fontWeight": 600, "subtitleColor": QUIET,
-              "subtitleFontSize": 13, "subtitlePadding": 6, "offset": 18, "lineHeight": 22},
+    "title": {
+        "anchor": "start",
+        "color": INK,
+        "fontSize": 17,
+        "fontWeight": 600,
+        "subtitleColor": QUIET,
+        "subtitleFontSize": 13,
+        "subtitlePadding": 6,
+        "offset": 18,
+        "lineHeight": 22,
+    },
     "concat": {"spacing": 48},
-}  # fmt: skip
+}
 
 
 def data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:

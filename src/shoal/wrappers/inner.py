@@ -1,4 +1,4 @@
-"""Learners within a learner: cores of their kind, and views of what these learned."""
+"""Learners within a wrapper: make their cores, and show a core as a learner. Shared by all wrappers of classifiers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Selective sampling around any classifier: labels are asked for where the margin says that they may teach something.
+"""Selective sampling around any classifier: ask for the label of a row if its margin is small.
 
 A row is asked for with probability b/(b + theta), theta how sure the learner is of it: the margin |f| (Cesa-Bianchi,
 Gentile, Zaniboni, JMLR 2006, where b trades labels for mistakes in the bound of the selective sampling Perceptron), or
@@ -79,7 +79,7 @@ def ask_within(budget: float, theta: float, log_b: float, draw: Callable[[float]
 
 @cache
 def _packed_kind(inner: Any) -> Any:
-    """What is saved, around what the inner core saves."""
+    """The saved arrays around those of the inner core."""
     fields: list[tuple[str, Any]] = [
         ("estimator", inner),
         ("random", NDArray[np.uint64]),  # see `shoal.engine.random`
@@ -306,9 +306,15 @@ class LabelQuery(WeightedLearner, Classifier):
     estimator_names = ("estimator",)
 
     def __init__(
-        self, estimator: Learner | None = None, *, rule: str = "margin", budget: float = 0.1, b: float | None = None,
-        random_state: Any = None, classes: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        estimator: Learner | None = None,
+        *,
+        rule: str = "margin",
+        budget: float = 0.1,
+        b: float | None = None,
+        random_state: Any = None,
+        classes: Any = None,
+    ) -> None:
         self.estimator = estimator
         self.rule = rule
         self.budget = budget

@@ -22,7 +22,7 @@ class Values(NamedTuple):
 
 
 class Metric(Protocol):
-    """What `progressive_validate` asks of a metric; `metrics=` takes any class or function that makes one."""
+    """The methods that `progressive_validate` calls; `metrics=` takes any class or function that makes one."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ class ClassIndex:
 
     @staticmethod
     def unknown(n_rows: int) -> FloatArray:
-        """What is given before the learner knows any class."""
+        """The two numbers of rows that came before the learner knew any class."""
         return np.column_stack([np.full(n_rows, UNKNOWN), np.zeros(n_rows)])
 
 

@@ -178,7 +178,7 @@ TERRAIN = np.array([0] * 10 + [1] * 9)  # foliated fields 1-10, bare ones 16-24
 
 
 def relation(data: Any, learner: Any, seed: int, *, train: int) -> dict[str, Any]:
-    """Who attends to whom after one training set: within a terrain and across, and the matrix."""
+    """Attention after one training set: its means within a terrain and across, and the matrix."""
     numbers = protocols.held_out(data, learner, seed, train=train)
     order = np.argsort(np.array(learner.tasks_))
     matrix = np.asarray(learner.relation_)[np.ix_(order, order)]

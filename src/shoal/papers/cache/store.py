@@ -1,4 +1,4 @@
-"""Results and prepared data on disk, by their content: a killed run goes on where it was, a second run is instant."""
+"""Results and prepared data on disk, by content: a killed run continues, a second run is instant."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def read(key: str) -> Any:
 
 
 def write(key: str, result: Any) -> None:
-    """Whole or not at all."""
+    """Write a result whole or not at all."""
     content = json.dumps(result).encode()
     path = _path(key)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,7 @@ def known(data: Data, quick: bool) -> Prepared | None:
 
 
 def _said_of(path: str | Path) -> dict[str, Any]:
-    """What stands beside the arrays in a prepared data set's file."""
+    """The metadata in a prepared data set's file."""
     with safe_open(path, "numpy") as file:
         return dict(file.metadata())
 

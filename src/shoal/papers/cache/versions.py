@@ -67,7 +67,7 @@ def _version_of_function(module: str, name: str) -> str:
 
 @cache
 def _definitions(module: str) -> dict[str, ast.stmt]:
-    """What stands at a module's top level, by the names it binds."""
+    """The statements at a module's top level by the names that they bind."""
     found: dict[str, ast.stmt] = {}
     for node in ast.parse(_source(module)).body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):

@@ -1,1 +1,1 @@
-"""What the papers claim, as data; a rule decides each from stored runs, and nobody writes a verdict."""
+"""The papers' claims as data, a file a paper. A rule decides each from stored runs; no verdict is written by hand."""

@@ -38,7 +38,7 @@ Rule = Callable[[Evidence], Iterable[Case]]
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says, and how it is decided.
+    """A statement of a paper and the rule that decides it.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Claim:
 
 
 class Judgement(NamedTuple):
-    """What came out."""
+    """A claim's verdict and the cases behind it."""
 
     claim: Claim
     verdict: str

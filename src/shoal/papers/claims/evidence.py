@@ -1,4 +1,4 @@
-"""What rules may look at: the runs of experiments, ours or, where a paper prints its numbers, the paper's."""
+"""Evidence for rules: the runs of experiments, ours or, as far as it prints numbers, the paper's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NotRunError(LookupError):
 
 
 class Difference(NamedTuple):
-    """Of two learners on the same shuffles."""
+    """The difference of two learners on the same shuffles."""
 
     mean: float
     error: float  # standard error; 0 with one value, such as a published one
@@ -53,13 +53,13 @@ class Evidence:
         self._outcomes = {outcome.experiment.id: outcome for outcome in outcomes}
 
     def experiment(self, id: str) -> Experiment:
-        """What was run."""
+        """The experiment of that id."""
         if id not in self._outcomes:
             raise NotRunError(id)
         return self._outcomes[id].experiment
 
     def metric(self, experiment: str, name: str) -> Metric:
-        """By its name."""
+        """An experiment's metric by name."""
         return next(metric for metric in self.experiment(experiment).metrics if metric.name == name)
 
     def values(self, experiment: str, entrant: str, data: str, metric: str) -> FloatArray:
@@ -75,13 +75,13 @@ class Evidence:
         return float(self.values(experiment, entrant, data, metric).mean())
 
     def gap(self, experiment: str, entrant: str, data: tuple[str, str], metric: str) -> Difference:
-        """By how much a number is larger on one data set than on another; the shuffles are no pairs."""
+        """A number on one data set less that on another; their shuffles are not paired."""
         a, b = (self.values(experiment, entrant, where, metric) for where in data)
         error = sum(float(v.var(ddof=1)) / len(v) for v in (a, b) if len(v) > 1) ** 0.5
         return Difference(float(a.mean() - b.mean()), error)
 
     def ratio(self, experiment: str, more: str, less: str, data: str, metric: str) -> float:
-        """Of two means; infinite over nothing."""
+        """The ratio of two means; infinite if the second is 0."""
         a, b = (self.mean(experiment, name, data, metric) for name in (more, less))
         return a / b if b else math.inf
 
@@ -90,13 +90,13 @@ class Evidence:
         return self.experiment(experiment).published[entrant, data, metric]
 
     def gain(self, experiment: str, who: str, other: str, data: str, metric: str) -> Difference:
-        """By how much `who` is better than `other`, shuffle by shuffle."""
+        """The advantage of `who` over `other`, paired by shuffle; positive is better."""
         a, b = (self.values(experiment, name, data, metric) for name in (who, other))
         better = self.metric(experiment, metric).better
         return paired(better * a, better * b)
 
     def best(self, experiment: str, names: Iterable[str], data: str, metric: str) -> str:
-        """Whose mean is best."""
+        """The learner with the best mean."""
         better = self.metric(experiment, metric).better
         return max(names, key=lambda name: better * self.mean(experiment, name, data, metric))
 

@@ -55,7 +55,7 @@ def ratio(
 
 
 def unbroken(e: Evidence, experiment: str, entrant: str, data: str) -> Case:
-    """What was observed never exceeded its bound."""
+    """The observed value never exceeds its bound."""
     broken = e.values(experiment, entrant, data, "broken").max()
     return Case(
         f"{data}, {entrant}",

@@ -31,7 +31,7 @@ def few_vectors(e: Evidence) -> Iterator[Case]:
 
 
 def found_sizes(e: Evidence) -> Iterator[Case]:
-    """What the stop rule finds on similar and on less similar tasks."""
+    """Sizes found by the stop rule on similar and on less similar tasks."""
     for name, more, less in (("common", HIGH, LOW), ("own", LOW, HIGH)):
         a, b = (e.mean(FOUND, "SparseMTL, sizes found", data, name) for data in (more, less))
         larger = e.gap(FOUND, "SparseMTL, sizes found", (more, less), name).above
@@ -39,7 +39,7 @@ def found_sizes(e: Evidence) -> Iterator[Case]:
 
 
 def order(e: Evidence) -> Iterator[Case]:
-    """Of the four methods."""
+    """The order of the four methods."""
     for table, data, metric in WHERE:
         yield rules.same_order(e, table, data, metric, ("SparseMTL", *OTHERS), SAME_ORDER)
 

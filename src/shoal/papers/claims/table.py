@@ -25,12 +25,12 @@ class Line(NamedTuple):
 
     @property
     def claim(self) -> Claim:
-        """What is claimed."""
+        """The claim that is judged."""
         return self.ours.claim
 
 
 def claims() -> tuple[Claim, ...]:
-    """Of all papers, in their order."""
+    """The claims of all papers, in their order."""
     return tuple(claim for paper in PAPERS for claim in import_module(f"shoal.papers.claims.{paper}").CLAIMS)
 
 
@@ -45,7 +45,7 @@ def judged(outcomes: Iterable[Outcome], experiments: Mapping[str, Experiment]) -
 
 
 def summary(lines: Iterable[Line]) -> str:
-    """How many claims came out how."""
+    """Counts of claims by verdict."""
     verdicts = [line.ours.verdict for line in lines]
     counts = [(verdicts.count(verdict), verdict) for verdict in VERDICTS]
     told = [f"{n} {verdict if n == 1 else _plural(verdict)}" for n, verdict in counts if n]
