@@ -68,16 +68,6 @@ TO_DO = {
     # evaluation
     "src/shoal/evaluation/progressive.py: progressive_validate: parameters",
     "src/shoal/evaluation/tuning.py: search: parameters",
-    # papers
-    "src/shoal/papers/jobs.py: one importer",
-    "src/shoal/papers/osmtl.py: one importer",
-    "src/shoal/papers/pictures.py: curves: parameters",
-    "src/shoal/papers/romco_printed.py: one importer",
-    "src/shoal/papers/shapes.py: one importer",
-    "src/shoal/papers/sparse_mtl.py: one importer",
-    "src/shoal/papers/verdicts.py: one importer",
-    "src/shoal/papers/wide.py: one importer",
-    "src/shoal/papers: modules",
     # report
     "src/shoal/report/calibration.py: one importer",
     "src/shoal/report/gain.py: one importer",
