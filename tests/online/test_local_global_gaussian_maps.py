@@ -98,7 +98,7 @@ def mapped(learner: Any, stream: Stream, *, grow: bool) -> Any:
     core = core_of(learner)
     columns = np.zeros(len(stream.y), np.int64)
     rounds = read_table(stream.X).rounds(columns, stream.y, np.arange(len(stream.y) + 1))
-    pieces = core.algorithm.pieces(core.setup, core.state, rounds, grow)
+    pieces = core.algorithm.chunks.pieces(core.setup, core.state, rounds, grow)
     return np.concatenate([piece.rounds.values.reshape(-1, piece.rounds.width) for piece in pieces])
 
 

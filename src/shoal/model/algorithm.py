@@ -17,8 +17,7 @@ from shoal.model.parameters import Params, Readers
 State: TypeAlias = Any  # of any algorithm, for what serves several
 Settings: TypeAlias = Any  # a named tuple of numbers and arrays that kernels take
 
-FAILED = -1  # what a learn kernel returns where `Algorithm.failure` has happened
-
+FAILED = -1  # what a learn kernel returns where `Chunks.failure` has happened
 
 ONE_STEP = "on a mistake it makes one step of a fixed size, and its paper has no meaning for a part of that"
 
@@ -32,7 +31,8 @@ class Counted(Protocol):
 
 
 S = TypeVar("S", bound=Counted)  # an algorithm's own state
-Kernel: TypeAlias = Callable[Concatenate[Rounds, Any, S, FloatArray, ...], Any]  # of (rounds, settings, state, out)
+Learn: TypeAlias = Callable[Concatenate[Rounds, Any, S, FloatArray, ...], int]  # of (rounds, settings, state, out)
+Decide: TypeAlias = Callable[Concatenate[Rounds, Any, S, FloatArray, ...], None]  # of the same
 
 
 class Setup(NamedTuple):
@@ -99,45 +99,66 @@ def no_names(params: Params) -> list[Any]:
     return []
 
 
-class Algorithm(NamedTuple, Generic[S]):
-    """What an algorithm is made of. Its functions see hyper-parameters, rounds and state, and nothing above them."""
+class Tasks(NamedTuple, Generic[S]):
+    """How tasks come and go."""
 
-    parameters: Readers  # what each hyper-parameter may be
-    settings: Callable[[Params], Settings]
-    allocate: Callable[[Setup, Size], S]  # the state of a learner that has seen nothing
-    learn: Kernel[S]  # learn rounds in order; `out`, unless empty, gets a round's decisions before any of it is learned
-    decide: Kernel[S]  # answer each row; a task of -1 has not been seen
-    exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
-    no_weights: str  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
-    simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
-    named_tasks: Callable[[Params], list[Any]] = no_names  # tasks that the hyper-parameters name; no others may come
-
-    # tasks come and go
+    named: Callable[[Params], list[Any]] = no_names  # tasks that the hyper-parameters name; no others may come
     enter: Callable[[Setup, S, int], None] = count_tasks  # declared tasks; kernels do the same at a first row
     leave: Callable[[Setup, S, int], None] = nothing  # make the others independent of a task, before it is removed
     left: Callable[[Setup, S, int], None] = nothing  # after it was removed; the tasks that remain
 
-    # capacity, and what is saved
+
+class Storage(NamedTuple, Generic[S]):
+    """How a state grows, and what is saved of it."""
+
     capacity: Callable[[Setup, Size, Size], Size] = doubled
     grow: Callable[[Setup, S, Size], S] | None = None  # None: the leading block of each array of a new state
     extend: Callable[[Setup, S, Size, Rounds], S] | None = None  # a kernel stopped: rounds did not fit
     pack: Callable[[Setup, S, Size], Any] | None = None  # what is saved; None: the state without spare capacity
     unpack: Callable[[Setup, Any, Size], S] | None = None  # a state from what was saved
     blank: Callable[[Setup, Size], Any] | None = None  # an empty `pack`, None: that of an empty state
-    check: Callable[[Setup, Any, Size], None] | None = None  # raise ValueError unless saved numbers
-    # are in range: whatever a kernel indexes with, divides by or takes the root of; tests/test_forged_files.py tries
+    check: Callable[[Setup, Any, Size], None] | None = None  # raise ValueError unless saved numbers are in range:
+    # those that a kernel indexes with, divides by or takes the root of; tests/test_forged_files.py tries them
 
-    # how a chunk is learned
+
+class Chunks(NamedTuple, Generic[S]):
+    """How a chunk is learned."""
+
     pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece[S]]] | None = None  # None: as a whole
     run: Callable[[Callable[..., int], Rounds, Settings], int] | None = None  # calls the learn kernel, maybe in threads
     failure: str = ""  # what has happened if the learn kernel returns FAILED
     may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back
-    retune: Callable[[Setup, Setup, S], None] | None = None  # hyper-parameters changed after the first row
-    confidence: Kernel[S] | None = None  # |f| less the doubt of a row, for label queries
 
-    # why a row is decided so (`shoal.model.explanations`)
+
+class Explain(NamedTuple, Generic[S]):
+    """Why a row is decided so, see `shoal.model.explanations`."""
+
     linear: bool = True  # is `decide` a sum over the features of a row?
-    shared: Kernel[S] | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
+    shared: Decide[S] | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
     contributions: Callable[[Setup, S, IntArray, IndexArray, FloatArray | None], Parts] | None = None  # of features
     # to the decisions of tasks where `decide` is no such sum: in a row of these values, or (None) of 1 in a usual row
     likeness: Callable[[S, int, int], FloatArray] | None = None  # of task k to the first n, as it was learned
+
+
+class Algorithm(NamedTuple, Generic[S]):
+    """What an algorithm is made of. Its functions see hyper-parameters, rounds and state, and nothing above them.
+
+    `learn` learns rounds in order; `out`, unless it is empty, gets a round's decisions before any of it is learned. It
+    returns how many rounds it has learned: all of them; fewer, if the state has to be extended before the next
+    (`Storage.extend`); or FAILED.
+    """
+
+    parameters: Readers  # what each hyper-parameter may be
+    settings: Callable[[Params], Settings]
+    allocate: Callable[[Setup, Size], S]  # the state of a learner that has seen nothing
+    learn: Learn[S]
+    decide: Decide[S]  # answer each row; a task of -1 has not been seen
+    exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
+    no_weights: str  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
+    simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
+    retune: Callable[[Setup, Setup, S], None] | None = None  # hyper-parameters changed after the first row
+    confidence: Decide[S] | None = None  # |f| less the doubt of a row, for label queries
+    tasks: Tasks[S] = Tasks[Any]()
+    storage: Storage[S] = Storage[Any]()
+    chunks: Chunks[S] = Chunks[Any]()
+    explain: Explain[S] = Explain[Any]()

@@ -98,9 +98,9 @@ class Core:
         params = read(algorithm.parameters, values)
         self.algorithm = algorithm
         self.setup = Setup(params, algorithm.settings(params))
-        self.named_tasks = algorithm.named_tasks(params)
+        self.named_tasks = algorithm.tasks.named(params)
         self.simultaneous = algorithm.simultaneous
-        self.may_fail = algorithm.may_fail(params)
+        self.may_fail = algorithm.chunks.may_fail(params)
         self.size = Size(0, 0)
         self.state: State = None
         self._dtype = getattr(params, "dtype", FLOAT64)  # with the kinds of tuple it tells the compiled code
@@ -110,7 +110,7 @@ class Core:
     def reserve(self, n_tasks: int, n_features: int) -> None:
         """Capacity for this many tasks and features."""
         if self.state is None or n_tasks > self.size.tasks or n_features > self.size.features:
-            self._grow(self.algorithm.capacity(self.setup, self.size, Size(n_tasks, n_features)))
+            self._grow(self.algorithm.storage.capacity(self.setup, self.size, Size(n_tasks, n_features)))
         self.state.counters[FEATURES] = n_features
 
     def _grow(self, size: Size) -> None:
@@ -121,12 +121,12 @@ class Core:
         algorithm = self.algorithm
         if self.state is None:
             return algorithm.allocate(self.setup, size)
-        if algorithm.grow is not None:
-            return algorithm.grow(self.setup, self.state, size)
+        if algorithm.storage.grow is not None:
+            return algorithm.storage.grow(self.setup, self.state, size)
         return in_capacity(self.state, algorithm.allocate(self.setup, size))
 
     def _take(self, make: Callable[[], State]) -> None:
-        """Go on with another state. Who reads may read the old one until then."""
+        """Swap in a new state; concurrent readers keep the old one."""
         with aside():
             larger = make()
         old, self.state = self.state, larger
@@ -137,17 +137,17 @@ class Core:
 
     def enter(self, n_tasks: int) -> None:
         """The first `n_tasks` tasks exist."""
-        self.algorithm.enter(self.setup, self.state, n_tasks)
+        self.algorithm.tasks.enter(self.setup, self.state, n_tasks)
 
     def leave(self, k: int, n_tasks: int) -> None:
         """Task k, one of `n_tasks`, goes; those after it move up."""
         algorithm, setup = self.algorithm, self.setup
-        algorithm.leave(setup, self.state, k)
+        algorithm.tasks.leave(setup, self.state, k)
         with aside():
             smaller = without_task(self.state, k, algorithm.allocate(setup, self.size))
         self.state = smaller
         self.state.counters[TASKS] -= 1
-        algorithm.left(setup, self.state, n_tasks - 1)
+        algorithm.tasks.left(setup, self.state, n_tasks - 1)
 
     # ---- learning and deciding ---------------------------------------------------------------------------
 
@@ -159,7 +159,8 @@ class Core:
     @property
     def learns_in_blocks(self) -> bool:
         """Whether a chunk may be learned in blocks of rounds, without loss of speed."""
-        return self.algorithm.pieces is None and self.algorithm.run is None and not self.may_fail
+        chunks = self.algorithm.chunks
+        return chunks.pieces is None and chunks.run is None and not self.may_fail
 
     def new_out(self, n_rows: int) -> FloatArray:
         """An array for the decisions of so many rows."""
@@ -167,32 +168,32 @@ class Core:
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
         """Learn rounds in order; `out`, unless empty, gets the decisions before each."""
-        if self.algorithm.pieces is None:
+        pieces = self.algorithm.chunks.pieces
+        if pieces is None:
             self._learn(rounds, self.setup.settings, out)
             return
-        for piece in self.algorithm.pieces(self.setup, self.state, rounds, True):
+        for piece in pieces(self.setup, self.state, rounds, True):
             self.state = piece.state
             self._learn(piece.rounds, piece.settings, out[piece.first : piece.last])
 
     def _learn(self, rounds: Rounds, settings: Any, out: FloatArray) -> None:
         done = self._run(rounds, settings, out)
-        while done is not None and 0 <= done < len(rounds.starts) - 1:  # what follows needs more capacity
+        while 0 <= done < len(rounds.starts) - 1:  # what follows needs more capacity
             rounds = rounds._replace(starts=rounds.starts[done:])
             self._take(partial(self._extended, rounds))
             done = self._run(rounds, settings, out)
         if done == FAILED:
-            raise ValueError(self.algorithm.failure.format(updates=self.state.updates.sum()))
+            raise ValueError(self.algorithm.chunks.failure.format(updates=self.state.updates.sum()))
 
     def _extended(self, rounds: Rounds) -> State:
-        assert self.algorithm.extend is not None
-        return self.algorithm.extend(self.setup, self.state, self.size, rounds)
+        assert self.algorithm.storage.extend is not None
+        return self.algorithm.storage.extend(self.setup, self.state, self.size, rounds)
 
-    def _run(self, rounds: Rounds, settings: Any, out: FloatArray) -> Any:
-        algorithm = self.algorithm
-        if algorithm.run is None:
-            return call(algorithm.learn, rounds, settings, self.state, out, self._dtype)
-        step = partial(call, algorithm.learn, rounds, settings, self.state, out, self._dtype)
-        return algorithm.run(step, rounds, settings)
+    def _run(self, rounds: Rounds, settings: Any, out: FloatArray) -> int:
+        learn, run = self.algorithm.learn, self.algorithm.chunks.run
+        if run is None:
+            return int(call(learn, rounds, settings, self.state, out, self._dtype))
+        return run(partial(call, learn, rounds, settings, self.state, out, self._dtype), rounds, settings)
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
         """Answer rows."""
@@ -204,10 +205,11 @@ class Core:
         self._answer(self.algorithm.confidence, rounds, out)
 
     def _answer(self, kernel: Any, rounds: Rounds, out: FloatArray) -> None:
-        if self.algorithm.pieces is None:
+        pieces = self.algorithm.chunks.pieces
+        if pieces is None:
             call(kernel, rounds, self.setup.settings, self.state, out, self._dtype)
             return
-        for piece in self.algorithm.pieces(self.setup, self.state, rounds, False):
+        for piece in pieces(self.setup, self.state, rounds, False):
             call(kernel, piece.rounds, piece.settings, piece.state, out[piece.first : piece.last], self._dtype)
 
     # ---- explaining --------------------------------------------------------------------------------------
@@ -220,17 +222,18 @@ class Core:
         ValueError
             If the decisions are no sums over features.
         """
-        algorithm = self.algorithm
-        if algorithm.contributions is not None:
-            return algorithm.contributions(self.setup, self.state, tasks, features, values)
-        if not algorithm.linear:
+        explain = self.algorithm.explain
+        if explain.contributions is not None:
+            return explain.contributions(self.setup, self.state, tasks, features, values)
+        if not explain.linear:
             raise ValueError(NOT_LINEAR)
-        shared = None if algorithm.shared is None else partial(self._answer, algorithm.shared)
+        shared = None if explain.shared is None else partial(self._answer, explain.shared)
         return parts_of_linear(self.decide, shared, tasks, features, values)
 
     def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
         """(n_tasks,) how alike they are to task k, where the algorithm learns it."""
-        return None if self.algorithm.likeness is None else self.algorithm.likeness(self.state, k, n_tasks)
+        likeness = self.algorithm.explain.likeness
+        return None if likeness is None else likeness(self.state, k, n_tasks)
 
     def updates(self, n_tasks: int) -> IntArray:
         """Updates of each task."""
@@ -288,8 +291,8 @@ class Core:
 
     def pack(self, size: Size) -> Any:
         """What is saved: the state without spare capacity, so that equal models are saved alike."""
-        if self.algorithm.pack is not None:
-            return self.algorithm.pack(self.setup, self.state, size)
+        if self.algorithm.storage.pack is not None:
+            return self.algorithm.storage.pack(self.setup, self.state, size)
         return trimmed(self.state, self.algorithm.allocate(self.setup, size))
 
     def expect_labels(self, labels: Any) -> None:
@@ -297,7 +300,7 @@ class Core:
 
     def blank(self, size: Size) -> Any:
         """What `pack` gives of an empty state."""
-        make = self.algorithm.allocate if self.algorithm.blank is None else self.algorithm.blank
+        make = self.algorithm.storage.blank or self.algorithm.allocate
         return make(self.setup, size)
 
     def unpack(self, packed: Any, size: Size) -> None:
@@ -308,14 +311,14 @@ class Core:
         ValueError
             If it is not what this core could have saved.
         """
-        algorithm, counters = self.algorithm, packed.counters
+        storage, counters = self.algorithm.storage, packed.counters
         if not (0 <= counters[TASKS] <= size.tasks and counters[ROUNDS] >= 0 and counters[FEATURES] == size.features):
             raise ValueError("its counters do not fit its tasks and features")
         if (packed.updates < 0).any():
             raise ValueError("its numbers of updates are negative")
-        if algorithm.check is not None:
-            algorithm.check(self.setup, packed, size)
-        self.state = packed if algorithm.unpack is None else algorithm.unpack(self.setup, packed, size)
+        if storage.check is not None:
+            storage.check(self.setup, packed, size)
+        self.state = packed if storage.unpack is None else storage.unpack(self.setup, packed, size)
         self.size = size
 
 

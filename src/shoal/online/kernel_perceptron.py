@@ -19,7 +19,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.kernels import Kernel, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
-from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
+from shoal.model.algorithm import ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
 from shoal.model.parameters import Params, optional, whole
 from shoal.online.common import support_vectors
 from shoal.online.common.relation_rates import RELATION, Rates, Related, named_tasks, rates_of, rates_with
@@ -63,7 +63,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     scratch = np.empty(len(state.support.y))
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
@@ -80,6 +80,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 append(rounds, row, settings.kernel, state.support)
                 state.updates[rounds.task[row]] += 1
             state.support.extent[ROWS] += 1
+    return len(rounds.starts) - 1
 
 
 PARAMETERS = {"relation": RELATION, "budget": optional(whole(1, "a whole number"))}
@@ -101,13 +102,10 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange="every task answers by the rows that all tasks keep",
     no_weights=ONE_STEP,
-    named_tasks=named_tasks,
-    leave=support_vectors.leave,
-    pack=support_vectors.pack(allocate),
-    check=support_vectors.check,
-    pieces=support_vectors.pieces,
-    may_fail=lambda p: callable(p.kernel),
-    linear=False,
+    tasks=Tasks(named=named_tasks, leave=support_vectors.leave),
+    storage=Storage(pack=support_vectors.pack(allocate), check=support_vectors.check),
+    chunks=Chunks(pieces=support_vectors.pieces, may_fail=lambda p: callable(p.kernel)),
+    explain=Explain(linear=False),
 )
 
 

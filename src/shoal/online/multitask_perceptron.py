@@ -36,7 +36,7 @@ from shoal.engine.task_weights.weights import (
     task_dot_and,
 )
 from shoal.learner import WeightedLearner
-from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Tasks
 from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, non_negative, one_of, positive
 from shoal.online.common.relation_rates import RELATION, Related, named_tasks
 from shoal.online.common.task_weights import with_task_weights
@@ -196,7 +196,7 @@ def given_decide(rounds: Rounds, settings: GivenSettings, state: GivenState, dec
 
 
 @kernel(entry=True, allocates=True)
-def given_learn(rounds: Rounds, settings: GivenSettings, state: GivenState, decisions: FloatArray) -> None:
+def given_learn(rounds: Rounds, settings: GivenSettings, state: GivenState, decisions: FloatArray) -> int:
     column = np.empty(state.weights.shape[1])
     for r in range(len(rounds.starts) - 1):
         first, last = open_weighted(rounds, r, state.counters)
@@ -216,6 +216,7 @@ def given_learn(rounds: Rounds, settings: GivenSettings, state: GivenState, deci
                     column *= losses.step_along(settings.loss, -step * slope, rounds, row)
                 add_to_all(rounds, row, column, state.weights)
                 state.updates[rounds.task[row]] += 1
+    return len(rounds.starts) - 1
 
 
 def given_settings(p: Params) -> GivenSettings:
@@ -268,8 +269,8 @@ def given(allowed: dict[str, int]) -> Algorithm[GivenState]:
         learn=given_learn,
         decide=given_decide,
         exchange="every step moves the weights of all tasks that the relation ties to the row's",
-        named_tasks=named_tasks,
         no_weights="",
+        tasks=Tasks(named=named_tasks),
     )
 
 

@@ -28,7 +28,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, squared_norm, whole_turns
 from shoal.learner import Learner
-from shoal.model.algorithm import FAILED, ONE_STEP, Algorithm, Setup, Size
+from shoal.model.algorithm import FAILED, ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Tasks
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, one_of, positive, whole
 from shoal.model.persistence import learner_class
@@ -342,13 +342,15 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange="the relation follows the weights of all tasks, and every step moves all of them",
     no_weights=ONE_STEP,
-    enter=lambda setup, state, n_tasks: enter(state, n_tasks, setup.settings.literal),
-    may_fail=lambda p: p.normalize is None,
-    failure=(
-        "the literal relation (normalize=None) left the range of doubles at update {updates}, and the model was put "
-        "back to what it was before this call; use normalize='trace', or a smaller eta_A"
+    tasks=Tasks(enter=lambda setup, state, n_tasks: enter(state, n_tasks, setup.settings.literal)),
+    chunks=Chunks(
+        may_fail=lambda p: p.normalize is None,
+        failure=(
+            "the literal relation (normalize=None) left the range of doubles at update {updates}, and the model was "
+            "put back to what it was before this call; use normalize='trace', or a smaller eta_A"
+        ),
     ),
-    likeness=correlations,
+    explain=Explain(likeness=correlations),
 )
 
 

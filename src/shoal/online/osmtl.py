@@ -30,7 +30,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add, add_to_all, dot, dot_all, whole_turns
 from shoal.learner import Learner
-from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.algorithm import Algorithm, Explain, Setup, Size, Tasks
 from shoal.model.parameters import (
     WEIGHTS_TYPE,
     Params,
@@ -304,7 +304,7 @@ def learn_rounds(rounds: Rounds, settings: Settings, state: State, decisions: Fl
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     tasks, most = state.weights.shape[1], 1
     for r in range(len(rounds.starts) - 1):
         most = max(most, rounds.starts[r + 1] - rounds.starts[r])
@@ -312,6 +312,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     losses, moved, fired = np.empty(most), np.empty(most), np.empty(most, np.bool_)
     work = Work(margins, pull, losses, moved, fired, np.empty(tasks, np.bool_), np.arange(most))
     learn_rounds(rounds, settings, state, decisions, work)
+    return len(rounds.starts) - 1
 
 
 def read_attention(value: Any) -> Any:
@@ -373,12 +374,11 @@ ALGORITHM = Algorithm[State](
     exchange="each task learns from the rows of all others in its round, so no task can be learned apart from them",
     no_weights="a round is one problem of all tasks, whose losses move the attention too; its paper weighs no row",
     simultaneous=True,
-    named_tasks=named_tasks,
-    enter=lambda setup, state, n_tasks: enter(state, n_tasks),
-    leave=leave,
-    likeness=attention_of,
+    tasks=Tasks(named=named_tasks, enter=lambda setup, state, n_tasks: enter(state, n_tasks), leave=leave),
+    explain=Explain(likeness=attention_of),
 )
-GIVEN = ALGORITHM._replace(likeness=None)  # attention that was not learned does not say which tasks are alike
+# Attention that was not learned does not say which tasks are alike.
+GIVEN = ALGORITHM._replace(explain=ALGORITHM.explain._replace(likeness=None))
 
 
 class _OSMTL(Learner):

@@ -27,7 +27,7 @@ from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, copy_to, open_round
-from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
+from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size, Storage, Tasks
 from shoal.model.parameters import Params, at_least, one_of, or_auto
 from shoal.online.common.relation_rates import RELATION, Rates, Related, named_tasks, rates_of, shares
 from shoal.relations import rates_column
@@ -257,7 +257,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     column = np.empty(len(settings.rates.mean))
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
@@ -271,6 +271,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 decisions[row] = f
             if losses.is_mistake(f, rounds.y[row]):
                 step(rounds, row, settings, state, column)
+    return len(rounds.starts) - 1
 
 
 def settings(p: Params) -> Settings:
@@ -339,10 +340,8 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange="the norm is that of all tasks' sums together",
     no_weights=ONE_STEP,
-    named_tasks=named_tasks,
-    enter=enter,
-    left=left,
-    check=check,
+    tasks=Tasks(named=named_tasks, enter=enter, left=left),
+    storage=Storage(check=check),
 )
 
 

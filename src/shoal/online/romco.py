@@ -39,7 +39,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, copy_to, row_bounds, squared_norm
 from shoal.learner import Learner
-from shoal.model.algorithm import Algorithm, Setup, Size
+from shoal.model.algorithm import Algorithm, Explain, Setup, Size, Storage, Tasks
 from shoal.model.parameters import Params, non_negative, one_of, positive
 from shoal.model.persistence import learner_class
 
@@ -525,7 +525,7 @@ def decide_common(rounds: Rounds, settings: Settings, state: State, decisions: F
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     capacity = state.rows.weights.shape[2]
     spare, z, margins, inner = np.empty(capacity), np.empty(capacity), np.empty(capacity), np.empty(capacity)
     for r in range(len(rounds.starts) - 1):
@@ -560,6 +560,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             truncated = shrink_common(eta * settings.lambda1, settings.logdet, state)
         if end_update(rows, truncated, K):
             measure(state)
+    return len(rounds.starts) - 1
 
 
 def settings(p: Params) -> Settings:
@@ -603,10 +604,9 @@ ALGORITHM = Algorithm[State](
     exchange="the common part is shrunk as one matrix over all tasks, which no part of the tasks can do by itself",
     no_weights="a round is one step of all tasks on the sum of their losses, in which its paper weighs no row",
     simultaneous=True,
-    enter=lambda setup, state, n_tasks: enter(state, n_tasks),
-    leave=leave,
-    check=check,
-    shared=decide_common,
+    tasks=Tasks(enter=lambda setup, state, n_tasks: enter(state, n_tasks), leave=leave),
+    storage=Storage(check=check),
+    explain=Explain(shared=decide_common),
 )
 
 

@@ -33,7 +33,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, whole_turns
 from shoal.learner import Learner
-from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size
+from shoal.model.algorithm import ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, between, or_auto, positive
 from shoal.model.persistence import learner_class
@@ -343,7 +343,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     capacity = state.weights.shape[1]
     z, scratch = np.empty(capacity), np.empty(len(state.support.y))
     losses, steps = np.empty(capacity), np.empty(capacity)
@@ -370,6 +370,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             state.support.extent[ROWS] += 1
         if moves:
             finish_round(state.gram, K)
+    return len(rounds.starts) - 1
 
 
 @kernel
@@ -437,14 +438,14 @@ ALGORITHM = Algorithm[State](
     exchange="the norm is that of all tasks' weights together",
     no_weights=ONE_STEP,
     simultaneous=True,
-    enter=enter,
-    leave=leave,
-    left=left,
-    pack=support_vectors.pack(allocate),
-    check=check,
-    likeness=correlations,
+    tasks=Tasks(enter=enter, leave=leave, left=left),
+    storage=Storage(pack=support_vectors.pack(allocate), check=check),
+    explain=Explain(likeness=correlations),
 )
-WITH_ROWS = ALGORITHM._replace(pieces=support_vectors.pieces, may_fail=lambda p: callable(p.kernel), linear=False)
+WITH_ROWS = ALGORITHM._replace(
+    chunks=Chunks(pieces=support_vectors.pieces, may_fail=lambda p: callable(p.kernel)),
+    explain=ALGORITHM.explain._replace(linear=False),
+)
 
 
 class SchattenPerceptron(Supported, Classifier):

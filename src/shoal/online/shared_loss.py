@@ -68,7 +68,7 @@ def steps(losses: FloatArray, norms: FloatArray, settings: Settings, tau: FloatA
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     n_tasks = len(state.weights)
     all_losses, all_norms, all_tau = np.empty(n_tasks), np.empty(n_tasks), np.empty(n_tasks)
     for r in range(len(rounds.starts) - 1):
@@ -90,6 +90,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             if tau[row - first] > 0.0 and norms[row - first] > 0.0:
                 add(rounds, row, tau[row - first] * rounds.y[row], state.weights[rounds.task[row]])
                 state.updates[rounds.task[row]] += 1
+    return len(rounds.starts) - 1
 
 
 def settings(p: Params) -> Settings:

@@ -25,7 +25,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import open_round
 from shoal.learner import Learner
-from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Storage
 from shoal.model.parameters import Params, between, positive, strictly_between
 from shoal.online.collaborative.lazy_pull import (
     ROUNDING,
@@ -134,7 +134,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     powers, common, own = settings.powers, state.common, state.own
     pending = may_be_pending(rounds, powers, state.pulls)
     for r in range(len(rounds.starts) - 1):
@@ -158,6 +158,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                     scw_move(rounds, row, size, root, mine, drift, settings.phi)
             if size > 0.0:
                 state.updates[k] += 1
+    return len(rounds.starts) - 1
 
 
 def settings(p: Params) -> Settings:
@@ -183,8 +184,8 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange=Exchange(mean=("common",), local=("counters",), settle=settle),
     no_weights="a step makes it as sure of a row as `confidence` says, and its paper weighs no row",
-    check=check,
     retune=retune,
+    storage=Storage(check=check),
 )
 
 

@@ -21,7 +21,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, open_round, squared_norm
 from shoal.learner import Learner
-from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Storage
 from shoal.model.parameters import Params, between, one_of, positive, truth
 from shoal.model.persistence import learner_class
 from shoal.online.collaborative.lazy_pull import (
@@ -118,7 +118,7 @@ def learn_row(rounds: Rounds, row: int, pending: bool, settings: Settings, state
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     pending = may_be_pending(rounds, settings.powers, state.pulls)
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
@@ -127,6 +127,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 decisions[row] = margin(rounds, row, settings, state)
         for row in range(first, last):
             learn_row(rounds, row, pending, settings, state)
+    return len(rounds.starts) - 1
 
 
 def settings(p: Params) -> Settings:
@@ -157,8 +158,8 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange=Exchange(mean=("common",), local=("counters",), settle=settle),
     no_weights="its steps for all tasks and for the row's own one are tied for a row that comes once",
-    check=check,
     retune=retune,
+    storage=Storage(check=check),
 )
 
 

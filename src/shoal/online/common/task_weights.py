@@ -78,4 +78,9 @@ def with_task_weights(algorithm: Algorithm[S], mistake_driven: Callable[[Params]
         own = weights.unpack(packed.own, size.tasks)
         return type(allocate(setup, Size(1, 1)))(**{**packed._asdict(), "own": own})
 
-    return algorithm._replace(leave=leave, grow=grow, extend=extend, pack=pack, blank=blank, check=check, unpack=unpack)
+    return algorithm._replace(
+        tasks=algorithm.tasks._replace(leave=leave),
+        storage=algorithm.storage._replace(
+            grow=grow, extend=extend, pack=pack, blank=blank, check=check, unpack=unpack
+        ),
+    )

@@ -19,7 +19,7 @@ from shoal.engine.intrinsics import prefetch
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import open_weighted, padded, weight_of
 from shoal.engine.task_weights.hash_table import has_capacity
-from shoal.model.algorithm import Algorithm, Exchange, Setup
+from shoal.model.algorithm import Algorithm, Chunks, Exchange, Setup, Storage, Tasks
 from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positive, truth
 from shoal.online.hedged_sharing import state as states
 from shoal.online.hedged_sharing.experts import (
@@ -234,14 +234,16 @@ LABELS = Algorithm[State](
         ),
         recount=count_features,
     ),
-    grow=states.grow,
-    extend=states.extend,
-    leave=states.leave,
-    pack=states.pack,
-    blank=states.blank,
-    check=states.check,
-    unpack=states.unpack,
-    run=run,
     no_weights="",
+    storage=Storage(
+        grow=states.grow,
+        extend=states.extend,
+        pack=states.pack,
+        blank=states.blank,
+        check=states.check,
+        unpack=states.unpack,
+    ),
+    tasks=Tasks(leave=states.leave),
+    chunks=Chunks(run=run),
 )
 NUMBERS_TO_PREDICT = LABELS._replace(settings=partial(settings_of, regression=True))

@@ -168,7 +168,7 @@ class HedgedSharing(_Hedged, Classifier):
     MultitaskPerceptron  error 0.162
     """
 
-    algorithm = LABELS._replace(contributions=contributions)
+    algorithm = LABELS._replace(explain=LABELS.explain._replace(contributions=contributions))
 
     def __init__(
         self, *, relation: str = "learned", interactions: bool | str = "auto", memory: float = 256.0,
@@ -250,7 +250,7 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     MultitaskRegressor     mean squared error 1.290
     """
 
-    algorithm = NUMBERS_TO_PREDICT._replace(contributions=contributions)
+    algorithm = NUMBERS_TO_PREDICT._replace(explain=NUMBERS_TO_PREDICT.explain._replace(contributions=contributions))
 
     def __init__(
         self, *, relation: str = "learned", interactions: bool | str = "auto", memory: float = 256.0,

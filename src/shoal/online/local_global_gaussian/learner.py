@@ -28,7 +28,7 @@ from shoal.engine.random import QUERIES, SEED, uniform
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import dot, open_round
 from shoal.learner import Learner
-from shoal.model.algorithm import Algorithm, Setup, Size, as_needed, doubled
+from shoal.model.algorithm import Algorithm, Chunks, Explain, Setup, Size, Storage, as_needed, doubled
 from shoal.model.parameters import SEEDED, Params, Reader, one_of, positive, whole
 from shoal.model.state import in_capacity
 from shoal.online.local_global_gaussian import feature_maps as maps
@@ -161,7 +161,7 @@ def step(y: float, f: float, v: float, settings: Settings) -> float:
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     lam, form, work, S_0 = settings.lam, settings.form, np.empty(len(state.shared_mean)), of_all(state)
     asked, mistaken = np.empty(len(state.updates), np.bool_), np.empty(len(state.updates), np.bool_)
     for r in range(len(rounds.starts) - 1):
@@ -191,6 +191,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             if asked[row - first] and mistaken[row - first]:
                 scale = rounds.y[row] / (2.0 * settings.eps)
                 pull(rounds, row, S_0, scale, form, work, state.shared_mean)
+    return len(rounds.starts) - 1
 
 
 def settings_for(shared: bool, personal: bool) -> Callable[[Params], Settings]:
@@ -294,14 +295,14 @@ def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm[St
         exchange="covariances of different rows multiply: neither a mean nor a sum of copies is that of all rows",
         no_weights="its posterior takes each row in once, and its paper weighs no row",
         simultaneous=True,
-        capacity=capacity,
-        grow=grow,
-        check=check,
-        pieces=maps.pieces if mapped else None,
-        may_fail=lambda p: p.features.transformer is not None or callable(p.features.kernel),
         retune=retune,
         confidence=thetas,
-        linear=not mapped,
+        storage=Storage(capacity=capacity, grow=grow, check=check),
+        chunks=Chunks(
+            pieces=maps.pieces if mapped else None,
+            may_fail=lambda p: p.features.transformer is not None or callable(p.features.kernel),
+        ),
+        explain=Explain(linear=not mapped),
     )
 
 

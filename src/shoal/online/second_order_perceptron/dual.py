@@ -25,7 +25,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.kernels import Kernel, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, copy_to, open_round
-from shoal.model.algorithm import Algorithm, Piece, Setup, Size
+from shoal.model.algorithm import Algorithm, Chunks, Explain, Piece, Setup, Size, Storage, Tasks
 from shoal.model.parameters import Params, optional, positive, whole
 from shoal.online.common import support_vectors
 from shoal.online.common.relation_rates import RELATION, Rates, named_tasks, rates_of, rates_with
@@ -116,7 +116,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     support = state.support
     k, v = np.empty(len(support.y)), np.empty(len(support.y))
     for r in range(len(rounds.starts) - 1):
@@ -143,6 +143,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 solve_dual(state, n + 1, settings.a)
                 state.updates[rounds.task[row]] += 1
             support.extent[ROWS] += 1
+    return len(rounds.starts) - 1
 
 
 @kernel(entry=True, allocates=True)
@@ -236,14 +237,9 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange="every task answers by the rows that all tasks keep",
     no_weights="on a mistake its matrix takes the row in once, and its paper has no meaning for a part of that",
-    named_tasks=named_tasks,
-    enter=enter,
-    leave=support_vectors.leave,
-    left=left,
-    pack=pack,
-    check=check,
-    pieces=pieces,
-    may_fail=lambda p: callable(p.kernel),
     retune=retune,
-    linear=False,
+    tasks=Tasks(named=named_tasks, enter=enter, leave=support_vectors.leave, left=left),
+    storage=Storage(pack=pack, check=check),
+    chunks=Chunks(pieces=pieces, may_fail=lambda p: callable(p.kernel)),
+    explain=Explain(linear=False),
 )

@@ -26,7 +26,7 @@ from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds, cut
 from shoal.engine.rows import TASKS, add, dot, open_round, squared_norm
-from shoal.model.algorithm import Algorithm, Piece, Setup, Size, as_needed
+from shoal.model.algorithm import Algorithm, Chunks, Explain, Piece, Setup, Size, Storage, Tasks, as_needed
 from shoal.model.parameters import Params
 from shoal.model.state import in_capacity
 from shoal.online.common.relation_rates import UNSEEN, Rates, named_tasks, rates_of, shares
@@ -149,7 +149,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     phi = np.empty(state.weights.size)
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
@@ -163,6 +163,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 rotate_in(square(state), state.whitened.reshape(-1), start, n, phi, rounds.y[row])
                 solve_weights(state, n)
                 state.updates[rounds.task[row]] += 1
+    return len(rounds.starts) - 1
 
 
 @kernel(entry=True, allocates=True)
@@ -281,12 +282,9 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange="the matrix that every task answers with spans all tasks",
     no_weights=dual.ALGORITHM.no_weights,
-    named_tasks=named_tasks,
-    enter=enter,
-    leave=leave,
-    capacity=as_needed,
-    grow=grow,
-    pieces=pieces,
     retune=dual.retune,
-    linear=False,
+    tasks=Tasks(named=named_tasks, enter=enter, leave=leave),
+    storage=Storage(capacity=as_needed, grow=grow),
+    chunks=Chunks(pieces=pieces),
+    explain=Explain(linear=False),
 )
