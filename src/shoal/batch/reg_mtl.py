@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.batch.base import BatchLearner, Rows, task_margins
-from shoal.engine import kernels
+from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray, IntArray
 
 BLOCK = 256  # rows of a kernel matrix at a time
@@ -165,7 +165,7 @@ class _RegMTL(BatchLearner):
         self._require_positive("mu", "C", "tol")
         if self.max_iter != -1:
             self._require_count("max_iter")
-        kernels.resolve(self.kernel, self.gamma)
+        kernel_functions.resolve(self.kernel, self.gamma)
 
     def machine(self, K: FloatArray, y: FloatArray) -> Machine:
         """Solve the dual; K has two more rows and columns than y, of zeros, and may be overwritten."""
@@ -178,7 +178,7 @@ class _RegMTL(BatchLearner):
         n = len(rows.y)
         K = np.zeros((n + 2, n + 2))
         for block in _blocks(n):
-            values = kernels.matrix(self.kernel, self.gamma, rows.X[block], rows.X)
+            values = kernel_functions.matrix(self.kernel, self.gamma, rows.X[block], rows.X)
             K[block, :n] = (1.0 / self.mu + (rows.task[block, None] == rows.task)) * values
         machine = self.machine(K, rows.y)
         if not machine.converged:
@@ -219,7 +219,7 @@ class _RegMTL(BatchLearner):
         f = np.zeros(len(task))
         if len(learned["dual_coef_"]):
             for block in _blocks(len(task)):
-                values = kernels.matrix(self.kernel, self.gamma, X[block], learned["support_vectors_"])
+                values = kernel_functions.matrix(self.kernel, self.gamma, X[block], learned["support_vectors_"])
                 terms = values * learned["dual_coef_"]
                 own = task[block, None] == learned["support_task_"]
                 f[block] = terms.sum(axis=1) / self.mu + (terms * own).sum(axis=1)

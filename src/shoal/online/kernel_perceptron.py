@@ -16,7 +16,7 @@ from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
-from shoal.engine.kernels import Kernel, resolve
+from shoal.engine.kernel_functions import KernelFunction, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
 from shoal.model.algorithm import ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
@@ -30,7 +30,7 @@ class Settings(NamedTuple):
     """Hyper-parameters."""
 
     rates: Rates
-    kernel: Kernel
+    kernel: KernelFunction
     budget: int
 
 

@@ -28,7 +28,7 @@ from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
-from shoal.engine.kernels import LINEAR, NO_SLOTS, Kernel, resolve
+from shoal.engine.kernel_functions import LINEAR, NO_SLOTS, KernelFunction, resolve
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, whole_turns
@@ -61,7 +61,7 @@ class Settings(NamedTuple):
     shared: bool  # learn from a shared loss, not from mistakes
     norm: Norm  # of that loss
     C: float
-    kernel: Kernel
+    kernel: KernelFunction
 
 
 class Gram(NamedTuple):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from shoal import relations
-from shoal.engine import kernels
+from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray
 from shoal.relations import Given
 from shoal.theory.perceptron import own_rates, task_complexity
@@ -91,7 +91,7 @@ def kernel_mistake_bound(
     pairwise     17 mistakes, at most 42
     """
     C, resolved = comparator_matrix(comparator), relations.resolve(relation)
-    kernels.resolve(kernel, gamma)
+    kernel_functions.resolve(kernel, gamma)
     if isinstance(resolved, Given):
         C, tasks = in_order_of(resolved.tasks, C, tasks), resolved.tasks
     rows, signs, columns = stream_table(X, y, task, len(C), tasks)
@@ -103,9 +103,11 @@ def kernel_mistake_bound(
     used = np.flatnonzero(C.any(axis=0))
     C, points = C[:, used], rows[used]
     rows, signs, columns = rows[wrong], signs[wrong], columns[wrong]
-    u = kernels.matrix(kernel, gamma, rows, points) @ C.T if len(used) else np.zeros((len(wrong), len(C)))
+    u = kernel_functions.matrix(kernel, gamma, rows, points) @ C.T if len(used) else np.zeros((len(wrong), len(C)))
     L = float(hinge(signs, u[np.arange(len(wrong)), columns]).sum())
-    vectors = _vectors(C, kernels.matrix(kernel, gamma, points, points)) if len(used) else np.zeros((len(C), 1))
+    vectors = (
+        _vectors(C, kernel_functions.matrix(kernel, gamma, points, points)) if len(used) else np.zeros((len(C), 1))
+    )
     largest = float(np.max(own_rates(resolved, len(C))[columns] * _squared_norms(kernel, gamma, rows)))
     D = largest * task_complexity(vectors, resolved) if largest > 0 else 0.0
     return math.inf if math.isinf(D) else L + D + math.sqrt(D) * math.sqrt(L)
@@ -121,4 +123,4 @@ def _vectors(C: FloatArray, G: FloatArray) -> FloatArray:
 def _squared_norms(kernel: Any, gamma: float, rows: Any) -> FloatArray:
     """k(x, x) of every row."""
     blocks = (rows[first : first + BLOCK] for first in range(0, rows.shape[0], BLOCK))
-    return np.concatenate([np.diagonal(kernels.matrix(kernel, gamma, block, block)) for block in blocks])
+    return np.concatenate([np.diagonal(kernel_functions.matrix(kernel, gamma, block, block)) for block in blocks])

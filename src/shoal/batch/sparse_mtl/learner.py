@@ -28,7 +28,7 @@ from scipy.linalg import solve_triangular
 from shoal.batch.base import BatchLearner, Rows, split_by_task
 from shoal.batch.sparse_mtl import coefficients
 from shoal.batch.sparse_mtl.coefficients import Family, Fit, add_vector, alternate, family
-from shoal.engine import kernels
+from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray, IntArray
 
 SMALLEST_SIGMA = 1e-150  # whose square is a number
@@ -252,7 +252,7 @@ class _SparseMTL(BatchLearner):
         self._require_positive("gamma", "lam")
         if not SMALLEST_SIGMA <= self.sigma <= 1.0 / SMALLEST_SIGMA:
             raise ValueError(f"sigma must be a number from 1e-150 to 1e150, got {self.sigma}")
-        kernels.resolve(self.kernel, 1.0)
+        kernel_functions.resolve(self.kernel, 1.0)
         self._require_count("n_common", "n_task", "n_candidates")
         for name in ("tol", "inner_tol"):
             if not 0.0 <= getattr(self, name) < 1.0:
@@ -276,7 +276,7 @@ class _SparseMTL(BatchLearner):
 
     def _kernel_matrix(self, X: Any, Z: Any) -> FloatArray:
         """(n, m) k(x, z)."""
-        return kernels.matrix(self.kernel, 0.5 / self.sigma**2, X, Z)
+        return kernel_functions.matrix(self.kernel, 0.5 / self.sigma**2, X, Z)
 
     def _learned_from(self, selection: Selection, rows: Rows) -> dict[str, Any]:
         blocks = [(False, 0), *((True, k) for k in range(rows.n_tasks))]

@@ -12,11 +12,11 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.engine import kernels
+from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.axes import ROW
 from shoal.engine.compile import kernel
-from shoal.engine.kernels import FUNCTION, Kernel, of_product
+from shoal.engine.kernel_functions import FUNCTION, KernelFunction, of_product
 from shoal.engine.rounds import Rounds, cut
 from shoal.engine.rows import FEATURES, squared_norm
 from shoal.learner import Learner
@@ -95,7 +95,7 @@ def _product(support: Support, s: int, x: FloatArray) -> float:
 
 
 @kernel(inline=False)
-def compare(rounds: Rounds, row: int, kernel: Kernel, support: Support, out: FloatArray) -> float:
+def compare(rounds: Rounds, row: int, kernel: KernelFunction, support: Support, out: FloatArray) -> float:
     """out[s] <- out[s] k(x_s, x), where out[s] (a rate) is not 0; k(x, x) is returned."""
     n = support.extent[STORED]
     if kernel.kind == FUNCTION:
@@ -120,7 +120,7 @@ def compare(rounds: Rounds, row: int, kernel: Kernel, support: Support, out: Flo
 
 
 @kernel
-def _slot(rounds: Rounds, row: int, kernel: Kernel) -> int:
+def _slot(rounds: Rounds, row: int, kernel: KernelFunction) -> int:
     """A function's values come for the stored rows first, then for those at hand."""
     return len(kernel.values) - len(rounds.task) + row
 
@@ -132,7 +132,7 @@ def _zero_without_sign(value: float) -> float:
 
 
 @kernel(inline=False)
-def append(rounds: Rounds, row: int, kernel: Kernel, support: Support) -> None:
+def append(rounds: Rounds, row: int, kernel: KernelFunction, support: Support) -> None:
     """Store a row; there is capacity."""
     n = support.extent[STORED]
     dense = rounds.width > 0
@@ -179,7 +179,7 @@ NO_TASK = np.iinfo(np.int64).min
 
 
 @kernel
-def drop_oldest(kernel: Kernel, support: Support) -> None:
+def drop_oldest(kernel: KernelFunction, support: Support) -> None:
     """Forget the row that was stored first."""
     keep(support, kernel.slots, 1, NO_TASK)
 
@@ -195,7 +195,7 @@ def lay_out(support: Support, out: FloatArray) -> None:
 
 
 @kernel(entry=True)
-def gram(kernel: Kernel, support: Support, out: FloatArray) -> None:
+def gram(kernel: KernelFunction, support: Support, out: FloatArray) -> None:
     """out[s, r] <- k(x_s, x_r) for r <= s."""
     x = kernel.scratch
     for s in range(len(out)):
@@ -285,15 +285,15 @@ def extended(support: Support, rounds: Rounds, most: int) -> Support:
     return larger._replace(extent=support.extent)
 
 
-def _evaluated(setup: Setup, state: State, rounds: Rounds) -> Kernel:
+def _evaluated(setup: Setup, state: State, rounds: Rounds) -> KernelFunction:
     """The kernel with what the loops need for these rows."""
-    kernel: Kernel = setup.settings.kernel
+    kernel: KernelFunction = setup.settings.kernel
     d = int(state.counters[FEATURES])
     if kernel.kind != FUNCTION:
-        return kernel if rounds.width else kernel._replace(scratch=kernels.zeros(d))
+        return kernel if rounds.width else kernel._replace(scratch=kernel_functions.zeros(d))
     X = dense_rows(rounds, d)
     stored = stored_rows(state)
-    values = kernels.evaluate(setup.params.kernel, np.vstack([stored, X]), X)
+    values = kernel_functions.evaluate(setup.params.kernel, np.vstack([stored, X]), X)
     slots = np.zeros(max(len(state.support.y), len(values)), np.int64)
     slots[: len(values)] = np.arange(len(values))
     return kernel._replace(values=values, slots=slots)
@@ -319,9 +319,9 @@ def gram_of(setup: Setup, state: State) -> FloatArray:
     kernel, n = setup.settings.kernel, int(state.support.extent[STORED])
     if kernel.kind == FUNCTION:
         X = stored_rows(state)
-        return kernels.evaluate(setup.params.kernel, X, X) if n else np.zeros((0, 0))
+        return kernel_functions.evaluate(setup.params.kernel, X, X) if n else np.zeros((0, 0))
     values = np.zeros((n, n))
-    gram(kernel._replace(scratch=kernels.zeros(int(state.counters[FEATURES]))), state.support, values)
+    gram(kernel._replace(scratch=kernel_functions.zeros(int(state.counters[FEATURES]))), state.support, values)
     return values
 
 
@@ -335,7 +335,7 @@ def leave(setup: Setup, state: State, k: int) -> None:
     """
     rates: Rates = setup.settings.rates
     if rates.b == 0.0 and not rates.b_is_n_tasks and len(rates.mean) == 0:
-        keep(state.support, kernels.NO_SLOTS, 0, k)
+        keep(state.support, kernel_functions.NO_SLOTS, 0, k)
     task = state.support.task[: state.support.extent[STORED]]
     task[task == k] = min(UNSEEN, int(task.min(initial=0))) - 1
     task[task > k] -= 1

@@ -20,10 +20,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.engine import kernels
+from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
-from shoal.engine.kernels import FUNCTION, RBF, Kernel
+from shoal.engine.kernel_functions import FUNCTION, RBF, KernelFunction
 from shoal.engine.random import POINTS, uniform
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds, cut
 from shoal.engine.rows import FEATURES, copy_to, dot_all, squared_norm
@@ -90,7 +90,7 @@ def read(features: Any) -> FeatureMap:
         raise ValueError(f"gamma and ridge of features must be finite numbers > 0, got {found.gamma}, {found.ridge}")
     if not (isinstance(found.size, int) and found.size > 0):
         raise ValueError(f"size of features must be a whole number > 0, got {found.size!r}")
-    kernels.resolve(found.kernel, found.gamma)
+    kernel_functions.resolve(found.kernel, found.gamma)
     return found._replace(gamma=float(found.gamma), ridge=float(found.ridge))
 
 
@@ -131,7 +131,7 @@ def solve(lower: FloatArray, n: int, k: FloatArray, out: FloatArray) -> float:
 
 
 @kernel(entry=True)
-def compare(rounds: Rounds, row: int, norm: float, kernel: Kernel, state: MapState, k: FloatArray) -> float:
+def compare(rounds: Rounds, row: int, norm: float, kernel: KernelFunction, state: MapState, k: FloatArray) -> float:
     """k[j] <- k(z_j, x) for the rows z_j of the dictionary; returns k(x, x)."""
     n = state.used[0]
     if kernel.kind == FUNCTION:
@@ -146,7 +146,7 @@ def compare(rounds: Rounds, row: int, norm: float, kernel: Kernel, state: MapSta
 
 
 @kernel(entry=True)
-def slot(rounds: Rounds, row: int, kernel: Kernel) -> int:
+def slot(rounds: Rounds, row: int, kernel: KernelFunction) -> int:
     """A function's values come for the dictionary first, then for the rows at hand."""
     return len(kernel.values) - len(rounds.task) + row
 
@@ -154,7 +154,7 @@ def slot(rounds: Rounds, row: int, kernel: Kernel) -> int:
 @kernel(entry=True, allocates=True)
 def nystrom(
     rounds: Rounds,
-    kernel: Kernel,
+    kernel: KernelFunction,
     ridge: float,
     grow: bool,
     state: MapState,
@@ -249,14 +249,14 @@ def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator
         yield Piece(first, last, mapped, setup.settings, state)
 
 
-def _evaluated(feature_map: FeatureMap, state: MapState, rounds: Rounds, d: int) -> Kernel:
+def _evaluated(feature_map: FeatureMap, state: MapState, rounds: Rounds, d: int) -> KernelFunction:
     """The kernel; if it is a function, with its values between the dictionary and these rows, and these."""
-    kernel = kernels.resolve(feature_map.kernel, feature_map.gamma)
+    kernel = kernel_functions.resolve(feature_map.kernel, feature_map.gamma)
     if kernel.kind != FUNCTION:
         return kernel
     X = dense_rows(rounds, d)
     known = np.ascontiguousarray(state.points[:d, : state.used[0]].T)
-    values = kernels.evaluate(feature_map.kernel, np.vstack([known, X]), X)
+    values = kernel_functions.evaluate(feature_map.kernel, np.vstack([known, X]), X)
     return kernel._replace(values=values, slots=np.arange(len(state.offsets)))
 
 

@@ -22,7 +22,7 @@ from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import ROW, TASK
 from shoal.engine.compile import kernel
-from shoal.engine.kernels import Kernel, resolve
+from shoal.engine.kernel_functions import KernelFunction, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, copy_to, open_round
 from shoal.model.algorithm import Algorithm, Chunks, Explain, Piece, Setup, Size, Storage, Tasks
@@ -40,7 +40,7 @@ class Settings(NamedTuple):
 
     a: float
     rates: Rates
-    kernel: Kernel
+    kernel: KernelFunction
     budget: int
 
 

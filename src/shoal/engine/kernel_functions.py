@@ -1,4 +1,4 @@
-"""Kernels k(x, z): by name for the jitted loops, or any function of two 2-d arrays.
+"""Kernel functions k(x, z): by name for compiled loops, or any function of two 2-d arrays.
 
 A function cannot be called from compiled code: its values for the rows at hand are computed before, and the loops
 look them up. Nothing else tells the two kinds apart.
@@ -23,7 +23,7 @@ NO_SLOTS = np.zeros(0, np.int64)
 _thread = threading.local()
 
 
-class Kernel(NamedTuple):
+class KernelFunction(NamedTuple):
     """What a jitted loop needs to compare the stored rows with the rows at hand."""
 
     kind: int
@@ -33,7 +33,7 @@ class Kernel(NamedTuple):
     slots: IntArray  # (>= stored,) the line of `values` that belongs to each stored row, or (0,)
 
 
-def resolve(kernel: Any, gamma: float) -> Kernel:
+def resolve(kernel: Any, gamma: float) -> KernelFunction:
     """What `kernel=` and `gamma=` mean.
 
     Parameters
@@ -52,7 +52,7 @@ def resolve(kernel: Any, gamma: float) -> Kernel:
     if not (gamma > 0 and math.isfinite(gamma)):
         raise ValueError(f"gamma must be a finite number > 0, got {gamma}")
     kind = FUNCTION if callable(kernel) else LINEAR if kernel == "linear" else RBF
-    return Kernel(kind, float(gamma), zeros(0), NO_VALUES, NO_SLOTS)
+    return KernelFunction(kind, float(gamma), zeros(0), NO_VALUES, NO_SLOTS)
 
 
 def evaluate(function: Any, X: FloatArray, Z: FloatArray) -> FloatArray:
@@ -93,7 +93,7 @@ def zeros(n: int) -> FloatArray:
 
 
 @kernel
-def of_product(kernel: Kernel, product: float, norm_x: float, norm_z: float) -> float:
+def of_product(kernel: KernelFunction, product: float, norm_x: float, norm_z: float) -> float:
     """k(x, z) from <x, z>, ||x||^2 and ||z||^2."""
     if kernel.kind == LINEAR:
         return product
