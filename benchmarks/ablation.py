@@ -57,7 +57,7 @@ def without_experts(leave_out: Callable[[Any], bool]) -> None:
     replace("taking_part", those_left, "experts", "scratch", "state", "explaining")
 
 
-def with_settings(**changed: float) -> None:
+def with_settings(**changed: Any) -> None:
     """Other constants of the recipe."""
     from shoal.online.hedged_sharing.scratch import Settings
 
@@ -70,7 +70,7 @@ def without_doubt() -> None:
 
     @kernel(entry=True)
     def none(surprises: Any) -> float:
-        return 0.0 * surprises[0]
+        return float(0.0 * surprises[0])
 
     replace("doubt", none, "mixing", "row", "explaining")
 
