@@ -129,7 +129,7 @@ def new_features(n: int, feature: IntArray, counts: FloatArray, seen: IntArray) 
     return new
 
 
-@kernel(alone=False)
+@kernel(entry=True)
 def is_narrow(n: int, new: int, seen: IntArray) -> bool:
     """Whether the stream is narrow at a row of n entries, the constant included."""
     few = seen[FEATURES] + new <= FEW_FEATURES
