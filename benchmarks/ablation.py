@@ -1,9 +1,9 @@
-"""What each part of HedgedSharing is worth: `python -m benchmarks.ablation [STREAM ...] [--markdown] [--experts]`.
+"""What each part of HedgedSharing is worth: `python -m benchmarks.ablation [STREAM ...] [--markdown]`.
 
 Each line leaves one part out; a cell is what that costs: log-loss more than the whole learner's, or RMSE in percent.
-Positive numbers say that the part helps. `--experts` leaves out each of the twenty experts by itself. A part is left
-out by changing a constant or a function before numba compiles it, in a process with an empty cache of its own: half a
-minute a line, and the streams. All streams but flights and delay need SHOAL_DATA.
+Positive numbers say that the part helps. `--experts` leaves out each of the twenty experts by itself, `--constants`
+gives each constant a smaller and a larger value. The change is made before numba compiles, in a process with an empty
+cache of its own: half a minute a line, and the streams. All streams but flights and delay need SHOAL_DATA.
 """
 
 from __future__ import annotations
@@ -113,6 +113,38 @@ PARTS: dict[str, Callable[[], None]] = {
 }
 
 
+def _constant(name: str, value: float, *modules: str) -> Callable[[], None]:
+    return lambda: replace(name, value, *modules)
+
+
+# Name in the table: the constant and its modules, or "" and a setting; a smaller and a larger value.
+CONSTANTS: dict[str, tuple[str, tuple[str, ...], float, float]] = {
+    "constant of a row (0.3)": ("CONSTANT", ("scaling", "explaining"), 0.1, 1.0),
+    "band of features (3)": ("BAND", ("scaling", "explaining"), 1.5, 10.0),
+    "fixed share (0.01)": ("SHARE", ("mixing",), 0.003, 0.03),
+    "rows of a young task (10)": ("young", (), 3.0, 30.0),
+    "rows until the second mixing counts half (5)": ("fresh", (), 1.5, 15.0),
+    "drift of the second mixing (1e-3)": ("DRIFT", ("row",), 1e-4, 1e-2),
+    "its least curvature (1e-5)": ("FLAT", ("row",), 1e-6, 1e-4),
+    "prior variance of the stretch (3e-3)": ("VARIANCE", ("state",), 1e-3, 1e-2),
+    "prior variance of full matrices (10)": ("PRIOR", ("kalman",), 3.0, 30.0),
+    "drift of the pooled matrix (0.05)": ("POOLED_DRIFT", ("row",), 0.01, 0.2),
+    "drift of tasks' matrices (1e-5)": ("OWN_DRIFT", ("row",), 1e-6, 1e-4),
+    "clipping beyond deviations² (100)": ("OUTLIER", ("scaling",), 25.0, 400.0),
+    "clipping of errors² (49)": ("ERROR_OUTLIER", ("scaling",), 16.0, 100.0),
+}
+
+
+def constants() -> dict[str, Callable[[], None]]:
+    """Each with a smaller and a larger value."""
+    found = {"nothing": PARTS["nothing"]}
+    for line, (name, modules, *values) in CONSTANTS.items():
+        for value in values:
+            change = _constant(name, value, *modules) if modules else partial(with_settings, **{name: value})
+            found[f"{line}: {value:g}"] = change
+    return found
+
+
 def experts() -> dict[str, Callable[[], None]]:
     """Each one by itself."""
     from shoal.online.hedged_sharing.experts import EXPERTS
@@ -161,17 +193,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("streams", nargs="*", metavar="STREAM", help=f"some of {', '.join(LABELS + TARGETS)}")
     parser.add_argument("--experts", action="store_true", help="leave out each expert by itself")
+    parser.add_argument("--constants", action="store_true", help="other values of each constant")
     parser.add_argument("--markdown", action="store_true", help="a table for a page")
     parser.add_argument("--without", help=argparse.SUPPRESS)  # how the program calls itself
     options = parser.parse_args()
     names = options.streams or [*LABELS, *TARGETS]
     if options.without is not None:
-        (PARTS | experts())[options.without]()
+        (PARTS | experts() | constants())[options.without]()
         print(json.dumps({name: score(name) for name in names}))
         return
-    parts = experts() if options.experts else PARTS
+    parts = experts() if options.experts else constants() if options.constants else PARTS
     whole = scores_without("nothing", names)
-    print_head("What it costs to leave a part out", names, markdown=options.markdown)
+    print_head(
+        "What a change costs" if options.constants else "What it costs to leave a part out",
+        names,
+        markdown=options.markdown,
+    )
     print_row("the whole", [f"{whole[name]:.4f}" for name in names], markdown=options.markdown)
     for part in parts:
         if part != "nothing":
