@@ -38,6 +38,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+import plain_kernels
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
 TIMES, SECONDS = 4, 10  # a fault may take so many times as long as no fault, and so many seconds more
@@ -317,53 +319,6 @@ class Changed(MetaPathFinder, Loader):
         exec(compile(self._source, str(self._path), "exec"), module.__dict__)
 
 
-def run_kernels_as_python() -> None:
-    """From now on `@kernel` compiles nothing; intrinsics are what they stand for."""
-    import numba as untyped
-    import numpy as np
-
-    from shoal.engine import compile, intrinsics
-
-    found: Any = compile
-    numba: Any = untyped
-    numba.njit = found.kernel = lambda function=None, /, **_: function or (lambda other: other)
-    found.call = lambda function, rounds, settings, state, out, _, *more: function(rounds, settings, state, out, *more)
-
-    def doubles(words: Any, i: Any) -> Any:
-        return words[int(i) : int(i) + 2].view(np.float64)
-
-    def equal(array: Any, i: Any, value: Any) -> Any:
-        return np.uint64(sum(1 << j for j, one in enumerate(array[int(i) : int(i) + intrinsics.GROUP]) if one == value))
-
-    def set_number(words: Any, i: Any, number: float) -> None:
-        doubles(words, i)[0] = number
-
-    def record_products(width: int, n_kept: int) -> Any:
-        def products(n: int, x: Any, place: Any, records: Any, kept: Any, room: int, sums: Any) -> None:
-            found = records.reshape(-1, width)[place[:n]]
-            sums[:width] = x[:n] @ found.astype(np.float64)
-            for column in range(n_kept):
-                kept.reshape(-1)[room * column : room * column + n] = found[:, width - 1 - column]
-
-        return products
-
-    def record_moves(pattern: tuple[int, ...], keep: tuple[float, ...]) -> Any:
-        def move(n: int, place: Any, columns: Any, room: int, scales: Any, records: Any) -> None:
-            table = records.reshape(-1, len(pattern))
-            for i in range(n):
-                numbers = [0.0 if c == intrinsics.STAYS else columns.reshape(-1)[room * c + i] for c in pattern]
-                table[place[i]] = table[place[i]] * np.array(keep, table.dtype) + scales[: len(pattern)] * numbers
-
-        return move
-
-    changed: Any = intrinsics
-    changed.prefetch, changed.equal = lambda array, i: None, equal
-    changed.number_in, changed.set_number = lambda words, i: float(doubles(words, i)[0]), set_number
-    changed.on_stack = lambda: np.empty(intrinsics.SCRATCH, np.uint64)
-    changed.lowest_bit = lambda bits: np.uint64((int(bits) & -int(bits)).bit_length() - 1)
-    changed.record_products, changed.record_moves = record_products, record_moves
-
-
 def passes(path: Path, source: bytes, tests: list[str], seconds: float) -> bool | None:
     """Do the tests pass with this source? None if they were not done in time."""
     child = os.fork()
@@ -424,7 +379,7 @@ def _run(path: Path, source: bytes, tests: list[str], *more: str, plugins: Any =
     sys.meta_path.insert(0, Changed(module_of(path), path, source))
     options = ["-x", "-n", "0", "-p", "no:cacheprovider", "--no-header", "-W", IMPORTED_BEFORE, *more]
     if is_compiled(source):
-        run_kernels_as_python()
+        plain_kernels.enable()
         options += ["-W", "ignore::RuntimeWarning"]  # what overflows in compiled code does so without notice
     return int(pytest.main([*options, *tests], plugins=plugins))
 

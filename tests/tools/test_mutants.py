@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "tools"))  # as for a script of that folder
 spec = importlib.util.spec_from_file_location("mutants", ROOT / "tools" / "mutants.py")
 assert spec is not None
 assert spec.loader is not None
