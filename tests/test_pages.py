@@ -1,0 +1,105 @@
+"""The pages for maintainers say what is true: layers, functions, tests and files that they name are there."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import tomllib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ["docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md"]
+ROOM_READMES = ["engine", "online/hedged_sharing", "files/sparse_text", "serve"]
+OBJECT = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+FILE = re.compile(r"(src|tests|docs|tools|benchmarks|examples)/[\w./-]*|[\w-]+\.(py|pyi|md|toml|txt)")
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def named(page: str) -> list[str]:
+    """What stands in backticks, outside of blocks."""
+    return re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text_of(page), flags=re.S))
+
+
+def found(dotted: str) -> Any:
+    """The object of a name below `shoal`. Raises AttributeError or ImportError if there is none."""
+    parts = dotted.removeprefix("shoal.").split(".")
+    thing, path = importlib.import_module("shoal"), "shoal"
+    for part in parts:
+        path = f"{path}.{part}"
+        try:
+            thing = importlib.import_module(path)
+        except ModuleNotFoundError:
+            thing = getattr(thing, part)
+    return thing
+
+
+@cache
+def defined_tests() -> set[str]:
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "tests").rglob("test_*.py"))
+    return {node.name for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def missing_of(names: list[str]) -> list[str]:
+    """Those that name a file, a test or an object that is not there; other words name nothing."""
+    missing = []
+    for name in names:
+        if FILE.fullmatch(name):
+            if not (ROOT / name).exists():
+                missing.append(name)
+        elif name.startswith("test_") and name.isidentifier() and name != "test_then_train":
+            if name not in defined_tests():
+                missing.append(name)
+        elif OBJECT.fullmatch(name):
+            try:
+                found(name)
+            except (AttributeError, ImportError):
+                missing.append(name)
+    return missing
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_names_exists(page: str) -> None:
+    names = named(page)
+    assert missing_of(names) == []
+    assert len(names) > 20
+
+
+def test_a_name_that_is_gone_is_noticed() -> None:
+    gone = ["model.core.Core.gone", "gone.Core", "test_gone", "tests/gone.py", "gone.toml"]
+    there = ["model.core.Core", "test_a_name_that_is_gone_is_noticed", "tests/cases.py", "pyproject.toml", "any words"]
+    assert missing_of(there + gone) == gone
+
+
+def test_the_picture_shows_the_layers_of_imports() -> None:
+    settings = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    [layers] = [contract["layers"] for contract in settings if contract["type"] == "layers"]
+    picture = text_of("docs/architecture.md").split("```")[1]
+    assert [line.split("│")[1].strip() for line in picture.strip("\n").splitlines()] == layers
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", text_of(page))
+    assert [link for link in links if "://" not in link and not (ROOT / page).parent.joinpath(link).exists()] == []
+
+
+def test_every_word_of_the_glossary_is_one_entry() -> None:
+    words = re.findall(r"^- \*\*(.+?)\*\*: \S", text_of("docs/glossary.md"), re.M)
+    assert len(words) == len(set(words)) == text_of("docs/glossary.md").count("\n- ") > 30
+
+
+@pytest.mark.parametrize("room", ROOM_READMES)
+def test_a_room_with_a_hard_idea_has_a_readme(room: str) -> None:
+    text = text_of(f"src/shoal/{room}/README.md")
+    files = re.findall(r"`([\w./]+\.py)`", text)
+    bases = (ROOT, ROOT / "src" / "shoal" / room)
+    assert [file for file in files if not any((base / file).exists() for base in bases)] == []
+    assert len(text.split()) < 250
