@@ -61,8 +61,6 @@ MAX_EXEMPTIONS = 20
 
 # Pages torn off a neighbor, to be merged; rooms too large; functions to be cut. A room's lines stand together.
 TO_DO = {
-    # shoal
-    "src/shoal/estimator.py: one importer",
     # engine/task_weights
     "src/shoal/engine/task_weights/weights.py: Packed: namesake",
     # evaluation

@@ -12,7 +12,7 @@ from .batch.trace_norm import TraceNorm as TraceNorm
 from .engine.rounds import Chunk as Chunk
 from .evaluation.periodic import Periodic as Periodic
 from .learner import Learner as Learner
-from .loading import load as load
+from .model_file import load as load
 from .online.collaborative.collaborative_cw import CollaborativeCW as CollaborativeCW
 from .online.collaborative.collaborative_pa import CollaborativePA as CollaborativePA
 from .online.hedged_sharing.learner import HedgedSharing as HedgedSharing

@@ -1,26 +1,70 @@
-"""What all online learners share: scikit-learn's verbs and a stream's, over a model."""
+"""What all online learners share: scikit-learn's verbs and a stream's, over a model.
+
+A learner is hyper-parameters and the model that learned with them. It gives its `algorithm` (a value, see
+`shoal.model.algorithm`) or, if it holds other learners, a core.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from shoal.engine.arrays import FloatArray, IndexArray
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import NO_WEIGHT
-from shoal.estimator import Estimator
-from shoal.model.core import NO_OUT, CoreLike
+from shoal.model import persistence
+from shoal.model.algorithm import Algorithm, Size
+from shoal.model.core import NO_OUT, Core, CoreLike
 from shoal.model.explanations import Explanation, SimilarTask, explain, most_alike
 from shoal.model.model import Model
+from shoal.model.parameters import alike, hyper_parameters
+from shoal.model.state import named_leaves
+from shoal.model.targets import RealTargets, Targets, TwoLabels
 
 
-class Learner(Estimator):
+class Learner(BaseEstimator):  # type: ignore[misc]
     """An online multi-task learner: scikit-learn estimator and stream learner at once.
 
     Any number of threads may predict with one learner at once. Learning, `add_*`, `forget_task` and `set_params` need
     that no other thread uses the learner meanwhile.
     """
+
+    estimator_names: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that are learners themselves
+
+    @property
+    def algorithm(self) -> Algorithm[Any]:
+        """What learns: most kinds set it as an attribute of the class."""
+        raise NotImplementedError
+
+    @property
+    def targets(self) -> Targets:
+        """What is predicted: an attribute of the class, likewise."""
+        raise NotImplementedError
+
+    _model: Model | None = None
+    _read_from: tuple[Any, ...] = ()  # the hyper-parameters that the model has
+
+    def new_core(self) -> CoreLike:
+        """What learns, with the hyper-parameters of now, before the first row.
+
+        Raises
+        ------
+        ValueError
+            If a hyper-parameter is out of its range.
+        """
+        return Core(self.algorithm, self.get_params(deep=False))
+
+    @property
+    def simultaneous(self) -> bool:
+        """Does `rounds=None` mean that rows of different tasks form a round?"""
+        return self.algorithm.simultaneous
 
     def baselines(self) -> dict[str, Learner]:
         """The same learner without sharing ("independent") and with one model for all ("pooled")."""
@@ -217,6 +261,134 @@ class Learner(Estimator):
         self._keep(model)
         return self
 
+    # ---- what can be seen --------------------------------------------------------------------------------
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._model is not None and self._model.is_fitted
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def tasks_(self) -> list[Any]:
+        """Task ids in the order of their columns."""
+        if self._model is None:
+            raise AttributeError(f"{type(self).__name__} has no tasks_ before it has learned a row")
+        return self._model.tasks.ids
+
+    def knows_task(self, task: Hashable) -> bool:
+        """Has a row of this task been learned, or was it declared?"""
+        return self._model is not None and task in self._model.tasks.column
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return self._known("n_features_in_").features.count
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Column names, where the rows came with names."""
+        names = None if self._model is None else self._model.features.names
+        if names is None:
+            raise AttributeError(f"{type(self).__name__} has no feature_names_in_: its rows came without names")
+        return np.fromiter(names, object, len(names))
+
+    @property
+    def relation_(self) -> FloatArray | None:
+        """(n_tasks, n_tasks) task relationship in force, or None."""
+        return None
+
+    @property
+    def task_updates_(self) -> IntArray:
+        """(n_tasks,) examples of each task that were used in updates of its own model."""
+        return self._known("task_updates_").updates()
+
+    @property
+    def n_updates_(self) -> int:
+        """Examples used in updates so far: the papers' nSV."""
+        return int(self.task_updates_.sum())
+
+    # ---- persistence -------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str], *, companion: Any = None) -> None:
+        """Write the model to one file (safetensors with a JSON header), whole or not at all.
+
+        Parameters
+        ----------
+        path : path of the file
+        companion : JSON value, optional
+            What belongs to the model, such as how a file's columns became its features; `load_with_companion`
+            gives it back.
+
+        Raises
+        ------
+        ValueError
+            If a hyper-parameter or a task id has no plain form (a function, an object of your own).
+        """
+        model = self._fitted_model()
+        known = persistence.Known(model.tasks, model.features, self.targets.to_header(model.labels))
+        packed = model.core.pack(Size(len(model.tasks), model.features.count))
+        persistence.save(path, self, known, named_leaves(packed), companion)
+
+    def _restore(self, known: persistence.Known, arrays: persistence.Arrays) -> None:
+        """Take what `save` wrote. Raises ValueError if no such learner could have written it."""
+        model = self._new_model()
+        if model.core.named_tasks and model.core.named_tasks != known.tasks.ids:
+            raise ValueError("its tasks are not those of its relation")
+        model.tasks, model.features = known.tasks, known.features
+        model.labels = self.targets.from_header(known.labels)
+        model.core.expect_labels(model.labels)
+        persistence.take(model.core, arrays, Size(len(known.tasks), known.features.count))
+        self._keep(model)
+
+    # ---- the model ---------------------------------------------------------------------------------------
+
+    def _new_model(self) -> Model:
+        return Model(self.new_core(), self.targets, type(self).__name__, getattr(self, "classes", None))
+
+    def _begun(self) -> Model:
+        """The current model with up-to-date hyper-parameters, or a new one that the caller must store with `_keep`."""
+        values = hyper_parameters(self)
+        if self._model is None:
+            return self._new_model()
+        if not alike(values, self._read_from):
+            self._model.core.adopt(self.new_core())
+            self._read_from = values
+        return self._model
+
+    def _keep(self, model: Model) -> None:
+        if model is not self._model:
+            self._model, self._read_from = model, hyper_parameters(self)
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__(state)
+        if self._model is not None:
+            self._model.core.attach(self.new_core())
+
+    def _fitted_model(self) -> Model:
+        if self._model is None or not self._model.is_fitted:
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet. Call 'fit' or 'partial_fit' with appropriate "
+                "arguments before using this estimator."
+            )
+        return self._begun()
+
+    def _known(self, attribute: str) -> Model:
+        """The model, for an attribute that there is once it has learned a row."""
+        if self._model is None or not self._model.is_fitted:
+            raise AttributeError(f"{type(self).__name__} has no {attribute} before it has learned a row")
+        return self._model
+
+    def _state(self, attribute: str) -> Any:
+        return self._known(attribute).core.state
+
+    def _setup(self) -> Any:
+        """The hyper-parameters of now, as the algorithm takes them."""
+        core: Any = self._begun().core
+        return core.setup
+
 
 class WeightedLearner(Learner):
     """A learner whose mathematics has a meaning for the weights of rows.
@@ -257,6 +429,100 @@ class WeightedLearner(Learner):
     def learn_one(self, x: Any, y: Any, task: Hashable = None, sample_weight: float = 1.0) -> None:
         """Learn one example, as `Learner.learn_one` says; `sample_weight` is how often it counts."""
         self._learn_one(x, y, task, sample_weight)
+
+
+def is_probabilistic_kind(learner: Any) -> bool:
+    """Has it probabilities?"""
+    return bool(learner.is_probabilistic)
+
+
+class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
+    """A learner of two labels."""
+
+    targets: Targets = TwoLabels()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """Are decision values logits, so that there are probabilities?"""
+        return False
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """(2,) the labels, the larger one is +1."""
+        return np.asarray(self._known("classes_").labels.classes)
+
+    def decision_function(self, X: Any, task: Any = None) -> FloatArray:
+        """(n,) margins <w_task, x>."""
+        return self._values(X, task)
+
+    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
+        """(n,) labels; a margin of 0 predicts the larger label."""
+        positive = (self._values(X, task) >= 0.0).astype(np.int64)
+        return np.asarray(self.classes_[positive])
+
+    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, 2) probabilities of the labels, in the order of `classes_`."""
+        return probabilities(self._values(X, task))
+
+    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
+        """Probability of each label for one example (dict or 1-d array)."""
+        return dict(zip(self.classes_.tolist(), probabilities(self._value_one(x, task))[0].tolist(), strict=True))
+
+    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy."""
+        from sklearn.metrics import accuracy_score
+
+        return float(accuracy_score(y, self.predict(X, task), sample_weight=sample_weight))
+
+    def decision_one(self, x: Any, task: Hashable = None) -> float:
+        """The margin of one example (dict or 1-d array)."""
+        return float(self._value_one(x, task)[0])
+
+    def predict_one(self, x: Any, task: Hashable = None) -> Any:
+        """The label of one example (dict or 1-d array)."""
+        positive = self._value_one(x, task)[0] >= 0.0
+        return self.classes_.tolist()[int(positive)]
+
+    def predict_round(self, examples: Mapping[Any, Any]) -> dict[Any, Any]:
+        """`{task: x, ...}` to `{task: label, ...}`."""
+        return {task: self.predict_one(x, task) for task, x in examples.items()}
+
+
+def probabilities(logits: FloatArray) -> FloatArray:
+    """(n, 2) probabilities of the smaller and the larger label."""
+    positive = 1.0 / (1.0 + np.exp(-np.clip(logits, -700.0, 700.0)))
+    return np.column_stack([1.0 - positive, positive])
+
+
+class Regressor(RegressorMixin, Learner):  # type: ignore[misc]
+    """A learner of real targets."""
+
+    targets: Targets = RealTargets()
+
+    def predict(self, X: Any, task: Any = None) -> FloatArray:
+        """(n,) predictions <w_task, x>."""
+        return self._values(X, task)
+
+    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
+        """Coefficient of determination R^2."""
+        from sklearn.metrics import r2_score
+
+        return float(r2_score(y, self.predict(X, task), sample_weight=sample_weight))
+
+    def predict_one(self, x: Any, task: Hashable = None) -> float:
+        """The prediction for one example (dict or 1-d array)."""
+        return float(self._value_one(x, task)[0])
+
+    def predict_round(self, examples: Mapping[Any, Any]) -> dict[Any, float]:
+        """`{task: x, ...}` to `{task: prediction, ...}`."""
+        return {task: self.predict_one(x, task) for task, x in examples.items()}
 
 
 def weights_for(learner: Any, weight: Any) -> dict[str, Any]:

@@ -1,19 +1,41 @@
-"""Models of the program: next to the learner, the file keeps how its rows were read, and the baselines of a verdict.
+"""Models in files: `load` reads what `learner.save` wrote, and the program keeps more beside the learner.
 
-A baseline is kept as the file that it would be alone: its header, and its arrays under its name.
+A model of the program also holds how its rows were read, and the baselines of a verdict. A baseline is stored as the
+file that it would be alone: its header, and its arrays under its name.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from shoal.files.opening import saved_feature_names
 from shoal.learner import Learner
-from shoal.loading import load, load_with_companion
 from shoal.model import persistence
+
+
+def load(path: str | os.PathLike[str]) -> Learner:
+    """The model that `learner.save(path)` wrote; learning on from it equals never having stopped, bit for bit.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is not a shoal model, is truncated or damaged, or holds what no learner could have saved.
+    """
+    return load_with_companion(path)[0]
+
+
+def load_with_companion(path: str | os.PathLike[str]) -> tuple[Learner, Any]:
+    """The model, and what was saved next to it (None if nothing was)."""
+    with persistence.opened(path) as (header, arrays):
+        kind = persistence.learner_class(header["class"])
+        learner: Learner = kind(**persistence.from_json(header["parameters"], arrays))
+        learner._restore(persistence.known_from(header, arrays), persistence.state_arrays(arrays))
+    return learner, header["companion"]
 
 
 class Reading(NamedTuple):
@@ -42,6 +64,8 @@ def load_named(path: str | Path) -> tuple[Learner, Reading | None, list[str]]:
     if companion.keys() != set(Reading._fields) or not all(isinstance(part, dict) for part in companion.values()):
         raise damaged
     reading = Reading(**companion)
+    from shoal.files.opening import saved_feature_names  # `shoal.load` needs no reader of files
+
     return learner, reading, saved_feature_names(reading.state)
 
 

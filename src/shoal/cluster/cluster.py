@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
-from shoal.classifier import Classifier, probabilities
 from shoal.cluster import storage
 from shoal.cluster.actors import start_shards
 from shoal.cluster.merge_state import Shared, merged
@@ -32,7 +31,7 @@ from shoal.cluster.placement import (
 from shoal.cluster.shard_handle import ShardHandle
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner, probabilities
 from shoal.model.algorithm import Algorithm, Exchange
 from shoal.model.model import Admitted, Model
 from shoal.model.table import read_table, validated

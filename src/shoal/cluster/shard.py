@@ -19,10 +19,10 @@ from shoal.cluster.merge_state import Shared, shared_part, take_shared
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Rounds
 from shoal.learner import Learner, model_of, view
-from shoal.loading import load
 from shoal.model.core import NO_OUT
 from shoal.model.features import Features
 from shoal.model.model import Admitted, Model
+from shoal.model_file import load
 
 
 class OutOfStep(RuntimeError):

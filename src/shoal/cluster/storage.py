@@ -17,9 +17,9 @@ from shoal.cluster.merge_state import Shared
 from shoal.cluster.placement import Assign
 from shoal.engine.arrays import IntArray
 from shoal.learner import Learner, model_of
-from shoal.loading import load as load_model
 from shoal.model import persistence
 from shoal.model.features import Features
+from shoal.model_file import load as load_model
 from shoal.whole_file import write_whole
 
 MANIFEST, FORMAT = "manifest.json", 1

@@ -18,17 +18,15 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import WeightedLearner
+from shoal.learner import Classifier, Regressor, WeightedLearner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.explanations import Parts, parts_of_linear
 from shoal.model.parameters import optional, read, whole
 from shoal.model.slicing import widened
 from shoal.model.targets import RealTargets, Targets, TwoLabels
-from shoal.regressor import Regressor
 
 PARAMETERS = {"every": whole(1), "window": optional(whole(1))}
 

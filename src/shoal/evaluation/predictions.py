@@ -8,11 +8,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import is_classifier
 
-from shoal.classifier import probabilities
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.metrics.multiclass import ClassIndex
 from shoal.evaluation.stream import Piece
+from shoal.learner import probabilities
 
 
 class Predictions(NamedTuple):

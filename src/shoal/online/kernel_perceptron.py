@@ -11,7 +11,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import TASK
@@ -19,6 +18,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.kernel_functions import KernelFunction, resolve
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
+from shoal.learner import Classifier
 from shoal.model.algorithm import ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
 from shoal.model.parameters import Params, optional, whole
 from shoal.online.common import support_vectors

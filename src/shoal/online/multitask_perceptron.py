@@ -17,7 +17,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 
 from shoal import relations
-from shoal.classifier import Classifier
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, TASK
@@ -35,12 +34,11 @@ from shoal.engine.task_weights.weights import (
     task_dot,
     task_dot_and,
 )
-from shoal.learner import WeightedLearner
+from shoal.learner import Classifier, Regressor, WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Tasks
 from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, non_negative, one_of, positive
 from shoal.online.common.relation_rates import RELATION, Related, named_tasks
 from shoal.online.common.task_weights import with_task_weights
-from shoal.regressor import Regressor
 from shoal.relations import Factors, rates_column
 
 # ---- constant relations ------------------------------------------------------------------------------------

@@ -20,14 +20,13 @@ from typing import Annotated, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, squared_norm, whole_turns
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import FAILED, ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Tasks
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, one_of, positive, whole

@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import relations
-from shoal.classifier import Classifier
 from shoal.engine.arrays import LANES, FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, INFINITE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add, add_to_all, dot, dot_all, whole_turns
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner, Regressor
 from shoal.model.algorithm import Algorithm, Explain, Setup, Size, Tasks
 from shoal.model.parameters import (
     WEIGHTS_TYPE,
@@ -43,7 +42,6 @@ from shoal.model.parameters import (
     truth,
 )
 from shoal.model.persistence import learner_class
-from shoal.regressor import Regressor
 from shoal.relations import Attention
 
 AUTO = -1.0  # corollary 2's schedule

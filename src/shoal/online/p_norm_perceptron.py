@@ -20,13 +20,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from shoal import relations
-from shoal.classifier import Classifier
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, copy_to, open_round
+from shoal.learner import Classifier
 from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size, Storage, Tasks
 from shoal.model.parameters import Params, at_least, one_of, or_auto
 from shoal.online.common.relation_rates import RELATION, Rates, Related, named_tasks, rates_of, shares

@@ -13,7 +13,6 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
@@ -23,11 +22,10 @@ from shoal.engine.rows import add, dot, open_weighted, squared_norm
 from shoal.engine.task_weights import weights as task_weights
 from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import TaskWeights, as_matrix, has_capacity, task_add, task_dot
-from shoal.learner import Learner, WeightedLearner
+from shoal.learner import Classifier, Learner, Regressor, WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import WEIGHTS_TYPE, Params, non_negative, one_of, positive
 from shoal.online.common.task_weights import with_task_weights
-from shoal.regressor import Regressor
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}
 

@@ -31,14 +31,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import LANES, FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, copy_to, row_bounds, squared_norm
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Explain, Setup, Size, Storage, Tasks
 from shoal.model.parameters import Params, non_negative, one_of, positive
 from shoal.model.persistence import learner_class

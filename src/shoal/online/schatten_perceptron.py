@@ -24,7 +24,6 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
@@ -32,7 +31,7 @@ from shoal.engine.kernel_functions import LINEAR, NO_SLOTS, KernelFunction, reso
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, whole_turns
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
 from shoal.model.explanations import correlations_with
 from shoal.model.parameters import Params, between, or_auto, positive

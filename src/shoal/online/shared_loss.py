@@ -11,13 +11,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, open_round, squared_norm
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import Params, one_of, positive
 from shoal.model.persistence import learner_class

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.evaluation.predictions import as_wide
 from shoal.files.ids import id_of
 from shoal.files.tables.encode_one import Row, Unread
+from shoal.learner import Classifier
 from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.row_codec import from_dicts

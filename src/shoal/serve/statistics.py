@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.classifier import probabilities
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.evaluation.metrics.calibration import N_BINS, add_forecasts, calibration_error
 from shoal.evaluation.metrics.multiclass import SMALLEST
 from shoal.files.saved_state import reading_state
+from shoal.learner import probabilities
 from shoal.online.hedged_sharing.scaling import CLIPPED, MEAN, N_TARGETS, learn_target
 from shoal.serve.contract import UnknownTask
 from shoal.serve.served_model import Learned, ServedModel

@@ -22,13 +22,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import TASK
 from shoal.engine.random import QUERIES, uniform
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS
-from shoal.learner import Learner, WeightedLearner
+from shoal.learner import Classifier, Learner, WeightedLearner
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.parameters import SEEDED, one_of, optional, positive, read, share

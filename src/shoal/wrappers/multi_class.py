@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from shoal.classifier import Classifier, is_probabilistic_kind, probabilities
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Rounds
-from shoal.learner import Learner, WeightedLearner
+from shoal.learner import Classifier, Learner, WeightedLearner, is_probabilistic_kind, probabilities
 from shoal.model import labels as label_codes
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike

@@ -18,13 +18,12 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import open_round
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Storage
 from shoal.model.parameters import Params, between, positive, strictly_between
 from shoal.online.collaborative.lazy_pull import (

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray
-from shoal.learner import Learner, WeightedLearner
+from shoal.learner import Classifier, Learner, Regressor, WeightedLearner
 from shoal.model.parameters import read
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, PARAMETERS, settings_of
 from shoal.online.hedged_sharing.experts import EXPERTS, FIRST_CROSSED
 from shoal.online.hedged_sharing.explaining import contributions, linear_weights
 from shoal.online.hedged_sharing.state import State
-from shoal.regressor import Regressor
 
 
 class _Hedged(WeightedLearner):

@@ -19,7 +19,6 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import OTHER, TASK
 from shoal.engine.compile import kernel
@@ -27,7 +26,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.random import QUERIES, SEED, uniform
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import dot, open_round
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Chunks, Explain, Setup, Size, Storage, as_needed, doubled
 from shoal.model.parameters import SEEDED, Params, Reader, one_of, positive, whole
 from shoal.model.state import in_capacity

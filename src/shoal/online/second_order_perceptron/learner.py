@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.learner import Classifier
 from shoal.model.algorithm import Algorithm
 from shoal.online.common.relation_rates import Related
 from shoal.online.common.support_vectors import Supported
