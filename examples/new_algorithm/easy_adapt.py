@@ -10,14 +10,13 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from shoal.classifier import Classifier
 from shoal.engine import losses
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, open_round
-from shoal.learner import Learner
+from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import ONE_STEP, Algorithm, Exchange, Setup, Size
 from shoal.model.parameters import Params, positive
 from shoal.model.persistence import learner_class
