@@ -99,7 +99,7 @@ def test_every_word_of_the_glossary_is_one_entry() -> None:
 @pytest.mark.parametrize("room", ROOM_READMES)
 def test_a_room_with_a_hard_idea_has_a_readme(room: str) -> None:
     text = text_of(f"src/shoal/{room}/README.md")
-    files = re.findall(r"`([\w./]+\.py)`", text)
+    files = re.findall(r"`([\w./-]+\.(?:py|md))`", text)
     bases = (ROOT, ROOT / "src" / "shoal" / room)
     assert [file for file in files if not any((base / file).exists() for base in bases)] == []
     assert len(text.split()) < 250

@@ -32,14 +32,14 @@ from shoal.online.hedged_sharing.experts import (
     LEARNED,
     NARROW,
     NEVER,
-)  # fmt: skip
+)
 from shoal.online.hedged_sharing.kalman import (
     FEW_FULL,
     MOST_FULL,
     PLACES,
     SLOTS,
     matrix_bytes,
-)  # fmt: skip
+)
 from shoal.online.hedged_sharing.linear import WIDTH, G, H
 from shoal.online.hedged_sharing.row import answer, decide_row, learn_ahead, learn_answer, read_row
 from shoal.online.hedged_sharing.scratch import (
@@ -53,7 +53,7 @@ from shoal.online.hedged_sharing.scratch import (
     two_blocks,
     waiting_row,
     workspace,
-)  # fmt: skip
+)
 from shoal.online.hedged_sharing.state import State
 from shoal.parallel import pipeline
 from shoal.parallel.pipeline import Part
@@ -101,9 +101,16 @@ def _new_places(rounds: Rounds, row: int, state: State) -> int:
 
 @kernel(inline=False, alone=False)
 def fits(
-    rounds: Rounds, first: int, last: int, i: int, at: int, at_crossed: int, settings: Settings, state: State,
+    rounds: Rounds,
+    first: int,
+    last: int,
+    i: int,
+    at: int,
+    at_crossed: int,
+    settings: Settings,
+    state: State,
     block: Block,
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether there is room for a round in the state, and in the block if there is one."""
     has_place = len(block.counts) == 0 or block_has_room(rounds, first, i, at, at_crossed, settings, block)
     return has_place and has_room(rounds, first, last, settings, state)
@@ -120,9 +127,15 @@ def fetch_records(block: Block, i: int, first: int, state: State) -> None:
 
 @kernel(inline=False, alone=False)
 def learn_rounds(
-    rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part, end: int, block: Block,
+    rounds: Rounds,
+    settings: Settings,
+    state: State,
+    decisions: FloatArray,
+    part: Part,
+    end: int,
+    block: Block,
     work: Work,
-) -> int:  # fmt: skip
+) -> int:
     """Do a part of the rounds, or of learning them, until there might be no room; return how far it got."""
     at, at_crossed, waits = 0, 0, len(block.counts) > 0
     for r in range(part.first, end):

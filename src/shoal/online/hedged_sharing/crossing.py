@@ -348,8 +348,9 @@ def check(packed: PackedCrossed, own_size: int) -> None:
     if (bins.numeric < 0).any() or (bins.numeric > n).any() or (bins.occurred < 0).any():
         raise ValueError("its numeric features are out of range")
     for places, records, size in (
-        (packed.shared_places, packed.shared, own_size // 4), (packed.own_places, packed.own, own_size),
-    ):  # fmt: skip
+        (packed.shared_places, packed.shared, own_size // 4),
+        (packed.own_places, packed.own, own_size),
+    ):
         if records.shape != (len(places), WIDTH) or (places < 1).any() or (places > size).any():
             raise ValueError("records of its crossed rows are out of place")
     if (packed.serial < 0).any() or (packed.serial > packed.last[0]).any():

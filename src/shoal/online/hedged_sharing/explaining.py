@@ -151,9 +151,14 @@ def read_one(rounds: Rounds, settings: Settings, state: State) -> Work:
 
 def _parts_of_row(settings: Settings, state: State, task: int, features: IndexArray, values: FloatArray) -> Parts:
     rounds = Rounds(
-        0, np.array([0, len(features)]), features.astype(np.int32), values, np.array([task]), np.zeros(1),
+        0,
+        np.array([0, len(features)]),
+        features.astype(np.int32),
+        values,
+        np.array([task]),
+        np.zeros(1),
         np.array([0, 1]),
-    )  # fmt: skip
+    )
     work = read_one(rounds, settings, state)
     n, n_crossed = int(work.counts[N]), int(work.counts[N_CROSSED])
     slots, x, cross = work.row.feature[:n], work.row.x[:n], work.crossed
@@ -176,9 +181,13 @@ def _parts_of_row(settings: Settings, state: State, task: int, features: IndexAr
     shared[0] += offset
     last = n_crossed - len(pairs)
     return Parts(
-        shared[None], own[None], None, [(items[a], items[b]) for a, b in pairs], crossed_shared[last:],
+        shared[None],
+        own[None],
+        None,
+        [(items[a], items[b]) for a, b in pairs],
+        crossed_shared[last:],
         crossed_own[last:],
-    )  # fmt: skip
+    )
 
 
 def _items(bins: Bins, features: IndexArray, values: FloatArray) -> tuple[list[Item], IntArray]:

@@ -169,9 +169,14 @@ class HedgedSharing(_Hedged, Classifier):
     algorithm = LABELS._replace(explain=LABELS.explain._replace(contributions=contributions))
 
     def __init__(
-        self, *, relation: str = "learned", interactions: bool | str = "auto", memory: float = 256.0,
-        dtype: Any = "float32", classes: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        relation: str = "learned",
+        interactions: bool | str = "auto",
+        memory: float = 256.0,
+        dtype: Any = "float32",
+        classes: Any = None,
+    ) -> None:
         self.relation = relation
         self.interactions = interactions
         self.memory = memory
@@ -251,9 +256,13 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     algorithm = NUMBERS_TO_PREDICT._replace(explain=NUMBERS_TO_PREDICT.explain._replace(contributions=contributions))
 
     def __init__(
-        self, *, relation: str = "learned", interactions: bool | str = "auto", memory: float = 256.0,
+        self,
+        *,
+        relation: str = "learned",
+        interactions: bool | str = "auto",
+        memory: float = 256.0,
         dtype: Any = "float64",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.relation = relation
         self.interactions = interactions
         self.memory = memory

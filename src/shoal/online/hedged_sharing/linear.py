@@ -136,9 +136,7 @@ def new_lanes(n_columns: int, room: int, records: NDArray[Any]) -> Lanes:
     n = n_columns + 6
     numbers = np.zeros((n + 2, max(room, 2 * MOST_NUMBERS)), records.dtype)
     sums = np.zeros((3, max(n_columns, MOST_NUMBERS) + 1))
-    return Lanes(
-        numbers[:3], numbers[3:6], numbers[6:n], sums[0], sums[1], sums[2], numbers[n], numbers[n + 1]
-    )  # fmt: skip
+    return Lanes(numbers[:3], numbers[3:6], numbers[6:n], sums[0], sums[1], sums[2], numbers[n], numbers[n + 1])
 
 
 @kernel(alone=False)

@@ -79,13 +79,20 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
         "shared": aligned_zeros((1 + size.features, WIDTH), setup.params.dtype),
         "full": kalman.new_full(size.tasks, size.features, setup.params.dtype),
         "scale": new_scale(size.features),
-        "targets": np.zeros(N_TARGETS), "seen": np.zeros(3, np.int64),
-        "errors": np.zeros(N_ERRORS), "surprises": np.zeros(2), "rows": np.zeros(1, np.int64),
-        "task_rows": np.zeros(size.tasks, np.int64), "task_weights": np.tile(uniform, (size.tasks, 1)),
-        "weights": uniform, "stretch": np.tile([0.0, VARIANCE], (size.tasks, 1)),
-        "regression": start, "covariance": covariance.ravel(),
-        "updates": np.zeros(size.tasks, np.int64), "counters": np.zeros(3, np.int64),
-    }  # fmt: skip
+        "targets": np.zeros(N_TARGETS),
+        "seen": np.zeros(3, np.int64),
+        "errors": np.zeros(N_ERRORS),
+        "surprises": np.zeros(2),
+        "rows": np.zeros(1, np.int64),
+        "task_rows": np.zeros(size.tasks, np.int64),
+        "task_weights": np.tile(uniform, (size.tasks, 1)),
+        "weights": uniform,
+        "stretch": np.tile([0.0, VARIANCE], (size.tasks, 1)),
+        "regression": start,
+        "covariance": covariance.ravel(),
+        "updates": np.zeros(size.tasks, np.int64),
+        "counters": np.zeros(3, np.int64),
+    }
 
 
 def allocate(setup: Setup, size: Size) -> State:
