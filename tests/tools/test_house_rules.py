@@ -126,14 +126,25 @@ def test_what_two_files_import_is_no_torn_page(rules: ModuleType, tmp_path: Path
     assert list(rules.torn_off()) == []
 
 
-@pytest.mark.parametrize("table", ["EXEMPTIONS", "TO_DO"])
 def test_an_exemption_that_is_not_needed_is_a_problem(
-    rules: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], table: str
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = "src/shoal/a.py: one importer"
     monkeypatch.setattr(rules, "RULES", ())
-    monkeypatch.setattr(rules, "EXEMPTIONS", {place: "a reason"} if table == "EXEMPTIONS" else {})
-    monkeypatch.setattr(rules, "TO_DO", {place} if table == "TO_DO" else set())
+    monkeypatch.setattr(rules, "EXEMPTIONS", {place: "a reason"})
     with pytest.raises(SystemExit, match="True"):
         rules.main()
     assert f"{place!r} is not needed: delete its line" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("place", ["src/shoal/report/a.py: one importer", "src/shoal/report/: one importer"])
+def test_an_exemption_excuses_a_file_or_a_folder(
+    rules: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    torn = rules.Problem("src/shoal/report/a.py: one importer", 1, "only b.py imports it")
+    wide = rules.Problem("src/shoal/report/a.py: f: parameters", 1, "f has 10")
+    monkeypatch.setattr(rules, "RULES", (lambda: iter([torn, wide]),))
+    monkeypatch.setattr(rules, "EXEMPTIONS", {place: "a reason"})
+    with pytest.raises(SystemExit, match="True"):
+        rules.main()
+    assert capsys.readouterr().out.splitlines() == [str(wide), "house rules: 1 problems"]

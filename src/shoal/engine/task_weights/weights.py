@@ -59,7 +59,7 @@ class TaskWeights(NamedTuple):
     tables: Tables  # of numbers, or no groups
 
 
-class Packed(NamedTuple):
+class PackedWeights(NamedTuple):
     """What is saved: dense rows, or the pairs of each task in the order of their features."""
 
     dense: Annotated[FloatArray, TASK, ROW]
@@ -125,27 +125,27 @@ def remove(own: TaskWeights, k: int) -> None:
         without_task(own.tables, k)
 
 
-def pack(own: TaskWeights, n_tasks: int, n_features: int, most_dense: int) -> Packed:
+def pack(own: TaskWeights, n_tasks: int, n_features: int, most_dense: int) -> PackedWeights:
     """The weights of so many tasks and features, the same whatever capacity there was."""
     none = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
     if not is_wide(own):
-        return Packed(np.ascontiguousarray(own.dense[:n_tasks, :n_features]), *none)
+        return PackedWeights(np.ascontiguousarray(own.dense[:n_tasks, :n_features]), *none)
     if n_tasks * n_features <= most_dense:  # spare capacity alone made it outgrow dense rows
         dense = _as_dense(own, n_features).dense
-        return Packed(np.ascontiguousarray(dense[:n_tasks]), *none)
+        return PackedWeights(np.ascontiguousarray(dense[:n_tasks]), *none)
     pairs = [sorted_pairs(own.tables, task) for task in range(n_tasks)]
     starts = np.cumsum([0, *(len(features) for features, _ in pairs)])
     features, numbers = (np.concatenate([np.zeros(0), *parts]) for parts in zip(*pairs, strict=True))
-    return Packed(np.zeros((n_tasks, 0), own.dense.dtype), starts, features.astype(np.int32), numbers)
+    return PackedWeights(np.zeros((n_tasks, 0), own.dense.dtype), starts, features.astype(np.int32), numbers)
 
 
-def blank(n_tasks: int, n_features: int, dtype: Any) -> Packed:
+def blank(n_tasks: int, n_features: int, dtype: Any) -> PackedWeights:
     """An empty `pack`."""
     dense = np.zeros((n_tasks, 0 if n_tasks * n_features > DENSE_MOST else n_features), dtype)
-    return Packed(dense, np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    return PackedWeights(dense, np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0))
 
 
-def check(packed: Packed, n_tasks: int, n_features: int) -> None:
+def check(packed: PackedWeights, n_tasks: int, n_features: int) -> None:
     """Raise ValueError unless these are weights of so many tasks and features."""
     if packed.dense.shape == (n_tasks, n_features):
         if len(packed.starts) or len(packed.features) or len(packed.numbers):
@@ -156,7 +156,7 @@ def check(packed: Packed, n_tasks: int, n_features: int) -> None:
         check_pairs(packed.starts, packed.features, len(packed.numbers), n_tasks, n_features)
 
 
-def unpack(packed: Packed, n_tasks: int) -> TaskWeights:
+def unpack(packed: PackedWeights, n_tasks: int) -> TaskWeights:
     """The weights that `pack` gave."""
     if len(packed.starts) == 0:
         return TaskWeights(packed.dense, new_tables(n_tasks, 0, NUMBERS))

@@ -64,12 +64,12 @@ def with_task_weights(algorithm: Algorithm[S], mistake_driven: Callable[[Params]
         smaller = allocate(setup, size)
         own = weights.pack(state.own, size.tasks, own_features(setup, size), limit(setup))
         kept = {name: trimmed_array(array, getattr(smaller, name)) for name, array in others(state).items()}
-        return packed_kind(type(state), "own", weights.Packed)(**kept, own=own)
+        return packed_kind(type(state), "own", weights.PackedWeights)(**kept, own=own)
 
     def blank(setup: Setup, size: Size) -> Any:
         empty = allocate(setup, size)
         own = weights.blank(size.tasks, own_features(setup, size), empty.own.dense.dtype)
-        return packed_kind(type(empty), "own", weights.Packed)(**{**empty._asdict(), "own": own})
+        return packed_kind(type(empty), "own", weights.PackedWeights)(**{**empty._asdict(), "own": own})
 
     def check(setup: Setup, packed: Any, size: Size) -> None:
         weights.check(packed.own, size.tasks, own_features(setup, size))
