@@ -32,8 +32,6 @@ from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
     FEATURES,
-    FEW_ENTRIES,
-    FEW_FEATURES,
     FIRST_CROSSED,
     FIRST_FULL,
     HEAD,
@@ -47,8 +45,6 @@ from shoal.online.hedged_sharing.experts import (
     OF_ALL,
     OF_TASK,
     ONE,
-    SEEN_ENTRIES,
-    SEEN_ROWS,
     is_narrow,
     taking_part,
 )
@@ -260,7 +256,7 @@ def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
     """(experts,) who would be awake on a row like those so far."""
     awake, seen = np.empty(N_EXPERTS), state.seen
     taking_part(settings.sharing, settings.interactions, settings.regression, awake)
-    narrow = seen[FEATURES] <= FEW_FEATURES or seen[SEEN_ENTRIES] <= FEW_ENTRIES * seen[SEEN_ROWS]
+    narrow = is_narrow(1, 0, seen)
     if not (settings.interactions == ALWAYS or (settings.interactions == NARROW and narrow)):
         awake[FIRST_CROSSED:] = 0.0
     if seen[FEATURES] > settings.full_features:

@@ -111,13 +111,13 @@ def wake(work: Work) -> None:
     awake[FIRST_FULL] *= ahead.pooled_awake
     awake[FIRST_FULL + 1] *= ahead.own_awake
     for e in range(FIRST_CROSSED, len(awake)):
-        awake[e] *= ahead.narrow
+        awake[e] *= ahead.crossed
 
 
 @kernel(alone=False)
 def few_awake(work: Work) -> bool:
     """Whether all after the first FEW inputs of the second mixing sleep."""
-    return not (work.ahead[0].own_awake or work.ahead[0].narrow)
+    return not (work.ahead[0].own_awake or work.ahead[0].crossed)
 
 
 @kernel(alone=False)
@@ -269,7 +269,7 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: State, work: W
     new, parts = new_features(n, feature, state.scale.features, state.seen), parts_of(settings.sharing)
     interacts = settings.interactions == ALWAYS or (settings.interactions == NARROW and is_narrow(n, new, state.seen))
     work.counts[N], work.counts[N_CROSSED], work.counts[MISSING] = n, 0, missing
-    ahead.narrow = interacts
+    ahead.crossed = interacts
     if interacts:
         ahead.serial = state.crossed.serial[task] if task >= 0 and parts & OWN_PART else 0
         work.counts[N_CROSSED] = crossed_row(
@@ -305,7 +305,7 @@ def learn_ahead(rounds: Rounds, row: int, new: int, h: float, settings: Settings
     task, n, ahead, y = rounds.task[row], work.counts[N], work.ahead[0], rounds.y[row]
     if settings.sharing != ALL_POOLED and work.counts[MISSING] > 0:  # one model for all needs no pairs
         add_all(state.own, task, work.row.feature[:n], work.counts[MISSING], work.found)
-    if ahead.narrow:
+    if ahead.crossed:
         learn_bins(rounds, row, state.crossed.bins)
         if state.crossed.serial[task] == 0:  # from its next row on the task has records
             state.crossed.last[0] += 1
@@ -352,7 +352,7 @@ def answer(task: int, settings: Settings, state: State, work: Work) -> float:
     n, n_crossed, row, ahead = work.counts[N], work.counts[N_CROSSED], work.row, work.ahead[0]
     parts = parts_of(settings.sharing)
     plain_margins(n, row, work.found.place, state.shared, state.own.records, work.plain_lanes, work.margins, parts)
-    if ahead.narrow:
+    if ahead.crossed:
         crossed = state.crossed
         crossed_margins(
             n_crossed, work.crossed, crossed.shared, crossed.own, work.crossed_lanes, work.margins[FIRST_CROSSED:],
@@ -392,7 +392,7 @@ def _step(task: int, row: Row, settings: Settings, state: State, work: Work) -> 
         n, work.row, work.found.place, row, Forecasts(work.margins, work.chances, work.awake), state.shared,
         state.own.records, work.plain_lanes, parts,
     )  # fmt: skip
-    if work.ahead[0].narrow:
+    if work.ahead[0].crossed:
         first, crossed = FIRST_CROSSED, state.crossed
         forecasts = Forecasts(work.margins[first:], work.chances[first:], work.awake[first:])
         step_crossed(

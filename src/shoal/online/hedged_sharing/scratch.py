@@ -26,7 +26,7 @@ PLACES, CROSSED_PLACES = 2**16, 2**17  # of a block, for entries of rows and of 
 # What is computed of a row before its answer.
 _AHEAD = [
     ("mean_l1", np.float64),  # of scaled rows
-    ("narrow", np.bool_),  # whether the row is crossed
+    ("crossed", np.bool_),  # whether the experts on crossed rows are awake
     ("serial", np.int64),  # of the task's records of crossed rows
     ("pooled_awake", np.bool_),
     ("pooled_margin", np.float64),
