@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from shoal.files.ids import id_of
 from shoal.files.source import ByteSource
 from shoal.files.tables.batches import Batch, parse_good_records
 
@@ -87,7 +88,13 @@ class NDJSON:
         schema = dict.fromkeys(self.names, pl.String)
         if not records or not schema:
             return pl.DataFrame(schema=schema)
-        return pl.read_ndjson(b"\n".join(records), schema=schema)
+        frame = pl.read_ndjson(b"\n".join(records), schema=schema)
+        for name, column in frame.to_dict().items():  # polars writes the number -0.0 as it writes the text "-0"
+            rows = (column == "-0").arg_true()
+            if len(rows):
+                written = [id_of(json.loads(records[row])[name]) for row in rows]
+                frame = frame.with_columns(column.scatter(rows, written))
+        return frame
 
 
 def _explain(record: bytes) -> str:
