@@ -1,0 +1,215 @@
+"""What boosted trees know: allocated, grown, saved and checked."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.axes import ROW
+from shoal.engine.compile import kernel
+from shoal.online.boosted_trees.forest import (
+    FIRST_COLUMN,
+    N_CODES,
+    N_EDGES,
+    N_LEAVES,
+    N_PLACES,
+    N_TREES,
+    CodeArray,
+    Forests,
+    Tasks,
+    ValueArray,
+    fill_sets,
+    new_forests,
+    new_tasks,
+    spread,
+)
+from shoal.online.boosted_trees.tree import (
+    Training,
+    enter,
+    new_training,
+)
+
+BUFFER, SPARE = 16_384, 128  # rows that a training takes, and that may come while columns are coded
+MOST_COLUMNS = SPARE - 1
+FIRST_CAPACITY = 256
+FIRST_ROWS = 100  # before the first training
+
+# Positions in `counters`.
+ROWS, STORED, NEXT, DUE = 0, 1, 2, 3  # learned; in the buffer; where the next goes; at which a training begins
+STEP, FROZEN, BEGIN, SIDE = 4, 5, 6, 7  # of the training, 0: none; its rows; where they begin; 1 + the forest that
+N_COUNTERS = 8  # answers, 0: none
+
+
+class State(NamedTuple):
+    """What boosted trees know."""
+
+    tasks: Tasks
+    forests: Forests
+    training: Training
+    values: Annotated[ValueArray, ROW]  # (buffer, columns) the first of which, the task's, is empty
+    task: Annotated[IntArray, ROW]  # (buffer,)
+    targets: Annotated[FloatArray, ROW]  # (buffer, 2) and weights
+    counters: IntArray  # (8,)
+
+
+def new_state(n_tasks: int, n_rows: int = 0, n_columns: int = 0) -> State:
+    """Nothing learned, with room for so many rows of so many columns; `extended` gives more."""
+    counters = np.zeros(N_COUNTERS, np.int64)
+    counters[DUE] = FIRST_ROWS
+    return State(
+        new_tasks(n_tasks),
+        new_forests(n_columns),
+        new_training(min(n_rows, BUFFER), n_columns),
+        np.zeros((n_rows, n_columns), np.float32),
+        np.zeros(n_rows, np.int64),
+        np.zeros((n_rows, 2)),
+        counters,
+    )
+
+
+def extended(state: State, n: int, d: int) -> State:
+    """The same with room for n more rows of d values."""
+    n_rows, n_columns = state.values.shape
+    need = min(int(state.counters[STORED]) + n, BUFFER + SPARE)
+    while n_rows < need:
+        n_rows = min(max(2 * n_rows, FIRST_CAPACITY), BUFFER if n_rows < BUFFER else BUFFER + SPARE)
+    return in_room(state, n_rows, max(n_columns, (FIRST_COLUMN + d + 7) // 8 * 8))
+
+
+def in_room(state: State, n_rows: int, n_columns: int) -> State:
+    """The same with room for so many rows and columns; scratch is new."""
+    larger = new_state(0, n_rows, n_columns)
+    forests = _in(state.forests, larger.forests)
+    training: Training = _in(state.training, larger.training)
+    values, task, targets, counters = _in(state[3:], larger[3:])
+    return State(state.tasks, forests, training, values, task, targets, counters)
+
+
+def _in(old: Any, larger: Any) -> Any:
+    """Arrays of `larger` with those of `old` as their leading blocks."""
+    for array, room in zip(old, larger, strict=True):
+        if isinstance(array, np.ndarray) and array.size > 0:
+            room[tuple(slice(n) for n in array.shape)] = array
+    return larger
+
+
+def forget(state: State, k: int) -> None:
+    """Drop a task's rows; those of the tasks after it, which move up by one, are kept. A training begins anew."""
+    counters = state.counters
+    n = int(counters[STORED])
+    order = (counters[NEXT] - n + np.arange(n)) % (BUFFER + SPARE)
+    order = order[state.task[order] != k]
+    for array in (state.values, state.task, state.targets):
+        array[: len(order)] = array[order]
+    state.task[: len(order)] -= state.task[: len(order)] > k
+    state.tasks.total[:] -= state.tasks.sums[k, :2]
+    counters[STORED], counters[NEXT] = len(order), len(order) % (BUFFER + SPARE)
+    if counters[STEP] > 0:
+        counters[STEP], counters[DUE] = 0, counters[ROWS] + 1
+
+
+class Packed(NamedTuple):
+    """What is saved: the rows in the buffer, splits, and of a training the codes and the frozen rows."""
+
+    tasks: Tasks
+    edges: Annotated[ValueArray, ROW]  # (2, columns, 31)
+    column: Annotated[IndexArray, ROW]  # (2, trees, 15)
+    parent: Annotated[IndexArray, ROW]  # (2, trees, 15)
+    left: Annotated[NDArray[np.uint64], ROW]  # (2, trees, 15)
+    forest_values: Annotated[FloatArray, ROW]  # (2, trees, 31)
+    units: Annotated[FloatArray, ROW]  # (2, 2)
+    sizes: Annotated[IntArray, ROW]  # (2,)
+    codes: Annotated[CodeArray, ROW]  # (columns, frozen rows)
+    frozen: Annotated[FloatArray, ROW]  # (3, frozen rows) target, weight, margin
+    values: Annotated[ValueArray, ROW]  # (rows, columns)
+    task: Annotated[IntArray, ROW]  # (rows,)
+    targets: Annotated[FloatArray, ROW]  # (rows, 2)
+    counters: IntArray
+
+
+def pack(state: State) -> Packed:
+    """What is saved of a state."""
+    forests, training, counters = state.forests, state.training, state.counters
+    n, n_frozen = int(counters[STORED]), int(counters[FROZEN]) if counters[STEP] > 0 else 0
+    n_coded = min(int(counters[STEP]), int(forests.sizes[counters[SIDE] % 2])) if n_frozen > 0 else 0
+    frozen = np.stack([training.target, training.weight, training.margin])[:, :n_frozen]
+    splits = forests.column, forests.parent, forests.left, forests.values, forests.units, forests.sizes
+    rows = state.values[:n], state.task[:n], state.targets[:n]
+    return Packed(state.tasks, forests.edges, *splits, training.codes[:n_coded, :n_frozen], frozen, *rows, counters)
+
+
+def blank(n_tasks: int) -> Packed:
+    """An empty `pack`."""
+    return pack(new_state(n_tasks))
+
+
+def unpack(packed: Packed) -> State:
+    """What `pack` gave."""
+    n_coded, n_frozen = packed.codes.shape
+    n, n_columns = len(packed.values), packed.edges.shape[1]
+    state = extended(new_state(0, 0, n_columns), n, 0) if n_columns > 0 else new_state(0)
+    forests, training = state.forests, state.training
+    saved: Any = packed.column, packed.parent, packed.left, packed.forest_values, packed.units, packed.sizes
+    forests.edges[:] = packed.edges
+    for i, array in enumerate(saved):
+        forests[4 + i][:] = array
+    training.codes[:n_coded, :n_frozen] = packed.codes
+    for array, frozen in zip((training.target, training.weight, training.margin), packed.frozen, strict=True):
+        array[:n_frozen] = frozen
+    training.units[0] = packed.frozen[1].max(initial=0.0)
+    state.values[:n], state.task[:n], state.targets[:n] = packed.values, packed.task, packed.targets
+    state = state._replace(tasks=packed.tasks, counters=packed.counters)
+    _restore(n_coded, n_frozen, state)
+    return state
+
+
+@kernel(entry=True)
+def _restore(n_coded: int, n_frozen: int, state: State) -> None:
+    """Fill what is not saved."""
+    forests = state.forests
+    for side in range(2):
+        fill_sets(side, forests)
+        for t in range(forests.column.shape[1]):
+            spread(side, t, forests)
+    for c in range(n_coded):
+        enter(c, n_frozen, state.training)
+
+
+def check(packed: Packed, n_tasks: int) -> None:
+    """Raise ValueError unless what kernels index with is in range."""
+    counters, (n, n_columns) = packed.counters, packed.values.shape
+    step, n_frozen, n_coded = int(counters[STEP]), packed.codes.shape[1], len(packed.codes)
+    shapes = {packed.edges.shape: (2, n_columns, N_EDGES), packed.targets.shape: (n, 2), packed.task.shape: (n,)}
+    trees = N_TREES if n_columns > 0 else 0
+    shapes |= dict.fromkeys((each.shape for each in packed[2:5]), (2, trees, N_LEAVES - 1))
+    shapes |= {packed.forest_values.shape: (2, trees, 2 * N_LEAVES - 1), packed.frozen.shape: (3, n_frozen)}
+    if any(shape != expected for shape, expected in shapes.items()) or n_columns > MOST_COLUMNS + 8:
+        raise ValueError("arrays of its trees are of other sizes than they say")
+    if not (n <= BUFFER + SPARE and counters[STORED] == n and 0 <= counters[SIDE] <= 2 and (counters >= 0).all()):
+        raise ValueError("counts of its trees' rows are out of range")
+    if counters[NEXT] >= BUFFER + SPARE or (n < BUFFER + SPARE and counters[NEXT] != n):
+        raise ValueError("its trees' next row has no place")
+    side = counters[SIDE] % 2
+    if (packed.sizes < 0).any() or (packed.sizes > n_columns).any() or packed.sizes.shape != (2,):
+        raise ValueError("its trees have more columns than there are")
+    if step > 0 and not (
+        n_frozen == counters[FROZEN] <= min(n, BUFFER)
+        and n_coded == min(step, packed.sizes[side])
+        and step < packed.sizes[side] + N_TREES
+        and counters[BEGIN] < max(n, 1)
+        and packed.sizes[side] >= FIRST_COLUMN
+        and (packed.frozen[1] > 0.0).all()
+    ):
+        raise ValueError("the training of its trees is at no step")
+    if (packed.codes >= N_CODES).any() or (packed.task < 0).any() or (packed.task >= n_tasks).any():
+        raise ValueError("codes or tasks of its trees' rows are out of range")
+    places, splits = packed.tasks.places, np.arange(N_LEAVES - 1)
+    if (places < 0).any() or (places > N_PLACES).any() or not (packed.tasks.sums[:, 0] >= 0.0).all():
+        raise ValueError("places of tasks in its trees are out of range")
+    if (packed.column < -1).any() or (packed.column >= packed.sizes[:, None, None]).any():
+        raise ValueError("columns of its trees' splits are out of range")
+    if (packed.parent < 0).any() or (packed.parent > splits).any():
+        raise ValueError("its trees split leaves that they have not got")
