@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import boosting, vw
-from benchmarks.peers import RIVER, SKLEARN, run_river, run_sklearn
 from benchmarks.printing import print_head, print_row
+from benchmarks.river_and_sklearn import RIVER, SKLEARN, run_river, run_sklearn
 from benchmarks.scores import Scores, Stream, best_of, score, timed
 from benchmarks.streams import STREAMS, read
 from benchmarks.timing import machine

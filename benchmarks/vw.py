@@ -29,7 +29,7 @@ def run_all(stream: Stream, folder: Path) -> dict[str, Scores]:
     found = {}
 
     def run(setting: str) -> Any:
-        return _run(text, setting, table_bits(stream))
+        return answers(text, f"--loss_function logistic {setting}", table_bits(stream))
 
     for setting in settings:
         logits, seconds = timed(partial(run, setting))
@@ -38,11 +38,11 @@ def run_all(stream: Stream, folder: Path) -> dict[str, Scores]:
     return found
 
 
-def _run(text: Path, setting: str, bits: int) -> Any:
+def answers(text: Path, setting: str, bits: int) -> Any:
     """One pass, as the command line does it: every answer is given before its row is learned."""
-    answers = text.with_suffix(".answers")
-    Workspace(f"-d {text} -p {answers} -b {bits} --loss_function logistic --quiet {setting}").finish()
-    return np.fromstring(answers.read_text(), sep="\n")
+    found = text.with_suffix(".answers")
+    Workspace(f"-d {text} -p {found} -b {bits} --quiet {setting}").finish()
+    return np.fromstring(found.read_text(), sep="\n")
 
 
 def table_bits(stream: Stream) -> int:
@@ -61,4 +61,4 @@ def write_text(stream: Stream, path: Path) -> None:
         for i, (y, task) in enumerate(zip(stream.y.tolist(), stream.task.tolist(), strict=True)):
             row = slice(ends[i], ends[i + 1])
             features = " ".join(f"{j}:{x:.7g}" for j, x in zip(columns[row], values[row], strict=True))
-            file.write(f"{y:.0f} |t k{task} |f {features}\n")
+            file.write(f"{y:.7g} |t k{task} |f {features}\n")
