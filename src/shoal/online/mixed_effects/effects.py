@@ -45,7 +45,7 @@ FIRST_SWEEP = 256  # rows of the stream after which all tasks do; then at twice 
 HELD = 10.0  # added to the curvature of the deviations' scales
 MOST = 2.0  # times as large, or as small, a deviation becomes in a sweep
 COLUMNS, SLOTS, ROWS, SINCE = range(4)  # positions in `counters`
-WEIGHT, ENTRIES, NOISE = range(3)  # positions in `sums`
+WEIGHT, SQUARES, NOISE = range(3)  # positions in `sums`
 OMEGA, PRECISION, SCATTER, OUTER = range(4)  # positions in `spread`
 MEAN, PSEUDO, EFFECT = range(3)  # positions in `vectors`
 
@@ -71,7 +71,7 @@ class Effects(NamedTuple):
     rows: Annotated[FloatArray, TASK]  # of the task
     refreshed: Annotated[IntArray, TASK]  # the stream's row when it followed Omega
     scale: FloatArray  # (6,) of real targets: see `standardized_targets`
-    sums: FloatArray  # (3,) rows, their entries, s^2
+    sums: FloatArray  # (3,) rows, squares of their entries, s^2
     counters: IntArray  # (4,) columns and slots in use, rows, rows since Omega was learned
 
 
@@ -248,7 +248,7 @@ def is_due(before: float, rows: float) -> bool:
 def open_row(d: int, x: FloatArray, h: float, task: int, state: Effects) -> bool:
     """Count the row, let in its new columns and its task; return whether there are any."""
     for j in range(d):
-        state.sums[ENTRIES] += h * (x[j] != 0.0)
+        state.sums[SQUARES] += h * x[j] * x[j]
     state.sums[WEIGHT] += h
     first, n_slots, c = state.counters[COLUMNS], state.counters[SLOTS], first_variance(state)
     for j in range(first, d):
@@ -271,7 +271,7 @@ def open_row(d: int, x: FloatArray, h: float, task: int, state: Effects) -> bool
 @kernel(alone=False)
 def first_variance(state: Effects) -> float:
     """Of a task's own weight: tasks' margins vary by 1."""
-    return float(state.sums[WEIGHT] / state.sums[ENTRIES])
+    return float(state.sums[WEIGHT] / state.sums[SQUARES])
 
 
 @kernel(inline=False, alone=False)
