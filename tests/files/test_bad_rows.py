@@ -85,13 +85,10 @@ def test_a_quote_that_is_never_closed_costs_its_line_only(tmp_path: Path, whole:
 
 def test_text_that_is_not_utf8(tmp_path: Path, whole: type[Whole]) -> None:
     path = tmp_path / "a.csv"
-    path.write_bytes(b"c,y\n" + b"a,0\nb,1\n" * 30 + b"\xff\xe9,1\n" + b"a,0\n" * 5)
-    with pytest.raises(BadRow, match="line 62: byte 0xff is not UTF-8"):
+    path.write_bytes("c,y\né,0\n".encode() + b"a,0\nb,1\n" * 30 + b"\xff,1\n" + b"a,0\n" * 5)
+    with pytest.raises(BadRow, match="line 63: byte 0xff is not UTF-8"):
         list(open_stream(path, label="y"))
-    assert whole(open_stream(path, label="y", skip_bad=True)).X.shape[0] == 65
-    path.write_bytes("c,y\na,0\n".encode("utf-16"))
-    with pytest.raises(ValueError, match="UTF-16"):
-        open_stream(path, label="y")
+    assert whole(open_stream(path, label="y", skip_bad=True)).X.shape[0] == 66
 
 
 def test_line_ends_and_headers_that_are_none(tmp_path: Path) -> None:

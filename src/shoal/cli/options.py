@@ -92,6 +92,9 @@ class RowOptions:
     decimal: Annotated[str | None, Parameter(group=WAYS)] = None
     """The decimal mark, . or a comma. [default: .]"""
 
+    encoding: Annotated[str | None, Parameter(group=WAYS)] = None
+    """The encoding of text, such as shift_jis. [default: UTF-8, UTF-16 or Windows-1252, found by itself]"""
+
     delimiter: Annotated[str | None, Parameter(group=WAYS)] = None
     """What separates the fields of CSV. [default: found by itself]"""
 

@@ -127,7 +127,7 @@ def open_stream(
     if format in SPARSE:
         from shoal.files.sparse_text import open_sparse_text
 
-        sources = Sources(paths)
+        sources = Sources(paths, options.encoding)
         try:
             lines = open_sparse_text(sources, format, bad, labels, options, saved)
         except BaseException:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from shoal.files.encodings import known_encoding
 from shoal.files.labels import TARGETS, Target
 
 
@@ -45,6 +46,9 @@ class ReadOptions:
         False for rows to be predicted: y is None. With a state, columns and features then stay as they were saved.
     format : str, optional
         One of `FORMATS`; by default the ending of the file's name says it.
+    encoding : str, optional
+        Text formats: the encoding, by a name that Python knows, such as "shift_jis"; by default UTF-8, UTF-16 by its
+        byte order mark, or Windows-1252 if the bytes are no UTF-8 and stand as its letters do. The notes name it.
     delimiter : str, optional
         CSV: the separator of the fields; by default the comma, semicolon, tab or bar that the first lines agree on.
     decimal : {".", ","}
@@ -79,6 +83,7 @@ class ReadOptions:
     labels: Sequence[Any] | None = None
     labeled: bool = True
     format: str | None = None
+    encoding: str | None = None
     delimiter: str | None = None
     decimal: str = "."
     date_format: str | None = None
@@ -99,6 +104,8 @@ class ReadOptions:
             raise ValueError(f"chunk_rows={self.chunk_rows}, expected at least 1")
         if not 1 <= self.hash_bits <= 24:
             raise ValueError(f"hash_bits={self.hash_bits}, expected 1 to 24")
+        if self.encoding is not None:
+            known_encoding(self.encoding)
         if self.decimal not in (".", ","):
             raise ValueError(f"decimal={self.decimal!r}, expected '.' or ','")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):

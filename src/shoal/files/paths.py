@@ -69,8 +69,16 @@ def _expand(path: str) -> list[str]:
 
 
 def _parts(path: str) -> Sequence[str]:
-    """The files in an archive, or the file itself."""
-    return members(path) or [path]
+    """The data files in an archive, or the file itself."""
+    found = members(path)
+    return _data_files(found) or found or [path]
+
+
+def _data_files(paths: Sequence[str]) -> list[str]:
+    """The files whose names have a format; beside others, those of .txt are taken for notes such as README.txt."""
+    named = [path.name if isinstance(path, Member) else path for path in paths]
+    known = {path: name for path, name in zip(paths, named, strict=True) if format_of(name)}
+    return [path for path, name in known.items() if not unpacked(name).endswith(EITHER)] or list(known)
 
 
 def _files_of(folder: str) -> list[str]:
@@ -79,7 +87,7 @@ def _files_of(folder: str) -> list[str]:
     for where, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith((".", "_")))
         found += [os.path.join(where, name) for name in sorted(names) if not name.startswith((".", "_"))]
-    files = [path for path in found if format_of(path)]
+    files = _data_files(found)
     if not files:
         endings = ", ".join(f".{ending}" for endings in FORMATS.values() for ending in endings)
         raise FileNotFoundError(f"{folder} is a folder without data files: none ends in {endings}")

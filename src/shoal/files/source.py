@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
+from shoal.files.encodings import ToUTF8
+
 LONGEST_LINE = 1 << 26  # a few compressed bytes may expand to a line beyond memory
 BLOCK = 1 << 20  # bytes: large against the cost of a call to a parser, small in memory
 LINES = 1 << 14  # of a block that polars reads
@@ -49,6 +51,8 @@ class ByteSource:
     ----------
     path : str
         A path, a URL, or "-" for standard input.
+    encoding : str, optional
+        Of its text; by default the bytes tell it.
 
     Attributes
     ----------
@@ -58,8 +62,9 @@ class ByteSource:
         Bytes of the file; None for standard input and URLs.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, encoding: str | None = None) -> None:
         self.name = "standard input" if path == STDIN else path
+        self._text = ToUTF8(self.name, encoding)
         self.path = path
         self.is_standard_input = path == STDIN
         self.bytes_read = 0
@@ -80,7 +85,7 @@ class ByteSource:
             self.total_bytes = status.st_size if self._is_file else None
 
     def blocks(self) -> Iterator[bytes]:
-        """Blocks of up to BLOCK bytes, without a byte order mark.
+        """Blocks of some BLOCK bytes of UTF-8, without a byte order mark.
 
         A block of standard input may be short: it does not wait for a slow producer.
         """
@@ -89,12 +94,10 @@ class ByteSource:
         else:
             blocks = self._blocks_of_url() if self._raw is None else self._unpacked(self._raw)
         first = True
-        for block in blocks:
-            if first and _has_wide_letters(block):
-                raise ValueError(f"{self.name} is UTF-16 or UTF-32 text, expected UTF-8 (iconv converts it)")
+        for block in self._text.blocks(blocks):
             if first and b"\r" in block[:-1] and b"\n" not in block:
                 raise ValueError(f"{self.name} has lines that end in CR alone, expected LF or CR LF (tr converts them)")
-            yield block.removeprefix(b"\xef\xbb\xbf") if first else block
+            yield block
             first = False
 
     def lines(self, blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
@@ -118,6 +121,11 @@ class ByteSource:
                 raise ValueError(f"{self.name} has a line of more than {LONGEST_LINE >> 20} MB")
         if held:
             yield b"".join([*held, padding])
+
+    @property
+    def encoding(self) -> str | None:
+        """The encoding of the text, as far as it was read; None if all of it is ASCII."""
+        return self._text.encoding
 
     def close(self) -> None:
         """Close the file; standard input stays open."""
@@ -204,12 +212,6 @@ def _size(path: str) -> int | None:
     return os.path.getsize(path) if os.path.isfile(path) else None
 
 
-def _has_wide_letters(block: bytes) -> bool:
-    """Whether a text begins with the byte order mark of UTF-16, or every second of its first bytes is 0."""
-    head = block[:32]
-    return head.startswith((b"\xff\xfe", b"\xfe\xff")) or (len(head) >= 16 and not (any(head[::2]) and any(head[1::2])))
-
-
 class Sources:
     """Several files, opened one after the other; their bytes are counted together.
 
@@ -221,8 +223,9 @@ class Sources:
         Bytes of all files; None if one is standard input or a URL.
     """
 
-    def __init__(self, paths: list[str]) -> None:
-        self.paths = paths
+    def __init__(self, paths: list[str], encoding: str | None = None) -> None:
+        self.paths, self._encoding = paths, encoding
+        self._found: dict[str, str] = {}  # the first file of each encoding
         self.is_standard_input = paths == [STDIN]
         sizes = [_size(path) for path in paths]
         self.total_bytes = None if None in sizes else sum(size for size in sizes if size is not None)
@@ -231,8 +234,9 @@ class Sources:
 
     def __iter__(self) -> Iterator[ByteSource]:
         for path in self.paths:
-            with ByteSource(path) as self._current:
+            with ByteSource(path, self._encoding) as self._current:
                 yield self._current
+                self._found |= self._encodings()
                 self._done, self._current = self.bytes_read, None
 
     @property
@@ -241,10 +245,22 @@ class Sources:
         current = self._current
         return self._done + (current.bytes_read if current is not None else 0)
 
+    def notes(self) -> list[str]:
+        """The encodings of the files, as far as they were read, where it is not UTF-8."""
+        how = "as encoding= says" if self._encoding else "found by its bytes: encoding= names another"
+        found = self._found | self._encodings()
+        return [f"the text of {name} is {encoding} ({how})" for encoding, name in found.items()]
+
     def close(self) -> None:
         """Close the file that is being read."""
         if self._current is not None:
             self._current.close()
+
+    def _encodings(self) -> dict[str, str]:
+        current = self._current
+        if current is None or current.encoding in (None, "utf-8", *self._found):
+            return {}
+        return {str(current.encoding): current.name}
 
 
 class _Rejoined(io.RawIOBase):

@@ -17,6 +17,7 @@ from tests.files.conftest import Whole
 
 from shoal.engine.compile import kernel
 from shoal.files import BadRow, open_stream
+from shoal.files.encodings import no_text
 from shoal.files.ids import id_of
 from shoal.files.sparse_text.libsvm import LARGEST_INDEX
 from shoal.files.sparse_text.names import Names
@@ -182,7 +183,7 @@ def by_python(path: Path, **options: Any) -> tuple[Any, ...]:
                 if row is not None and labels.codes([label]) == [-1]:
                     raise ValueError(labels.unexpected(label))
             except UnicodeDecodeError as why:
-                bad.report(number, f"byte {line[why.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)")
+                bad.report(number, no_text(line, why))
             except BadRow:
                 raise
             except ValueError as why:
@@ -221,7 +222,7 @@ def test_scan_equals_parser(format: str, task: str | None, monkeypatch: pytest.M
             path.write_bytes(text)
             if text.startswith((b"\xff\xfe", b"\xfe\xff")):
                 return
-            options = {"task": task, "chunk_rows": chunk_rows, "skip_bad": skip}
+            options = {"task": task, "chunk_rows": chunk_rows, "skip_bad": skip, "encoding": "utf-8"}
             assert read(path, **options) == by_python(path, **options)
             path.unlink()
 

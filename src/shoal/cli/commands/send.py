@@ -12,6 +12,7 @@ import polars as pl
 from rich.console import Console
 from rich.progress import Progress
 
+from shoal.files.options import ReadOptions
 from shoal.files.paths import SPARSE, choose_format, find_files
 from shoal.files.tables import column_kinds
 from shoal.files.tables.batches import Batch, regroup
@@ -33,7 +34,7 @@ def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: 
     kind = choose_format(paths, format, has_columns=True)
     if kind in SPARSE:
         raise ValueError(f"{paths[0]} is {kind} text, which has no columns; a service takes rows of tables")
-    parts = TableFiles(paths, kind, delimiter, ())
+    parts = TableFiles(paths, kind, ReadOptions(delimiter=delimiter))
     identity = hashlib.blake2b(repr([(Path(path).name, _size(path)) for path in paths]).encode(), digest_size=12)
     rows = repeated = 0
     console = Console(stderr=True)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
+from shoal.files.encodings import no_text
 from shoal.files.ids import id_of
 from shoal.files.labels import Labels
 from shoal.files.messages import FILE, BadRows
@@ -180,7 +181,7 @@ class SparseReader(ABC):
 
     def notes(self) -> list[str]:
         """How the features are read."""
-        return ["features taken as they are: not scaled, no constant added"]
+        return [*self._sources.notes(), "features taken as they are: not scaled, no constant added"]
 
     def chunks(self) -> Iterator[Piece]:
         """All good rows in order; bad ones are reported. Large chunks of a file are read ahead."""
@@ -271,9 +272,7 @@ class SparseReader(ABC):
                 if abs(row.label) >= EXACT:
                     self._inexact.append((int(self._buffer.cursor[ROWS]), code))
         except UnicodeDecodeError as error:
-            return self._bad.report(
-                number, f"byte {line[error.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)"
-            )
+            return self._bad.report(number, no_text(line, error))
         except MalformedLine as error:
             return self._bad.report(number, str(error))
         if row is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -18,12 +19,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.engine.compile import kernel
+from shoal.files.encodings import no_text
 from shoal.files.messages import SHOWN, plural
 from shoal.files.source import ByteSource
 from shoal.files.tables.batches import Batch, Problem, parse_good_records
 
 DELIMITERS = ",;\t|"
 SAMPLED, SAMPLE_BYTES = 20, 1 << 18  # records that decide the delimiter, and bytes searched for them
+SAYS_DELIMITER = re.compile(rb'"?sep=([^"\r\n])"?\r?\n')  # a first line for Excel
 MOSTLY = 0.9
 MAX_COLUMNS = 100_000
 NEWLINE, RETURN, QUOTE = 10, 13, 34
@@ -45,12 +48,13 @@ class Delimited:
 
     def __init__(self, source: ByteSource, delimiter: str | None) -> None:
         blocks = source.blocks()
-        first_block = b""
-        if delimiter is None:
-            first_block = next(blocks, b"")
-            delimiter = find_delimiter(first_block)
-        self.delimiter = delimiter
-        self._records = read_records(itertools.chain([first_block], blocks), ord(delimiter), source.name)
+        first_block = next(blocks, b"")
+        line, said = 1, SAYS_DELIMITER.match(first_block)
+        if said:
+            line, first_block = 2, first_block[said.end() :]
+            delimiter = delimiter or said[1].decode()
+        self.delimiter = delimiter = delimiter or find_delimiter(first_block)
+        self._records = read_records(itertools.chain([first_block], blocks), ord(delimiter), source.name, line)
         for first in self._records:
             filled = np.flatnonzero(first.fields)
             if len(filled):
@@ -70,7 +74,9 @@ class Delimited:
         try:
             names = [name.strip() or f"column_{i}" for i, name in enumerate(self._fields(record), 1)]
         except UnicodeDecodeError:
-            raise ValueError(f"{file}: the names of the columns are not UTF-8 text (iconv converts it)") from None
+            raise ValueError(
+                f"{file}: the names of the columns are not UTF-8 text (encoding= names another, such as shift_jis)"
+            ) from None
         except csv.Error as error:
             raise ValueError(f"{file}: the names of the columns cannot be read: {error}") from None
         if any("\r" in name and "\n" not in name for name in names):
@@ -160,7 +166,7 @@ def _explain(record: bytes) -> str:
     try:
         record.decode("utf-8")
     except UnicodeDecodeError as error:
-        return f"byte {record[error.start]:#04x} is not UTF-8 text, expected UTF-8 (iconv converts it)"
+        return no_text(record, error)
     return f"{record[:60].decode('utf-8', 'replace').rstrip()!r} cannot be read, expected delimited text"
 
 
@@ -233,9 +239,9 @@ def find_records(data: bytes, separator: int, line: int) -> Records:
     return Records(data, starts[: n + 1], fields[:n], lines[: n + 1], stray[:n])
 
 
-def read_records(blocks: Iterable[bytes], separator: int, name: str) -> Iterator[Records]:
+def read_records(blocks: Iterable[bytes], separator: int, name: str, line: int = 1) -> Iterator[Records]:
     """All records of a text, block by block; a line with a quote that is never closed becomes a bad record."""
-    rest, line = b"", 1
+    rest = b""
     for block in blocks:
         records = find_records(rest + block, separator, line)
         yield records

@@ -140,7 +140,7 @@ class _Cutter:
         try:
             text = self._rest + self._letters.decode(block, is_last)
         except UnicodeDecodeError:
-            raise self._damaged("it is not UTF-8 text (iconv converts it)") from None
+            raise self._damaged("it is not UTF-8 text (encoding= names another)") from None
         found: list[tuple[int, bytes]] = []
         done = 0
         while (at := self._skip(text, done)) < len(text):

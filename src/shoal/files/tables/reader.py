@@ -175,7 +175,7 @@ def open_table(
     read_ahead: bool = False,
 ) -> tuple[TableReader, Any]:
     """The reader of a table in one or several files, and the source of its bytes if the format is text."""
-    files = TableFiles(paths, format, options.delimiter, options.ignore)
+    files = TableFiles(paths, format, options)
     try:
         return TableReader(files, bad, labels, options, state, read_ahead=read_ahead), files.sources
     except BaseException:

@@ -7,7 +7,7 @@ rows of either by time, on disk if they are many.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol, cast
@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from shoal.files.messages import FILE, unknown_name
+from shoal.files.options import ReadOptions
 from shoal.files.paths import TYPED
 from shoal.files.source import ByteSource, Sources
 from shoal.files.tables.batches import Batch, Problem, join, rows_a_batch
@@ -64,16 +65,16 @@ class TableFiles:
         Rows of all files, in formats that know it.
     """
 
-    def __init__(self, paths: list[str], format: str, delimiter: str | None, ignore: Collection[str]) -> None:
-        self._paths, self._format, self._ignore = paths, format, ignore
-        self._delimiter = "\t" if format == "tsv" and delimiter is None else delimiter
+    def __init__(self, paths: list[str], format: str, options: ReadOptions) -> None:
+        self._paths, self._format, self._ignore = paths, format, options.ignore
+        self._delimiter = "\t" if format == "tsv" and options.delimiter is None else options.delimiter
         self.strings = format not in TYPED
-        self.sources = Sources(paths) if self.strings else None
+        self.sources = Sources(paths, options.encoding) if self.strings else None
         self.rows_total: int | None = None
         self._typed: list[Columnar] = []
         if not self.strings:
             kind = cast(Literal["parquet", "arrow"], format)
-            self._typed = [Columnar(path, kind, leave_out=ignore) for path in paths]
+            self._typed = [Columnar(path, kind, leave_out=self._ignore) for path in paths]
             self.rows_total = sum(table.n_rows for table in self._typed)
             for table, path in zip(self._typed, paths, strict=True):
                 self._check_schema(path, table.schema)
@@ -99,7 +100,8 @@ class TableFiles:
         """What the stream should say about the files."""
         files = [f"{len(self._paths)} files, read in the order of their names"] if len(self._paths) > 1 else []
         found = self._format == "csv" and self._delimiter not in (None, ",")
-        return files + ([f"fields are separated by {self._delimiter!r}"] if found else [])
+        encodings = self.sources.notes() if self.sources is not None else []
+        return files + encodings + ([f"fields are separated by {self._delimiter!r}"] if found else [])
 
     def close(self) -> None:
         """Close the file that is being read."""
