@@ -104,6 +104,7 @@ def test_times_may_be_numbers_or_have_a_form(tmp_path: Path) -> None:
         list(open_stream(path, label="y", time="t"))
     path.write_text("t,y\n31/01/2013,0\n01/02/2013,1\n")
     assert len(list(open_stream(path, label="y", time="t", date_format="%d/%m/%Y"))) == 1
+    path.write_text("t,y\n02/01/2013,0\n01/02/2013,1\n")
     with pytest.raises(ValueError, match="expected times: numbers, dates as"):
         open_stream(path, label="y", time="t")
     path.write_text("t,y\n1,0\n,1\n")

@@ -87,10 +87,13 @@ class RowOptions:
     """Keep the words of the features, for shoal explain; reading takes longer."""
 
     date_format: Annotated[str | None, Parameter(group=WAYS)] = None
-    """How dates are written, as in %d/%m/%Y. [default: ISO 8601]"""
+    """How dates are written, as in %d/%m/%Y. [default: found by itself where day and month cannot be mistaken]"""
+
+    missing: Annotated[Names, Parameter(group=WAYS)] = ()
+    """Words for missing values, beside an empty field, NA, #N/A, NULL and what else pandas knows."""
 
     decimal: Annotated[str | None, Parameter(group=WAYS)] = None
-    """The decimal mark, . or a comma. [default: .]"""
+    """The decimal mark, . or a comma. [default: what each column has]"""
 
     encoding: Annotated[str | None, Parameter(group=WAYS)] = None
     """The encoding of text, such as shift_jis. [default: UTF-8, UTF-16 or Windows-1252, found by itself]"""

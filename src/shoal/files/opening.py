@@ -15,8 +15,11 @@ An example of each option (`s = open_stream(...)`):
 `keep=["id"]`                          `s.kept` is a frame with the ids of the last chunk's rows
 `text=["body"]`, `category=["zip"]`    hashed words; one-hot values. By default the first 1,000 rows decide
 `numeric=["price"]`                    `$5`, `1,234` and `5 %` are numbers in that column
-`date=["at"]`, `date_format="%d.%m.%Y"`  times of day such as 10:30, or dates in that form, are dates
-`delimiter="|"`, `decimal=","`         by default the first lines tell the delimiter, and the mark is a dot
+`date=["at"]`                          times of day such as 10:30 are read
+`date_format="%d/%m/%Y"`               dates in that form are dates; others are found where they cannot be mistaken
+`delimiter="|"`, `decimal=","`         by default the first lines tell the delimiter, and each column its mark
+`encoding="shift_jis"`                 by default UTF-8, UTF-16 or Windows-1252, as the bytes say
+`missing=["-", "."]`                     further words for missing values
 `kind="auto"`                          `s.kind` is then "binary", "multiclass" or "regression"
 `labels=["ham", "spam"]`               other labels are refused
 `labeled=False, state=saved`           rows to be predicted: y is None, X as wide as the saved stream's
@@ -57,11 +60,11 @@ def open_stream(
 
     Columns of tables become features: numbers are scaled by their running mean and variance, categories and parts of
     dates are one-hot, words of texts and pairs of them are hashed to log(1 + how often they occur), missing values (in
-    text formats: an empty field, NA, N/A, NaN, nan, null, None or ?) get an indicator, and the first feature is
-    constant. The first 1,000 rows decide the kind of a column: numeric (or a date) if at least nine in ten values are
-    (the others are then bad rows); text if most values are distinct and have three words or more on average.
-    A number beyond 10 deviations is clipped, and the notes count it; a column that changes level or scale is followed.
-    LIBSVM and VW features are taken as they are. Chunks of another size change no value.
+    text formats: an empty field, ? and the words of pandas such as NA, #N/A, NULL and None) get an indicator, and the
+    first feature is constant. The first 1,000 rows decide the kind of a column: numeric (or a date) if at least nine in
+    ten values are (the others are then bad rows); text if most values are distinct and have three words or more on
+    average. A number beyond 10 deviations is clipped, and the notes count it; a column that changes level or scale is
+    followed. LIBSVM and VW features are taken as they are. Chunks of another size change no value.
 
     Labels are integers if all labels of the first rows are (also `1.0`, `+1` and `true`). If one is not (`01234`,
     `1.50`), all are strings as they are written. The id of a task is its text; in typed formats a number without a

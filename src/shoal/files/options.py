@@ -51,10 +51,14 @@ class ReadOptions:
         byte order mark, or Windows-1252 if the bytes are no UTF-8 and stand as its letters do. The notes name it.
     delimiter : str, optional
         CSV: the separator of the fields; by default the comma, semicolon, tab or bar that the first lines agree on.
-    decimal : {".", ","}
-        Text formats: the decimal mark of numbers.
+    decimal : {".", ","}, optional
+        Text formats: the decimal mark of numbers; by default what each column has: commas are found unless they may
+        mark thousands.
     date_format : str, optional
-        How dates are written in the columns of `date` and `time`, such as "%d/%m/%Y"; by default as ISO 8601 says.
+        How dates are written, such as "%d/%m/%Y": columns of which nine values in ten are so are dates. By default
+        those of ISO 8601, and other forms in which day and month cannot be mistaken.
+    missing : sequence of str
+        Text formats: words for missing values beside those that are known.
     hash_bits : int
         The words of a text column share 2**hash_bits features.
     keep_names : bool
@@ -85,8 +89,9 @@ class ReadOptions:
     format: str | None = None
     encoding: str | None = None
     delimiter: str | None = None
-    decimal: str = "."
+    decimal: str | None = None
     date_format: str | None = None
+    missing: Sequence[str] = ()
     hash_bits: int = 18
     keep_names: bool = False
     sort: bool = False
@@ -95,9 +100,9 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         """Refuse impossible values and options that contradict each other."""
-        for name in ("keep", "text", "category", "numeric", "date", "ignore"):
+        for name in ("keep", "text", "category", "numeric", "date", "ignore", "missing"):
             if isinstance(getattr(self, name), str):
-                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a list of columns")
+                raise ValueError(f"{name} is {getattr(self, name)!r}, expected a list of names")
         if self.kind not in TARGETS:
             raise ValueError(f"kind={self.kind!r}, expected one of {', '.join(map(repr, TARGETS))}")
         if self.chunk_rows is not None and self.chunk_rows < 1:
@@ -106,7 +111,7 @@ class ReadOptions:
             raise ValueError(f"hash_bits={self.hash_bits}, expected 1 to 24")
         if self.encoding is not None:
             known_encoding(self.encoding)
-        if self.decimal not in (".", ","):
+        if self.decimal not in (None, ".", ","):
             raise ValueError(f"decimal={self.decimal!r}, expected '.' or ','")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n'):
             raise ValueError(f"delimiter={self.delimiter!r}, expected one character, such as ';'")

@@ -82,9 +82,12 @@ class ServedModel:
             self.encoder = StreamEncoder.from_dict(state["encoder"])
             self.roles = Roles(**state["roles"])
             self.labels = Labels.from_dict(reading.state["labels"])
+            missing = reading.options.get("missing", ())
             date_format = reading.options.get("date_format")
             check_state(date_format is None or isinstance(date_format, str), "date_format")
-        self._date_format = date_format
+            check_state(all(isinstance(word, str) for word in missing), "missing")
+        self._written = Notation(date_format=date_format, missing=tuple(missing), points=True)
+        self.encoder.notation = self._written
         self.rows_to_learn = RowReader(self.encoder, self.labels, self.roles)
 
     def save(self, path: Path) -> Path:
@@ -121,7 +124,7 @@ class ServedModel:
         return Tasks(self.roles.tasks).read(frame)[0].tolist() if self.roles.tasks else [None] * frame.height
 
     def _notation(self, rows: Rows) -> Notation:
-        return Notation(rows.strings, ".", self._date_format)
+        return self._written._replace(strings=rows.strings)
 
     def _refuse_missing(self, frame: pl.DataFrame, *, labeled: bool) -> None:
         """Raise Refused if a column of tasks, label or weight is missing; features may be."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.files.conftest import Whole
 
 from shoal.files import BadRow, FileStream, open_stream
-from shoal.files.tables.column_kinds import decide, hint, read, shown
+from shoal.files.tables.column_kinds import Way, decide, hint, read, shown
 from shoal.files.tables.values_in_text import LARGEST, Notation, are_times, date_parts, hours_of_day, instants, numbers
 
 
@@ -32,7 +32,6 @@ DISGUISED: dict[str, tuple[list[str], dict[str, Any], list[Any]]] = {
     "numbers   ": (["1.234,5 €", "2,5 €", "17"], {"numeric": ["x"], "decimal": ","}, [1234.5, 2.5, 17]),
     "numbers    ": (["1 234", "CHF 5", "7'000"], {"numeric": ["x"]}, [1234, 5, 7000]),
     "times of day": (["10:30", "9:05", "23:59:59"], {"date": ["x"]}, ["10", "9", "23"]),
-    "dates": (["31/01/2013", "01/02/2013", "28/02/2013"], {"date": ["x"], "date_format": "%d/%m/%Y"}, ["1", "2", "2"]),
 }
 
 
@@ -49,11 +48,10 @@ def test_a_disguise_is_named_with_the_option_that_reads_it(what: str, tmp_path: 
         assert x[2] == pytest.approx((seen[2] - seen.mean()) / seen.std())
         assert "looks like" not in found.stream.notes[0]
     else:
-        part = "month" if "date_format" in options else "hour"
-        assert {f"x.{part}={value}" for value in expected} == {name for name in names if f".{part}" in name}
+        assert {f"x.hour={value}" for value in expected} == {name for name in names if ".hour" in name}
 
 
-@pytest.mark.parametrize("value", ["1,23", "$", "12,34,567.8", "1.2.3", "five", "5€5%x"])
+@pytest.mark.parametrize("value", ["1,23,4", "$", "12,34,567.8", "1.2.3", "five", "5€5%x"])
 def test_what_is_no_number_even_for_people(value: str, tmp_path: Path) -> None:
     with pytest.raises(BadRow, match="line 3: column 'x' has"):
         list(stream_of(tmp_path, ["$5", value], numeric=["x"]))
@@ -99,7 +97,7 @@ def test_dates_are_read_alike_in_every_format(kind: str, ending: str, tmp_path: 
 
 def test_a_bad_date_form_is_said(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="a date such as %d"):
-        list(stream_of(tmp_path, ["31/01/2013", "2013-01-31"], date=["x"], date_format="%d/%m/%Y"))
+        list(stream_of(tmp_path, ["31/01/2013", "2013/01/31"], date=["x"], date_format="%d/%m/%Y"))
     with pytest.raises(BadRow, match=r"line 3: .*expected a time of day such as 10:30"):
         list(stream_of(tmp_path, ["10:30", "25:00", *["11:15"] * 20], date=["x"]))
 
@@ -197,7 +195,7 @@ def test_numbers_up_to_the_largest_and_beyond() -> None:
 
 @pytest.mark.parametrize(("odd", "kind"), [(0, "numeric"), (1, "numeric"), (2, "category")])
 def test_a_tenth_of_the_values_may_be_no_numbers(odd: int, kind: str) -> None:
-    assert decide(pl.Series(["1"] * (10 - odd) + ["x"] * odd), Notation()) == kind
+    assert decide(pl.Series(["1"] * (10 - odd) + ["x"] * odd), Notation()) == (kind, "")
 
 
 @pytest.mark.parametrize(("values", "kind"), [
@@ -205,7 +203,7 @@ def test_a_tenth_of_the_values_may_be_no_numbers(odd: int, kind: str) -> None:
     (["a b c", "a b c"], "category"), (["a b c", "d b c"], "text"),  # half of the values differ, more
 ])  # fmt: skip
 def test_texts_are_of_three_words_and_mostly_differ(values: list[str], kind: str) -> None:
-    assert decide(pl.Series(values), Notation()) == kind
+    assert decide(pl.Series(values), Notation()) == (kind, "")
 
 
 @pytest.mark.parametrize("letters", [57, 58, 59, 100])
@@ -235,6 +233,6 @@ def test_a_hint_needs_nine_tenths_of_the_values(value: str, said: str) -> None:
 
 @pytest.mark.parametrize(("kind", "value"), [("numeric", "1"), ("date", "2013-01-31"), ("time", "6:30"), ("text", "a")])
 def test_where_a_value_is_present(kind: Any, value: str) -> None:
-    values, problems = read(pl.Series("x", [value, None, "?", value]), kind, Notation())
+    values, problems = read(pl.Series("x", [value, None, "?", value]), Way(kind), Notation())
     assert values.present.tolist() == [True, False, False, True]
     assert problems == []

@@ -77,9 +77,9 @@ class DecimalCommas:
         """The frame with points and commas exchanged in columns of numbers."""
         for column in frame:
             if column.name not in self._is_numeric:
-                kind = column_kinds.decide(column, Notation(decimal=","))
-                if kind is not None:
-                    self._is_numeric[column.name] = kind == "numeric"
+                way = column_kinds.decide(column, Notation(decimal=","))
+                if way is not None:
+                    self._is_numeric[column.name] = way.kind == "numeric"
         numeric = [name for name in frame.columns if self._is_numeric.get(name)]
         return frame.with_columns(pl.col(numeric).str.replace_many([",", "."], [".", ","]))
 

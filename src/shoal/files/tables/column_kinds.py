@@ -1,7 +1,7 @@
 """The kind of a column (numbers, dates, times, categories or text), its values, and the rows that do not fit.
 
 A column is text, that is words, if most of its values are distinct and have three words or more on average. Other
-strings are categories. Dates are those of ISO 8601, in every format.
+strings are categories. Dates are those of ISO 8601 and other forms that cannot be mistaken, in every format.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from shoal.files.ids import ids
 from shoal.files.labels import CLEAR_MAJORITY
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.values_in_text import (
-    MISSING,
-    OTHER_DATE,
     Notation,
     are_times,
+    date_forms,
     date_parts,
+    decimal_mark,
     hours_of_day,
     looks_like_numbers,
     numbers,
@@ -50,8 +50,15 @@ class Values(NamedTuple):
 NO_NUMBERS = np.zeros(0)
 
 
-def decide(column: pl.Series, notation: Notation, given: str | None = None) -> Kind | None:
-    """The kind of a column by a sample of it; None if it has no value.
+class Way(NamedTuple):
+    """How a column is read."""
+
+    kind: Kind
+    form: str = ""  # numbers: "," if that is their decimal mark; dates and times: their form, unless it is of ISO 8601
+
+
+def decide(column: pl.Series, notation: Notation, given: str | None = None) -> Way | None:
+    """How a column is to be read, by a sample of it; None if it has no value.
 
     Parameters
     ----------
@@ -60,37 +67,69 @@ def decide(column: pl.Series, notation: Notation, given: str | None = None) -> K
 
     Examples
     --------
-    >>> decide(pl.Series(["1.5", "?", "-2"]), Notation())
-    'numeric'
+    >>> decide(pl.Series(["1,5", "?", "-2"]), Notation())
+    Way(kind='numeric', form=',')
     >>> decide(pl.Series(["2013-01-31", "2013-02-01 06:00"]), Notation())
-    'date'
+    Way(kind='date', form='')
+    >>> decide(pl.Series(["31.01.2013", "1.2.2013"]), Notation())
+    Way(kind='date', form='%d.%m.%Y')
     >>> decide(pl.Series(["Late again, sorry", "The new gate is 9"]), Notation())
-    'text'
+    Way(kind='text', form='')
     """
     if column.count() == 0:
         return None
-    if given in ("numeric", "category", "text"):
-        return given  # type: ignore[return-value]
+    if given in ("category", "text"):
+        return Way(given)  # type: ignore[arg-type]
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
-        return "numeric"
-    if column.dtype in (pl.Date, pl.Datetime):
-        return "date"
-    column = column.cast(pl.String)
-    found = column.filter(pl.Series(~missing(column, notation)))
+        return Way("numeric")
+    if column.dtype in (pl.Date, pl.Datetime, pl.Time):
+        return Way("time" if column.dtype == pl.Time else "date")
+    found = _present(column, notation)
+    if given == "numeric":
+        return Way("numeric", form_of("numeric", column, notation))
     if len(found) == 0:
         return None
-    if given == "date":
-        return "time" if are_times(found, notation) else "date"
     least = CLEAR_MAJORITY * len(found)
-    if notation.strings and len(found) - len(numbers(found, notation)[1]) >= least:
-        return "numeric"
-    if len(found) - len(date_parts(found, Notation())[1]) >= least:
-        return "date"
+    if given is None and notation.strings:
+        form = form_of("numeric", column, notation)
+        if len(found) - len(numbers(found, notation._replace(decimal=form or "."))[1]) >= least:
+            return Way("numeric", form)
+    form = form_of("date", column, notation, (notation.date_format or "") if given else "")
+    if are_times(found, notation._replace(date_format=form or None)) if given or form else False:
+        return Way("time", form)
+    if given or form or len(found) - len(date_parts(found, Notation())[1]) >= least:
+        return Way("date", form)
     mostly_distinct = found.n_unique() > len(found) / 2
-    return "text" if mostly_distinct and found.str.count_matches(WORD).mean() >= WORDS_IN_TEXT else "category"  # type: ignore[operator]
+    is_text = mostly_distinct and found.str.count_matches(WORD).mean() >= WORDS_IN_TEXT  # type: ignore[operator]
+    return Way("text" if is_text else "category")
 
 
-def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = False) -> tuple[Values, list[Problem]]:
+def form_of(kind: Kind, column: pl.Series, notation: Notation, known: str = "") -> str:
+    """The form of the values, see `Way`; the known one if the sample does not tell."""
+    found = _present(column, notation) if column.dtype == pl.String else column.clear().cast(pl.String)
+    if len(found) == 0 or kind in ("category", "text"):
+        return known
+    if kind == "numeric":
+        tells = notation.decimal is not None or found.str.contains(r"\d[.,]\d").any()
+        return known if not tells else "," if decimal_mark(found, notation) == "," else ""
+    if notation.date_format is not None:
+        with_form = len(found) - len(hours_of_day(found, notation)[1] if are_times(found, notation) else
+                                     date_parts(found, notation)[1])  # fmt: skip
+        if with_form >= CLEAR_MAJORITY * len(found):
+            return notation.date_format
+    if len(found) - len(date_parts(found, Notation())[1]) >= CLEAR_MAJORITY * len(found):
+        return ""
+    forms = date_forms(found, CLEAR_MAJORITY)
+    return forms[0] if len(forms) == 1 else known
+
+
+def _present(column: pl.Series, notation: Notation) -> pl.Series:
+    """The values that are there, as text."""
+    text = column.cast(pl.String)
+    return text.filter(pl.Series(~missing(text, notation)))
+
+
+def read(column: pl.Series, way: Way, notation: Notation, *, given: bool = False) -> tuple[Values, list[Problem]]:
     """The values of a column, and the problems of the rows (counted from 0) that do not fit its kind.
 
     Parameters
@@ -98,19 +137,21 @@ def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = Fal
     given : bool
         Whether an option names the column: then numbers may have currency signs and the like.
     """
+    kind, form = way
     way_out = f"(category={[column.name]!r} takes its values as they are)"
     if kind == "numeric":
-        values, bad = numbers(column, notation, lenient=given)
+        values, bad = numbers(column, notation._replace(decimal=form or "."), lenient=given)
         problems = _problems(column, bad, f"a finite number {way_out}")
         return Values(values, (), ~np.isnan(values)), problems
+    dated = notation._replace(date_format=form or None)
     if kind == "time":
-        hours, bad = hours_of_day(column, notation)
+        hours, bad = hours_of_day(column, dated)
         problems = _problems(column, bad, f"a time of day such as 10:30 {way_out}")
         return Values(NO_NUMBERS, (hours,), hours.is_not_null().to_numpy()), problems
     if kind == "date":
-        parts, bad = date_parts(column, notation if given else Notation())
-        form = notation.date_format if given and notation.date_format else "2013-01-31 or 2013-01-31 06:00"
-        problems = _problems(column, bad, f"a date such as {form} {way_out}")
+        parts, bad = date_parts(column, dated)
+        shown = form or "2013-01-31 or 2013-01-31 06:00 (date_format= names another form)"
+        problems = _problems(column, bad, f"a date such as {shown} {way_out}")
         return Values(NO_NUMBERS, parts, parts[0].is_not_null().to_numpy()), problems
     text = ids(column)
     absent = missing(text, notation)
@@ -121,27 +162,28 @@ def read(column: pl.Series, kind: Kind, notation: Notation, *, given: bool = Fal
 
 def hint(column: pl.Series, notation: Notation) -> str:
     """The option that reads a column of categories as numbers or dates, if its values look like those."""
-    text = column.cast(pl.String)
-    found = text.filter(pl.Series(~missing(text, notation)))
+    found = _present(column, notation)
     if len(found) == 0:
         return ""
     if found.str.contains(r"^\s*[\[{].*[\]}]\s*$").mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
         return f"looks like nested JSON such as {shown(found[0])}, which is taken as it is"
     example = f"looks like {{}} such as {shown(found[0])}, which"
-    if looks_like_numbers(found, notation, CLEAR_MAJORITY):
-        return f"{example.format('numbers')} numeric={[column.name]!r} would read"
+    mark = decimal_mark(found, notation)
+    if looks_like_numbers(found, notation._replace(decimal=mark), CLEAR_MAJORITY):
+        commas = mark == "." and notation.decimal is None and found.str.contains(r"^[-+]?\d+,\d+$").any()
+        thousands = " as thousands, and decimal=',' as decimals" if commas else ""
+        return f"{example.format('numbers')} numeric={[column.name]!r} would read{thousands}"
     if are_times(found, Notation()):
         return f"{example.format('times of day')} date={[column.name]!r} would read"
-    if found.str.contains(OTHER_DATE).mean() >= CLEAR_MAJORITY:  # type: ignore[operator]
-        return f"{example.format('dates')} date={[column.name]!r} would read, with date_format= such as %d/%m/%Y"
-    return ""
+    forms = date_forms(found, CLEAR_MAJORITY)
+    return f"{example.format('dates')} date_format= would read, as {' or '.join(forms)}" if forms else ""
 
 
 def missing(text: pl.Series, notation: Notation) -> NDArray[np.bool_]:
     """(n,) whether the value is missing; MISSING counts in text formats only."""
     found = np.zeros(len(text), bool) if text.null_count() == 0 else text.is_null().to_numpy()
     if notation.strings:
-        tokens = text.cast(pl.Enum(MISSING), strict=False)
+        tokens = text.cast(pl.Enum(list(dict.fromkeys(notation.absent))), strict=False)
         if tokens.null_count() < len(tokens):
             found = found | tokens.is_not_null().to_numpy()
     return found

@@ -36,7 +36,7 @@ from shoal.engine.compile import kernel
 from shoal.files.messages import plural
 from shoal.files.saved_state import State, check_state
 from shoal.files.tables.assemble import Cells, Slots, shallow
-from shoal.files.tables.column_kinds import KINDS, Kind, Values
+from shoal.files.tables.column_kinds import KINDS, Values, Way
 
 SURE = 10.0  # values that tell which are outliers, or steps that tell the size of steps
 BEYOND = 10.0  # deviations
@@ -240,15 +240,17 @@ class Column:
     ----------
     in_sample : bool
         Whether the first rows had a value; otherwise the column begins with its first value.
+    form : str
+        How its numbers or dates are written, as `column_kinds.Way` says.
     hint : str
         A note on the option that may read it better.
     first_clipped : str
         The name of the row of its first clipped value.
     """
 
-    def __init__(self, name: str, kind: Kind, *, in_sample: bool, hint: str = "") -> None:
+    def __init__(self, name: str, way: Way, *, in_sample: bool, hint: str = "") -> None:
         self.name = name
-        self.kind = kind
+        kind, _ = self.kind, self.form = way
         self.in_sample = in_sample
         self.hint = hint
         self.n_missing = 0
@@ -303,13 +305,15 @@ class Column:
 
     def note(self, hash_bits: int) -> str:
         """How the column became features, for the notes of the stream."""
+        written = f" ({self.form})" if self.form else ""
         how = {
             "numeric": "numeric, scaled by its running mean and standard deviation",
-            "date": "date, weekday, month and hour one-hot",
-            "time": "time of day, hour one-hot",
+            "date": f"date{written}, weekday, month and hour one-hot",
+            "time": f"time of day{written}, hour one-hot",
             "category": f"category, {self.categories[0].note() if self.categories else ''}",
             "text": f"text, single words and pairs hashed into {1 << hash_bits:,} features",
         }[self.kind]
+        how += "; its decimal mark is a comma" if self.kind == "numeric" and self.form else ""
         missing = f", {self.n_missing:,} missing" if self.n_missing else ""
         return f"{self.name}: {how}{missing}" + (f"; {self.hint}" if self.hint else "")
 
@@ -324,14 +328,21 @@ class Column:
     def to_dict(self) -> State:
         """The whole state, for JSON."""
         parts = [self.slots.to_dict(), *(categories.to_dict() for categories in self.categories)]
-        state = {"name": self.name, "kind": self.kind, "in_sample": self.in_sample, "hint": self.hint}
+        state = {
+            "name": self.name,
+            "kind": self.kind,
+            "form": self.form,
+            "in_sample": self.in_sample,
+            "hint": self.hint,
+        }
         state |= {"n_missing": self.n_missing, "first_clipped": self.first_clipped}
         return {**state, "moments": self.moments.tolist(), "parts": parts}
 
     @classmethod
     def from_dict(cls, state: State) -> Column:
         """The column of a saved state."""
-        column = cls(state["name"], state["kind"], in_sample=state["in_sample"], hint=state["hint"])
+        way = Way(state["kind"], state["form"])
+        column = cls(state["name"], way, in_sample=state["in_sample"], hint=state["hint"])
         column.n_missing, column.first_clipped = state["n_missing"], state["first_clipped"]
         column.moments = np.array(state["moments"], np.float64)
         n_slots = len(column.slots.names)
@@ -341,7 +352,7 @@ class Column:
         for part, saved in zip(parts, state["parts"], strict=True):
             part.restore(saved)
         right = len(column.slots.names) == n_slots and isinstance(column.n_missing, int)
-        right &= isinstance(column.first_clipped, str)
+        right &= isinstance(column.first_clipped, str) and isinstance(column.form, str)
         right &= bool(np.isfinite(column.moments).all()) and column.kind in KINDS
         check_state(right, f"column {column.name!r}")
         return column

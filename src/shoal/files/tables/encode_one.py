@@ -15,11 +15,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.files.ids import id_of
+from shoal.files.tables.column_kinds import Way
 from shoal.files.tables.column_state import Categories, Column
 from shoal.files.tables.values_in_text import LARGEST, MISSING, Notation, date_parts
 from shoal.files.tables.words import bags_of
 
-ABSENT = frozenset(MISSING)
 NUMBERS = frozenset((float, int, bool))  # true is 1
 
 
@@ -65,8 +65,8 @@ class OneRow:
         Their words share 2**bits features.
     width : int
         Number of features.
-    given : collection of str
-        Columns that an option names; their dates may be in another form.
+    absent : collection of str
+        Words for missing values.
     """
 
     def __init__(
@@ -75,11 +75,11 @@ class OneRow:
         texts: Mapping[str, NDArray[np.int32]],
         bits: int,
         width: int,
-        given: Collection[str] = (),
+        absent: Collection[str] = MISSING,
     ) -> None:
-        self._width, self._bits = width, bits
+        self._width, self._bits, self._absent = width, bits, frozenset(absent)
         self._numbers: list[Number] = []
-        self._choices: list[tuple[str, str, list[Choice]]] = []  # name, kind, parts
+        self._choices: list[tuple[str, Way, list[Choice]]] = []
         self._texts: list[tuple[str, int, NDArray[np.int32]]] = []  # name, column of a missing text, words
         for column in columns:
             if not column.in_sample:
@@ -90,9 +90,8 @@ class OneRow:
             elif column.kind == "text":
                 self._texts.append((column.name, int(column.slots.index[0]), texts[column.name]))
             else:
-                kind = column.kind if column.name not in given or column.kind == "category" else "time"
                 parts = [Choice(part, part.index) for part in column.categories]
-                self._choices.append((column.name, kind, parts))
+                self._choices.append((column.name, Way(column.kind, column.form), parts))
 
     def read(self, row: Mapping[str, Any]) -> Row:
         """The features of a row of JSON values.
@@ -111,19 +110,19 @@ class OneRow:
                     raise Unread
                 if column >= 0 and deviation > 0.0 and (z := (value - mean) / deviation) != 0.0:
                     found[column] = min(max(z, -most), most)
-            elif value is None or (isinstance(value, str) and value in ABSENT):
+            elif value is None or (isinstance(value, str) and value in self._absent):
                 if missing >= 0:
                     found[missing] = 1.0
             else:
                 raise Unread
-        for name, kind_of_column, parts in self._choices:
-            text = _text(get(name))
-            if kind_of_column == "category":
+        for name, way, parts in self._choices:
+            text = self._text(get(name))
+            if way.kind == "category":
                 values: tuple[str | None, ...] = (text,)
             elif text is None:
                 values = (None,) * len(parts)
-            elif kind_of_column == "date":
-                values = _date(text)
+            elif way.kind == "date":
+                values = _date(text, way.form)
             else:
                 raise Unread
             for (categories, places), value in zip(parts, values, strict=True):
@@ -131,7 +130,7 @@ class OneRow:
                 if 0 <= slot < len(places) and places[slot] >= 0:
                     found[int(places[slot])] = 1.0
         for name, missing, index in self._texts:
-            text = _text(get(name))
+            text = self._text(get(name))
             if text is None:
                 if missing >= 0:
                     found[missing] = 1.0
@@ -144,20 +143,19 @@ class OneRow:
         nonzero = sorted(found)
         return Row(np.array(nonzero, np.int32), np.array([found[j] for j in nonzero]))
 
-
-def _text(value: Any) -> str | None:
-    """A JSON value as the text in a file; None if it is missing."""
-    if isinstance(value, str):
-        return None if value in ABSENT else value
-    if value is not None and type(value) not in NUMBERS:
-        raise Unread
-    return id_of(value)
+    def _text(self, value: Any) -> str | None:
+        """A JSON value as the text in a file; None if it is missing."""
+        if isinstance(value, str):
+            return None if value in self._absent else value
+        if value is not None and type(value) not in NUMBERS:
+            raise Unread
+        return id_of(value)
 
 
 @lru_cache(maxsize=4096)
-def _date(text: str) -> tuple[str, ...]:
+def _date(text: str, form: str) -> tuple[str, ...]:
     """Weekday, month and hour of a date."""
-    parts, bad = date_parts(pl.Series([text]), Notation())
+    parts, bad = date_parts(pl.Series([text]), Notation(date_format=form or None))
     if len(bad):
         raise Unread
     return tuple(part[0] for part in parts)

@@ -19,7 +19,7 @@ from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables import column_kinds
 from shoal.files.tables.assemble import Cells, TextSlots, assemble, shallow
 from shoal.files.tables.batches import Problem
-from shoal.files.tables.column_kinds import Values
+from shoal.files.tables.column_kinds import Values, Way
 from shoal.files.tables.column_state import Column, Moments, scale, standardize
 from shoal.files.tables.encode_one import OneRow
 from shoal.files.tables.values_in_text import Notation
@@ -82,11 +82,13 @@ class StreamEncoder:
         self._columns: dict[str, Column | None] = {}  # None: no value yet, so the kind is open
 
     def decide(self, sample: pl.DataFrame) -> None:
-        """Decide the kind of every column by the first rows; a restored encoder knows the kinds."""
-        if self._restored:
-            return
-        for column in sample:
-            self._open(column, self.notation, in_sample=True)
+        """Decide by the first rows how every column is read; of a restored encoder they say how it is written here."""
+        for series in sample:
+            column = self._columns.get(series.name) if self._restored else None
+            if column is not None:
+                column.form = column_kinds.form_of(column.kind, series, self.notation, column.form)
+            elif not self._restored:
+                self._open(series, self.notation, in_sample=True)
 
     def read(
         self, frame: pl.DataFrame, notation: Notation | None = None, *, learns: bool = True
@@ -106,7 +108,9 @@ class StreamEncoder:
             column = self._open(series, notation, in_sample=False) if learns else self._columns.get(series.name)
             if column is not None:
                 given = series.name in self._given
-                values[column.name], found = column_kinds.read(series, column.kind, notation, given=given)
+                values[column.name], found = column_kinds.read(
+                    series, Way(column.kind, column.form), notation, given=given
+                )
                 problems += found
         return values, problems
 
@@ -174,7 +178,7 @@ class StreamEncoder:
     def one_row(self) -> OneRow:
         """An encoder of single rows, with the columns of now; later encoding does not change it."""
         texts = dict(zip(self._texts.names, self._texts.index, strict=True))
-        return OneRow(self._known(), texts, self._texts.bits, self._width, self._given)
+        return OneRow(self._known(), texts, self._texts.bits, self._width, self.notation.absent)
 
     def notes(self) -> list[str]:
         """How each column became features, a sentence each."""
@@ -258,14 +262,14 @@ class StreamEncoder:
         column = self._columns.get(series.name)
         if column is None:
             if not in_sample and len(series):  # by the first value alone, so that chunks do not matter
-                present = column_kinds.read(series, "category", notation)[0].present
+                present = column_kinds.read(series, Way("category"), notation)[0].present
                 series = series.slice(int(np.argmax(present)), 1)
             given = self._given.get(series.name)
-            kind = column_kinds.decide(series, notation, given)
-            if kind is not None:
-                hint = column_kinds.hint(series, notation) if kind in ("category", "text") and not given else ""
-                column = Column(series.name, kind, in_sample=in_sample, hint=hint)
-                if kind == "text":
+            way = column_kinds.decide(series, notation, given)
+            if way is not None:
+                hint = column_kinds.hint(series, notation) if way.kind in ("category", "text") and not given else ""
+                column = Column(series.name, way, in_sample=in_sample, hint=hint)
+                if way.kind == "text":
                     self._texts.add(series.name)
             self._columns[series.name] = column
         return column

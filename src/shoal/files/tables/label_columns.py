@@ -13,7 +13,7 @@ from shoal.files.ids import ids
 from shoal.files.labels import Labels
 from shoal.files.tables import column_kinds
 from shoal.files.tables.batches import Problem
-from shoal.files.tables.values_in_text import LARGEST, Notation, instants, numbers
+from shoal.files.tables.values_in_text import LARGEST, Notation, decimal_mark, instants, numbers
 
 EXACT = 2**53  # whole numbers below it are exact as float64
 MAX_KNOWN = 10_000  # task ids that are looked up by polars
@@ -21,13 +21,13 @@ MAX_KNOWN = 10_000  # task ids that are looked up by polars
 
 def decide_labels(labels: Labels, sample: pl.Series, notation: Notation) -> None:
     """Decide by the first rows the kind of the labels, and whether they are numbers, unless both are known."""
-    labels.decimal = notation.decimal
     is_text = not (notation.strings or sample.dtype.is_numeric() or sample.dtype == pl.Boolean)
     if is_text and labels.numeric is None:
         labels.numeric = False
     texts = _texts(sample, notation).drop_nulls()
     distinct = texts.unique(maintain_order=True)
-    targets, bad = numbers(distinct, notation)
+    labels.decimal = decimal_mark(distinct, notation) if notation.strings else "."
+    targets, bad = numbers(distinct, notation._replace(decimal=labels.decimal))
     found = dict(zip(distinct.to_list(), texts.unique_counts().to_list(), strict=True))
     labels.decide(found, None if len(bad) else targets.tolist())
 
@@ -43,7 +43,7 @@ def read_labels(labels: Labels, column: pl.Series, notation: Notation) -> tuple[
     """(n,) labels as int64 or str, or targets as float64, and the problems of the rows without a usable one."""
     what = f"in column {column.name!r}"
     if labels.kind == "regression":
-        targets, _ = numbers(column, notation)
+        targets, _ = numbers(column, notation._replace(decimal=labels.decimal))
         wrong = np.flatnonzero(~(np.abs(targets) <= LARGEST)).tolist()
         return targets, [(row, f"{_found('label', column[row])} {what}, expected {labels.expected()}") for row in wrong]
     known = _known_labels(labels, column)
@@ -82,7 +82,8 @@ def _known_labels(labels: Labels, column: pl.Series) -> NDArray[Any] | None:
 
 def read_weights(column: pl.Series, notation: Notation) -> tuple[NDArray[np.float64], list[Problem]]:
     """(n,) weights, and the problems of the rows without a usable one."""
-    values, _ = numbers(column, notation)
+    mark = decimal_mark(column.drop_nulls(), notation) if column.dtype == pl.String else "."
+    values, _ = numbers(column, notation._replace(decimal=mark))
     wrong = np.flatnonzero(~((values >= 0) & (values <= LARGEST)))
     where = f"in column {column.name!r}, expected a finite number >= 0"
     return values, [(row, f"{_found('weight', column[row])} {where}") for row in wrong.tolist()]
@@ -102,14 +103,18 @@ class Clock:
     """
 
     def __init__(self, name: str, sample: pl.Series, notation: Notation, last: float | None = None) -> None:
-        self.name, self._notation, self.last = name, notation, last
-        kind = None if notation.date_format else column_kinds.decide(sample, notation)
-        if kind in ("category", "text"):
+        self.name, self.last = name, last
+        way = column_kinds.decide(sample, notation, "date" if notation.date_format else None)
+        if way is not None and way.kind in ("category", "text", "time"):
             raise ValueError(
                 f"column {name!r} has {column_kinds.shown(sample.drop_nulls()[0])}, expected times: numbers, dates as"
                 " 2013-01-31 06:00, or what date_format= says"
             )
-        self._numeric = kind == "numeric"
+        self._numeric = way is not None and way.kind == "numeric"
+        form = way.form if way is not None else ""
+        self._notation = notation._replace(decimal=form or ".") if self._numeric else notation
+        if way is not None and not self._numeric:
+            self._notation = notation._replace(date_format=form or None)
 
     def read(self, column: pl.Series) -> tuple[NDArray[np.float64], list[Problem]]:
         """(n,) times, and the problems of the rows without one."""

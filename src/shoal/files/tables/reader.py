@@ -58,7 +58,8 @@ class TableReader:
         read_ahead: bool = False,
     ) -> None:
         self._bad, self._labels, self._read_ahead, self._source = bad, labels, read_ahead, source
-        self._notation = Notation(source.strings, options.decimal, options.date_format)
+        missing, points = tuple(options.missing), not source.every_row_has_every_column
+        self._notation = Notation(source.strings, options.decimal, options.date_format, missing, points)
         given = {column: kind for kind in KINDS for column in getattr(options, kind)}
         self._encoder = StreamEncoder(given, self._notation, options.hash_bits, keep_names=options.keep_names)
         if state is not None:
