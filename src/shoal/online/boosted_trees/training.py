@@ -23,7 +23,6 @@ from shoal.online.boosted_trees.forest import (
     N_PLACES,
     N_TREES,
     TASK_COLUMN,
-    Forests,
     SetArray,
     Tasks,
     ValueArray,
@@ -50,7 +49,6 @@ from shoal.online.boosted_trees.state import (
 )
 from shoal.online.boosted_trees.tree import (
     SAMPLE,
-    Training,
     enter,
     grow,
 )
@@ -163,17 +161,17 @@ def _freeze(n_columns: int, regression: bool, state: State) -> None:
     for t in range(N_TREES):
         for s in range(N_LEAVES - 1):
             forests.column[side, t, s] = -1
-    _place_tasks(side, training, forests, state.tasks)
+    _place_tasks(side, state.tasks)
     for i in range(n):
         task = state.task[(counters[BEGIN] + i) % n_rows]
         training.codes[TASK_COLUMN, i] = state.tasks.places[task, side]
     enter(TASK_COLUMN, n, training)
 
 
-@kernel(inline=False, sums="exact", alone=False)
-def _place_tasks(side: int, training: Training, forests: Forests, tasks: Tasks) -> None:
-    """A place for each task; if there are more than places, by quantiles of their means."""
-    places, sample, n = tasks.places, training.sample, len(tasks.places)
+@kernel(inline=False, alone=False)
+def _place_tasks(side: int, tasks: Tasks) -> None:
+    """A place for each task; none if there are more than places."""
+    places, n = tasks.places, len(tasks.places)
     n_seen = 0
     for k in range(n):
         places[k, side] = 0
@@ -184,26 +182,6 @@ def _place_tasks(side: int, training: Training, forests: Forests, tasks: Tasks) 
             if tasks.sums[k, 0] > 0.0:
                 at += 1
                 places[k, side] = at
-        return
-    step = (n_seen + SAMPLE - 1) // SAMPLE
-    n_sample = 0
-    for k in range(n):
-        if tasks.sums[k, 0] > 0.0:
-            if at % step == 0:
-                sample[n_sample] = mean_of(k, tasks)
-                n_sample += 1
-            at += 1
-    _sort(n_sample, sample)
-    for k in range(n):
-        if tasks.sums[k, 0] > 0.0:
-            value, below, above = np.float32(mean_of(k, tasks)), 0, n_sample
-            while below < above:  # how many of the sample lie below
-                middle = (below + above) // 2
-                if sample[middle] < value:
-                    below = middle + 1
-                else:
-                    above = middle
-            places[k, side] = 1 + min(below * N_PLACES // n_sample, N_PLACES - 1)
 
 
 @kernel(inline=False, alone=False)
