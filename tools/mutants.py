@@ -29,6 +29,7 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -302,10 +303,17 @@ def drawn_files(given: list[Path], n: int | None, seed: int) -> list[Path]:
 
 
 class Changed(MetaPathFinder, Loader):
-    """Imports one module from another source."""
+    """Imports one module from another source. As a plugin of pytest it stands before pytest's own imports.
+
+    Those read the file itself if it is among the tests, as one with examples is.
+    """
 
     def __init__(self, module: str, path: Path, source: bytes) -> None:
         self._module, self._path, self._source = module, path, source
+
+    def pytest_load_initial_conftests(self) -> None:
+        """Before anything of ours is imported."""
+        sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
         """Ours."""
@@ -373,15 +381,14 @@ class Failures:
             self.ids.append(report.nodeid)
 
 
-def _run(path: Path, source: bytes, tests: list[str], *more: str, plugins: Any = None) -> int:
+def _run(path: Path, source: bytes, tests: list[str], *more: str, plugins: Sequence[Any] = ()) -> int:
     import pytest
 
-    sys.meta_path.insert(0, Changed(module_of(path), path, source))
     options = ["-x", "-n", "0", "-p", "no:cacheprovider", "--no-header", "-W", IMPORTED_BEFORE, *more]
     if is_compiled(source):
         plain_kernels.enable()
         options += ["-W", "ignore::RuntimeWarning"]  # what overflows in compiled code does so without notice
-    return int(pytest.main([*options, *tests], plugins=plugins))
+    return int(pytest.main([*options, *tests], plugins=[Changed(module_of(path), path, source), *plugins]))
 
 
 def is_compiled(source: bytes) -> bool:

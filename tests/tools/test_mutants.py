@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -90,6 +92,27 @@ def test_a_file_without_tests_of_its_own_takes_those_of_its_importers(
     assert mutants.drawn_files([room, room / "alone.py"], None, 0) == sorted(room.glob("*.py"))
     assert len(mutants.drawn_files([tmp_path / "src/shoal"], 2, 0)) == 2
     assert mutants.room_of(room / "alone.py") == "room"
+
+
+RUN_WITH_A_FAULT = """
+import mutants, pathlib
+path = pathlib.Path("one/two.py").resolve()
+mutants.SOURCE = path.parents[1]
+raise SystemExit(mutants._run(path, path.read_bytes().replace(b"return 1", b"return {found}"), [str(path)]))
+"""
+
+
+@pytest.mark.parametrize("found", [1, 2])
+def test_examples_of_a_file_run_with_its_fault(found: int, tmp_path: Path) -> None:
+    """pytest imports a file whose examples it runs by a way of its own."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "__init__.py").touch()
+    (tmp_path / "one" / "two.py").write_text('def f():\n    """\n    >>> f()\n    1\n    """\n    return 1\n')
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --doctest-modules --import-mode=importlib\n")
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT / 'tools'}"}
+    command = [sys.executable, "-c", RUN_WITH_A_FAULT.format(found=found)]
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert ("1 passed" if found == 1 else "1 failed") in run.stdout, run.stderr
 
 
 def test_the_table_by_room() -> None:
