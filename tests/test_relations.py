@@ -160,3 +160,32 @@ def test_names_and_numbers() -> None:
 def test_bad_relations(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+A_OF_A_FILE = np.array([[2.0, -0.5], [-0.5, 1.0]])
+
+
+def test_relations_of_a_file() -> None:
+    """Sparse or dense, or the inverse: they come back as they were given."""
+    for interaction in (A_OF_A_FILE, sp.csc_matrix(A_OF_A_FILE), sp.csr_matrix(A_OF_A_FILE)):
+        found = relations.checked(["a", "b"], interaction, None)
+        assert found.tasks == ("a", "b")
+        assert sp.issparse(found.interaction) == sp.issparse(interaction)
+        np.testing.assert_allclose(found.rates() @ A_OF_A_FILE, np.eye(2), atol=1e-12)
+    np.testing.assert_array_equal(relations.checked(["a", "b"], None, A_OF_A_FILE).rates(), A_OF_A_FILE)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "forged"),
+    [
+        ("abc", A_OF_A_FILE),
+        ("aa", A_OF_A_FILE),
+        ("ab", [[2.0, np.inf], [np.inf, 1.0]]),
+        ("ab", [[0.0, 0.0], [0.0, 1.0]]),
+        ("ab", [[2.0, 0.5], [-0.5, 1.0]]),
+        ("ab", [[2.0, 0.5, 0.0], [0.5, 1.0, 0.0]]),
+    ],
+)
+def test_forged_relations_are_refused(tasks: str, forged: Any) -> None:
+    with pytest.raises(ValueError, match="relation"):
+        relations.checked(tasks, sp.csc_matrix(forged), None)

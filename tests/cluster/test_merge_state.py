@@ -120,6 +120,26 @@ def test_copies_that_saw_other_features_go_on_from_what_they_share(name: str, tm
         assert name in REGRESSORS or np.isfinite(learner.decision_function(X, task)).all()
 
 
+@pytest.mark.parametrize("name", ["CollaborativePA", "CollaborativeCW"])
+def test_the_common_model_becomes_the_mean_of_the_copies(name: str) -> None:
+    """Each copy moved all of it; what tasks have of their own, and the counts of rounds, stay each copy's."""
+    learners, rows = [LEARNERS[name]() for _ in range(2)], draw(7, K=2, n_rows=30, d=4)
+    for learner, task in zip(learners, (0, 1), strict=True):
+        of_task = rows.task == task
+        learner.partial_fit(rows.X[of_task], rows.y[of_task], rows.task[of_task])
+    exchange, own = core_of(learners[0]).algorithm.exchange, [learner.coef_ for learner in learners]
+    copies = [shared_part(exchange, core_of(learner).state) for learner in learners]
+    expected = sum(core_of(learner).state.common for learner in learners) / 2.0
+    counted = [core_of(learner).state.counters.copy() for learner in learners]
+    found = merged(exchange, {key: np.zeros_like(array) for key, array in copies[0].items()}, copies)
+    for learner, before, counts in zip(learners, own, counted, strict=True):
+        core = core_of(learner)
+        take_shared(exchange, core.setup, core.state, found)
+        np.testing.assert_allclose(core.state.common, expected, rtol=1e-14)
+        np.testing.assert_array_equal(core.state.counters, counts)
+        np.testing.assert_allclose(learner.coef_, before, rtol=1e-14)
+
+
 def test_copies_of_other_features_are_refused() -> None:
     base = {"weights": np.zeros(3)}
     with pytest.raises(ValueError, match="copies of weights have shapes"):

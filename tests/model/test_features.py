@@ -112,6 +112,29 @@ def test_places_of_a_row_do_not_depend_on_the_rows_before(rows: list[list[str]])
         assert indices.dtype == np.int32
 
 
+def test_examples_of_a_round_are_all_dicts_or_all_arrays_of_one_length() -> None:
+    fresh, by_number, by_name = Features(), Features(2), Features(2, {"a": 0, "b": 1})
+    for columns in (fresh, by_number):
+        table, after = columns.stack([[1.0, 2.0], (3, 4)])
+        np.testing.assert_array_equal(as_dense(table), [[1, 2], [3, 4]])
+        assert (after.count, after.names) == (2, None)
+    assert by_name.stack([{"b": 1.0}])[1] is by_name
+    np.testing.assert_array_equal(as_dense(by_name.stack([{"b": 1.0}, {"a": 2.0}])[0]), [[0, 1], [2, 0]])
+    for columns, rows, message in (
+        (by_number, [{"a": 1.0}], "learned from arrays without column names"),
+        (by_name, [{"a": 1.0}, {"c": 1.0}], "feature 'c' is not a column"),
+        (fresh, [{"a": 1.0}, [1.0]], "all dicts or all arrays"),
+        (fresh, [[1.0], {"a": 1.0}], "all dicts or all arrays"),
+        (fresh, [{"a": 1.0}, {"b": "x"}], "row 1"),
+        (fresh, [[1.0], [1.0, 2.0]], "differ in length"),
+        (fresh, [[1.0], [[1.0]]], "a dict or a 1-d array, got 2 dimensions"),
+        (fresh, [1.0], "a dict or a 1-d array, got 0 dimensions"),
+        (by_number, [[1.0]], "X has 1 features, but this model is expecting 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            columns.stack(rows)
+
+
 def test_a_lazy_frame_has_to_be_collected() -> None:
     with pytest.raises(ValueError, match="collect it first"):
         read_table(pl.LazyFrame({"a": [1.0]}))

@@ -111,6 +111,42 @@ def test_what_the_header_says_of_an_array_is_in_the_checksum(tmp_path: Path) -> 
     np.testing.assert_equal(persistence.read(path)[1], arrays)
 
 
+FEATURES: dict[str, Any] = {"count": 2, "names": {"list": ["a", "b"]}, "open": True}
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"count": 3},
+        {"count": 1},
+        {"count": -1},
+        {"count": 2.0},
+        {"count": True, "names": {"list": ["a"]}},
+        {"open": 1},
+        {"names": {"tuple": ["a", "b"]}},
+        {"names": {"list": ["a", "a"]}},
+        {"names": {"list": ["a"]}},
+        {"names": "ab"},
+    ],
+    ids=str,
+)
+def test_what_a_file_says_of_its_features(forged: dict[str, Any]) -> None:
+    header = {"tasks": {"list": ["x"]}, "features": FEATURES, "labels": None, "learned": None}
+    known = persistence.known_from(header, {})
+    assert (known.features.count, known.features.names, known.features.is_open) == (2, {"a": 0, "b": 1}, True)
+    for nameless in (0, 2):
+        features = {"count": nameless, "names": None, "open": False}
+        assert persistence.known_from(header | {"features": features}, {}).features.count == nameless
+    with pytest.raises(ValueError, match="its n"):
+        persistence.known_from(header | {"features": FEATURES | forged}, {})
+
+
+@pytest.mark.parametrize("forged", [{"tuple": ["x"]}, {"list": ["x", "x"]}, "x"], ids=str)
+def test_what_a_file_says_of_its_tasks(forged: Any) -> None:
+    with pytest.raises(ValueError, match="its task ids are not different ids"):
+        persistence.known_from({"tasks": forged, "features": FEATURES, "labels": None, "learned": None}, {})
+
+
 def test_files_have_the_permissions_of_new_files(tmp_path: Path) -> None:
     persistence.write(tmp_path / "file", {}, {"a": np.zeros(1)})
     (tmp_path / "other").touch()

@@ -9,6 +9,7 @@ import threading
 import time
 from unittest.mock import patch
 
+import joblib
 import numpy as np
 import pytest
 
@@ -101,6 +102,14 @@ def test_an_interrupt_waits_until_all_is_learned() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert sorted(part[:2] for part in done if part[2]) == [(0, 32), (32, 96), (96, 150)]
+
+
+def test_threads_are_those_of_joblib_or_one_a_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cores, "n_cores", lambda: 4)
+    assert cores.n_threads() == 4
+    for n_jobs, expected in {1: 1, 2: 2, 9: 9, -1: 4, -2: 3, -4: 1, -9: 1}.items():
+        with joblib.parallel_config(n_jobs=n_jobs):
+            assert cores.n_threads() == expected
 
 
 def test_the_time_of_both_threads_counts(monkeypatch: pytest.MonkeyPatch) -> None:
