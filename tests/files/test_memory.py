@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import polars as pl
 import pytest
 
 from shoal.files import open_stream
@@ -85,3 +89,33 @@ def test_a_long_name_of_a_column_is_named(tmp_path: Path) -> None:
     path.write_text("x," + "y" * 200_000 + "\n1,2\n")
     with pytest.raises(ValueError, match=r"a\.csv: the names of the columns cannot be read"):
         open_stream(path, label="x")
+
+
+SORT_IN_LITTLE_MEMORY = """
+import resource, sys
+from shoal.files import open_stream
+from shoal.files.tables import table_files
+table_files.IN_MEMORY = 1 << 24
+resource.setrlimit(resource.RLIMIT_DATA, (1300 << 20,) * 2)
+n = 0
+for chunk in (stream := open_stream(sys.argv[1], label="y", time="t", sort=True, keep=["t"])):
+    assert stream.kept["t"].to_list() == list(range(n, n := n + chunk.X.shape[0]))
+print(n)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit counts other things elsewhere")
+def test_rows_are_sorted_on_disk_where_memory_does_not_hold_them(tmp_path: Path) -> None:
+    """2 million rows of 22 columns. Sorting them in memory takes 1,700 MB, this 950 MB; the libraries take 350 MB."""
+    n = 2_000_000
+    t = np.random.default_rng(0).permutation(n)
+    same = {f"x{j}": np.full(n, j + 0.5) for j in range(20)}  # packs well
+    pl.DataFrame({"t": t, "y": t % 2, **same}).write_parquet(tmp_path / "a.parquet")
+    run = subprocess.run(
+        [sys.executable, "-c", SORT_IN_LITTLE_MEMORY, tmp_path / "a.parquet"],
+        env=os.environ | {"POLARS_MAX_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stdout.strip()) == (0, f"{n}"), run.stderr

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 import polars as pl
 
+from shoal.engine.arrays import FloatArray
 from shoal.files.messages import FILE, unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.paths import TYPED
@@ -184,8 +185,9 @@ class GivenTables:
 def sorted_batches(batches: Iterable[Batch], time: str, notation: Notation, name: str) -> Iterator[Batch]:
     """All rows, stably sorted by time; rows without a time come last.
 
-    If there are more than IN_MEMORY bytes, pieces of that size are written to a temporary folder, from which the
-    streaming engine of polars sorts them out of core.
+    If there are more than IN_MEMORY bytes, pieces of that size are sorted, written to a temporary folder and merged. Of
+    all rows, 16 bytes are in memory then. (The streaming engine of polars 2.1 sorts in memory up to a share of the
+    machine's.)
 
     Raises
     ------
@@ -207,19 +209,39 @@ def sorted_batches(batches: Iterable[Batch], time: str, notation: Notation, name
     try:
         with TemporaryDirectory(prefix="shoal-sort-") as folder:
             problems: list[Problem] = []
-            for k, piece in enumerate(itertools.chain([first, second], pieces)):
+            files: list[list[Path]] = []
+            times: list[FloatArray] = []
+            n = rows_a_batch(empty.frame.width)
+            for piece in itertools.chain([first, second], pieces):
                 problems += piece.problems
                 # A batch of objects (JSON) may lack the column of the times.
-                _with_times(join([empty, piece]), clock).write_ipc(Path(folder, f"{k}.arrow"))
-            del first, second, piece
+                frame = _with_times(join([empty, piece]), clock).sort(TIME, maintain_order=True)
+                times.append(frame[TIME].to_numpy().copy())
+                files.append([])
+                for part in frame.iter_slices(n):
+                    files[-1].append(Path(folder, f"{len(files)}-{len(files[-1])}.arrow"))
+                    part.write_ipc(files[-1][-1])
+            del first, second, piece, frame, part
             yield empty._replace(problems=problems)
-            files = [pl.scan_ipc(Path(folder, f"{i}.arrow")) for i in range(k + 1)]
-            rows = pl.concat(files, how="diagonal_relaxed").sort(TIME, maintain_order=True)
-            n = rows_a_batch(empty.frame.width)
-            for frame in rows.collect_batches(chunk_size=n, maintain_order=True, engine="streaming"):
-                yield Batch(frame.drop(TIME, LINE), frame[LINE].to_numpy(), [])
+            yield from _merged(files, times, n)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(f"{name} cannot be sorted on disk: {str(error).splitlines()[0]}") from None
+
+
+def _merged(files: list[list[Path]], times: list[FloatArray], n: int) -> Iterator[Batch]:
+    """All rows by time, n at a time: each batch is the next ones of every piece, sorted."""
+    ends, order = np.cumsum([len(one) for one in times]), np.argsort(np.concatenate(times), kind="stable")
+    rests = [iter(one) for one in files]
+    held = [pl.read_ipc(next(rest)) for rest in rests]
+    for first in range(0, len(order), n):
+        taken = np.bincount(np.searchsorted(ends, order[first : first + n], side="right"), minlength=len(files))
+        for k, count in enumerate(taken):
+            while held[k].height < count:
+                held[k] = pl.concat([held[k], pl.read_ipc(next(rests[k]))])
+        parts = [frame.head(count) for frame, count in zip(held, taken, strict=True)]
+        frame = pl.concat(parts, how="diagonal_relaxed").sort(TIME, maintain_order=True)
+        yield Batch(frame.drop(TIME, LINE), frame[LINE].to_numpy(), [])
+        held = [frame.slice(count) for frame, count in zip(held, taken, strict=True)]
 
 
 def _large(batches: Iterable[Batch]) -> Iterator[Batch]:
