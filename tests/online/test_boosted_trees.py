@@ -20,7 +20,7 @@ from shoal.online.boosted_trees.training import BUDGET, cost_of
 @kernel(entry=True, allocates=True)
 def learn_rows(X: Any, y: Any, h: Any, task: Any, regression: bool, state: State, out: Any) -> None:
     """Answer and learn rows in order."""
-    possible = np.zeros(LANES, np.uint16)
+    possible = np.zeros(LANES, np.uint32)
     for i in range(len(X)):
         trees.margins(X.shape[1], X[i], task[i], state, possible, out[i])
         trees.learn(X.shape[1], X[i], y[i], h[i], task[i], regression, state)
@@ -90,19 +90,19 @@ def asked(x: Any, task: int, state: State, possible: Any, out: Any) -> bool:
 
 
 @kernel(entry=True)
-def explained(x: Any, task: int, n_trees: int, state: State, out: Any) -> float:
-    return trees.explain(len(x), x, task, n_trees, state, out)
+def explained(x: Any, task: int, stage: int, state: State, out: Any) -> float:
+    return trees.explain(len(x), x, task, stage, state, out)
 
 
 def test_shares_of_columns_sum_to_the_answer_and_fall_on_what_moves_it() -> None:
     X, _, _, task = rows = stream(600, regression=True)
     state, _ = learned(rows, regression=True)
     shares, sizes = np.zeros((2, 3 + X.shape[1]))
-    out, possible = np.zeros(len(STAGES)), np.zeros(LANES, np.uint16)
+    out, possible = np.zeros(len(STAGES)), np.zeros(LANES, np.uint32)
     for i in range(50):
         asked(X[i], task[i], state, possible, out)
-        for n_trees, answer in zip(STAGES, out, strict=True):
-            rest = explained(X[i], task[i], n_trees, state, shares)
+        for stage, answer in zip(STAGES, out, strict=True):
+            rest = explained(X[i], task[i], stage, state, shares)
             assert np.isclose(rest + shares.sum(), answer, rtol=0, atol=1e-9)
         sizes += abs(shares)
     assert min(sizes[0], sizes[3], sizes[7]) > 2 * sizes[4]  # the task, and columns 0 and 4; column 1 is noise
@@ -112,7 +112,7 @@ def test_before_the_first_training_there_is_no_answer() -> None:
     rows = stream(100, regression=False)
     state, answers = learned(rows, regression=False)
     out = np.ones(len(STAGES))
-    assert not asked(rows[0][0], 0, state, np.zeros(LANES, np.uint16), out)
+    assert not asked(rows[0][0], 0, state, np.zeros(LANES, np.uint32), out)
     assert not answers.any()
     assert not out.any()
 
@@ -147,7 +147,7 @@ def test_columns_that_come_later_are_zero_in_rows_before() -> None:
     a, b = (np.zeros(len(STAGES)) for _ in range(2))
     for i in range(20):
         for state, out in ((whole, a), (first, b)):
-            asked(X[i], task[i], state, np.zeros(LANES, np.uint16), out)
+            asked(X[i], task[i], state, np.zeros(LANES, np.uint32), out)
         assert np.array_equal(a, b)
 
 
@@ -164,7 +164,7 @@ def test_a_task_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("counters", 10**6), ("column", 99), ("parent", 15), ("task", 5), ("sizes", 99), ("codes", 64)]
+    ("name", "value"), [("counters", 10**6), ("column", 99), ("parent", 31), ("task", 5), ("sizes", 99), ("codes", 64)]
 )
 def test_saved_numbers_out_of_range_are_refused(name: str, value: int) -> None:
     state, _ = learned(stream(132, regression=False), regression=False)

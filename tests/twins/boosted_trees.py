@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-BUFFER, SPARE, SAMPLE, TREES, LEAVES, MISSING = 16_384, 128, 4_096, 120, 16, 32
+BUFFER, SAMPLE, MISSING = 16_384, 4_096, 32
+TREES = 120  # of each of two sizes
 LARGEST, BUDGET = 131_071.0, 1_000_000
 
 
@@ -70,14 +71,16 @@ def best_split(codes: Any, g: Any, h: Any, h_unit: float) -> Split:
 class Tree:
     """Splits in order: the right part of the s-th is leaf s + 1."""
 
-    def __init__(self, codes: Any, g: Any, h: Any, g_unit: float, h_unit: float) -> None:
+    def __init__(self, codes: Any, g: Any, h: Any, units: tuple[float, float], n_leaves: int) -> None:
+        g_unit, h_unit = units
+
         def offer(rows: Any) -> Split:
             return best_split(codes[rows], g[rows], h[rows], h_unit)
 
         self.splits: list[tuple[int, Split]] = []
         parts = [np.arange(len(g))]
         offers = [offer(parts[0])]
-        while len(parts) < LEAVES and max(each.gain for each in offers) > 0.0:
+        while len(parts) < n_leaves and max(each.gain for each in offers) > 0.0:
             leaf = int(np.argmax([each.gain for each in offers]))
             split, rows = offers[leaf], parts[leaf]
             goes_left = np.isin(codes[rows, split.column], list(split.left))
@@ -108,23 +111,29 @@ class Forest:
         if regression:
             self.intercept, self.scale = mean, np.sqrt((h * (y - mean) ** 2).sum() / h.sum())
             y = (y - mean) / self.scale
-        margin = np.zeros(n) if regression else np.full(n, self.intercept)
         self.trees = []
-        for _ in range(TREES):
-            p = margin if regression else 1 / (1 + np.exp(-margin))
-            g, c = h * (p - y), h * (1.0 if regression else p * (1 - p))
-            g_unit = np.abs(g).max() / LARGEST if regression else h.max() / LARGEST
-            h_unit = (1.0 if regression else 0.25) * h.max() / LARGEST
-            tree = Tree(codes, np.floor(g / g_unit + 0.5), np.floor(c / h_unit + 0.5), g_unit, h_unit)
-            self.trees.append(tree)
-            margin = margin + [tree.answer(row) for row in codes]
+        for n_leaves in (16, 32):
+            margin = np.zeros(n) if regression else np.full(n, self.intercept)
+            for _ in range(TREES):
+                p = margin if regression else 1 / (1 + np.exp(-margin))
+                g, c = h * (p - y), h * (1.0 if regression else p * (1 - p))
+                g_unit = np.abs(g).max() / LARGEST if regression else h.max() / LARGEST
+                h_unit = (1.0 if regression else 0.25) * h.max() / LARGEST
+                g, c = np.floor(g / g_unit + 0.5), np.floor(c / h_unit + 0.5)
+                self.trees.append(Tree(codes, g, c, (g_unit, h_unit), n_leaves))
+                margin = margin + [self.trees[-1].answer(row) for row in codes]
 
     def codes(self, place: int, values: Any) -> Any:
         return [place, *(code_of(value, edges) for value, edges in zip(values, self.edges, strict=True))]
 
     def answer(self, place: int, values: Any) -> Any:
         answers = [tree.answer(self.codes(place, values)) for tree in self.trees]
-        return np.array([self.intercept + self.scale * sum(answers[:n]) for n in (20, 60, TREES)])
+        return np.array(
+            [
+                self.intercept + self.scale * sum(each)
+                for each in (answers[:20], answers[:60], answers[:120], answers[120:])
+            ]
+        )
 
 
 class BoostedTrees:
@@ -152,7 +161,7 @@ class BoostedTrees:
         return np.array([mean, self.last.get(task, everybody), *x], np.float32)
 
     def answer(self, x: Any, task: int) -> Any:
-        return self.forest.answer(self.places.get(task, 0), self.values(x, task)) if self.forest else np.zeros(3)
+        return self.forest.answer(self.places.get(task, 0), self.values(x, task)) if self.forest else np.zeros(4)
 
     def learn(self, x: Any, y: float, h: float, task: int) -> None:
         last = self.last.get(task, self.mean() if self.rows else 0.0)
@@ -172,7 +181,9 @@ class BoostedTrees:
         forest = Forest(np.array([places.get(k, 0) for k in task]), values, y, h, self.regression)
         n, columns = len(frozen), 1 + values.shape[1]
         self.next = forest, places
-        self.steps = [40 * n] * (columns - 1) + [(3 * n + 2 * LEAVES * 64) * columns] * TREES
+        self.steps = [40 * n] * (columns - 1)
+        for leaves in (16, 32):
+            self.steps += [(3 * n + 2 * leaves * 64) * columns] * TREES
         self.due = len(self.rows) + max(30, len(self.rows) * 3 // 20)
 
     def do_steps(self) -> None:

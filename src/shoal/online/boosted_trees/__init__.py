@@ -7,6 +7,7 @@ as hedged sharing holds a `State`. The twin in plain NumPy is tests/twins/booste
 
 from __future__ import annotations
 
+from shoal.online.boosted_trees.forest import FIRST_COLUMN as FIRST_COLUMN
 from shoal.online.boosted_trees.forest import LANES as LANES
 from shoal.online.boosted_trees.forest import STAGES as STAGES
 from shoal.online.boosted_trees.state import MOST_COLUMNS as MOST_COLUMNS

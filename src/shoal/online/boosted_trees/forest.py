@@ -6,7 +6,7 @@ A split sends a set of codes to the left, so that numbers, missing values and ca
 
 A tree is answered without walking it (Lucchese et al. 2015): each column and code has a set of leaves that they leave
 possible, one bit a leaf; what is possible by all columns is the one leaf that the row reaches. A column's sets of all
-trees lie side by side, so that one SIMD operation does 16 trees.
+trees lie side by side, so that one SIMD operation does 8 or 16 trees.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.arrays import FloatArray, IndexArray, IntArray, aligned_zeros
+from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import OTHER, ROW, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import lowest_bit
@@ -26,14 +26,17 @@ N_CODES = 64
 N_EDGES = 31
 MISSING = 32  # the code of NaN
 N_PLACES = 63  # of tasks, from 1; 0 is the place of those that came after the training
-N_TREES, N_LEAVES = 120, 16
-LANES = 128  # N_TREES in whole SIMD vectors
-STAGES = (20, 60, N_TREES)  # an expert answers the sum of so many trees
+N_SMALL, N_TREES = 120, 240  # trees of 16 leaves, and with those of 32 leaves after them
+FEW_LEAVES, N_LEAVES = 16, 32
+STAGES = (20, 60, N_SMALL, N_TREES)  # where the trees end whose sum an expert answers; the last has the large ones
+LANES = N_TREES  # whole SIMD vectors
 PRIOR_ROWS = 3.0  # of the mean of all, in a task's running mean
+ALL = np.uint32(2**32 - 1)  # leaves
 KEPT = 0.7  # of a task's last value when the next label comes
 
 CodeArray = NDArray[np.uint8]
-SetArray = NDArray[np.uint16]
+SetArray = NDArray[np.uint32]
+SmallArray = NDArray[np.int8]
 ValueArray = NDArray[np.float32]
 U = np.uint64
 
@@ -42,13 +45,13 @@ class Forests(NamedTuple):
     """Two: one answers while the other is trained."""
 
     edges: Annotated[ValueArray, ROW]  # (2, columns, 31) ascending, filled up by infinity
-    possible: Annotated[SetArray, ROW]  # (2, columns, 64, 128) sets of leaves, by column, code and tree
-    leaves: Annotated[FloatArray, ROW]  # (2, 120, 16) values
+    possible: Annotated[SetArray, ROW]  # (2, columns, 64, 240) sets of leaves, by column, code and tree
+    leaves: Annotated[FloatArray, ROW]  # (2, 240, 32) values
     is_used: Annotated[IntArray, ROW]  # (2, columns) whether any split is on the column
-    column: Annotated[IndexArray, ROW]  # (2, 120, 15) of each split in order, or -1
-    parent: Annotated[IndexArray, ROW]  # (2, 120, 15) the leaf that was split; its right part is leaf 1 + the split
-    left: Annotated[NDArray[np.uint64], ROW]  # (2, 120, 15) which codes go to the left, one bit each
-    values: Annotated[FloatArray, ROW]  # (2, 120, 31) of the root, then of each split's left and right part
+    column: Annotated[SmallArray, ROW]  # (2, 240, 31) of each split in order, or -1
+    parent: Annotated[SmallArray, ROW]  # (2, 240, 31) the leaf that was split; its right part is leaf 1 + the split
+    left: Annotated[NDArray[np.uint64], ROW]  # (2, 240, 31) which codes go to the left, one bit each
+    values: Annotated[FloatArray, ROW]  # (2, 240, 63) of the root, then of each split's left and right part
     units: Annotated[FloatArray, ROW]  # (2, 2) intercept and scale: an answer is intercept + scale * sum of leaves
     sizes: Annotated[IntArray, ROW]  # (2,) columns
 
@@ -67,11 +70,11 @@ def new_forests(n_columns: int) -> Forests:
     splits = (2, trees, N_LEAVES - 1)
     return Forests(
         np.full((2, n_columns, N_EDGES), np.inf, np.float32),
-        aligned_zeros((2, n_columns, N_CODES, LANES), np.uint16),
+        aligned_zeros((2, n_columns, N_CODES, LANES), np.uint32),
         np.zeros((2, trees, N_LEAVES)),
         np.zeros((2, n_columns), np.int64),
-        np.full(splits, -1, np.int32),
-        np.zeros(splits, np.int32),
+        np.full(splits, -1, np.int8),
+        np.zeros(splits, np.int8),
         np.zeros(splits, np.uint64),
         np.zeros((2, trees, 2 * N_LEAVES - 1)),
         np.zeros((2, 2)),
@@ -145,9 +148,9 @@ def row_code(c: int, d: int, x: FloatArray, task: int, side: int, forests: Fores
 def ask(
     d: int, x: FloatArray, task: int, side: int, forests: Forests, tasks: Tasks, possible: SetArray, out: FloatArray
 ) -> None:
-    """out[i] <- the answer of the first STAGES[i] trees; `possible` is scratch of LANES."""
+    """out[i] <- the answer of the i-th expert's trees; `possible` is scratch, one set a tree."""
     for t in range(len(possible)):
-        possible[t] = 0xFFFF
+        possible[t] = ALL
     for c in range(forests.sizes[side]):
         if forests.is_used[side, c]:
             sets = forests.possible[side, c, row_code(c, d, x, task, side, forests, tasks)]
@@ -157,6 +160,7 @@ def ask(
     intercept, scale = forests.units[side, 0], forests.units[side, 1]
     for i in range(len(STAGES)):
         even = odd = 0.0
+        total = 0.0 if first == N_SMALL else total
         for t in range(first, STAGES[i], 2):
             even += leaves[t, lowest_bit(U(possible[t]))]
             odd += leaves[t + 1, lowest_bit(U(possible[t + 1]))]
@@ -167,16 +171,16 @@ def ask(
 
 @kernel(inline=False, sums="exact")
 def shares(
-    d: int, x: FloatArray, task: int, side: int, n_trees: int, forests: Forests, tasks: Tasks, out: FloatArray
+    d: int, x: FloatArray, task: int, side: int, stage: int, forests: Forests, tasks: Tasks, out: FloatArray
 ) -> float:
-    """out[c] <- how much column c moves the first trees' answer; return the rest, which no column moves.
+    """out[c] <- how much column c moves the answer of a stage; return the rest, which no column moves.
 
     Each split moves the answer from its leaf's value to that of the part which the row belongs to (Saabas 2014).
     """
     intercept, scale = forests.units[side, 0], forests.units[side, 1]
     for c in range(len(out)):
         out[c] = 0.0
-    for t in range(n_trees):
+    for t in range(N_SMALL if stage > N_SMALL else 0, stage):
         values, leaf = forests.values[side, t], 0
         value = values[0]
         intercept += scale * value
@@ -199,7 +203,7 @@ def fill_sets(side: int, forests: Forests) -> None:
         for code in range(N_CODES):
             sets = forests.possible[side, c, code]
             for t in range(len(sets)):
-                sets[t] = 0xFFFF
+                sets[t] = ALL
 
 
 @kernel(inline=False, alone=False)
@@ -222,4 +226,4 @@ def spread(side: int, t: int, forests: Forests) -> None:
         sets = forests.possible[side, column[s]]
         for code in range(N_CODES):
             goes_left = (forests.left[side, t, s] >> U(code)) & U(1) == U(1)
-            sets[code, t] &= np.uint16(U(0xFFFF) ^ (others if goes_left else ours))
+            sets[code, t] &= np.uint32(U(ALL) ^ (others if goes_left else ours))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.engine.arrays import FloatArray, IndexArray, IntArray
+from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import ROW
 from shoal.engine.compile import kernel
 from shoal.online.boosted_trees.forest import (
@@ -19,6 +19,7 @@ from shoal.online.boosted_trees.forest import (
     N_TREES,
     CodeArray,
     Forests,
+    SmallArray,
     Tasks,
     ValueArray,
     fill_sets,
@@ -115,13 +116,13 @@ class Packed(NamedTuple):
     """What is saved: the rows in the buffer, splits, and of a training the codes and the frozen rows."""
 
     tasks: Tasks
-    edges: Annotated[ValueArray, ROW]  # (2, columns, 31)
-    column: Annotated[IndexArray, ROW]  # (2, trees, 15)
-    parent: Annotated[IndexArray, ROW]  # (2, trees, 15)
-    left: Annotated[NDArray[np.uint64], ROW]  # (2, trees, 15)
-    forest_values: Annotated[FloatArray, ROW]  # (2, trees, 31)
-    units: Annotated[FloatArray, ROW]  # (2, 2)
-    sizes: Annotated[IntArray, ROW]  # (2,)
+    edges: Annotated[ValueArray, ROW]  # (forests, columns, 31): the one that answers, the one in training
+    column: Annotated[SmallArray, ROW]  # (forests, 240, 31)
+    parent: Annotated[SmallArray, ROW]  # (forests, 240, 31)
+    left: Annotated[NDArray[np.uint64], ROW]  # (forests, 240, 31)
+    forest_values: Annotated[FloatArray, ROW]  # (forests, 240, 63)
+    units: Annotated[FloatArray, ROW]  # (forests, 2)
+    sizes: Annotated[IntArray, ROW]  # (forests,)
     codes: Annotated[CodeArray, ROW]  # (columns, frozen rows)
     frozen: Annotated[FloatArray, ROW]  # (3, frozen rows) target, weight, margin
     values: Annotated[ValueArray, ROW]  # (rows, columns)
@@ -130,15 +131,22 @@ class Packed(NamedTuple):
     counters: IntArray
 
 
+def _needed(counters: IntArray) -> list[int]:
+    """The forest that answers, and the one in training."""
+    side = int(counters[SIDE])
+    return ([side - 1] if side > 0 else []) + ([side % 2] if counters[STEP] > 0 else [])
+
+
 def pack(state: State) -> Packed:
     """What is saved of a state."""
     forests, training, counters = state.forests, state.training, state.counters
     n, n_frozen = int(counters[STORED]), int(counters[FROZEN]) if counters[STEP] > 0 else 0
     n_coded = min(int(counters[STEP]), int(forests.sizes[counters[SIDE] % 2])) if n_frozen > 0 else 0
     frozen = np.stack([training.target, training.weight, training.margin])[:, :n_frozen]
-    splits = forests.column, forests.parent, forests.left, forests.values, forests.units, forests.sizes
-    rows = state.values[:n], state.task[:n], state.targets[:n]
-    return Packed(state.tasks, forests.edges, *splits, training.codes[:n_coded, :n_frozen], frozen, *rows, counters)
+    splits: list[Any] = [array[_needed(counters)] for array in (forests.edges, *forests[4:])]
+    rows: list[Any] = [state.values[:n], state.task[:n], state.targets[:n], counters]
+    parts = [state.tasks, *splits, training.codes[:n_coded, :n_frozen], frozen, *rows]
+    return Packed(*parts)
 
 
 def blank(n_tasks: int) -> Packed:
@@ -149,13 +157,12 @@ def blank(n_tasks: int) -> Packed:
 def unpack(packed: Packed) -> State:
     """What `pack` gave."""
     n_coded, n_frozen = packed.codes.shape
-    n, n_columns = len(packed.values), packed.edges.shape[1]
+    n, n_columns = packed.values.shape
     state = extended(new_state(0, 0, n_columns), n, 0) if n_columns > 0 else new_state(0)
     forests, training = state.forests, state.training
-    saved: Any = packed.column, packed.parent, packed.left, packed.forest_values, packed.units, packed.sizes
-    forests.edges[:] = packed.edges
-    for i, array in enumerate(saved):
-        forests[4 + i][:] = array
+    arrays: list[Any] = [forests.edges, *forests[4:]]
+    for array, saved in zip(arrays, packed[1:8], strict=True):
+        array[_needed(packed.counters)] = saved
     training.codes[:n_coded, :n_frozen] = packed.codes
     for array, frozen in zip((training.target, training.weight, training.margin), packed.frozen, strict=True):
         array[:n_frozen] = frozen
@@ -180,27 +187,34 @@ def _restore(n_coded: int, n_frozen: int, state: State) -> None:
 
 def check(packed: Packed, n_tasks: int) -> None:
     """Raise ValueError unless what kernels index with is in range."""
-    counters, (n, n_columns) = packed.counters, packed.values.shape
-    step, n_frozen, n_coded = int(counters[STEP]), packed.codes.shape[1], len(packed.codes)
-    shapes = {packed.edges.shape: (2, n_columns, N_EDGES), packed.targets.shape: (n, 2), packed.task.shape: (n,)}
-    trees = N_TREES if n_columns > 0 else 0
-    shapes |= dict.fromkeys((each.shape for each in packed[2:5]), (2, trees, N_LEAVES - 1))
-    shapes |= {packed.forest_values.shape: (2, trees, 2 * N_LEAVES - 1), packed.frozen.shape: (3, n_frozen)}
-    if any(shape != expected for shape, expected in shapes.items()) or n_columns > MOST_COLUMNS + 8:
+    counters, (n, n_columns), sizes = packed.counters, packed.values.shape, packed.sizes
+    if (counters < 0).any() or counters[SIDE] > 2 or n_columns > MOST_COLUMNS + 1:
+        raise ValueError("counts of its trees are out of range")
+    n_forests, n_frozen, n_coded = len(_needed(counters)), packed.codes.shape[1], len(packed.codes)
+    shapes = [
+        (packed.edges, (n_forests, n_columns, N_EDGES)),
+        *((each, (n_forests, N_TREES, N_LEAVES - 1)) for each in (packed.column, packed.parent, packed.left)),
+        (packed.forest_values, (n_forests, N_TREES, 2 * N_LEAVES - 1)),
+        (packed.units, (n_forests, 2)),
+        (sizes, (n_forests,)),
+        (packed.frozen, (3, n_frozen)),
+        (packed.targets, (n, 2)),
+        (packed.task, (n,)),
+    ]
+    if any(array.shape != shape for array, shape in shapes):
         raise ValueError("arrays of its trees are of other sizes than they say")
-    if not (n <= BUFFER + SPARE and counters[STORED] == n and 0 <= counters[SIDE] <= 2 and (counters >= 0).all()):
-        raise ValueError("counts of its trees' rows are out of range")
-    if counters[NEXT] >= BUFFER + SPARE or (n < BUFFER + SPARE and counters[NEXT] != n):
+    if counters[STORED] != n or n > BUFFER + SPARE or counters[NEXT] >= BUFFER + SPARE:
+        raise ValueError("its trees' rows are not as many as they say")
+    if n < BUFFER + SPARE and counters[NEXT] != n:
         raise ValueError("its trees' next row has no place")
-    side = counters[SIDE] % 2
-    if (packed.sizes < 0).any() or (packed.sizes > n_columns).any() or packed.sizes.shape != (2,):
+    if ((sizes < FIRST_COLUMN) | (sizes > n_columns)).any():
         raise ValueError("its trees have more columns than there are")
+    step = int(counters[STEP])
     if step > 0 and not (
         n_frozen == counters[FROZEN] <= min(n, BUFFER)
-        and n_coded == min(step, packed.sizes[side])
-        and step < packed.sizes[side] + N_TREES
+        and n_coded == min(step, sizes[-1])
+        and step < sizes[-1] + N_TREES
         and counters[BEGIN] < max(n, 1)
-        and packed.sizes[side] >= FIRST_COLUMN
         and (packed.frozen[1] > 0.0).all()
     ):
         raise ValueError("the training of its trees is at no step")
@@ -209,7 +223,7 @@ def check(packed: Packed, n_tasks: int) -> None:
     places, splits = packed.tasks.places, np.arange(N_LEAVES - 1)
     if (places < 0).any() or (places > N_PLACES).any() or not (packed.tasks.sums[:, 0] >= 0.0).all():
         raise ValueError("places of tasks in its trees are out of range")
-    if (packed.column < -1).any() or (packed.column >= packed.sizes[:, None, None]).any():
+    if (packed.column < -1).any() or (packed.column >= sizes[:, None, None]).any():
         raise ValueError("columns of its trees' splits are out of range")
     if (packed.parent < 0).any() or (packed.parent > splits).any():
         raise ValueError("its trees split leaves that they have not got")

@@ -1,7 +1,7 @@
 """The buffer of rows, and how a forest is trained on it: at fixed counts of rows, one small slice of work a row.
 
 A training freezes the last 16,384 rows: targets, weights and tasks at once, then column by column the codes of their
-values; 120 trees follow, and then the new forest answers. What one row has to do is bounded by BUDGET, or is one column
+values; 240 trees follow, and then the new forest answers. What one row has to do is bounded by BUDGET, or is one column
 or one tree. The buffer has room for the rows that come while columns are coded, so that nothing is copied. All depends
 on the sequence of rows alone, and not on time or on how it is cut into chunks.
 """
@@ -15,16 +15,19 @@ import numpy as np
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 from shoal.online.boosted_trees.forest import (
+    FEW_LEAVES,
     FIRST_COLUMN,
     LAST_COLUMN,
     MEAN_COLUMN,
     N_CODES,
     N_LEAVES,
     N_PLACES,
+    N_SMALL,
     N_TREES,
     TASK_COLUMN,
     SetArray,
     Tasks,
+    U,
     ValueArray,
     ask,
     code_of,
@@ -65,7 +68,7 @@ def margins(d: int, x: FloatArray, task: int, state: State, possible: SetArray, 
     """out[i] <- the forecast of the i-th expert: a logit, or a target; and whether there is a forest.
 
     d, x : the row's values, of the columns that have come so far; task : -1 for an unseen one
-    possible : (128,) scratch
+    possible : (240,) scratch
     """
     side = state.counters[SIDE] - 1
     if side < 0:
@@ -77,8 +80,8 @@ def margins(d: int, x: FloatArray, task: int, state: State, possible: SetArray, 
 
 
 @kernel(alone=False)
-def explain(d: int, x: FloatArray, task: int, n_trees: int, state: State, out: FloatArray) -> float:
-    """out[c] <- how much column c (task, its mean, its last value, x) moves the answer of the first trees.
+def explain(d: int, x: FloatArray, task: int, stage: int, state: State, out: FloatArray) -> float:
+    """out[c] <- how much column c (task, its mean, its last value, x) moves the answer of a stage.
 
     The answer is their sum and the number returned; all are 0 while there is no forest.
     """
@@ -87,7 +90,7 @@ def explain(d: int, x: FloatArray, task: int, n_trees: int, state: State, out: F
         for c in range(len(out)):
             out[c] = 0.0
         return 0.0
-    return shares(d, x, task, side, n_trees, state.forests, state.tasks, out)
+    return shares(d, x, task, side, stage, state.forests, state.tasks, out)
 
 
 # ---- the buffer -----------------------------------------------------------------------------------------------
@@ -160,7 +163,9 @@ def _freeze(n_columns: int, regression: bool, state: State) -> None:
     fill_sets(side, forests)
     for t in range(N_TREES):
         for s in range(N_LEAVES - 1):
-            forests.column[side, t, s] = -1
+            forests.column[side, t, s], forests.parent[side, t, s], forests.left[side, t, s] = -1, 0, U(0)
+        for s in range(2 * N_LEAVES - 1):
+            forests.values[side, t, s] = 0.0
     _place_tasks(side, state.tasks)
     for i in range(n):
         task = state.task[(counters[BEGIN] + i) % n_rows]
@@ -232,7 +237,9 @@ def _code_column(c: int, side: int, state: State) -> None:
 @kernel(alone=False)
 def cost_of(step: int, n: int, n_columns: int) -> int:
     """Of a step of a training: about how many additions to a histogram it is worth."""
-    return 40 * n if step < n_columns else (3 * n + 2 * N_LEAVES * N_CODES) * n_columns
+    if step < n_columns:
+        return 40 * n
+    return (3 * n + 2 * (FEW_LEAVES if step < n_columns + N_SMALL else N_LEAVES) * N_CODES) * n_columns
 
 
 @kernel(inline=False, alone=False)

@@ -20,14 +20,15 @@ from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.axes import ROW
 from shoal.engine.compile import kernel
 from shoal.online.boosted_trees.forest import (
+    FEW_LEAVES,
     MISSING,
     N_CODES,
     N_EDGES,
     N_LEAVES,
+    N_SMALL,
     TASK_COLUMN,
     CodeArray,
     Forests,
-    SetArray,
     U,
     ValueArray,
     spread,
@@ -45,7 +46,7 @@ class Training(NamedTuple):
     """The frozen rows, and scratch of one tree."""
 
     codes: Annotated[CodeArray, ROW]  # (columns, rows)
-    entries: Annotated[SetArray, ROW]  # (rows, columns) column * 64 + code, but for codes that are left out
+    entries: Annotated[NDArray[np.uint16], ROW]  # (rows, columns) column * 64 + code, but for codes that are left out
     lengths: Annotated[IndexArray, ROW]  # (rows,) entries of each row
     common: Annotated[IntArray, ROW]  # (columns,) the code that is left out, or -1; -2: the column has one code only
     target: Annotated[FloatArray, ROW]  # (rows,) 0 or 1, or in deviations from the mean
@@ -53,10 +54,10 @@ class Training(NamedTuple):
     margin: Annotated[FloatArray, ROW]  # (rows,) of the trees so far
     slopes: Annotated[IntArray, ROW]  # (rows,) gradient * 2^32 + curvature
     order: Annotated[IndexArray, ROW]  # (2, rows) rows by leaf, and scratch
-    cells: Annotated[IntArray, ROW]  # (16, columns * 64) sums of slopes, by leaf and code
-    leaves: Annotated[IntArray, ROW]  # (16, 4) first row in `order`, the row after the last, split's column, slopes
-    gains: Annotated[FloatArray, ROW]  # (16,) of the best split
-    lefts: Annotated[NDArray[np.uint64], ROW]  # (16,) its codes
+    cells: Annotated[IntArray, ROW]  # (32, columns * 64) sums of slopes, by leaf and code
+    leaves: Annotated[IntArray, ROW]  # (32, 4) first row in `order`, the row after the last, split's column, slopes
+    gains: Annotated[FloatArray, ROW]  # (32,) of the best split
+    lefts: Annotated[NDArray[np.uint64], ROW]  # (32,) its codes
     ratios: Annotated[FloatArray, ROW]  # (64,) of tasks' places: gradient over curvature
     places: Annotated[IntArray, ROW]  # (64,) sorted by them
     sample: Annotated[ValueArray, ROW]  # (4096,)
@@ -107,7 +108,10 @@ def enter(c: int, n: int, training: Training) -> None:
 
 @kernel(inline=False, alone=False)
 def grow(t: int, n: int, side: int, regression: bool, training: Training, forests: Forests) -> None:
-    """Grow tree t of a forest on the first n frozen rows, and move their margins."""
+    """Grow tree t of a forest on the first n frozen rows, and move their margins; large trees begin anew."""
+    if t == N_SMALL:
+        for i in range(n):
+            training.margin[i] = 0.0 if regression else forests.units[side, 0]
     training.units[1], training.units[2] = _slopes(n, regression, training)
     leaves, order, n_columns = training.leaves, training.order[0], forests.sizes[side]
     total = 0
@@ -119,7 +123,8 @@ def grow(t: int, n: int, side: int, regression: bool, training: Training, forest
     values[0] = _leaf_value(total, training)
     _fill_cells(0, n_columns, training)
     _find_split(0, n_columns, training)
-    for s in range(N_LEAVES - 1):
+    n_leaves = FEW_LEAVES if t < N_SMALL else N_LEAVES
+    for s in range(n_leaves - 1):
         leaf = 0
         for other in range(1, s + 1):
             leaf = other if training.gains[other] > training.gains[leaf] else leaf
@@ -127,7 +132,7 @@ def grow(t: int, n: int, side: int, regression: bool, training: Training, forest
             break
         forests.column[side, t, s], forests.parent[side, t, s] = leaves[leaf, 2], leaf
         forests.left[side, t, s] = training.lefts[leaf]
-        _split(leaf, s + 1, n_columns, s + 2 < N_LEAVES, training)
+        _split(leaf, s + 1, n_columns, s + 2 < n_leaves, training)
         values[1 + 2 * s] = _leaf_value(leaves[leaf, 3], training)
         values[2 + 2 * s] = _leaf_value(leaves[s + 1, 3], training)
     spread(side, t, forests)
