@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.scores import Stream, errors, log_losses, task_aucs
+from shoal.evaluation.metrics.metric import counted
 
 
 class Gap(NamedTuple):
@@ -27,13 +28,13 @@ class Gaps(NamedTuple):
     tasks: int  # tasks with an AUC
 
 
-def gaps(stream: Stream, one: Any, other: Any, least: int = 0) -> Gaps:
-    """From the logits of both; the AUC is that of tasks of at least so many rows.
+def gaps(stream: Stream, one: Any, other: Any) -> Gaps:
+    """From the logits of both; the AUC is that of tasks of 100 rows or more.
 
     Neighboring rows are taken as independent: where drift makes both err together, the difference is not hurt.
     """
-    by_task = (task_aucs(stream, one) - task_aucs(stream, other))[np.bincount(stream.task) >= least]
-    by_task = by_task[~np.isnan(by_task)]
+    by_task = task_aucs(stream, one)[1] - task_aucs(stream, other)[1]
+    by_task = by_task[counted("auc", by_task, np.bincount(stream.task))]
     return Gaps(
         _gap(by_task),
         _gap(errors(stream, one).astype(float) - errors(stream, other)),

@@ -1,11 +1,11 @@
 """HedgedSharing() beside its own forms and an earlier version of itself, paired row by row.
 
-    python -m benchmarks.recipes [STREAM ...] [--quick] [--least 100] [--save FOLDER] [--against FOLDER]
+    python -m benchmarks.recipes [STREAM ...] [--quick] [--save FOLDER] [--against FOLDER]
 
 The forms are those of its parameters: each `relation`, and `interactions` where there is that parameter. To compare two
 versions, run the first with `--save FOLDER`, which keeps the logits of all lines in a file per stream, and the second
 with `--against FOLDER`. Differences are HedgedSharing() less the line: a negative one of log-loss is a gain. Their
-standard errors are over rows, those of the macro-AUC over tasks; "won" counts the tasks of higher AUC.
+standard errors are over rows, those of the macro-AUC over tasks of 100 rows; "won" counts the tasks of higher AUC.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from shoal import HedgedSharing
 QUICK = 5_000
 DEFAULT = "HedgedSharing()"
 _HEAD = (
-    f"{'':26}{'macro-AUC':>10}{'error':>8}{'log-loss':>10}{'rows/s':>12}"
+    f"{'':26}{'AUC':>10}{'macro-AUC':>10}{'error':>8}{'log-loss':>10}{'rows/s':>12}"
     f"{'d macro-AUC':>21}{'won':>8}{'d error':>21}{'d log-loss':>21}"
 )
 _FORMS = {"relation": ("independent", "pooled"), "interactions": (False, True)}
@@ -80,14 +80,16 @@ def compare(stream: Stream, options: argparse.Namespace) -> None:
     print(f"\n{stream.name}: {len(stream.y):,} rows, {stream.task.max() + 1} tasks")
     print(_HEAD)
     for name, (logits, seconds) in found.items():
-        gap = None if name == DEFAULT else gaps(stream, default, logits, options.least)
+        gap = None if name == DEFAULT else gaps(stream, default, logits)
         print(line(name, score(stream, logits, seconds), gap), flush=True)
 
 
 def line(name: str, scores: Scores, gap: Gaps | None) -> str:
     """A row of the table; a saved run has no speed, the default no difference from itself."""
     speed = "" if math.isnan(scores.speed) else f"{scores.speed:,.0f}"
-    own = f"{name:26}{scores.macro_auc:>10.4f}{scores.error:>8.4f}{scores.log_loss:>10.4f}{speed:>12}"
+    own = (
+        f"{name:26}{scores.auc:>10.4f}{scores.macro_auc:>10.4f}{scores.error:>8.4f}{scores.log_loss:>10.4f}{speed:>12}"
+    )
     if gap is None:
         return own
     won = f"{gap.won}/{gap.tasks}"
@@ -103,9 +105,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.recipes", description=__doc__.split("\n\n")[0])
     parser.add_argument("streams", nargs="*", metavar="STREAM", help=f"some of {', '.join(STREAMS)}; default: all")
     parser.add_argument("--quick", action="store_true", help=f"the first {QUICK:,} rows of each stream")
-    parser.add_argument(
-        "--least", type=int, default=0, metavar="N", help="differences of AUC in tasks of N rows or more"
-    )
     parser.add_argument("--save", type=Path, metavar="FOLDER", help="keep the logits there")
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="compare with logits kept there")
     options = parser.parse_args()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.evaluation import aucs
+from shoal.evaluation.metrics.metric import mean_over_tasks
 
 PASSES = 3
 LONG = 0.5  # seconds; a pass that takes longer is not repeated
@@ -33,7 +34,8 @@ class Stream(NamedTuple):
 class Scores(NamedTuple):
     """A line of the table."""
 
-    macro_auc: float  # mean over the tasks that have both labels
+    auc: float  # of all rows
+    macro_auc: float  # mean over the tasks that have both labels and 100 rows
     error: float  # a logit of 0 answers +1
     log_loss: float
     speed: float  # rows a second
@@ -41,15 +43,16 @@ class Scores(NamedTuple):
 
 def score(stream: Stream, logits: Any, seconds: float, first: int = 0) -> Scores:
     """Scores of the answers that were given before each row was learned, from row `first` on."""
-    macro_auc = float(np.nanmean(task_aucs(stream, logits, first)))
+    auc, per_task = task_aucs(stream, logits, first)
+    macro_auc = mean_over_tasks("auc", per_task, np.bincount(stream.task[first:], minlength=len(per_task)))
     error, log_loss = (float(by_row[first:].mean()) for by_row in (errors(stream, logits), log_losses(stream, logits)))
-    return Scores(macro_auc, error, log_loss, len(logits) / seconds)
+    return Scores(auc, macro_auc, error, log_loss, len(logits) / seconds)
 
 
-def task_aucs(stream: Stream, logits: Any, first: int = 0) -> Any:
-    """(K,) the AUC of each task over the rows from `first` on; NaN where it lacks one of the labels there."""
+def task_aucs(stream: Stream, logits: Any, first: int = 0) -> tuple[float, Any]:
+    """AUC over the rows from `first` on, and (K,) that of each task; NaN where it lacks one of the labels there."""
     n_tasks = int(stream.task.max()) + 1
-    return aucs(stream.task[first:], stream.y[first:] > 0, logits[first:], n_tasks)[1]
+    return aucs(stream.task[first:], stream.y[first:] > 0, logits[first:], n_tasks)
 
 
 def errors(stream: Stream, logits: Any) -> Any:
@@ -64,8 +67,8 @@ def log_losses(stream: Stream, logits: Any) -> Any:
 
 def best_of(scores: Iterable[Scores]) -> Scores:
     """The best value of every column, whichever run it comes from: what tuning in hindsight can reach."""
-    auc, error, log_loss, speed = zip(*scores, strict=True)
-    return Scores(max(auc), min(error), min(log_loss), max(speed))
+    auc, macro_auc, error, log_loss, speed = zip(*scores, strict=True)
+    return Scores(max(auc), max(macro_auc), min(error), min(log_loss), max(speed))
 
 
 def timed(one_pass: Callable[[], Any]) -> tuple[Any, float]:

@@ -123,7 +123,7 @@ def river(panel: Panel, model: tuple[str, str]) -> Any:
     answers = base_rates(panel.y[:n_rows] > 0) if panel.classification else means(panel.y[:n_rows])
     as_task: Callable[[int], Any] = float if name.startswith("AMF") else str
     for i, (row, task) in enumerate(zip(panel.X[:n_rows].toarray().tolist(), panel.task.tolist(), strict=False)):
-        x = dict(enumerate(row)) | {"task": as_task(task)}
+        x = {f"x{j}": value for j, value in enumerate(row)} | {"task": as_task(task)}
         if panel.classification:
             if found := learner.predict_proba_one(x):
                 p = np.clip(found.get(True, 0.0), np.exp(-CERTAIN), 1.0 - np.exp(-CERTAIN))

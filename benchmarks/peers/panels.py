@@ -51,7 +51,11 @@ def names(folder: Path) -> list[str]:
 
 
 def read(folder: Path, name: str) -> Panel:
-    """The stream of that name."""
+    """The stream of that name.
+
+    The file has `kind` ("classification" or "regression"); `data`, `indices`, `indptr` and `shape` of the CSR matrix X;
+    `task`, `y`, `table` and `categories`, the numbers of the table's columns that hold codes.
+    """
     with np.load(folder / f"{name}.npz", allow_pickle=False) as content:
         X = csr_matrix((content["data"], content["indices"], content["indptr"]), shape=content["shape"])
         return Panel(

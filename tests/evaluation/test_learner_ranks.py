@@ -13,9 +13,9 @@ from shoal.evaluation.learner_ranks import standings
 
 
 def evaluation(errors: Any, *, kind: str = "regression", metric: Any = "rmse", diverged: Any = None) -> Any:
-    per_task = {k: {"rows": 10, metric: value} for k, value in enumerate(errors)}
+    per_task = {k: {"rows": 100, metric: value} for k, value in enumerate(errors)}
     mean = float(np.nanmean(errors))
-    return Evaluation(kind, 10 * len(errors), {metric: mean}, {metric: mean}, per_task, diverged=diverged)
+    return Evaluation(kind, 100 * len(errors), {metric: mean}, {metric: mean}, per_task, diverged=diverged)
 
 
 def test_by_hand() -> None:
@@ -74,6 +74,24 @@ def test_more_auc_is_better_and_undefined_tasks_are_left_out() -> None:
     )
     assert [one.name for one in found] == ["b", "a"]
     assert [one.score for one in found] == pytest.approx([0.8, 0.7])
+
+
+def test_where_most_rows_are_in_small_tasks_the_log_loss_ranks_or_the_error_that_all_have() -> None:
+    def small(auc: float, error: float, log_loss: float | None) -> Evaluation:
+        scores = {"error": error, "auc": auc} | ({} if log_loss is None else {"log_loss": log_loss})
+        tasks = {"a": {"rows": 99, **scores}, "b": {"rows": 199, **scores}, "c": {"rows": 101, **scores}}
+        tasks |= {str(k): {"rows": 50, **scores} for k in range(5)}
+        return Evaluation("binary", 649, scores, scores, tasks)
+
+    found = standings({"auc": small(0.9, 0.2, 0.5), "log_loss": small(0.8, 0.3, 0.4)})
+    assert [(one.name, one.metric) for one in found] == [("log_loss", "log_loss"), ("auc", "log_loss")]
+    assert [one.score for one in found] == pytest.approx([0.4, 0.5])
+    found = standings({"auc": small(0.9, 0.2, None), "log_loss": small(0.8, 0.3, 0.4)})
+    assert [(one.name, one.metric) for one in found] == [("auc", "error"), ("log_loss", "error")]
+    large, other = small(0.9, 0.2, 0.5), small(0.8, 0.3, 0.4)
+    for evaluation in (large, other):
+        del evaluation.per_task["a"]  # 300 rows of 550 are in tasks of 100 or more
+    assert standings({"auc": large, "log_loss": other})[0].metric == "auc"
 
 
 def test_who_diverged_or_has_no_score_comes_last_without_a_rank() -> None:

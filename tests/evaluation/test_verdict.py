@@ -15,7 +15,7 @@ from shoal.evaluation import Evaluation, compare
 from shoal.evaluation.comparison import compare_by
 from shoal.evaluation.metrics.regression import Divergence
 
-ROWS = [10, 500, 30, 40, 20, 1_000, 60, 70, 80, 90, 100, 110]
+ROWS = [100, 500, 130, 140, 120, 1_000, 160, 170, 180, 190, 200, 210]
 
 
 def evaluation(aucs: Any, errors: Any, rows: Any, **options: Any) -> Evaluation:
@@ -56,13 +56,13 @@ def test_the_best_by_macro_auc_gives_the_outcome_its_name(
     learner, baselines = three(*scores)
     verdict = compare(learner, **baselines)
     assert (verdict.outcome, verdict.is_clear) == (outcome, True)
-    assert verdict.overall.startswith(f"Over all tasks (10 to 1,000 rows each) {outcome}: by macro-AUC {best}")
+    assert verdict.overall.startswith(f"Over all tasks (100 to 1,000 rows each) {outcome}: by macro-AUC {best}")
     assert "would" not in str(verdict)  # the error agrees
 
 
 def test_differences_have_standard_errors_over_tasks() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
-    auc, error = compare(learner, **baselines).comparisons[:2]
+    auc, _, error = compare(learner, **baselines).comparisons[:3]
     tasks = list(learner.per_task)
     for name, other in baselines.items():
         gains = np.array([learner.per_task[task]["auc"] - other.per_task[task]["auc"] for task in tasks])
@@ -94,27 +94,57 @@ def test_another_score_that_disagrees_is_told() -> None:
 def test_the_smallest_tasks_are_those_with_fewest_rows() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
     verdict = compare(learner, **baselines)
-    auc, error = verdict.comparisons[2:]
+    auc, error = verdict.comparisons[3:]
     small = [k for k, n in enumerate(ROWS) if n not in (500, 1_000)]
     assert auc.scope == "the ten smallest tasks"
     assert auc.scores["learner"] == pytest.approx(np.mean([learner.per_task[f"t{k}"]["auc"] for k in small]))
     errors = [learner.per_task[f"t{k}"]["error"] for k in small]
     assert error.scores["learner"] == pytest.approx(np.average(errors, weights=[ROWS[k] for k in small]))
-    assert verdict.smallest.startswith("In the ten smallest tasks (10 to 110 rows each) share partly: ")
+    assert verdict.smallest.startswith("In the ten smallest tasks (100 to 210 rows each) share partly: ")
 
 
 def test_undefined_scores_are_left_out_and_counted() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
     baselines["pooled"].per_task["t0"]["auc"] = math.nan
     verdict = compare(learner, **baselines)
-    assert [c.tasks for c in verdict.comparisons] == [11, 12, 9, 10]
+    assert [c.tasks for c in verdict.comparisons] == [11, 12, 12, 9, 10]
     assert "(defined in 9 of 10 tasks)" in verdict.smallest
     for values in baselines["pooled"].per_task.values():
         values["auc"] = math.nan
     verdict = compare(learner, **baselines)
-    assert verdict.outcome == "undecided"
-    assert "no verdict: too few tasks have a defined score. By error the learner is best: " in verdict.overall
+    assert (verdict.outcome, verdict.comparisons[0].outcome) == ("share partly", "undecided")
+    assert "share partly: by error the learner is best, " in verdict.overall
+    assert "(fewer than half of the rows are in tasks with a macro-AUC)." in verdict.overall
     assert "nan" not in str(verdict)
+
+
+def test_the_auc_over_all_rows_stands_beside_the_macro_auc() -> None:
+    learner, baselines = three(0.80, 0.70, 0.75)
+    learner.overall["auc"], baselines["independent"].overall["auc"], baselines["pooled"].overall["auc"] = 0.7, 0.6, 0.75
+    verdict = compare(learner, **baselines)
+    assert verdict.outcome == "share partly"
+    says = "By AUC over all rows one model for all is best (share fully): 0.7500, 0.0500 better than the learner and"
+    assert f". {says} 0.1500 better than one model per task." in verdict.overall
+    assert "AUC over all rows" not in verdict.smallest
+    found = verdict.comparisons[1]
+    assert (found.metric, found.macro, found.best, found.is_clear) == ("auc", False, "pooled", False)
+    assert found.gain("independent") == pytest.approx(0.1)
+
+
+def test_the_auc_of_small_tasks_decides_nothing() -> None:
+    """Of 1,001 rows the two tasks of 100 and 201 hold 301; with 700 rows more in one of these, most."""
+    rows = [100, 201, *[70] * 10]
+    learner, baselines = three(0.80, 0.70, 0.75, rows=rows, error_follows=False)
+    verdict = compare(learner, **baselines)
+    auc = verdict.comparisons[0]
+    assert (auc.metric, auc.macro, auc.tasks, auc.outcome) == ("auc", True, 2, "undecided")
+    assert auc.scores["learner"] == pytest.approx(np.mean([learner.per_task[task]["auc"] for task in ("t0", "t1")]))
+    assert verdict.outcome == "do not share"
+    assert "by error one model per task is best, " in verdict.overall
+    assert verdict.smallest.startswith("In the ten smallest tasks (70 rows each) do not share: by error ")
+    learner, baselines = three(0.80, 0.70, 0.75, rows=[100, 901, *rows[2:]], error_follows=False)
+    assert "share partly" in (found := compare(learner, **baselines).overall)
+    assert "(defined in 2 of 12 tasks)" in found
 
 
 def test_one_task_has_nothing_to_share() -> None:
@@ -146,7 +176,7 @@ def scored(metric: str, scores: Sequence[float], rows: Sequence[int]) -> Evaluat
     return Evaluation("regression", sum(rows), {metric: 0.0}, {metric: 0.0}, per_task)
 
 
-@pytest.mark.parametrize(("metric", "sign"), [("rmse", -1.0), ("auc", 1.0)])
+@pytest.mark.parametrize(("metric", "sign"), [("rmse", -1.0), ("explained_variance", 1.0)])
 @pytest.mark.parametrize("macro", [True, False])
 def test_a_comparison_by_hand(metric: str, sign: float, macro: bool) -> None:
     """Over two tasks of 1 and 3 rows the best is ahead by 1 and 2, or by 3 and 1."""
@@ -183,7 +213,7 @@ def test_equal_scores_have_a_difference_of_zero() -> None:
     verdict = compare(learner, independent=learner, pooled=learner)
     assert not verdict.is_clear
     assert "as many errors as one model per task and as many errors as one model for all" in verdict.overall
-    assert f"{verdict.comparisons[1].gain('pooled'):+.4f}" == "+0.0000"
+    assert {f"{found.gain('pooled'):+.4f}" for found in verdict.comparisons} == {"+0.0000"}
 
 
 def regression(levels: Sequence[float], **options: Any) -> list[Evaluation]:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray
-from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation
+from shoal.evaluation.metrics.metric import counted
+from shoal.evaluation.result import ENOUGH, HIGHER_IS_BETTER, Evaluation
 
 OUTCOMES = {"learner": "share partly", "pooled": "share fully", "independent": "do not share"}
 UNDECIDED = "undecided"
+OF_PAIRS = ("auc",)  # over all rows it compares rows of several tasks: no mean of what the tasks have
 LEVEL = 0.025  # on each of two sides
 EXACT = 50  # differences; up to here the distribution is counted out, ties or not
 
@@ -40,9 +42,10 @@ class Comparison:
     scope: str  # "all tasks" or "the ten smallest tasks"
     metric: str
     macro: bool  # whether it is the mean over tasks; else it is that of all rows
-    tasks: int  # tasks where all have it
+    tasks: int  # tasks where all have it; of the macro-AUC, those of 100 rows or more
     scores: dict[str, float]  # of "learner", "independent", "pooled"; without those that diverged
     differences: dict[str, Difference]  # of the best to each other
+    share: float = 1.0  # of the group's rows that are in these tasks
 
     @property
     def best(self) -> str | None:
@@ -59,8 +62,11 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """The best as advice: "share fully", "share partly" or "do not share"; else "undecided"."""
-        return UNDECIDED if self.best is None or self.tasks < 2 else OUTCOMES[self.best]
+        """The best as advice: "share fully", "share partly" or "do not share".
+
+        "undecided" with fewer than two tasks, or if most of the group's rows are in other tasks.
+        """
+        return UNDECIDED if self.best is None or self.tasks < 2 or self.share < ENOUGH else OUTCOMES[self.best]
 
     @property
     def is_clear(self) -> bool:
@@ -75,15 +81,18 @@ class Comparison:
 def compare_by(
     evaluations: Mapping[str, Evaluation], metric: str, *, macro: bool, scope: str, tasks: Sequence[Any]
 ) -> Comparison:
-    """Compare evaluations by one metric over these tasks."""
+    """Compare evaluations by one metric over these tasks; by the AUC over all rows if `tasks` are all tasks."""
+    if metric in OF_PAIRS and not macro:
+        return _compare_all_rows(evaluations, metric, scope, len(tasks))
     table = np.array([[one.per_task[task][metric] for task in tasks] for one in evaluations.values()], float)
     rows = np.array([next(iter(evaluations.values())).per_task[task]["rows"] for task in tasks], float)
-    defined = ~np.isnan(table).any(axis=0)
+    defined = counted(metric, table, rows) if macro else ~np.isnan(table).any(axis=0)
+    share = float(rows[defined].sum() / max(1.0, rows.sum()))
     table, weights = table[:, defined], np.ones(int(defined.sum())) if macro else rows[defined]
     weights = weights / weights.sum() if len(weights) else weights
     scores = table @ weights if len(weights) else np.full(len(table), np.nan)
     named = dict(zip(evaluations, scores.tolist(), strict=True))
-    found = Comparison(scope, metric, macro, len(weights), named, {})
+    found = Comparison(scope, metric, macro, len(weights), named, {}, share)
     if found.best is None:
         return found
     by_task = dict(zip(evaluations, _sign(metric) * table, strict=True))
@@ -92,7 +101,23 @@ def compare_by(
         for name, values in by_task.items()
         if name != found.best
     }
-    return Comparison(scope, metric, macro, len(weights), named, differences)
+    return replace(found, differences=differences)
+
+
+def _compare_all_rows(evaluations: Mapping[str, Evaluation], metric: str, scope: str, n_tasks: int) -> Comparison:
+    """By the scores over all rows, whose differences have no standard error over tasks."""
+    found = Comparison(
+        scope, metric, False, n_tasks, {name: one.overall[metric] for name, one in evaluations.items()}, {}
+    )
+    if found.best is None:
+        return found
+    best = found.scores[found.best]
+    differences = {
+        name: Difference(_sign(metric) * (best - score), math.nan, False)
+        for name, score in found.scores.items()
+        if name != found.best
+    }
+    return replace(found, differences=differences)
 
 
 def _difference(gains: FloatArray, weights: FloatArray) -> Difference:

@@ -9,6 +9,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.evaluation.comparison import compare_by, signed_rank_p
+from shoal.evaluation.metrics.metric import counted
 from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation, main_metric
 
 LEVEL = 0.05
@@ -37,6 +38,9 @@ class Standing:
 def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
     """Rank learners by the metric that judges a run (macro-AUC; macro-RMSE; of several classes the macro-error).
 
+    The AUC of a task counts from 100 rows on; where most rows are in smaller tasks, the mean log-loss over tasks ranks,
+    or the mean error if a learner has no probabilities.
+
     Ranks over tasks and signed rank tests as Demsar (JMLR 7, 2006) has them, over the tasks where all have the metric.
 
     Parameters
@@ -60,14 +64,15 @@ def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
     rows = {task: values["rows"] for task, values in first.per_task.items()}
     if any({task: v["rows"] for task, v in one.per_task.items()} != rows for one in evaluations.values()):
         raise ValueError("the evaluations must be of the same stream: they saw different rows or tasks")
-    metric = main_metric(first)
+    judges = {main_metric(one) for one in evaluations.values() if one.diverged is None} or {main_metric(first)}
+    metric = judges.pop() if len(judges) == 1 else next(iter(first.overall))
     sign = 1.0 if metric in HIGHER_IS_BETTER else -1.0
     sound = {name: one for name, one in evaluations.items() if one.diverged is None and metric in one.overall}
     found = compare_by(sound, metric, macro=True, scope="all tasks", tasks=list(rows)) if sound else None
     scores = {} if found is None else {n: s for n, s in found.scores.items() if not np.isnan(s)}
     order = sorted(scores, key=lambda name: -sign * scores[name])
     table = sign * np.array([[sound[name].per_task[task][metric] for task in rows] for name in order], float)
-    table = table[:, ~np.isnan(table).any(axis=0)] if order else table
+    table = table[:, counted(metric, table, [*rows.values()])] if order else table
     ranks = _mean_ranks(table) if order else np.zeros(0)
     p_values = _corrected([1.0, *(min(1.0, 2.0 * signed_rank_p(table[0] - theirs)) for theirs in table[1:])])
     placed = []

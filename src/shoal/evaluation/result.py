@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from shoal.evaluation.metrics.calibration import Bin
+from shoal.evaluation.metrics.metric import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +27,7 @@ LABELS = {
     "explained_variance": "expl. var.",
 }
 MAIN = ("auc", "rmse")  # the mean over tasks of it judges a run; several classes: that of the error
+ENOUGH = 0.5  # of the rows must be in tasks that count in a mean over tasks, for it to judge a run
 HIGHER_IS_BETTER = ("auc", "f1_positive", "f1_negative", "explained_variance")
 
 
@@ -36,7 +38,7 @@ class Checkpoint:
     rows: int
     tasks: int  # seen so far
     overall: dict[str, float]  # over all rows so far
-    macro: dict[str, float]  # mean over the tasks where the metric is defined
+    macro: dict[str, float]  # mean over the tasks where the metric is defined; the AUC's: of 100 rows or more
     since_last: dict[str, float]  # over the rows since the last checkpoint
     windowed: dict[str, float]  # over the last `window` rows
     seconds: float  # spent in this learner so far
@@ -46,8 +48,9 @@ class Checkpoint:
 class Evaluation:
     """Scores of one learner, every row predicted before it was learned.
 
-    Undefined values (the AUC of a task with one label) are NaN and left out of macro means. `str()` gives the
-    progress table, `to_frame()` a polars data frame.
+    Undefined values (the AUC of a task with one label) are NaN and left out of macro means, and so is the AUC of tasks
+    of fewer than 100 rows: it punishes who learns a small task's level by the row. `str()` gives the progress table,
+    `to_frame()` a polars data frame.
 
     Examples
     --------
@@ -148,8 +151,19 @@ class Evaluation:
 
 
 def main_metric(evaluation: Evaluation) -> str:
-    """The metric that judges a run."""
-    return next((name for name in MAIN if name in evaluation.overall), next(iter(evaluation.overall)))
+    """The metric that judges a run by its mean over tasks; two labels where most rows are in small tasks: the log-loss.
+
+    A learner without probabilities is judged by the error then.
+    """
+    instead = ("log_loss",) if evaluation.kind == "binary" else ()
+    known: list[str] = [name for name in (*MAIN, *instead, *evaluation.overall) if name in evaluation.overall]
+    return next((name for name in known if share_counted(evaluation, name) >= ENOUGH), known[0])
+
+
+def share_counted(evaluation: Evaluation, metric: str) -> float:
+    """The share of rows that are in tasks which count in the mean over tasks."""
+    rows, values = (np.array([one[name] for one in evaluation.per_task.values()], float) for name in ("rows", metric))
+    return float(rows[counted(metric, values, rows)].sum() / max(1.0, rows.sum()))
 
 
 def label(metric: str) -> str:

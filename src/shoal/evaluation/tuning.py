@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.evaluation.metrics.metric import mean_over_tasks
 from shoal.evaluation.metrics.registry import choose
 from shoal.evaluation.result import HIGHER_IS_BETTER, label
 from shoal.learner import weights_for
@@ -163,7 +164,7 @@ def search(
     metric : str, optional
         One of `shoal.evaluation.METRICS`; default "error", or "rmse" for regression.
     macro : bool
-        The mean over tasks instead of the value over all rows.
+        The mean over tasks instead of the value over all rows; of the AUC, over tasks with 100 judged rows or more.
     n_jobs : int, optional
         Processes, by joblib; its backends (`joblib.parallel_config`, `shoal.cluster.jobs_on`) serve for clusters.
     random_state : int, optional
@@ -321,8 +322,7 @@ class _Scorer:
         values = sums.values(n_tasks)[self.metric]
         if not self.macro:
             return values.overall
-        defined = values.per_task[~np.isnan(values.per_task)]
-        return float(defined.mean()) if len(defined) else float("nan")
+        return mean_over_tasks(self.metric, values.per_task, np.bincount(code))
 
 
 def _with_bar(done: Iterator[Trial], n: int) -> Iterator[Trial]:

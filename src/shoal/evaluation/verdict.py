@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.evaluation.comparison import OUTCOMES, UNDECIDED, Comparison, compare_by
+from shoal.evaluation.comparison import OF_PAIRS, OUTCOMES, UNDECIDED, Comparison, compare_by
 from shoal.evaluation.result import Evaluation, label, number
 
-# (metric, whether it is the mean over tasks); the first decides, the others say whether they agree
+# (metric, whether it is the mean over tasks); the first that can decides, the others say whether they agree
 METRICS = {
-    "binary": (("auc", True), ("error", False), ("log_loss", False)),
+    "binary": (("auc", True), ("auc", False), ("log_loss", False), ("error", False)),
     "multiclass": (("error", True), ("log_loss", False)),
     "regression": (("rmse", True), ("mae", False)),
 }
@@ -39,10 +39,11 @@ def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation,
     """Say whether sharing pays, over all tasks and for the smallest ones.
 
     The macro-AUC decides (several classes: the mean error over tasks; regression: the mean RMSE over tasks): if the
-    learner is best, share partly; if one model for all is, share fully; if one model per task is, do not share. Where
-    another score says otherwise, the verdict says so. A difference counts as clear if Wilcoxon's signed rank test,
-    paired by task, tells it from zero (two-sided, 5 %; six tasks at least) and the mean agrees. A learner that
-    diverged is named and not compared.
+    learner is best, share partly; if one model for all is, share fully; if one model per task is, do not share. The AUC
+    of a task counts from 100 rows on; where most rows are in smaller tasks, the log-loss decides, or the error. Where
+    another score says otherwise, the verdict says so; the AUC over all rows is among them. A difference counts as clear
+    if Wilcoxon's signed rank test, paired by task, tells it from zero (two-sided, 5 %; six tasks at least) and the mean
+    agrees. A learner that diverged is named and not compared.
 
     Parameters
     ----------
@@ -65,19 +66,22 @@ def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation,
     if len(by_size) > smallest:
         scopes[_name_of(smallest)] = by_size[:smallest]
     comparisons: list[Comparison] = []
-    sentences = []
+    sentences, deciders = [], []
     for scope, tasks in scopes.items():
         found = [
             compare_by(sound, metric, macro=macro, scope=scope, tasks=tasks)
             for metric, macro in METRICS[learner.kind]
             if all(metric in one.overall for one in three.values())
+            if macro or metric not in OF_PAIRS or tasks == by_size
         ]
-        sentences.append(_sentences(found, names, _where(scope, learner, tasks), len(tasks)))
+        decider = next((one for one in found if _decides(one)), found[0])
+        sentences.append(_sentences(found, decider, names, _where(scope, learner, tasks), len(tasks)))
+        deciders.append(decider)
         comparisons += found
     diverged = {name: one.diverged for name, one in three.items() if one.diverged is not None}
     for name, row in diverged.items():
         sentences[0] = f"{_capital(names[name])} diverged at row {row:,}: it is not compared.\n{sentences[0]}"
-    first = comparisons[0]
+    first = deciders[0]
     return Verdict(first.outcome, first.is_clear, comparisons, sentences[0], "".join(sentences[1:]), diverged)
 
 
@@ -105,9 +109,14 @@ def _where(scope: str, learner: Evaluation, tasks: Sequence[Any]) -> str:
     return f"{'over' if scope.startswith('all') else 'in'} {scope} ({sizes})"
 
 
-def _sentences(found: list[Comparison], names: Mapping[str, str], where: str, n_tasks: int) -> str:
-    """The outcome by the first metric, then the other metrics."""
-    first, *others = found
+def _decides(one: Comparison) -> bool:
+    """Whether it has an outcome, and tasks that tell whether that is chance."""
+    return one.outcome != UNDECIDED and (one.macro or one.metric not in OF_PAIRS)
+
+
+def _sentences(found: list[Comparison], first: Comparison, names: Mapping[str, str], where: str, n_tasks: int) -> str:
+    """The outcome by the metric that decides, then the other metrics."""
+    others = [one for one in found if one is not first and (one.outcome != UNDECIDED or not one.macro)]
     if first.outcome == UNDECIDED:
         why = "there is one task, and nothing to share" if n_tasks == 1 else "too few tasks have a defined score"
         opening = f"{_capital(where)} no verdict: {why}."
@@ -115,6 +124,8 @@ def _sentences(found: list[Comparison], names: Mapping[str, str], where: str, n_
         opening = f"{_capital(where)} {_opening(first)}: by {_title(first)} {_ranking(first, names)}"
         if first.tasks < n_tasks:
             opening += f" (defined in {first.tasks} of {n_tasks} tasks)"
+        if first is not found[0]:
+            opening += f" (fewer than half of the rows are in tasks with a {_title(found[0])})"
         opening += "."
     return " ".join([opening, *(f"{_other(first, one, names)}." for one in others if one.best is not None)])
 
@@ -126,7 +137,9 @@ def _opening(found: Comparison) -> str:
 
 
 def _title(found: Comparison) -> str:
-    return f"macro-{label(found.metric)}" if found.macro else label(found.metric)
+    if found.macro:
+        return f"macro-{label(found.metric)}"
+    return f"{label(found.metric)} over all rows" if found.metric in OF_PAIRS else label(found.metric)
 
 
 def _ranking(found: Comparison, names: Mapping[str, str]) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from shoal.evaluation import Evaluation, Verdict
 from shoal.evaluation.comparison import UNDECIDED
+from shoal.evaluation.metrics.metric import LEAST_ROWS
 from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric, number
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
@@ -120,12 +121,16 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
         cells = "".join(_cell(values, i, form, sign) for values, form, sign in columns.values())
         body += f"<tr><td>{escape(name)}</td>{cells}</tr>"
     caption = (
-        f"Every row was predicted before it was learned. Macro-{label(main)} is the mean over tasks. Seconds are those "
-        "spent in the learner, loading compiled code included."
+        f"Every row was predicted before it was learned. Macro-{label(main)} is the mean over tasks{_least(main)}. "
+        "Seconds are those spent in the learner, loading compiled code included."
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     text = f'<h2>Scores</h2><p class="caption">{caption}</p>'
     return f'<section>{text}<div class="scroll">{table}</div></section>'
+
+
+def _least(metric: str) -> str:
+    return f" of {LEAST_ROWS[metric]} rows or more" if metric in LEAST_ROWS else ""
 
 
 def _sign(metric: str) -> int:

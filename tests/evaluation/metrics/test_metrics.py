@@ -298,14 +298,20 @@ class TestScoreboard:
         assert second.total.overall["auc"] == pytest.approx(sk.roc_auc_score(rows[1], rows[2]))
         assert second.total.rows.tolist() == np.bincount(rows[0], minlength=N_TASKS).tolist()
 
-    def test_macro_is_the_mean_over_tasks_where_it_is_defined(self, rows: Rows) -> None:
+    def test_macro_is_the_mean_over_tasks_where_it_is_defined_and_the_aucs_that_of_tasks_of_100_rows(
+        self, rows: Rows
+    ) -> None:
         code, truth, score = rows
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             per_task = [auc_or_nan(truth[code == k], score[code == k]) for k in range(N_TASKS)]
         assert np.isnan(per_task).any()
         total = self.board(rows, (0, 2_000)).checkpoint(N_TASKS).total
-        assert total.macro["auc"] == pytest.approx(np.nanmean(per_task))
+        large = total.rows >= 100
+        assert not large.all()
+        assert total.macro["auc"] == pytest.approx(np.nanmean(np.array(per_task)[large]))
+        seen = total.rows > 0
+        assert total.macro["error"] == pytest.approx(np.mean(total.per_task["error"][seen]))
 
     def test_tasks_may_appear_at_any_time(self) -> None:
         board = Scoreboard(*choose(["error"], "binary"), 10)

@@ -139,7 +139,7 @@ def _tuned(name: str, learner: Learner, first: Chunk, *, progress: bool) -> Sear
     if not grid:
         return None
     how: dict[str, Any] = {"parameters": grid, "n_draws": N_DRAWS, "validation": "shuffle", "random_state": SEED}
-    how |= {"metric": "auc", "macro": True} if is_classifier(learner) else {"metric": "rmse"}
+    how |= {"metric": "auc" if is_classifier(learner) else "rmse"}
     try:
         return search(learner, first.X, first.y, first.task, sample_weight=first.weight, progress=progress, **how)
     except ValueError as error:

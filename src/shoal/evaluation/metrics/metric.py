@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
 
+# A task's value counts in the mean over tasks from so many rows on. Within a task of few rows the AUC punishes who
+# learns the task's level by the row: after a positive the forecast rises, and fewer positives are left to come.
+LEAST_ROWS = {"auc": 100}
+
 
 class Values(NamedTuple):
     """One metric: over all rows, and per task (NaN where it is undefined)."""
@@ -39,6 +43,41 @@ class Metric(Protocol):
 
     def notes(self) -> list[str]:
         """Sentences that a reader of the values must know; most metrics have none."""
+
+
+def counted(metric: str, per_task: FloatArray, rows: Any) -> NDArray[np.bool_]:
+    """Which tasks count in the mean over tasks: those that have the metric, and the AUC's 100 rows.
+
+    Parameters
+    ----------
+    metric : str
+    per_task : (..., n_tasks) float64
+        Of one learner or several, who all must have it; NaN where it is undefined.
+    rows : (n_tasks,) integers
+        The tasks' rows.
+
+    Examples
+    --------
+    >>> counted("auc", np.array([0.8, 0.7, np.nan]), [100, 99, 100]).tolist()
+    [True, False, False]
+    >>> counted("error", np.array([0.8, 0.7, np.nan]), [100, 99, 100]).tolist()
+    [True, True, False]
+    """
+    table = np.atleast_2d(per_task)
+    found: NDArray[np.bool_] = ~np.isnan(table).any(axis=0) & (np.asarray(rows) >= LEAST_ROWS.get(metric, 0))
+    return found
+
+
+def mean_over_tasks(metric: str, per_task: FloatArray, rows: Any) -> float:
+    """The mean over the tasks that count in it; NaN if none does.
+
+    Examples
+    --------
+    >>> mean_over_tasks("auc", np.array([0.8, 0.7, np.nan, 0.6]), [100, 99, 100, 200])
+    0.7
+    """
+    values = per_task[counted(metric, per_task, rows)]
+    return float(values.mean()) if len(values) else float("nan")
 
 
 def grown(sums: NDArray[Any], n_tasks: int) -> NDArray[Any]:

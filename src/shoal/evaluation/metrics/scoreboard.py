@@ -11,7 +11,7 @@ import numpy as np
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics.binary import Forecasts
 from shoal.evaluation.metrics.calibration import Bin
-from shoal.evaluation.metrics.metric import Metric, Values, grown
+from shoal.evaluation.metrics.metric import Metric, Values, grown, mean_over_tasks
 from shoal.evaluation.metrics.multiclass import ClassErrors
 
 
@@ -20,13 +20,8 @@ class Scores(NamedTuple):
 
     rows: IntArray  # (n_tasks,)
     overall: dict[str, float]
-    macro: dict[str, float]  # mean over the tasks where the metric is defined
+    macro: dict[str, float]  # mean over the tasks where the metric is defined; the AUC's: of 100 rows or more
     per_task: dict[str, FloatArray]  # (n_tasks,) each
-
-
-def _macro(per_task: FloatArray) -> float:
-    defined = per_task[~np.isnan(per_task)]
-    return float(defined.mean()) if len(defined) else float("nan")
 
 
 class Tally:
@@ -56,10 +51,11 @@ class Tally:
         values: dict[str, Values] = {}
         for metric in self.metrics:
             values.update(metric.values(n_tasks))
+        rows = self._rows[:n_tasks].copy()
         return Scores(
-            self._rows[:n_tasks].copy(),
+            rows,
             {name: values[name].overall for name in self.names},
-            {name: _macro(values[name].per_task) for name in self.names},
+            {name: mean_over_tasks(name, values[name].per_task, rows) for name in self.names},
             {name: values[name].per_task for name in self.names},
         )
 
