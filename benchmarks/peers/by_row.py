@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +117,12 @@ def river(panel: Panel, model: tuple[str, str]) -> Any:
     from importlib import import_module
 
     module, name = model
-    learner = getattr(import_module(f"river.{module}"), name)(seed=1)
+    category = {} if name.startswith("AMF") else {"nominal_attributes": ["task"]}
+    learner = getattr(import_module(f"river.{module}"), name)(seed=1, **category)
     n_rows = min(RIVER_ROWS, len(panel.y))
     answers = base_rates(panel.y[:n_rows] > 0) if panel.classification else means(panel.y[:n_rows])
-    as_task: Callable[[int], Any] = float if name.startswith("AMF") else str
     for i, (row, task) in enumerate(zip(panel.X[:n_rows].toarray().tolist(), panel.task.tolist(), strict=False)):
-        x = {f"x{j}": value for j, value in enumerate(row)} | {"task": as_task(task)}
+        x = {f"x{j}": value for j, value in enumerate(row)} | {"task": float(task)}
         if panel.classification:
             if found := learner.predict_proba_one(x):
                 p = np.clip(found.get(True, 0.0), np.exp(-CERTAIN), 1.0 - np.exp(-CERTAIN))
