@@ -64,7 +64,6 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "LocalGlobalGaussian": LocalGlobalGaussian,
     "LocalGlobalGaussian-diagonal": lambda: LocalGlobalGaussian(loss="hinge", covariance="diagonal"),
     "LocalGlobalGaussian-rank": lambda: LocalGlobalGaussian(covariance=3, update="all"),
-    "LocalGlobalGaussian-queries": lambda: LocalGlobalGaussian(h=0.5, update="all", theta="pre", random_state=0),
     "MultiClass": lambda: MultiClass(PassiveAggressive()),
     "MultiClass-OSMTL": lambda: MultiClass(OSMTL()),
     "MultitaskPerceptron": MultitaskPerceptron,

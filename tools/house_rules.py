@@ -39,7 +39,6 @@ EXEMPTIONS = {
     # batch, online
     "src/shoal/batch/sparse_mtl/learner.py: _SparseMTL": "the paper's own knobs",
     "src/shoal/batch/sparse_mtl/coefficients.py: one importer": "the paper's Algorithm 1, beside Algorithm 2",
-    "src/shoal/online/local_global_gaussian/learner.py: LocalGlobalGaussian": "the paper's own knobs",
     "src/shoal/online/local_global_gaussian/covariance.py: one importer": "what a row does to a Gaussian",
     "src/shoal/online/local_global_gaussian/feature_maps.py: one importer": "kernels as features, apart from Gaussians",
     "src/shoal/online/second_order_perceptron/primal.py: one importer": "one of two forms, beside dual.py",

@@ -64,7 +64,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     @property
     def simultaneous(self) -> bool:
         """Does `rounds=None` mean that rows of different tasks form a round?"""
-        return self.algorithm.simultaneous
+        return self.algorithm.chunks.simultaneous
 
     def baselines(self) -> dict[str, Learner]:
         """The same learner without sharing ("independent") and with one model for all ("pooled")."""

@@ -80,7 +80,7 @@ def test_romco(penalty: str, make: Callable[[str], Stream]) -> None:
 def test_local_global_gaussian(covariance: str | int, n_rows: int, tolerance: float) -> None:
     """The twin takes inverses of rank one off covariances, and inverts precisions of low rank."""
     for stream, sparse in ((long("some", n_rows), False), (wide("some", 203), True)):
-        learner = shoal.LocalGlobalGaussian(covariance=covariance, h=0.5, random_state=1)
+        learner = shoal.LocalGlobalGaussian(covariance=covariance)
         compare_gaussians(learner, stream, stream.X, sparse=sparse, tolerance=tolerance)
 
 

@@ -62,10 +62,8 @@ def take_in(S: np.ndarray, Phi: np.ndarray, lam: float, diagonal: bool) -> np.nd
     return np.asarray(S - S @ Phi @ np.linalg.solve(C, Phi.T @ S))
 
 
-def theta(model: Model, k: int, x: np.ndarray, lam: float, eps: float, diagonal: bool, post: bool) -> float:
-    S0, Sk = model.S0, model.S[k]
-    if post:
-        S0, Sk = (take_in(S, x[:, None], lam, diagonal) for S in (S0, Sk))
+def theta(model: Model, k: int, x: np.ndarray, lam: float, eps: float, diagonal: bool) -> float:
+    S0, Sk = (take_in(S, x[:, None], lam, diagonal) for S in (model.S0, model.S[k]))
     return float(abs((model.mu0 + model.mu[k]) @ x) - x @ (S0 + Sk) @ x / (4 * eps))
 
 
@@ -77,11 +75,10 @@ def learn(
     *,
     lam: float,
     eps: float,
-    h: float,
     loss: str,
     covariance: str | int,
     update: str,
-    theta_rule: str = "post",
+    h: float = math.inf,
     seed: int = 0,
 ) -> tuple[np.ndarray, Model, np.ndarray, np.ndarray]:
     """Decisions before each round, the model, queried rows, mistakes learned per task."""
@@ -92,7 +89,7 @@ def learn(
     for rows in rounds:
         for r in rows:
             decisions[r] = (model.mu0 + model.mu[task[r]]) @ phi[r]
-            sure = theta(model, task[r], phi[r], lam, eps, diagonal, theta_rule == "post")
+            sure = theta(model, task[r], phi[r], lam, eps, diagonal)
             queried[r] = np.isinf(h) or sure <= 0 or draws.next() < h / (h + sure)
         z = {r: (1.0 if decisions[r] >= 0 else -1.0) != y[r] for r in rows}
         taken = [r for r in rows if queried[r] and (z[r] or update == "all")]

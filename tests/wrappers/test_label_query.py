@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from tests.cases import LEARNERS, saved
-from tests.streams import Stream, draw
+from tests.streams import Stream, assert_close, core_of, draw
+from tests.twins import local_global_gaussian as gaussians
 
 import shoal
 from shoal import (
@@ -32,7 +33,7 @@ from shoal.wrappers.label_query import GAIN
 INNER = {
     name: make
     for name, make in LEARNERS.items()
-    if "Regressor" not in name and not name.startswith(("LabelQuery", "MultiClass")) and not name.endswith("-queries")
+    if "Regressor" not in name and not name.startswith(("LabelQuery", "MultiClass"))
 }
 
 
@@ -173,23 +174,56 @@ def test_asking_where_it_is_unsure_beats_the_control(rule: str, options: dict[st
     assert errors[:, 0].mean() < errors[:, 1].mean() - 0.005
 
 
-@pytest.mark.parametrize("options", [{}, {"theta": "pre", "covariance": "diagonal", "update": "all"}], ids=str)
-@pytest.mark.parametrize("protocol", ["one", "some"])
-def test_the_rule_by_variance_is_the_gaussians_own(protocol: str, options: dict[str, Any]) -> None:
-    """Yang and Li's rule around a learner that takes all labels is that learner asking by itself."""
-    stream = draw(4, n_rows=300, protocol=protocol)
-    plain = LocalGlobalGaussian(h=0.2, random_state=0, **options)
-    query = LabelQuery(LocalGlobalGaussian(**options), rule="variance", b=0.2, random_state=0)
-    decisions = [
-        model.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds) for model in (plain, query)
-    ]
-    np.testing.assert_array_equal(decisions[0], decisions[1])
-    assert 0 < query.n_queries_ == plain.n_queries_ < 300
-    np.testing.assert_array_equal(query.coef_, plain.coef_)
-    np.testing.assert_array_equal(query.estimator_.covariance_, plain.covariance_)
-    for x, task in zip(stream.X[:50], stream.task[:50].tolist(), strict=True):
-        assert query.query_one(x, task) == plain.query_one(x, task)
-    assert query.n_queries_ == plain.n_queries_
+@pytest.mark.parametrize("protocol", ["one", "all", "growing"])
+@pytest.mark.parametrize("update", ["mistaken", "all"])
+@pytest.mark.parametrize("covariance", ["full", "diagonal", 3])
+def test_the_rule_by_variance_equals_its_twin(covariance: str | int, update: str, protocol: str) -> None:
+    """Yang and Li's query: h/(h + theta), where h is b."""
+    stream = draw(2, n_rows=300, protocol=protocol)
+    query = LabelQuery(
+        LocalGlobalGaussian(covariance=covariance, update=update), rule="variance", b=0.2, random_state=3
+    )
+    decisions = query.test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    expected, model, queried, updates = gaussians.learn(
+        stream.X, stream.y, stream.task, stream.rows_of_rounds, lam=1.0, eps=1.0, loss="squared_hinge",
+        covariance=covariance, update=update, h=0.2, seed=int(core_of(query).random[0]),
+    )  # fmt: skip
+    assert_close(decisions, expected, 1e-10 if covariance == 3 else 1e-12)
+    assert_close(query.estimator_.coef_, model.mu0 + model.mu, 1e-10 if covariance == 3 else 1e-12)
+    np.testing.assert_array_equal(query.task_updates_, updates)
+    assert query.n_queries_ == queried.sum()
+    assert 0.2 * len(stream.y) < query.n_queries_ < 0.95 * len(stream.y)
+
+
+def test_labels_may_come_late() -> None:
+    """What was asked for is learned, however sure the model has become."""
+    stream = draw(7, n_rows=200, protocol="one")
+    query = LabelQuery(LocalGlobalGaussian(), rule="variance", b=1e-9, random_state=0)
+    query.fit(stream.X, stream.y, stream.task)
+    x, other = np.zeros(7), stream.X[1] * 1e3  # a zero row is never beyond the doubt, a large one is
+    assert query.query_one(x, 0)
+    before, coef = query.n_queries_, query.coef_
+    assert not query.query_one(other, 0)
+    query.learn_one(other, -query.predict_one(other, 0), 0)
+    assert query.n_queries_ == before
+    assert (query.coef_ != coef).any()
+    coef = query.coef_
+    query.learn_one(other, -query.predict_one(other, 0), 0)
+    np.testing.assert_array_equal(query.coef_, coef)  # not asked for, not learned
+
+
+def test_questions_of_new_tasks_and_new_learners() -> None:
+    query = LabelQuery(PassiveAggressive(), b=0.1, random_state=0)
+    assert query.query_one([1.0, 0.0], "a")
+    with pytest.raises(ValueError, match="not fitted"):
+        query.predict_one([1.0, 0.0], "a")
+    query.learn_one([1.0, 0.0], 0, "a")
+    assert query.n_queries_ == 1
+    assert query.query_one([0.0, 1.0], "b")
+    assert query.tasks_ == ["a", "b"]
+    with pytest.raises(ValueError, match="found NaN"):
+        query.query_one([0.0, np.nan], "c")
+    assert query.tasks_ == ["a", "b"]
 
 
 SCALES: dict[str, Any] = {
@@ -333,7 +367,6 @@ def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> 
         ({"estimator": MultitaskRegressor()}, "needs a classifier"),
         ({"estimator": PassiveAggressive(C=-1.0)}, "C must be"),
         ({"rule": "variance"}, "needs a LocalGlobalGaussian"),
-        ({"estimator": LocalGlobalGaussian(h=0.5)}, "asks for labels itself"),
         ({"estimator": LabelQuery()}, "asks for labels itself"),
     ],
 )  # fmt: skip

@@ -122,8 +122,9 @@ class Storage(NamedTuple, Generic[S]):
 
 
 class Chunks(NamedTuple, Generic[S]):
-    """How a chunk is learned."""
+    """How a chunk becomes rounds, and how they are learned."""
 
+    simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
     pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece[S]]] | None = None  # None: as a whole
     run: Callable[[Callable[..., int], Rounds, Settings], int] | None = None  # calls the learn kernel, maybe in threads
     failure: str = ""  # what has happened if the learn kernel returns FAILED
@@ -131,9 +132,10 @@ class Chunks(NamedTuple, Generic[S]):
 
 
 class Explain(NamedTuple, Generic[S]):
-    """Why a row is decided so, see `shoal.model.explanations`."""
+    """Why a row is decided so, see `shoal.model.explanations`, and how surely."""
 
     linear: bool = True  # is `decide` a sum over the features of a row?
+    confidence: Decide[S] | None = None  # |f| less the doubt of a row, for label queries
     shared: Decide[S] | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
     contributions: Callable[[Setup, S, IntArray, IndexArray, FloatArray | None], Parts] | None = None  # of features
     # to the decisions of tasks where `decide` is no such sum: in a row of these values, or (None) of 1 in a usual row
@@ -155,9 +157,7 @@ class Algorithm(NamedTuple, Generic[S]):
     decide: Decide[S]  # answer each row; a task of -1 has not been seen
     exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
     no_weights: str  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
-    simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
     retune: Callable[[Setup, Setup, S], None] | None = None  # hyper-parameters changed after the first row
-    confidence: Decide[S] | None = None  # |f| less the doubt of a row, for label queries
     tasks: Tasks[S] = Tasks[Any]()
     storage: Storage[S] = Storage[Any]()
     chunks: Chunks[S] = Chunks[Any]()

@@ -99,7 +99,7 @@ class Core:
         self.algorithm = algorithm
         self.setup = Setup(params, algorithm.settings(params))
         self.named_tasks = algorithm.tasks.named(params)
-        self.simultaneous = algorithm.simultaneous
+        self.simultaneous = algorithm.chunks.simultaneous
         self.may_fail = algorithm.chunks.may_fail(params)
         self.size = Size(0, 0)
         self.state: State = None
@@ -201,8 +201,8 @@ class Core:
 
     def confidence(self, rounds: Rounds, out: FloatArray) -> None:
         """|f| of rows less the model's doubt of it."""
-        assert self.algorithm.confidence is not None
-        self._answer(self.algorithm.confidence, rounds, out)
+        assert self.algorithm.explain.confidence is not None
+        self._answer(self.algorithm.explain.confidence, rounds, out)
 
     def _answer(self, kernel: Any, rounds: Rounds, out: FloatArray) -> None:
         pieces = self.algorithm.chunks.pieces

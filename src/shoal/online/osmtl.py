@@ -29,7 +29,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, add, add_to_all, dot, dot_all, whole_turns
 from shoal.learner import Classifier, Learner, Regressor
-from shoal.model.algorithm import Algorithm, Explain, Setup, Size, Tasks
+from shoal.model.algorithm import Algorithm, Chunks, Explain, Setup, Size, Tasks
 from shoal.model.parameters import (
     WEIGHTS_TYPE,
     Params,
@@ -371,7 +371,7 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange="each task learns from the rows of all others in its round, so no task can be learned apart from them",
     no_weights="a round is one problem of all tasks, whose losses move the attention too; its paper weighs no row",
-    simultaneous=True,
+    chunks=Chunks(simultaneous=True),
     tasks=Tasks(named=named_tasks, enter=lambda setup, state, n_tasks: enter(state, n_tasks), leave=leave),
     explain=Explain(likeness=attention_of),
 )

@@ -38,7 +38,7 @@ from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import ROUNDS, TASKS, copy_to, row_bounds, squared_norm
 from shoal.learner import Classifier, Learner
-from shoal.model.algorithm import Algorithm, Explain, Setup, Size, Storage, Tasks
+from shoal.model.algorithm import Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
 from shoal.model.parameters import Params, non_negative, one_of, positive
 from shoal.model.persistence import learner_class
 
@@ -602,7 +602,7 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange="the common part is shrunk as one matrix over all tasks, which no part of the tasks can do by itself",
     no_weights="a round is one step of all tasks on the sum of their losses, in which its paper weighs no row",
-    simultaneous=True,
+    chunks=Chunks(simultaneous=True),
     tasks=Tasks(enter=lambda setup, state, n_tasks: enter(state, n_tasks), leave=leave),
     storage=Storage(check=check),
     explain=Explain(shared=decide_common),

@@ -436,13 +436,12 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange="the norm is that of all tasks' weights together",
     no_weights=ONE_STEP,
-    simultaneous=True,
     tasks=Tasks(enter=enter, leave=leave, left=left),
     storage=Storage(pack=support_vectors.pack(allocate), check=check),
     explain=Explain(likeness=correlations),
 )
 WITH_ROWS = ALGORITHM._replace(
-    chunks=Chunks(pieces=support_vectors.pieces, may_fail=lambda p: callable(p.kernel)),
+    chunks=Chunks(simultaneous=True, pieces=support_vectors.pieces, may_fail=lambda p: callable(p.kernel)),
     explain=ALGORITHM.explain._replace(linear=False),
 )
 

@@ -17,7 +17,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, open_round, squared_norm
 from shoal.learner import Classifier, Learner
-from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
+from shoal.model.algorithm import Algorithm, Chunks, Exchange, Setup, Size
 from shoal.model.parameters import Params, one_of, positive
 from shoal.model.persistence import learner_class
 from shoal.online.common.shared_loss_steps import Norm, finite_steps, implicit_steps, norm_code, shared_loss, spread
@@ -109,7 +109,7 @@ ALGORITHM = Algorithm[State](
     decide=decide,
     exchange=Exchange(local=("counters",)),
     no_weights="a round has one loss, the norm of its tasks' losses, in which its paper weighs no row",
-    simultaneous=True,
+    chunks=Chunks(simultaneous=True),
 )
 
 

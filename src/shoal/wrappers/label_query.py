@@ -253,8 +253,8 @@ class LabelQuery(WeightedLearner, Classifier):
         It stays as it is; its trained copy is `estimator_`.
     rule : {"margin", "variance", "fixed"}
         "margin": theta = abs(f), f the margin. "variance": theta = [abs(f) - xᵀ S x/(4 eps)]_+, the rule of Yang and
-        Li, for a `LocalGlobalGaussian` (its own `h` stays inf): 0 where the margin is within the doubt. "fixed": every
-        row with the same probability `budget`, the control that a rule has to beat.
+        Li, for a `LocalGlobalGaussian`, S its covariances after the row: 0 where the margin is within the doubt.
+        "fixed": every row with the same probability `budget`, the control that a rule has to beat.
     budget : float, 0 < budget <= 1
         The share of labels to ask for. b follows the stream: it rises while too few labels were asked for and falls
         while too many were, so that the share of all rows is within a point of the budget after 3,000 rows.
@@ -328,8 +328,8 @@ class LabelQuery(WeightedLearner, Classifier):
         """The query around a core of the estimator."""
         core = QueryCore(inner_core(self._plain(), Classifier, "LabelQuery"), self.get_params(deep=False))
         estimator = self._plain()
-        if isinstance(estimator, LabelQuery) or getattr(estimator, "h", math.inf) < math.inf:
-            raise ValueError("the estimator asks for labels itself; expected one that takes them all (h=inf)")
+        if isinstance(estimator, LabelQuery):
+            raise ValueError("the estimator asks for labels itself; expected one that takes them all")
         if self.rule == "variance" and not isinstance(estimator, LocalGlobalGaussian):
             raise ValueError(
                 f"rule='variance' needs a LocalGlobalGaussian; a {type(estimator).__name__} has no variance"

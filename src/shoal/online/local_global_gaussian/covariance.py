@@ -97,36 +97,31 @@ def _row_span(rounds: Rounds, row: int) -> tuple[int, int]:
 
 
 @kernel
-def variance(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, post: bool, f: FloatArray) -> float:
-    """xᵀ S x, or what it will be once S has taken in the row (`post`). `f` is work space."""
+def variance(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, f: FloatArray) -> float:
+    """xᵀ S x as it will be once S has taken in the row. `f` is work space."""
     factor = S.factor
     if form > 0:
-        v = low_rank_variance(rounds, row, factor, S.inner, S.used[0], f)
-        return _shrunk(v, lam) if post else v
+        return _shrunk(low_rank_variance(rounds, row, factor, S.inner, S.used[0], f), lam)
     if form == FULL:
         dot_all(rounds, row, factor, f)
-        v = _dot(f, f)
-        return _shrunk(v, lam) if post else v
+        return _shrunk(_dot(f, f), lam)
     start, n = _row_span(rounds, row)
     total = 0.0
     for p in range(start, start + n):
         j = p - start if rounds.width > 0 else rounds.indices[p]
-        v = (factor[0, j] * rounds.values[p]) ** 2
-        total += _shrunk(v, lam) if post else v
+        total += _shrunk((factor[0, j] * rounds.values[p]) ** 2, lam)
     return total
 
 
 @kernel
-def prior_variance(rounds: Rounds, row: int, lam: float, form: int, post: bool) -> float:
+def prior_variance(rounds: Rounds, row: int, lam: float, form: int) -> float:
     """The `variance` of a row where S = I."""
     if form != DIAGONAL:
-        v = squared_norm(rounds, row)
-        return _shrunk(v, lam) if post else v
+        return _shrunk(squared_norm(rounds, row), lam)
     start, n = _row_span(rounds, row)
     total = 0.0
     for p in range(start, start + n):
-        v = rounds.values[p] ** 2
-        total += _shrunk(v, lam) if post else v
+        total += _shrunk(rounds.values[p] ** 2, lam)
     return total
 
 

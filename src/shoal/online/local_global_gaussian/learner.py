@@ -1,4 +1,4 @@
-"""Local and global Gaussians with label queries (Yang, Li, WWW 2020): what all tasks share, what is a task's own, and
+"""Local and global Gaussians (Yang, Li, WWW 2020): what all tasks share, what is a task's own, and
 how sure the model is of either.
 
 Weights of task k are N(mu_0 + mu_k, S_0 + S_k). On a mistaken row x of task k, all right-hand sides before the round,
@@ -6,14 +6,13 @@ Weights of task k are N(mu_0 + mu_k, S_0 + S_k). On a mistaken row x of task k, 
     S_k <- (S_k⁻¹ + x xᵀ/lambda)⁻¹      mu_k <- mu_k + g y S_k x,   g = l/(eps + xᵀ S_k x)  (squared hinge)
     S_0 <- (S_0⁻¹ + sum_k x xᵀ/lambda)⁻¹   mu_0 <- mu_0 + 1/(2 eps) S_0 sum_k y x
 
-(eqs. 2 to 5; S on the right of the means is the new one). A label is asked for with probability h/(h + theta),
-theta = [|f| - xᵀ(S_0 + S_k) x/(4 eps)]_+: always where the margin is within the model's doubt (proof of Theorem 2).
+(eqs. 2 to 5; S on the right of the means is the new one). `confidence` is |f| - xᵀ(S_0 + S_k) x/(4 eps), by which
+`shoal.LabelQuery` asks for labels: always where the margin is within the model's doubt (proof of Theorem 2).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
-from shoal.engine.random import QUERIES, SEED, uniform
+from shoal.engine.random import SEED
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import dot, open_round
 from shoal.learner import Classifier, Learner
@@ -51,17 +50,15 @@ class Settings(NamedTuple):
 
     lam: float
     eps: float
-    h: float
     hinge: bool
     form: int  # of covariances: FULL, DIAGONAL or a rank
-    all_queried: bool  # covariances take in every queried row, not only mistaken ones
-    post: bool  # theta with the covariances after the row
+    takes_all: bool  # covariances take in every row, not only mistaken ones
     shared: bool  # is there a global Gaussian
     personal: bool  # and local ones (the baselines lack one of them)
 
 
 class State(NamedTuple):
-    """Means and factors of covariances, the feature map, and who was asked for labels. D features after the map."""
+    """Means and factors of covariances, and the feature map. D features after the map."""
 
     shared_mean: FloatArray  # (D,) mu_0
     mean: Annotated[FloatArray, TASK, OTHER]  # (tasks, D) mu_k
@@ -77,8 +74,6 @@ class State(NamedTuple):
     ridge_cholesky: FloatArray
     used: IntArray
     random: NDArray[np.uint64]  # (3,) see `shoal.engine.random`
-    queries: Annotated[IntArray, TASK]  # labels asked for
-    granted: Annotated[IntArray, TASK]  # those that `query_one` asked for and that have not come yet
     updates: Annotated[IntArray, TASK]
     counters: IntArray  # (3,) tasks, rounds, features
 
@@ -104,14 +99,14 @@ def margin(rounds: Rounds, row: int, state: State) -> float:
 
 @kernel
 def doubt(rounds: Rounds, row: int, settings: Settings, state: State, work: FloatArray) -> float:
-    """xᵀ (S_0 + S_k) x; an unseen task has S_k = I."""
-    k, lam, form, post, v = rounds.task[row], settings.lam, settings.form, settings.post, 0.0
+    """xᵀ (S_0 + S_k) x, the covariances as they will be after the row; an unseen task has S_k = I."""
+    k, lam, form, v = rounds.task[row], settings.lam, settings.form, 0.0
     if settings.shared:
-        v += variance(rounds, row, of_all(state), lam, form, post, work)
+        v += variance(rounds, row, of_all(state), lam, form, work)
     if settings.personal and k >= 0:
-        v += variance(rounds, row, of_task(state, k), lam, form, post, work)
+        v += variance(rounds, row, of_task(state, k), lam, form, work)
     elif settings.personal:
-        v += prior_variance(rounds, row, lam, form, post)
+        v += prior_variance(rounds, row, lam, form)
     return v
 
 
@@ -122,33 +117,12 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 
 @kernel(entry=True, allocates=True)
-def thetas(rounds: Rounds, settings: Settings, state: State, out: FloatArray) -> None:
+def confidence(rounds: Rounds, settings: Settings, state: State, out: FloatArray) -> None:
     """How sure the model is of each row beyond its doubt: |f| - xᵀ (S_0 + S_k) x/(4 eps)."""
     work = np.empty(len(state.shared_mean))
     for row in range(len(out)):
         v = doubt(rounds, row, settings, state, work)
         out[row] = abs(margin(rounds, row, state)) - v / (4.0 * settings.eps)
-
-
-@kernel(entry=True)
-def wants_label(theta: float, h: float, random: NDArray[np.uint64]) -> bool:
-    """Yes where theta <= 0, else with probability h/(h + theta)."""
-    return theta <= 0.0 or uniform(random, QUERIES) < h / (h + theta)
-
-
-@kernel
-def asks(rounds: Rounds, row: int, f: float, settings: Settings, state: State, work: FloatArray) -> bool:
-    """Is the row's label asked for, or has it been? Counts the question."""
-    k = rounds.task[row]
-    if state.granted[k] > 0:
-        state.granted[k] -= 1
-        return True
-    if settings.h < np.inf:
-        v = doubt(rounds, row, settings, state, work)
-        if not wants_label(abs(f) - v / (4.0 * settings.eps), settings.h, state.random):
-            return False
-    state.queries[k] += 1
-    return True
 
 
 @kernel
@@ -162,7 +136,7 @@ def step(y: float, f: float, v: float, settings: Settings) -> float:
 @kernel(entry=True, allocates=True)
 def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> int:
     lam, form, work, S_0 = settings.lam, settings.form, np.empty(len(state.shared_mean)), of_all(state)
-    asked, mistaken = np.empty(len(state.updates), np.bool_), np.empty(len(state.updates), np.bool_)
+    mistaken = np.empty(len(state.updates), np.bool_)
     for r in range(len(rounds.starts) - 1):
         first, last = open_round(rounds, r, state.counters)
         for row in range(first, last):  # a task's own Gaussian: nothing that the round's other rows look at
@@ -170,8 +144,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
             if len(decisions) > 0:
                 decisions[row] = f
             mistaken[row - first] = is_mistake(f, y)
-            asked[row - first] = asks(rounds, row, f, settings, state, work)
-            if not asked[row - first] or not (mistaken[row - first] or settings.all_queried):
+            if not (mistaken[row - first] or settings.takes_all):
                 continue
             if settings.personal:
                 S_k = of_task(state, k)
@@ -179,15 +152,15 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 if mistaken[row - first]:
                     pull(rounds, row, S_k, step(y, f, v, settings), form, work, state.mean[k])  # eq. 3
             else:
-                v = variance(rounds, row, S_0, lam, form, False, work)
+                v = variance(rounds, row, S_0, lam, form, work)
             state.updates[k] += mistaken[row - first] and v > 0.0
         if not settings.shared:
             continue
         for row in range(first, last):  # eq. 4: Woodbury's formula is these steps one after the other
-            if asked[row - first] and (mistaken[row - first] or settings.all_queried):
+            if mistaken[row - first] or settings.takes_all:
                 condition(rounds, row, S_0, lam, form, work)
         for row in range(first, last):  # eq. 5
-            if asked[row - first] and mistaken[row - first]:
+            if mistaken[row - first]:
                 scale = rounds.y[row] / (2.0 * settings.eps)
                 pull(rounds, row, S_0, scale, form, work, state.shared_mean)
     return len(rounds.starts) - 1
@@ -197,15 +170,14 @@ def settings_for(shared: bool, personal: bool) -> Callable[[Params], Settings]:
     """With the global Gaussian, the local ones, or both."""
 
     def settings(p: Params) -> Settings:
-        hinge, all_queried, post = p.loss == "hinge", p.update == "all", p.theta == "post"
-        return Settings(p.lam, p.eps, p.h, hinge, p.covariance, all_queried, post, shared, personal)
+        return Settings(p.lam, p.eps, p.loss == "hinge", p.covariance, p.update == "all", shared, personal)
 
     return settings
 
 
 def seed_of(p: Params) -> int:
-    """The model's seed; a learner that draws nothing has seed 0, so that equal models are equal."""
-    draws = p.h < math.inf or p.features.kind in (maps.RFF, maps.NYSTROM)
+    """The feature map's seed; a learner that draws nothing has seed 0, so that equal models are equal."""
+    draws = p.features.kind in (maps.RFF, maps.NYSTROM)
     return p.random_state.seed if draws or p.random_state.given else 0
 
 
@@ -230,8 +202,6 @@ def with_seed(setup: Setup, size: Size, seed: int) -> State:
             *maps.allocate(setup.params.features, size.features, seed),
             np.array([seed, 0, 0], np.uint64),
             np.zeros(n_tasks, np.int64),
-            np.zeros(n_tasks, np.int64),
-            np.zeros(n_tasks, np.int64),
             np.zeros(3, np.int64),
         )
     except MemoryError:
@@ -254,7 +224,7 @@ def capacity(setup: Setup, have: Size, need: Size) -> Size:
 
 
 def check(setup: Setup, state: State, size: Size) -> None:
-    if not 0 <= state.used[0] <= len(state.offsets) or state.granted.min(initial=0) < 0:
+    if not 0 <= state.used[0] <= len(state.offsets):
         raise ValueError("the number of its dictionary's rows is out of range")
     directions = np.append(state.directions, state.shared_directions)
     if not ((directions >= 0) & (directions <= len(state.shared_inner))).all():
@@ -273,12 +243,10 @@ FORM = Reader(f"{NAMED.text} or {RANK.text}", lambda value: (NAMED if isinstance
 PARAMETERS = {
     "lam": positive(),
     "eps": positive(),
-    "h": positive(infinite=True),
     "loss": one_of(("squared_hinge", "hinge")),
     "covariance": FORM,
     "features": maps.FEATURE_MAP,
     "update": one_of(("mistaken", "all")),
-    "theta": one_of(("post", "pre")),
     "random_state": SEEDED,
 }
 
@@ -293,15 +261,14 @@ def algorithm_for(shared: bool, personal: bool, *, mapped: bool) -> Algorithm[St
         decide=decide,
         exchange="covariances of different rows multiply: neither a mean nor a sum of copies is that of all rows",
         no_weights="its posterior takes each row in once, and its paper weighs no row",
-        simultaneous=True,
         retune=retune,
-        confidence=thetas,
         storage=Storage(capacity=capacity, grow=grow, check=check),
         chunks=Chunks(
+            simultaneous=True,
             pieces=maps.pieces if mapped else None,
             may_fail=lambda p: p.features.transformer is not None or callable(p.features.kernel),
         ),
-        explain=Explain(linear=not mapped),
+        explain=Explain(linear=not mapped, confidence=confidence),
     )
 
 
@@ -311,15 +278,14 @@ def algorithms_for(*, shared: bool, personal: bool) -> tuple[Algorithm[State], A
 
 
 class LocalGlobalGaussian(Classifier):
-    """A global and a local Gaussian per task: second-order multi-task learning that asks for the labels it needs.
+    """A global and a local Gaussian per task: second-order multi-task learning that knows its doubt.
 
-    Weights of task k are N(mu_0 + mu_k, S_0 + S_k). In a round, every queried row that is predicted wrongly makes
+    Weights of task k are N(mu_0 + mu_k, S_0 + S_k). In a round, every row that is predicted wrongly makes
     ``S_k <- (S_k⁻¹ + x xᵀ/lam)⁻¹``, ``mu_k <- mu_k + g y S_k x`` with g = l/(eps + xᵀ S_k x), l = 1 - y f; together
     they make ``S_0 <- (S_0⁻¹ + Σ x xᵀ/lam)⁻¹``, ``mu_0 <- mu_0 + 1/(2 eps) S_0 Σ y x``.
 
     Cost with D features (after the map): O(nnz) a prediction, O(D²) a mistake, (K + 1) D² numbers of memory;
-    O(nnz) and (K + 1) D with ``covariance="diagonal"``; O(D m + m²) and (K + 1) (D m + m²) with rank m. A query costs
-    O(nnz D) more, or O(nnz), or O(D m). The map adds
+    O(nnz) and (K + 1) D with ``covariance="diagonal"``; O(D m + m²) and (K + 1) (D m + m²) with rank m. The map adds
     O(nnz D) for "rff", O(nnz D + D²) for "nystrom", whose functions are called with D + n rows for a round of n.
 
     Parameters
@@ -328,10 +294,6 @@ class LocalGlobalGaussian(Classifier):
         How slowly covariances shrink: a row counts as x xᵀ/lam.
     eps : float > 0
         How little a row pulls the means.
-    h : float > 0 (inf allowed)
-        How many labels to ask for: a row whose margin exceeds the model's doubt by theta is asked for with
-        probability h/(h + theta). inf asks for all. With h < inf the array verbs too learn only rows that the rule
-        asks for.
     loss : {"squared_hinge", "hinge"}
         "hinge": g = min(1/(2 eps), l/xᵀ S_k x).
     covariance : {"full", "diagonal"} or int >= 1
@@ -344,18 +306,16 @@ class LocalGlobalGaussian(Classifier):
     features : {"linear", "rff", "nystrom"}, dict, or fitted transformer
         What the Gaussians are over. "linear": the row. "rff": random Fourier features of the Gaussian kernel
         exp(-gamma ||x - z||²). "nystrom": Nyström features of any kernel on one dictionary of rows for all tasks,
-        entered with their ridge leverage score as the stream runs, labelled or not. A dict sets what a map needs:
+        entered with their ridge leverage score as the stream runs. A dict sets what a map needs:
         ``{"map": "rff", "gamma": 1.0, "size": 200}``, ``{"map": "nystrom", "kernel": "rbf", "gamma": 1.0,
         "size": 200, "ridge": 0.1}`` (the defaults); it is read before the first row. A kernel is "rbf", "linear" or a
         function, as in `KernelPerceptron`: it should be positive definite, `ridge` is measured against its k(x, x),
         and a function cannot be saved. A transformer of scikit-learn is used as it is; in
         `sklearn.frozen.FrozenEstimator` it survives `clone`, and no transformer can be saved.
     update : {"mistaken", "all"}
-        Rows that covariances take in: mistaken ones, or all queried ones. Means move on mistakes only.
-    theta : {"post", "pre"}
-        Doubt with the covariances as they will be after the row, or as they are, which asks for more labels.
+        Rows that covariances take in: mistaken ones, or all. Means move on mistakes only.
     random_state : int, RandomState or None
-        Of the queries and of "rff" and "nystrom". The generator is part of the model.
+        Of "rff" and "nystrom". The generator is part of the model.
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.
 
@@ -366,7 +326,6 @@ class LocalGlobalGaussian(Classifier):
     coef_task_ : (n_tasks, D) mu_k
     covariance_ : (n_tasks, D, D) S_0 + S_k, of low rank too; (n_tasks, D) variances if diagonal
     covariance_shared_ : (D, D) S_0; (D,) if diagonal
-    n_queries_ : labels asked for
     relation_ : None
     tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (mistakes learned), task_updates_
 
@@ -377,10 +336,12 @@ class LocalGlobalGaussian(Classifier):
 
     Notes
     -----
-    An unseen task is answered by the global Gaussian. Regret: `shoal.theory.gaussian_regret_bound`, of full
-    covariances. Only the supplement of the paper is public; its objective and feature map are reconstructed. Of low
-    rank, the doubt after a row is lam v/(lam + v) with v the doubt before, as if there were room for the row. A round
-    ends where a call ends, so other chunks are other rounds unless `rounds=` names them.
+    An unseen task is answered by the global Gaussian. `shoal.LabelQuery` with ``rule="variance"`` is the paper's
+    label query: a row is asked for with probability b/(b + theta), theta = [|f| - xᵀ(S_0 + S_k) x/(4 eps)]_+. Regret:
+    `shoal.theory.gaussian_regret_bound`, of full covariances. Only the supplement of the paper is public; its
+    objective and feature map are reconstructed. Of low rank, the doubt after a row is lam v/(lam + v) with v the
+    doubt before, as if there were room for the row. A round ends where a call ends, so other chunks are other rounds
+    unless `rounds=` names them.
 
     Odd rows: one wrong label costs little once there is little doubt; a value of 1e6 takes the doubt from its feature,
     whose weight hardly moves from then on.
@@ -394,12 +355,12 @@ class LocalGlobalGaussian(Classifier):
 
     Examples
     --------
-    >>> from shoal import LocalGlobalGaussian
+    >>> from shoal import LabelQuery, LocalGlobalGaussian
     >>> from shoal.datasets import make_related_tasks
     >>> data = make_related_tasks(n_tasks=20, n_features=30, n_rows=2000, relatedness=0.9, noise=0.0, seed=1)
     >>> data = data.interleaved(seed=0)
-    >>> for h in (float("inf"), 0.05):
-    ...     learner = LocalGlobalGaussian(h=h, random_state=0)
+    >>> for b in (float("inf"), 0.05):
+    ...     learner = LabelQuery(LocalGlobalGaussian(), rule="variance", b=b, random_state=0)
     ...     decisions = learner.test_then_train(data.X, data.y, data.task)
     ...     error = ((decisions >= 0) != (data.y > 0)).mean()
     ...     print(f"{learner.n_queries_} labels, error {error:.3f}")
@@ -421,23 +382,19 @@ class LocalGlobalGaussian(Classifier):
         *,
         lam: float = 1.0,
         eps: float = 1.0,
-        h: float = float("inf"),
         loss: str = "squared_hinge",
         covariance: str | int = "full",
         features: Any = "linear",
         update: str = "mistaken",
-        theta: str = "post",
         random_state: Any = None,
         classes: Any = None,
     ) -> None:
         self.lam = lam
         self.eps = eps
-        self.h = h
         self.loss = loss
         self.covariance = covariance
         self.features = features
         self.update = update
-        self.theta = theta
         self.random_state = random_state
         self.classes = classes
 
@@ -445,51 +402,11 @@ class LocalGlobalGaussian(Classifier):
     def algorithm(self) -> Algorithm[State]:
         return self.algorithms[not (isinstance(self.features, str) and self.features == "linear")]
 
-    # ---- label queries -----------------------------------------------------------------------------------
-
-    def query_one(self, x: Any, task: Hashable = None) -> bool:
-        """Should the label of this example be asked for?
-
-        Yes where the margin is within the model's doubt, else with probability h/(h + theta); always if h is inf or
-        nothing has been learned. True is a promise: the next example of the task given to a learn verb is learned
-        without asking again, so ``if learner.query_one(x, task): learner.learn_one(x, label(), task)`` over a
-        stream of one-row rounds is `partial_fit`. For that the question is counted, its random number is used up,
-        and a task that was not known enters.
-
-        Parameters
-        ----------
-        x : dict or 1-d array
-        task : hashable
-
-        Raises
-        ------
-        ValueError
-            If the example is not one that `predict_one` takes.
-        """
-        if self.h == math.inf or not self.__sklearn_is_fitted__():
-            return True
-        model, theta = self._begun(), np.empty(1)
-        core: Any = model.core
-        core.confidence(model.row_to_decide(x, task), theta)
-        if not wants_label(float(theta[0]), float(self.h), model.core.state.random):
-            return False
-        if task not in model.tasks.column:
-            model.add_tasks([task])
-        k = model.tasks.column[task]
-        model.core.state.queries[k] += 1
-        model.core.state.granted[k] += 1
-        return True
-
     # ---- what can be seen --------------------------------------------------------------------------------
 
     def baselines(self) -> dict[str, Learner]:
         parameters = self.get_params(deep=False)
         return {"independent": _LocalGaussians(**parameters), "pooled": _GlobalGaussian(**parameters)}
-
-    @property
-    def n_queries_(self) -> int:
-        """Labels asked for so far."""
-        return int(self._state("n_queries_").queries[: len(self.tasks_)].sum())
 
     def _size(self) -> int:
         setup: Setup = self._setup()

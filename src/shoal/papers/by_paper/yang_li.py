@@ -46,6 +46,7 @@ def asked(data: Dataset, learner: Any, seed: int) -> dict[str, Any]:
 # ---- error against labels asked for ----------------------------------------------------------------------------------
 
 GAUSSIAN = {"features": {"map": "nystrom", "gamma": 1.0, "size": 200}, "loss": "squared_hinge"}
+LEARNER = Spec("LocalGlobalGaussian", GAUSSIAN)
 H, RATES = (0.001, 0.01, 0.1, 1.0, 10.0), (0.05, 0.1, 0.2, 0.4, 0.7)
 THE_RULE, BY_MARGIN, AT_RANDOM, ALL = "the rule", "by margin alone", "at random", "all labels"
 LINES = {
@@ -55,12 +56,12 @@ LINES = {
     ALL: [ALL],
 }
 ENTRANTS = (
-    *(Entrant(f"rule, h = {h:g}", "LocalGlobalGaussian", {**GAUSSIAN, "h": h}) for h in H),
+    *(Entrant(f"rule, h = {h:g}", "LabelQuery", {"estimator": LEARNER, "rule": "variance", "b": h}) for h in H),
     *(
         Entrant(
             f"{name}, {rate:.0%}",
             "LabelQuery",
-            {"estimator": Spec("LocalGlobalGaussian", GAUSSIAN), "rule": rule, "budget": rate},
+            {"estimator": LEARNER, "rule": rule, "budget": rate},
         )
         for name, rule in (("random", "fixed"), ("margin", "margin"))
         for rate in RATES
