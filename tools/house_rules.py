@@ -194,19 +194,22 @@ def namesakes() -> Iterator[Problem]:
 def wide_constructors() -> Iterator[Problem]:
     """A constructor has at most 8 parameters, without `classes`, which every classifier has.
 
-    Records (dataclasses, named tuples) have no constructor of their own.
+    Records (dataclasses, named tuples) have no constructor of their own; learners `from_keywords` do.
     """
     for path in files("src", "benchmarks"):
         for kind in ast.walk(parsed(path)):
             if not isinstance(kind, ast.ClassDef):
                 continue
-            for method in kind.body:
-                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-                    arguments = method.args.posonlyargs + method.args.args + method.args.kwonlyargs
-                    n = sum(argument.arg not in ("self", "classes") for argument in arguments)
-                    if n > MAX_PARAMETERS:
-                        sentence = f"{kind.name} has {n} parameters, at most {MAX_PARAMETERS} are allowed"
-                        yield Problem(f"{short(path)}: {kind.name}", method.lineno, sentence)
+            names = set()
+            for part in kind.body:
+                if isinstance(part, ast.FunctionDef) and part.name == "__init__":
+                    names |= {argument.arg for argument in part.args.args + part.args.kwonlyargs}
+                elif isinstance(part, ast.AnnAssign) and "from_keywords" in map(ast.unparse, kind.decorator_list):
+                    names |= {ast.unparse(part.target)} - {f"{ast.unparse(part.target).rstrip('_')}_"}
+            n = len(names - {"self", "classes"})
+            if n > MAX_PARAMETERS:
+                sentence = f"{kind.name} has {n} parameters, at most {MAX_PARAMETERS} are allowed"
+                yield Problem(f"{short(path)}: {kind.name}", kind.lineno, sentence)
 
 
 def private_imports() -> Iterator[Problem]:

@@ -18,7 +18,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, open_round
 from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import ONE_STEP, Algorithm, Exchange, Setup, Size
-from shoal.model.parameters import Params, positive
+from shoal.model.parameters import Params, from_keywords, positive
 from shoal.model.persistence import learner_class
 
 
@@ -87,6 +87,7 @@ ALGORITHM = Algorithm[State](
 )
 
 
+@from_keywords
 class EasyAdapt(Classifier):
     """A Perceptron with weights that all tasks share and weights of each task; a mistake moves both. O(nnz) an example.
 
@@ -125,11 +126,10 @@ class EasyAdapt(Classifier):
     error 0.162
     """
 
-    algorithm = ALGORITHM
+    eta: float = 1.0
+    classes: Any = None
 
-    def __init__(self, *, eta: float = 1.0, classes: Any = None) -> None:
-        self.eta = eta
-        self.classes = classes
+    algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
         kind = learner_class("MultitaskPerceptron")

@@ -50,6 +50,9 @@ def rules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         ("namesakes", "src/shoal/engine/z.py", "class Row: ...\n",
          "src/shoal/engine/z.py:1: Row is a class of rows.py too"),
         ("wide_constructors", "src/shoal/a.py", f"class A:\n    def __init__(self, *, {EIGHT}, p8): ...\n",
+         "src/shoal/a.py:1: A has 9 parameters, at most 8 are allowed"),
+        ("wide_constructors", "src/shoal/a.py",
+         "@from_keywords\nclass A:\n" + "".join(f"    p{i}: int = 1\n" for i in range(9)),
          "src/shoal/a.py:2: A has 9 parameters, at most 8 are allowed"),
         ("private_imports", "src/shoal/online/a.py", "from shoal.engine.rows import _cut\n",
          "src/shoal/online/a.py:1: imports shoal.engine.rows._cut, which is private to another folder"),
@@ -94,6 +97,7 @@ def test_what_breaks_a_rule_is_found(
         ("namesakes", "src/shoal/online/z.py", "class Row: ...\n"),
         ("namesakes", "src/shoal/engine/z.py", "class State: ...\n"),
         ("wide_constructors", "src/shoal/a.py", f"class A:\n    def __init__(self, *, {EIGHT}): ...\n"),
+        ("wide_constructors", "src/shoal/a.py", "@dataclass\nclass A:\n" + "    p: int\n" * 9),
         ("private_imports", "src/shoal/engine/a.py", "from shoal.engine.rows import _cut\n"),
         (
             "private_attributes",

@@ -158,7 +158,7 @@ def test_sure_rows_are_asked_for_less() -> None:
     ("rule", "options"),
     [("margin", {"b": 0.3}), ("variance", {"b": 0.02}), ("margin", {"budget": 0.1}), ("variance", {"budget": 0.2})],
 )
-def test_asking_where_it_is_unsure_beats_the_control(rule: str, options: dict[str, float]) -> None:
+def test_asking_where_it_is_unsure_beats_the_control(rule: str, options: dict[str, Any]) -> None:
     """At the same number of labels, over five streams."""
     errors = np.zeros((5, 2))
     for seed in range(5):

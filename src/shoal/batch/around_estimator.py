@@ -11,13 +11,15 @@ from sklearn.utils.validation import has_fit_parameter
 from shoal.batch.base import BatchLearner
 from shoal.batch.linear_svm import Fit, weighted_hinge
 from shoal.engine.arrays import FloatArray
+from shoal.model.parameters import from_keywords
 
 
+@from_keywords
 class AroundEstimator(BatchLearner):
     """What learners have in common whose models are scikit-learn's, or the papers' linear one."""
 
-    estimator: Any
-    mu: float
+    estimator: Any = None
+    mu: float = 1e-3
 
     def check_parameters(self) -> None:
         self._require_positive("mu")

@@ -71,10 +71,6 @@ class IndependentTasks(AroundEstimator):
     coef_: FloatArray
     estimators_: list[Any]
 
-    def __init__(self, *, estimator: Any = None, mu: float = 1e-3) -> None:
-        self.estimator = estimator
-        self.mu = mu
-
     def solve(self, rows: Rows) -> dict[str, Any]:
         weight = rows.weight
         parts = [(rows.X[own], rows.y[own], weight[own] if len(weight) else weight) for own in rows.of_tasks()]

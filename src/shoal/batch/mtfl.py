@@ -16,10 +16,12 @@ import numpy as np
 from shoal.batch.base import Rows
 from shoal.batch.proximal_gradient import Path, Risk, SmoothLossLearner, group_lasso, minimise, squared_nuclear
 from shoal.engine.arrays import FloatArray
+from shoal.model.parameters import from_keywords
 
 EPSILONS = tuple(10.0**-e for e in range(1, 9))  # D = (W W^T + eps I)^½ / tr: the smaller eps, the slower
 
 
+@from_keywords
 class MTFL(SmoothLossLearner):
     """Multi-task feature learning: the tasks' weights lie along few common directions (batch).
 
@@ -85,22 +87,12 @@ class MTFL(SmoothLossLearner):
     gamma   0.1  rank 11  error 0.094
     """
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 1.0,
-        loss: str = "logistic",
-        penalty: str = "squared-nuclear",
-        solver: str = "fista",
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-    ) -> None:
-        self.gamma = gamma
-        self.loss = loss
-        self.penalty = penalty
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
+    gamma: float = 1.0
+    loss: str = "logistic"
+    penalty: str = "squared-nuclear"
+    solver: str = "fista"
+    tol: float = 1e-6
+    max_iter: int = 1000
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -69,10 +69,6 @@ class PooledTasks(AroundEstimator):
     coef_: FloatArray
     estimator_: Any
 
-    def __init__(self, *, estimator: Any = None, mu: float = 1e-3) -> None:
-        self.estimator = estimator
-        self.mu = mu
-
     def solve(self, rows: Rows) -> dict[str, Any]:
         if self.estimator is not None:
             return {"estimator_": self._fit_clone(rows.X, rows.y, rows.weight)}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from shoal.batch.base import BatchLearner, Rows, task_margins
 from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.model.parameters import from_keywords
 
 BLOCK = 256  # rows of a kernel matrix at a time
 MOST_STEPS, STEPS_A_ROW = 10_000_000, 100  # libsvm's own limit: the larger; where rounding errors rule, it never ends
@@ -145,21 +147,22 @@ def _exact_step(f: FloatArray, d: FloatArray, Kd: FloatArray, y: FloatArray, C: 
 # ---- the learners --------------------------------------------------------------------------------------------
 
 
+@from_keywords
 class _RegMTL(BatchLearner):
     """What the classifier and the regressor share."""
 
-    mu: float
-    C: float
-    kernel: Any
-    gamma: float
-    tol: float
-    max_iter: int
+    mu: float = 1.0
+    C: float = 1.0
+    kernel: Any = "linear"
+    gamma: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = -1
 
-    coef_: FloatArray
-    coef_shared_: FloatArray
-    dual_coef_: FloatArray
-    support_vectors_: Any
-    support_task_: IntArray
+    coef_: FloatArray = field(init=False)
+    coef_shared_: FloatArray = field(init=False)
+    dual_coef_: FloatArray = field(init=False)
+    support_vectors_: Any = field(init=False)
+    support_task_: IntArray = field(init=False)
 
     def check_parameters(self) -> None:
         self._require_positive("mu", "C", "tol")
@@ -230,6 +233,7 @@ def _blocks(n: int) -> Iterator[slice]:
     return (slice(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK))
 
 
+@from_keywords
 class RegMTL(_RegMTL):
     """Multi-task support vector machine: every task's model is a common one and an own correction (batch).
 
@@ -308,24 +312,7 @@ class RegMTL(_RegMTL):
     mu   10000  error 0.115
     """
 
-    def __init__(
-        self,
-        *,
-        mu: float = 1.0,
-        C: float = 1.0,
-        kernel: Any = "linear",
-        gamma: float = 1.0,
-        loss: str = "hinge",
-        tol: float = 1e-4,
-        max_iter: int = -1,
-    ) -> None:
-        self.mu = mu
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
+    loss: str = "hinge"
 
     def check_parameters(self) -> None:
         super().check_parameters()
@@ -340,6 +327,7 @@ class RegMTL(_RegMTL):
         return np.maximum(0.0, 1.0 - y * f)  # of libsvm
 
 
+@from_keywords
 class RegMTLRegressor(_RegMTL):
     """Multi-task kernel regression: every task's model is a common one and an own correction (batch).
 
@@ -401,26 +389,8 @@ class RegMTLRegressor(_RegMTL):
     mu   10000  R2 0.722
     """
 
-    def __init__(
-        self,
-        *,
-        mu: float = 1.0,
-        C: float = 1.0,
-        kernel: Any = "linear",
-        gamma: float = 1.0,
-        epsilon: float = 0.1,
-        loss: str = "epsilon_insensitive",
-        tol: float = 1e-4,
-        max_iter: int = -1,
-    ) -> None:
-        self.mu = mu
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.epsilon = epsilon
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
+    epsilon: float = 0.1
+    loss: str = "epsilon_insensitive"
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -13,6 +13,7 @@ import numpy as np
 from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.batch.linear_svm import mean_hinge_by_task, weighted_hinge
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.model.parameters import from_keywords
 
 
 class Clustering(NamedTuple):
@@ -24,6 +25,7 @@ class Clustering(NamedTuple):
     settled: bool  # did it end because no task moved?
 
 
+@from_keywords
 class SHAMO(LinearBatchLearner):
     """Shared hypotheses: every task uses the one of M linear models that suits it best (batch).
 
@@ -92,14 +94,11 @@ class SHAMO(LinearBatchLearner):
     M 10  error 0.244
     """
 
-    def __init__(
-        self, *, n_hypotheses: int = 2, mu: float = 1e-3, n_init: int = 5, max_iter: int = 50, random_state: Any = None
-    ) -> None:
-        self.n_hypotheses = n_hypotheses
-        self.mu = mu
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_hypotheses: int = 2
+    mu: float = 1e-3
+    n_init: int = 5
+    max_iter: int = 50
+    random_state: Any = None
 
     def check_parameters(self) -> None:
         self._require_count("n_hypotheses", "n_init", "max_iter")

@@ -25,28 +25,20 @@ from scipy.linalg import solve_triangular
 from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.batch.linear_svm import WEAKEST, mean_by_task, weighted_hinge
 from shoal.engine.arrays import FloatArray
+from shoal.model.parameters import from_keywords
 from shoal.relations import Attention, resolve_attention
 
 
+@from_keywords
 class _SMTL(LinearBatchLearner):
     """What the classifier and the regressor share."""
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.5,
-        lam: float = 1.0,
-        mu: float = 1e-3,
-        attention: Any = "exponential",
-        tol: float = 1e-4,
-        max_iter: int = 50,
-    ) -> None:
-        self.alpha = alpha
-        self.lam = lam
-        self.mu = mu
-        self.attention = attention
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float = 0.5
+    lam: float = 1.0
+    mu: float = 1e-3
+    attention: Any = "exponential"
+    tol: float = 1e-4
+    max_iter: int = 50
 
     def check_parameters(self) -> None:
         if self._given() is None:

@@ -14,8 +14,10 @@ import numpy as np
 from shoal.batch.base import Rows
 from shoal.batch.proximal_gradient import Risk, SmoothLossLearner, minimise, nuclear
 from shoal.engine.arrays import FloatArray
+from shoal.model.parameters import from_keywords
 
 
+@from_keywords
 class TraceNorm(SmoothLossLearner):
     """Tasks whose weights span few directions: a penalty on the sum of their singular values (batch).
 
@@ -75,11 +77,10 @@ class TraceNorm(SmoothLossLearner):
     rho   0.3  rank  6  error 0.117
     """
 
-    def __init__(self, *, rho: float = 0.01, loss: str = "logistic", tol: float = 1e-4, max_iter: int = 1000) -> None:
-        self.rho = rho
-        self.loss = loss
-        self.tol = tol
-        self.max_iter = max_iter
+    rho: float = 0.01
+    loss: str = "logistic"
+    tol: float = 1e-4
+    max_iter: int = 1000
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -23,10 +23,17 @@ def row_bounds(rounds: Rounds, row: int) -> tuple[int, int]:
 
 
 @kernel
-def _dot_dense(x: NDArray[np.float64], w: NDArray[np.float64]) -> float:
+def feature_at(rounds: Rounds, row: int, p: int) -> int:
+    """The column of the row's value at position p."""
+    return p - row * rounds.width if rounds.width > 0 else int(np.uint32(rounds.indices[p]))
+
+
+@kernel
+def product(u: NDArray[np.float64], v: NDArray[np.float64]) -> float:
+    """<u, v>."""
     total = 0.0
-    for j in range(len(x)):
-        total += x[j] * w[j]
+    for j in range(len(u)):
+        total += u[j] * v[j]
     return total
 
 
@@ -58,7 +65,7 @@ def accumulator_of(i: np.uint64, n: int) -> np.uint64:
 def dot(rounds: Rounds, row: int, w: NDArray[np.float64]) -> float:
     """<w, x>."""
     if rounds.width > 0:
-        return _dot_dense(rounds.values[row * rounds.width : (row + 1) * rounds.width], w)
+        return product(rounds.values[row * rounds.width : (row + 1) * rounds.width], w)
     first, last = rounds.indptr[row], rounds.indptr[row + 1]
     return _dot_sparse(rounds.indices[first:last], rounds.values[first:last], w)
 

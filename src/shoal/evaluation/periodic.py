@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from shoal.learner import Classifier, Regressor, WeightedLearner
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.explanations import Parts, parts_of_linear
-from shoal.model.parameters import optional, read, whole
+from shoal.model.parameters import from_keywords, optional, read, whole
 from shoal.model.slicing import widened
 from shoal.model.targets import RealTargets, Targets, TwoLabels
 
@@ -228,6 +229,7 @@ def _predicts_numbers(learner: Any) -> bool:
     return not _classifies(learner)
 
 
+@from_keywords
 class Periodic(WeightedLearner):
     """A batch learner that is trained anew every so many rows of a stream: an online learner with all verbs.
 
@@ -288,15 +290,12 @@ class Periodic(WeightedLearner):
     every 500  error 0.245,  3 trainings
     """
 
-    estimator_names = ("estimator",)
+    estimator: Any = field(default=None, kw_only=False)
+    every: int = 100
+    window: int | None = None
+    classes: Any = None
 
-    def __init__(
-        self, estimator: Any = None, *, every: int = 100, window: int | None = None, classes: Any = None
-    ) -> None:
-        self.estimator = estimator
-        self.every = every
-        self.window = window
-        self.classes = classes
+    estimator_names = ("estimator",)
 
     @property
     def targets(self) -> Targets:

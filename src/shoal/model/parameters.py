@@ -5,14 +5,22 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
 Params = SimpleNamespace  # hyper-parameters by name, checked and converted
+T = TypeVar("T")
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def from_keywords(kind: type[T]) -> type[T]:
+    """Make the class's annotated attributes its hyper-parameters: the constructor takes and stores them unchanged."""
+    return dataclass(kw_only=True, eq=False, repr=False)(kind)
 
 
 class Reader(NamedTuple):

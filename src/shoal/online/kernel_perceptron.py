@@ -20,7 +20,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, open_round
 from shoal.learner import Classifier
 from shoal.model.algorithm import ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
-from shoal.model.parameters import Params, optional, whole
+from shoal.model.parameters import Params, from_keywords, optional, whole
 from shoal.online.common import support_vectors
 from shoal.online.common.relation_rates import RELATION, Rates, Related, named_tasks, rates_of, rates_with
 from shoal.online.common.support_vectors import ROWS, STORED, Support, Supported, append, compare, drop_oldest
@@ -109,6 +109,7 @@ ALGORITHM = Algorithm[State](
 )
 
 
+@from_keywords
 class KernelPerceptron(Related, Supported, Classifier):
     """Kernel Perceptrons that learn from each other's mistakes through an interaction matrix.
 
@@ -174,19 +175,10 @@ class KernelPerceptron(Related, Supported, Classifier):
     rbf    pairwise    error 0.082
     """
 
-    algorithm = ALGORITHM
+    relation: Any = "pairwise"
+    kernel: Any = "rbf"
+    gamma: float = 1.0
+    budget: int | None = None
+    classes: Any = None
 
-    def __init__(
-        self,
-        *,
-        relation: Any = "pairwise",
-        kernel: Any = "rbf",
-        gamma: float = 1.0,
-        budget: int | None = None,
-        classes: Any = None,
-    ) -> None:
-        self.relation = relation
-        self.kernel = kernel
-        self.gamma = gamma
-        self.budget = budget
-        self.classes = classes
+    algorithm = ALGORITHM

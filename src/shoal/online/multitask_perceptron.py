@@ -36,7 +36,7 @@ from shoal.engine.task_weights.weights import (
 )
 from shoal.learner import Classifier, Regressor, WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Tasks
-from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, non_negative, one_of, positive
+from shoal.model.parameters import WEIGHTS_TYPE, Params, Reader, from_keywords, non_negative, one_of, positive
 from shoal.online.common.relation_rates import RELATION, Related, named_tasks
 from shoal.online.common.task_weights import with_task_weights
 from shoal.relations import Factors, rates_column
@@ -272,8 +272,13 @@ def given(allowed: dict[str, int]) -> Algorithm[GivenState]:
     )
 
 
+@from_keywords
 class _Multitask(WeightedLearner, Related):
     """What the classifier and the regressor share."""
+
+    relation: Any = "pairwise"
+    step: str = "constant"
+    dtype: Any = "float64"
 
     # for constant relations, and for matrices and graphs
     algorithms: ClassVar[tuple[Algorithm[State], Algorithm[GivenState]]]
@@ -298,6 +303,7 @@ class _Multitask(WeightedLearner, Related):
         return weights
 
 
+@from_keywords
 class MultitaskPerceptron(_Multitask, Classifier):
     """Perceptrons that learn from each other's mistakes through an interaction matrix.
 
@@ -370,24 +376,11 @@ class MultitaskPerceptron(_Multitask, Classifier):
     pooled       error 0.166
     """
 
-    algorithms = constant(losses.CLASSIFICATION), given(losses.CLASSIFICATION)
+    loss: str = "perceptron"
+    eta: float = 1.0
+    classes: Any = None
 
-    def __init__(
-        self,
-        *,
-        relation: Any = "pairwise",
-        loss: str = "perceptron",
-        eta: float = 1.0,
-        step: str = "constant",
-        dtype: Any = "float64",
-        classes: Any = None,
-    ) -> None:
-        self.dtype = dtype
-        self.relation = relation
-        self.loss = loss
-        self.eta = eta
-        self.step = step
-        self.classes = classes
+    algorithms = constant(losses.CLASSIFICATION), given(losses.CLASSIFICATION)
 
     @property
     def is_probabilistic(self) -> bool:
@@ -395,6 +388,7 @@ class MultitaskPerceptron(_Multitask, Classifier):
         return self.loss == "logistic"
 
 
+@from_keywords
 class MultitaskRegressor(_Multitask, Regressor):
     """Gradient steps for real targets, shared through an interaction matrix like `MultitaskPerceptron`'s.
 
@@ -451,21 +445,8 @@ class MultitaskRegressor(_Multitask, Regressor):
     pairwise     RMSE 0.40
     """
 
-    algorithms = constant(losses.REGRESSION), given(losses.REGRESSION)
+    loss: str = "squared"
+    eta: float = 0.1
+    epsilon: float = 0.1
 
-    def __init__(
-        self,
-        *,
-        relation: Any = "pairwise",
-        loss: str = "squared",
-        eta: float = 0.1,
-        epsilon: float = 0.1,
-        step: str = "constant",
-        dtype: Any = "float64",
-    ) -> None:
-        self.dtype = dtype
-        self.relation = relation
-        self.loss = loss
-        self.eta = eta
-        self.epsilon = epsilon
-        self.step = step
+    algorithms = constant(losses.REGRESSION), given(losses.REGRESSION)

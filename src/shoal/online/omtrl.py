@@ -25,11 +25,11 @@ from shoal.engine.axes import FEATURE, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, squared_norm, whole_turns
+from shoal.engine.rows import ROUNDS, TASKS, add_to_all, dot, dot_all, feature_at, row_bounds, squared_norm, whole_turns
 from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import FAILED, ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Tasks
 from shoal.model.explanations import correlations_with
-from shoal.model.parameters import Params, one_of, positive, whole
+from shoal.model.parameters import Params, from_keywords, one_of, positive, whole
 from shoal.model.persistence import learner_class
 
 LOGDET: Final = 0
@@ -122,13 +122,12 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 @kernel(entry=True)
 def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> None:
     """What the covariance needs beside G: sums of columns, and which features have weights at all."""
-    dense = rounds.width > 0
-    start = row * rounds.width if dense else rounds.indptr[row]
+    first, last = row_bounds(rounds, row)
     total = 0.0
-    for p in range(rounds.width if dense else rounds.indptr[row + 1] - start):
-        j = p if dense else np.int64(rounds.indices[start + p])
-        total += rounds.values[start + p]
-        if rounds.values[start + p] != 0.0 and not state.used[j]:
+    for p in range(first, last):
+        j = feature_at(rounds, row, p)
+        total += rounds.values[p]
+        if rounds.values[p] != 0.0 and not state.used[j]:
             state.used[j] = True
             state.counters[USED] += 1
     for k in range(state.counters[TASKS]):
@@ -353,6 +352,7 @@ ALGORITHM = Algorithm[State](
 )
 
 
+@from_keywords
 class OMTRL(Classifier):
     """Perceptrons that learn from each other's mistakes through a relation which is learned as well.
 
@@ -414,20 +414,11 @@ class OMTRL(Classifier):
     warmup    0 error 0.240
     """
 
-    def __init__(
-        self,
-        *,
-        divergence: str = "logdet",
-        eta_A: float = 1e-3,
-        warmup: int = 0,
-        normalize: str | None = "trace",
-        classes: Any = None,
-    ) -> None:
-        self.divergence = divergence
-        self.eta_A = eta_A
-        self.warmup = warmup
-        self.normalize = normalize
-        self.classes = classes
+    divergence: str = "logdet"
+    eta_A: float = 1e-3
+    warmup: int = 0
+    normalize: str | None = "trace"
+    classes: Any = None
 
     algorithm = ALGORITHM
 

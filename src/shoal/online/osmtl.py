@@ -35,6 +35,7 @@ from shoal.model.parameters import (
     Params,
     Reader,
     between,
+    from_keywords,
     non_negative,
     one_of,
     or_auto,
@@ -379,12 +380,17 @@ ALGORITHM = Algorithm[State](
 GIVEN = ALGORITHM._replace(explain=ALGORITHM.explain._replace(likeness=None))
 
 
+@from_keywords
 class _OSMTL(Learner):
     """What the classifier and the regressor share."""
 
-    attention: Any
-    C: float | str
-    dtype: Any
+    alpha: float | str = 0.5
+    C: float | str = 1.0
+    lam: float = 1.0
+    attention: Any = "exponential"
+    memory: bool = False
+    absent: str = "stay"
+    dtype: Any = "float64"
 
     def _pooled(self) -> dict[str, Any]:
         """The steps of OSMTL, as hyper-parameters of one model for all tasks."""
@@ -419,6 +425,7 @@ class _OSMTL(Learner):
         return np.asarray(alpha * np.eye(len(self.tasks_)) + (1 - alpha) * self.attention_)
 
 
+@from_keywords
 class OSMTL(_OSMTL, Classifier):
     """Adaptive Smoothed Online Multi-Task Learning: each task learns from whose data it predicts well.
 
@@ -495,28 +502,8 @@ class OSMTL(_OSMTL, Classifier):
     alpha 0.5 error 0.235
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float | str = 0.5,
-        C: float | str = 1.0,
-        lam: float = 1.0,
-        attention: Any = "exponential",
-        trigger: str = "mistake",
-        memory: bool = False,
-        absent: str = "stay",
-        dtype: Any = "float64",
-        classes: Any = None,
-    ) -> None:
-        self.dtype = dtype
-        self.alpha = alpha
-        self.C = C
-        self.lam = lam
-        self.attention = attention
-        self.trigger = trigger
-        self.memory = memory
-        self.absent = absent
-        self.classes = classes
+    trigger: str = "mistake"
+    classes: Any = None
 
     def baselines(self) -> dict[str, Learner]:
         own = OSMTL(**{**self.get_params(), "alpha": 1.0, "absent": "stay"})
@@ -525,6 +512,7 @@ class OSMTL(_OSMTL, Classifier):
         return {"independent": own, "pooled": pooled}
 
 
+@from_keywords
 class OSMTLRegressor(_OSMTL, Regressor):
     """Adaptive smoothed online multi-task regression: each task learns from whose data it predicts well.
 
@@ -599,26 +587,8 @@ class OSMTLRegressor(_OSMTL, Regressor):
     alpha 0.1 RMSE 1.52
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float | str = 0.5,
-        C: float | str = 0.03,
-        lam: float = 1.0,
-        attention: Any = "exponential",
-        epsilon: float = 0.1,
-        memory: bool = False,
-        absent: str = "stay",
-        dtype: Any = "float64",
-    ) -> None:
-        self.dtype = dtype
-        self.alpha = alpha
-        self.C = C
-        self.lam = lam
-        self.attention = attention
-        self.epsilon = epsilon
-        self.memory = memory
-        self.absent = absent
+    C: float | str = 0.03
+    epsilon: float = 0.1
 
     def baselines(self) -> dict[str, Learner]:
         own = OSMTLRegressor(**{**self.get_params(), "alpha": 1.0, "absent": "stay"})

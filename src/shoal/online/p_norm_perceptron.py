@@ -25,10 +25,10 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import FEATURES, TASKS, copy_to, open_round
+from shoal.engine.rows import FEATURES, TASKS, copy_to, feature_at, open_round, row_bounds
 from shoal.learner import Classifier
 from shoal.model.algorithm import ONE_STEP, Algorithm, Setup, Size, Storage, Tasks
-from shoal.model.parameters import Params, at_least, one_of, or_auto
+from shoal.model.parameters import Params, at_least, from_keywords, one_of, or_auto
 from shoal.online.common.relation_rates import RELATION, Rates, Related, named_tasks, rates_of, shares
 from shoal.relations import rates_column
 
@@ -156,25 +156,23 @@ def update_factor(state: State) -> float:
 @kernel
 def changed(rounds: Rounds, row: int, state: State) -> None:
     """Bring everything up to date after V changed on the features of the row."""
-    dense = rounds.width > 0
-    start = row * rounds.width if dense else rounds.indptr[row]
-    n = rounds.width if dense else rounds.indptr[row + 1] - start
-    for i in range(n):
-        refresh(state, i if dense else rounds.indices[start + i])
+    first, last = row_bounds(rounds, row)
+    for i in range(first, last):
+        refresh(state, feature_at(rounds, row, i))
     done = -1
-    for i in range(n):
-        b = (i if dense else rounds.indices[start + i]) // BLOCK
+    for i in range(first, last):
+        b = feature_at(rounds, row, i) // BLOCK
         if b != done:
             done = b
             state.blocks[b] = block_sum(state.sums, b)
     done = -1
-    for i in range(n):
-        b = (i if dense else rounds.indices[start + i]) // BLOCK**2
+    for i in range(first, last):
+        b = feature_at(rounds, row, i) // BLOCK**2
         if b != done:
             done = b
             state.superblocks[b] = block_sum(state.blocks, b)
     total = update_factor(state)
-    if n > 0 and not 1.0 / RANGE <= total <= RANGE:
+    if first < last and not 1.0 / RANGE <= total <= RANGE:
         rebuild(state, state.link[P], state.link[OWN], state.link[SHARED])
 
 
@@ -200,21 +198,20 @@ def prepare(settings: Settings, state: State) -> None:
 @kernel
 def margin(rounds: Rounds, row: int, settings: Settings, state: State, column: FloatArray) -> float:
     """sum_j B[j, i] <w_j, x>; `column` receives B[:, i] of a given relation."""
-    dense, k, link = rounds.width > 0, rounds.task[row], state.link
-    start = row * rounds.width if dense else rounds.indptr[row]
-    n = rounds.width if dense else rounds.indptr[row + 1] - start
+    k, link = rounds.task[row], state.link
+    first, last = row_bounds(rounds, row)
     f = 0.0
     if len(settings.rates.mean) == 0:
-        for i in range(n):
-            a, x = i if dense else int(rounds.indices[start + i]), rounds.values[start + i]
+        for i in range(first, last):
+            a, x = feature_at(rounds, row, i), rounds.values[i]
             if link[OWN] > 0.0:
                 f += x * link[OWN] * power(entry(state, a, k), link)
             if link[SHARED] > 0.0:
                 f += x * link[SHARED] * state.powers[a, 0]
         return float(f * link[FACTOR])
     load_column(settings, k, column)
-    for i in range(n):
-        a, x = i if dense else int(rounds.indices[start + i]), rounds.values[start + i]
+    for i in range(first, last):
+        a, x = feature_at(rounds, row, i), rounds.values[i]
         for j in range(len(column)):
             f += x * column[j] * state.powers[a, j]
     return float(f * link[FACTOR])
@@ -232,11 +229,10 @@ def load_column(settings: Settings, k: int, column: FloatArray) -> None:
 @kernel
 def step(rounds: Rounds, row: int, settings: Settings, state: State, column: FloatArray) -> None:
     """v_j <- v_j + y B[j, i] x for all j; `column` still holds B[:, i]."""
-    dense, k, y = rounds.width > 0, rounds.task[row], rounds.y[row]
-    start = row * rounds.width if dense else rounds.indptr[row]
-    n = rounds.width if dense else rounds.indptr[row + 1] - start
-    for i in range(n):
-        a, change = np.uint32(i if dense else rounds.indices[start + i]), y * rounds.values[start + i]
+    k, y = rounds.task[row], rounds.y[row]
+    first, last = row_bounds(rounds, row)
+    for i in range(first, last):
+        a, change = np.uint32(feature_at(rounds, row, i)), y * rounds.values[i]
         if len(settings.rates.mean) > 0:
             for j in range(len(column)):
                 state.own[a, j] += change * column[j]
@@ -345,6 +341,7 @@ ALGORITHM = Algorithm[State](
 )
 
 
+@from_keywords
 class PNormPerceptron(Related, Classifier):
     """The multitask Perceptron under a p-norm: few mistakes where few of many features matter.
 
@@ -407,15 +404,12 @@ class PNormPerceptron(Related, Classifier):
     PNormPerceptron(variant='sqrt') error 0.040
     """
 
-    algorithm = ALGORITHM
+    relation: Any = "pairwise"
+    p: float | str = "auto"
+    variant: str = "printed"
+    classes: Any = None
 
-    def __init__(
-        self, *, relation: Any = "pairwise", p: float | str = "auto", variant: str = "printed", classes: Any = None
-    ) -> None:
-        self.relation = relation
-        self.p = p
-        self.variant = variant
-        self.classes = classes
+    algorithm = ALGORITHM
 
     @property
     def p_(self) -> float:

@@ -24,7 +24,7 @@ from shoal.engine.task_weights.lookahead import Lookahead, nothing_ahead
 from shoal.engine.task_weights.weights import TaskWeights, as_matrix, has_capacity, task_add, task_dot
 from shoal.learner import Classifier, Learner, Regressor, WeightedLearner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size
-from shoal.model.parameters import WEIGHTS_TYPE, Params, non_negative, one_of, positive
+from shoal.model.parameters import WEIGHTS_TYPE, Params, from_keywords, non_negative, one_of, positive
 from shoal.online.common.task_weights import with_task_weights
 
 VARIANTS = {"PA": 0, "PA-I": 1, "PA-II": 2}
@@ -136,10 +136,14 @@ ALGORITHM = with_task_weights(
 )
 
 
+@from_keywords
 class _PassiveAggressive(WeightedLearner):
     """What the classifier and the regressor share."""
 
-    relation: str
+    variant: str = "PA-I"
+    C: float = 1.0
+    relation: str = "independent"
+    dtype: Any = "float64"
 
     def baselines(self) -> dict[str, Learner]:
         parameters = self.get_params(deep=False)
@@ -154,6 +158,7 @@ class _PassiveAggressive(WeightedLearner):
         return as_matrix(state.own, n_tasks, d)
 
 
+@from_keywords
 class PassiveAggressive(_PassiveAggressive, Classifier):
     """Passive-Aggressive classification, one model per task or one for all.
 
@@ -213,24 +218,12 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
     pooled       error 0.143
     """
 
+    classes: Any = None
+
     algorithm = ALGORITHM
 
-    def __init__(
-        self,
-        *,
-        variant: str = "PA-I",
-        C: float = 1.0,
-        relation: str = "independent",
-        dtype: Any = "float64",
-        classes: Any = None,
-    ) -> None:
-        self.dtype = dtype
-        self.variant = variant
-        self.C = C
-        self.relation = relation
-        self.classes = classes
 
-
+@from_keywords
 class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
     """Passive-Aggressive regression, one model per task or one for all.
 
@@ -287,19 +280,6 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
     pooled       RMSE 2.92
     """
 
-    algorithm = ALGORITHM._replace(parameters=PARAMETERS | {"epsilon": non_negative(infinite=True)})
+    epsilon: float = 0.1
 
-    def __init__(
-        self,
-        *,
-        variant: str = "PA-I",
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        relation: str = "independent",
-        dtype: Any = "float64",
-    ) -> None:
-        self.dtype = dtype
-        self.variant = variant
-        self.C = C
-        self.epsilon = epsilon
-        self.relation = relation
+    algorithm = ALGORITHM._replace(parameters=PARAMETERS | {"epsilon": non_negative(infinite=True)})

@@ -36,10 +36,10 @@ from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import ROUNDS, TASKS, copy_to, row_bounds, squared_norm
+from shoal.engine.rows import ROUNDS, TASKS, copy_to, feature_at, row_bounds, squared_norm
 from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
-from shoal.model.parameters import Params, non_negative, one_of, positive
+from shoal.model.parameters import Params, from_keywords, non_negative, one_of, positive
 from shoal.model.persistence import learner_class
 
 COMMON, PERSONAL = 0, 1  # positions in the weights' second axis
@@ -224,17 +224,11 @@ def apply_pending(rows: Rows, j: int, K: int, spare: FloatArray) -> None:
 
 
 @kernel
-def feature(table: Rounds, p: int, row: int) -> int:
-    """The column of the p-th value of the table, which lies in this row."""
-    return p - row * table.width if table.width > 0 else int(np.uint32(table.indices[p]))
-
-
-@kernel
 def apply_pending_in_row(rows: Rows, table: Rounds, row: int, K: int, spare: FloatArray) -> None:
     """Apply what is pending on all features of an example."""
     first, last = row_bounds(table, row)
     for p in range(first, last):
-        j = feature(table, p, row)
+        j = feature_at(table, row, p)
         if rows.stamps[j] != rows.tally[EPOCHS]:
             apply_pending(rows, j, K, spare)
 
@@ -247,7 +241,7 @@ def project(rows: Rows, table: Rounds, row: int, k: int, K: int, z: FloatArray) 
     for i in range(side):
         z[i] = 0.0
     for p in range(first, last):
-        weights, x = rows.weights[feature(table, p, row)], table.values[p]
+        weights, x = rows.weights[feature_at(table, row, p)], table.values[p]
         for i in range(side):
             z[i] += x * weights[COMMON, i]
         own += x * weights[PERSONAL, k]
@@ -264,7 +258,7 @@ def project_pending(
     for i in range(side):
         z[i] = 0.0
     for p in range(first, last):
-        j, x = feature(table, p, row), table.values[p]
+        j, x = feature_at(table, row, p), table.values[p]
         weights = rows.weights[j]
         if 0 <= rows.stamps[j] < rows.tally[EPOCHS]:
             for i in range(side):
@@ -298,7 +292,7 @@ def add_to_row(
     for i in range(side):
         spare[i] = common * rows.inverse[k, i] if i < K else 0.0
     for p in range(first, last):
-        weights, x = rows.weights[feature(table, p, row)], table.values[p]
+        weights, x = rows.weights[feature_at(table, row, p)], table.values[p]
         for i in range(side):
             weights[COMMON, i] += x * spare[i]
         weights[PERSONAL, k] += own * x
@@ -609,6 +603,7 @@ ALGORITHM = Algorithm[State](
 )
 
 
+@from_keywords
 class ROMCO(Classifier):
     """Robust online multi-task learning: a common part of low rank, and personal parts for the tasks that need one.
 
@@ -684,30 +679,17 @@ class ROMCO(Classifier):
     lambda1 0.3  rank  6  error 0.212
     """
 
-    algorithm = ALGORITHM
+    penalty: str = "nuclear"
+    eta: float = 0.1
+    rho: float = 0.1
+    lambda1: float = 0.01
+    lambda2: float = 0.01
+    C: float = 1.0
+    trigger: str = "margin"
+    step: str = "constant"
+    classes: Any = None
 
-    def __init__(
-        self,
-        *,
-        penalty: str = "nuclear",
-        eta: float = 0.1,
-        rho: float = 0.1,
-        lambda1: float = 0.01,
-        lambda2: float = 0.01,
-        C: float = 1.0,
-        trigger: str = "margin",
-        step: str = "constant",
-        classes: Any = None,
-    ) -> None:
-        self.penalty = penalty
-        self.eta = eta
-        self.rho = rho
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.C = C
-        self.trigger = trigger
-        self.step = step
-        self.classes = classes
+    algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
         own = ROMCO(**{**self.get_params(), "lambda1": 0.0, "lambda2": 0.0})

@@ -30,11 +30,11 @@ from shoal.engine.compile import kernel
 from shoal.engine.kernel_functions import LINEAR, NO_SLOTS, KernelFunction, resolve
 from shoal.engine.losses import is_mistake
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, whole_turns
+from shoal.engine.rows import FEATURES, TASKS, add, dot_all, open_round, row_bounds, whole_turns
 from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import ONE_STEP, Algorithm, Chunks, Explain, Setup, Size, Storage, Tasks
 from shoal.model.explanations import correlations_with
-from shoal.model.parameters import Params, between, or_auto, positive
+from shoal.model.parameters import Params, between, from_keywords, or_auto, positive
 from shoal.model.persistence import learner_class
 from shoal.online.common import support_vectors
 from shoal.online.common.shared_loss_steps import Norm, finite_steps, norm_code
@@ -291,11 +291,10 @@ def prepare(settings: Settings, state: State) -> None:
 @kernel(sums="in order")
 def norm_in_order(rounds: Rounds, row: int) -> float:
     """||x||^2, summed as `dot_all` sums: when v = x loses x again, nothing remains in the Gram matrix."""
-    dense = rounds.width > 0
-    start = row * rounds.width if dense else rounds.indptr[row]
+    first, last = row_bounds(rounds, row)
     total = 0.0
-    for p in range(rounds.width if dense else rounds.indptr[row + 1] - start):
-        total += rounds.values[start + p] * rounds.values[start + p]
+    for p in range(first, last):
+        total += rounds.values[p] * rounds.values[p]
     return total
 
 
@@ -446,6 +445,7 @@ WITH_ROWS = ALGORITHM._replace(
 )
 
 
+@from_keywords
 class SchattenPerceptron(Supported, Classifier):
     """The 2p-norm matrix Perceptron: tasks whose weights lie near a common subspace help each other find it.
 
@@ -519,28 +519,17 @@ class SchattenPerceptron(Supported, Classifier):
     p auto error 0.094
     """
 
+    p: float | str = "auto"
+    kernel: Any = "linear"
+    gamma: float = 1.0
+    shared_loss: str | float | None = None
+    C: float = 1.0
+    r: int = 1
+    classes: Any = None
+
     @property
     def algorithm(self) -> Algorithm[State]:
         return ALGORITHM if self._is_linear() else WITH_ROWS
-
-    def __init__(
-        self,
-        *,
-        p: float | str = "auto",
-        kernel: Any = "linear",
-        gamma: float = 1.0,
-        shared_loss: str | float | None = None,
-        C: float = 1.0,
-        r: int = 1,
-        classes: Any = None,
-    ) -> None:
-        self.p = p
-        self.kernel = kernel
-        self.gamma = gamma
-        self.shared_loss = shared_loss
-        self.C = C
-        self.r = r
-        self.classes = classes
 
     def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"

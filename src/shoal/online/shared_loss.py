@@ -18,7 +18,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, open_round, squared_norm
 from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Chunks, Exchange, Setup, Size
-from shoal.model.parameters import Params, one_of, positive
+from shoal.model.parameters import Params, from_keywords, one_of, positive
 from shoal.model.persistence import learner_class
 from shoal.online.common.shared_loss_steps import Norm, finite_steps, implicit_steps, norm_code, shared_loss, spread
 
@@ -113,6 +113,7 @@ ALGORITHM = Algorithm[State](
 )
 
 
+@from_keywords
 class SharedLoss(Classifier):
     """Tasks with weights of their own that learn under one shared loss, a norm of the round's losses.
 
@@ -178,16 +179,13 @@ class SharedLoss(Classifier):
     linf error 0.269
     """
 
-    algorithm = ALGORITHM
+    norm: str | float = "l2"
+    C: float = 1.0
+    rule: str = "finite"
+    r: int = 1
+    classes: Any = None
 
-    def __init__(
-        self, *, norm: str | float = "l2", C: float = 1.0, rule: str = "finite", r: int = 1, classes: Any = None
-    ) -> None:
-        self.norm = norm
-        self.C = C
-        self.rule = rule
-        self.r = r
-        self.classes = classes
+    algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
         """What the rule is for a single task: steps of C under "finite", else Passive-Aggressive I."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable
+from dataclasses import field
 from functools import cache
 from typing import Annotated, Any, NamedTuple
 
@@ -30,7 +31,7 @@ from shoal.engine.rows import TASKS
 from shoal.learner import Classifier, Learner, WeightedLearner
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
-from shoal.model.parameters import SEEDED, one_of, optional, positive, read, share
+from shoal.model.parameters import SEEDED, from_keywords, one_of, optional, positive, read, share
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.local_global_gaussian.learner import LocalGlobalGaussian
 from shoal.wrappers.inner import inner_core, seen_through
@@ -241,6 +242,7 @@ class QueryCore:
         self.granted = Counter(dict(enumerate(packed.granted.tolist())))
 
 
+@from_keywords
 class LabelQuery(WeightedLearner, Classifier):
     """Any classifier of this library, shown only the labels that a query rule asks for.
 
@@ -302,24 +304,14 @@ class LabelQuery(WeightedLearner, Classifier):
     fixed  203 labels, error 0.240
     """
 
-    estimator_names = ("estimator",)
+    estimator: Learner | None = field(default=None, kw_only=False)
+    rule: str = "margin"
+    budget: float = 0.1
+    b: float | None = None
+    random_state: Any = None
+    classes: Any = None
 
-    def __init__(
-        self,
-        estimator: Learner | None = None,
-        *,
-        rule: str = "margin",
-        budget: float = 0.1,
-        b: float | None = None,
-        random_state: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.rule = rule
-        self.budget = budget
-        self.b = b
-        self.random_state = random_state
-        self.classes = classes
+    estimator_names = ("estimator",)
 
     def _plain(self) -> Learner:
         return HedgedSharing() if self.estimator is None else self.estimator

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable
 from contextlib import nullcontext
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from shoal.model import labels as label_codes
 from shoal.model.algorithm import Size
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.growth import stepping_aside
+from shoal.model.parameters import from_keywords
 from shoal.model.targets import Classes, ManyLabels
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.wrappers.inner import inner_core, seen_through
@@ -156,6 +158,7 @@ class OneAgainstRest:
             core.unpack(part, size)
 
 
+@from_keywords
 class MultiClass(WeightedLearner, Classifier):
     """Any classifier of this library for any number of classes, new ones included, one against the rest.
 
@@ -210,12 +213,11 @@ class MultiClass(WeightedLearner, Classifier):
     pairwise     error 0.356
     """
 
+    estimator: Learner | None = field(default=None, kw_only=False)
+    classes: Any = None
+
     targets = ManyLabels()
     estimator_names = ("estimator",)
-
-    def __init__(self, estimator: Learner | None = None, *, classes: Any = None) -> None:
-        self.estimator = estimator
-        self.classes = classes
 
     def _plain(self) -> Learner:
         return HedgedSharing(memory=32.0) if self.estimator is None else self.estimator

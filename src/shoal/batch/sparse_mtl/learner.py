@@ -19,6 +19,7 @@ them in a row, and they are taken back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from shoal.batch.sparse_mtl import coefficients
 from shoal.batch.sparse_mtl.coefficients import Family, Fit, add_vector, alternate, family
 from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.model.parameters import from_keywords
 
 SMALLEST_SIGMA = 1e-150  # whose square is a number
 BLOCK = 1024  # rows of a kernel matrix at a time
@@ -213,40 +215,26 @@ def distinct_rows(X: Any) -> tuple[IntArray, IntArray]:
 # ---- the learners --------------------------------------------------------------------------------------------
 
 
+@from_keywords
 class _SparseMTL(BatchLearner):
     """What the classifier and the regressor share."""
 
-    basis_: Any  # (n_basis, n_features) the common vectors, then each task's
-    support_: IntArray  # (n_basis,) their rows in the training data
-    dual_coef_: FloatArray  # (n_basis,)
-    basis_starts_: IntArray  # (1 + n_tasks + 1,) where the common ones and each task's begin
+    gamma: float = 1.0
+    lam: float = 1.0
+    kernel: Any = "rbf"
+    sigma: float = 1.0
+    n_common: int = 50
+    n_task: int = 10
+    n_candidates: int = 59
+    tol: float = 1e-3
+    inner_tol: float = 1e-6
+    sharing: str = "both"
+    random_state: Any = None
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 1.0,
-        lam: float = 1.0,
-        kernel: Any = "rbf",
-        sigma: float = 1.0,
-        n_common: int = 50,
-        n_task: int = 10,
-        n_candidates: int = 59,
-        tol: float = 1e-3,
-        inner_tol: float = 1e-6,
-        sharing: str = "both",
-        random_state: Any = None,
-    ) -> None:
-        self.gamma = gamma
-        self.lam = lam
-        self.kernel = kernel
-        self.sigma = sigma
-        self.n_common = n_common
-        self.n_task = n_task
-        self.n_candidates = n_candidates
-        self.tol = tol
-        self.inner_tol = inner_tol
-        self.sharing = sharing
-        self.random_state = random_state
+    basis_: Any = field(init=False)  # (n_basis, n_features) the common vectors, then each task's
+    support_: IntArray = field(init=False)  # (n_basis,) their rows in the training data
+    dual_coef_: FloatArray = field(init=False)  # (n_basis,)
+    basis_starts_: IntArray = field(init=False)  # (1 + n_tasks + 1,) where the common ones and each task's begin
 
     def check_parameters(self) -> None:
         self._require_positive("gamma", "lam")

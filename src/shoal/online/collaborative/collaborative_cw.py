@@ -22,17 +22,15 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import open_round
+from shoal.engine.rows import feature_at, open_round, row_bounds
 from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Storage
-from shoal.model.parameters import Params, between, positive, strictly_between
+from shoal.model.parameters import Params, between, from_keywords, positive, strictly_between
 from shoal.online.collaborative.lazy_pull import (
     ROUNDING,
     CountArray,
     apply_pending,
     check,
-    extent,
-    feature,
     may_be_pending,
     part_at,
     powers_of,
@@ -68,18 +66,18 @@ class State(NamedTuple):
 @kernel(entry=True)
 def margin(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
     """<u_k, x>; an unseen task has the global mean."""
-    start, n = extent(rounds, row)
+    first, last = row_bounds(rounds, row)
     k = -1 if settings.pooled else rounds.task[row]
     powers, common = settings.powers, state.common
     total = 0.0
-    for p in range(n):
-        j = feature(rounds, start, p)
+    for p in range(first, last):
+        j = feature_at(rounds, row, p)
         if k >= 0:
             excess = part_at(PRECISION, j, k, powers, state)
             shift = part_at(SHIFT, j, k, powers, state)
         else:
             excess, shift = common[PRECISION, j], common[SHIFT, j]
-        total += rounds.values[start + p] * shift / (1.0 + excess)
+        total += rounds.values[p] * shift / (1.0 + excess)
     return total
 
 
@@ -91,10 +89,10 @@ def scw_size(
 
     Zero for no step. The row is taken as divided by sqrt(v), so that no value of x overflows.
     """
-    start, n = extent(rounds, row)
+    first, last = row_bounds(rounds, row)
     m, v = 0.0, 0.0
-    for p in range(n):
-        j, x = feature(rounds, start, p), rounds.values[start + p]
+    for p in range(first, last):
+        j, x = feature_at(rounds, row, p), rounds.values[p]
         m += x * shift[j] / (1.0 + excess[j])
         v += x * x / (1.0 + excess[j])
     if v == 0.0:
@@ -114,11 +112,11 @@ def scw_move(
     rounds: Rounds, row: int, size: float, root: float, excess: FloatArray, shift: FloatArray, phi: float
 ) -> None:
     """u <- u + al y S x,  S <- S - be (S x)^2 on the diagonal."""
-    start, n = extent(rounds, row)
+    first, last = row_bounds(rounds, row)
     size_phi = size * phi
     u = 2.0 / (size_phi + math.sqrt(size_phi * size_phi + 4.0))  # sqrt(u / v), without its cancellation
-    for p in range(n):
-        j, x = feature(rounds, start, p), rounds.values[start + p] / root
+    for p in range(first, last):
+        j, x = feature_at(rounds, row, p), rounds.values[p] / root
         precision = 1.0 + excess[j]
         mean = (shift[j] + size * rounds.y[row] * x) / precision
         share = min(x * x / precision, 1.0)  # x_j^2 S_j / v
@@ -188,6 +186,7 @@ ALGORITHM = Algorithm[State](
 )
 
 
+@from_keywords
 class CollaborativeCW(Classifier):
     """CW-COL: a Gaussian over the weights of each task, begun anew at every row between its own past and a global one.
 
@@ -245,13 +244,12 @@ class CollaborativeCW(Classifier):
     pull 0.5 error 0.133
     """
 
-    algorithm = ALGORITHM
+    pull: float = 0.5
+    C: float = 1.0
+    confidence: float = 0.9
+    classes: Any = None
 
-    def __init__(self, *, pull: float = 0.5, C: float = 1.0, confidence: float = 0.9, classes: Any = None) -> None:
-        self.pull = pull
-        self.C = C
-        self.confidence = confidence
-        self.classes = classes
+    algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
         alone = CollaborativeCW(pull=0.0, C=self.C, confidence=self.confidence)

@@ -18,18 +18,16 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import add, dot, open_round, squared_norm
+from shoal.engine.rows import add, dot, feature_at, open_round, row_bounds, squared_norm
 from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Storage
-from shoal.model.parameters import Params, between, one_of, positive, truth
+from shoal.model.parameters import Params, between, from_keywords, one_of, positive, truth
 from shoal.model.persistence import learner_class
 from shoal.online.collaborative.lazy_pull import (
     ROUNDING,
     CountArray,
     apply_pending,
     check,
-    extent,
-    feature,
     may_be_pending,
     part_at,
     powers_of,
@@ -68,12 +66,12 @@ def own_margin(rounds: Rounds, row: int, k: int, settings: Settings, state: Stat
     """<u_k, x>."""
     if state.pulls[k] == 0:
         return dot(rounds, row, state.own[0, :, k])
-    start, n = extent(rounds, row)
+    first, last = row_bounds(rounds, row)
     total = 0.0
-    for p in range(n):
-        j = feature(rounds, start, p)
+    for p in range(first, last):
+        j = feature_at(rounds, row, p)
         u = part_at(0, j, k, settings.powers, state)
-        total += rounds.values[start + p] * u
+        total += rounds.values[p] * u
     return total
 
 
@@ -162,6 +160,7 @@ ALGORITHM = Algorithm[State](
 )
 
 
+@from_keywords
 class CollaborativePA(Classifier):
     """COML: a Passive-Aggressive model per task, pulled to a global one.
 
@@ -220,20 +219,11 @@ class CollaborativePA(Classifier):
     pull 0.5 error 0.136
     """
 
-    def __init__(
-        self,
-        *,
-        pull: float = 0.5,
-        C: float = 1.0,
-        variant: str = "collaborative",
-        passive: bool = False,
-        classes: Any = None,
-    ) -> None:
-        self.pull = pull
-        self.C = C
-        self.variant = variant
-        self.passive = passive
-        self.classes = classes
+    pull: float = 0.5
+    C: float = 1.0
+    variant: str = "collaborative"
+    passive: bool = False
+    classes: Any = None
 
     algorithm = ALGORITHM
 

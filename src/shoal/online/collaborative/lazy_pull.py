@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import TASKS
+from shoal.engine.rows import TASKS, feature_at, row_bounds
 from shoal.model.algorithm import Setup, Size
 
 CountArray = NDArray[np.int16]
@@ -31,20 +31,6 @@ ROUNDING = 1e-12  # the common model has often just repaired the row: what is le
 def powers_of(keep: float) -> FloatArray:
     """(MOST + 2,) the weights keep^n that n pulls leave to the old value."""
     return np.asarray(float(keep) ** np.arange(MOST + 2), np.float64)
-
-
-@kernel
-def extent(rounds: Rounds, row: int) -> tuple[int, int]:
-    """Where the row's values start, and their number."""
-    if rounds.width > 0:
-        return row * rounds.width, rounds.width
-    return rounds.indptr[row], rounds.indptr[row + 1] - rounds.indptr[row]
-
-
-@kernel
-def feature(rounds: Rounds, start: int, p: int) -> int:
-    """The column of the row's p-th value."""
-    return p if rounds.width > 0 else rounds.indices[start + p]
 
 
 @kernel(entry=True, allocates=True)
@@ -73,9 +59,9 @@ def _take(pending: int, j: int, k: int, powers: FloatArray, state: Any) -> None:
 @kernel
 def apply_pending(rounds: Rounds, row: int, powers: FloatArray, state: Any) -> None:
     """Apply the pulls pending on the row's features to all tasks: to be called before the common model moves there."""
-    start, n = extent(rounds, row)
-    for p in range(n):
-        j = feature(rounds, start, p)
+    first, last = row_bounds(rounds, row)
+    for p in range(first, last):
+        j = feature_at(rounds, row, p)
         for k in range(state.counters[TASKS]):
             pending = state.pulls[k] - state.applied[j, k]
             if pending > 0:
@@ -96,9 +82,9 @@ def pull(rounds: Rounds, row: int, k: int, powers: FloatArray, state: Any) -> No
         pulls[k] = 0
         return
     pulls[k] += 1
-    start, n = extent(rounds, row)
-    for p in range(n):
-        j = feature(rounds, start, p)
+    first, last = row_bounds(rounds, row)
+    for p in range(first, last):
+        j = feature_at(rounds, row, p)
         _take(pulls[k] - applied[j, k], j, k, powers, state)
         applied[j, k] = pulls[k]
 

@@ -18,7 +18,7 @@ from shoal.engine.axes import ROW
 from shoal.engine.compile import kernel
 from shoal.engine.kernel_functions import FUNCTION, KernelFunction, of_product
 from shoal.engine.rounds import Rounds, cut
-from shoal.engine.rows import FEATURES, squared_norm
+from shoal.engine.rows import FEATURES, product, row_bounds, squared_norm
 from shoal.learner import Learner
 from shoal.model.algorithm import Piece, Setup, Size, State
 from shoal.model.parameters import Params
@@ -70,14 +70,6 @@ def empty(capacity: Capacity = NOTHING) -> Support:
     )
 
 
-@kernel
-def _dot_dense(stored: FloatArray, x: FloatArray) -> float:
-    total = 0.0
-    for j in range(len(stored)):
-        total += stored[j] * x[j]
-    return total
-
-
 @kernel(sums="in order")
 def _dot_sparse(stored: FloatArray, indices: IndexArray, x: FloatArray) -> float:
     total = 0.0
@@ -91,7 +83,7 @@ def _product(support: Support, s: int, x: FloatArray) -> float:
     """<x_s, x> with x laid out."""
     stored = support.values[support.value_starts[s] : support.value_starts[s + 1]]
     indices = support.indices[support.index_starts[s] : support.index_starts[s + 1]]
-    return _dot_sparse(stored, indices, x) if len(indices) > 0 else _dot_dense(stored, x)
+    return _dot_sparse(stored, indices, x) if len(indices) > 0 else product(stored, x)
 
 
 @kernel(inline=False)
@@ -136,8 +128,8 @@ def append(rounds: Rounds, row: int, kernel: KernelFunction, support: Support) -
     """Store a row; there is capacity."""
     n = support.extent[STORED]
     dense = rounds.width > 0
-    first = row * rounds.width if dense else rounds.indptr[row]
-    size = rounds.width if dense else rounds.indptr[row + 1] - first
+    first, last = row_bounds(rounds, row)
+    size = last - first
     value, index = support.value_starts[n], support.index_starts[n]
     for p in range(size):
         support.values[value + p] = _zero_without_sign(rounds.values[first + p])

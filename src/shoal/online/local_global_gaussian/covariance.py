@@ -31,7 +31,7 @@ import numpy as np
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import dot_all, row_bounds, squared_norm
+from shoal.engine.rows import dot_all, feature_at, product, row_bounds, squared_norm
 
 LARGEST: Final = 1e150  # of a mean's entries: products with rows of that size are still finite
 NOISE: Final = 1e-12  # share of a row's length outside of Q that may be rounding
@@ -75,25 +75,9 @@ def covariance(S: Covariance, n_features: int, form: int) -> FloatArray:
 
 
 @kernel
-def _dot(u: FloatArray, v: FloatArray) -> float:
-    total = 0.0
-    for j in range(len(u)):
-        total += u[j] * v[j]
-    return total
-
-
-@kernel
 def _shrunk(v: float, lam: float) -> float:
     """lambda v/(lambda + v): the variance v along a row after that row."""
     return v * (lam / (lam + v))
-
-
-@kernel
-def _row_span(rounds: Rounds, row: int) -> tuple[int, int]:
-    """First entry of a row in `values`, and how many there are."""
-    if rounds.width > 0:
-        return row * rounds.width, rounds.width
-    return rounds.indptr[row], rounds.indptr[row + 1] - rounds.indptr[row]
 
 
 @kernel
@@ -104,11 +88,11 @@ def variance(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, f: 
         return _shrunk(low_rank_variance(rounds, row, factor, S.inner, S.used[0], f), lam)
     if form == FULL:
         dot_all(rounds, row, factor, f)
-        return _shrunk(_dot(f, f), lam)
-    start, n = _row_span(rounds, row)
+        return _shrunk(product(f, f), lam)
+    first, last = row_bounds(rounds, row)
     total = 0.0
-    for p in range(start, start + n):
-        j = p - start if rounds.width > 0 else rounds.indices[p]
+    for p in range(first, last):
+        j = feature_at(rounds, row, p)
         total += _shrunk((factor[0, j] * rounds.values[p]) ** 2, lam)
     return total
 
@@ -118,9 +102,9 @@ def prior_variance(rounds: Rounds, row: int, lam: float, form: int) -> float:
     """The `variance` of a row where S = I."""
     if form != DIAGONAL:
         return _shrunk(squared_norm(rounds, row), lam)
-    start, n = _row_span(rounds, row)
+    first, last = row_bounds(rounds, row)
     total = 0.0
-    for p in range(start, start + n):
+    for p in range(first, last):
         total += _shrunk(rounds.values[p] ** 2, lam)
     return total
 
@@ -134,11 +118,11 @@ def condition(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, f:
     if form > 0:
         return _shrunk(low_rank_condition(rounds, row, factor, S.inner, S.used, lam, f), lam)
     dot_all(rounds, row, factor, f)
-    v = _dot(f, f)
+    v = product(f, f)
     if v > 0.0:
         beta = 1.0 / (lam + v + math.sqrt(lam) * math.sqrt(lam + v))
         for i in range(len(factor)):
-            scale = beta * _dot(factor[i], f)
+            scale = beta * product(factor[i], f)
             if scale != 0.0:  # features that never met those of the row
                 for j in range(len(f)):
                     factor[i, j] -= scale * f[j]
@@ -147,10 +131,10 @@ def condition(rounds: Rounds, row: int, S: Covariance, lam: float, form: int, f:
 
 @kernel(sums="in order")
 def _condition_diagonal(rounds: Rounds, row: int, deviation: FloatArray, lam: float) -> float:
-    start, n = _row_span(rounds, row)
+    first, last = row_bounds(rounds, row)
     total = 0.0
-    for p in range(start, start + n):
-        j = p - start if rounds.width > 0 else rounds.indices[p]
+    for p in range(first, last):
+        j = feature_at(rounds, row, p)
         v = (deviation[j] * rounds.values[p]) ** 2
         deviation[j] *= math.sqrt(lam / (lam + v))
         total += _shrunk(v, lam)
@@ -169,11 +153,11 @@ def pull(rounds: Rounds, row: int, S: Covariance, scale: float, form: int, f: Fl
     if form == FULL:
         dot_all(rounds, row, factor, f)
         for i in range(len(mean)):
-            mean[i] = _bounded(mean[i] + scale * _dot(factor[i], f))
+            mean[i] = _bounded(mean[i] + scale * product(factor[i], f))
         return
-    start, n = _row_span(rounds, row)
-    for p in range(start, start + n):
-        j = p - start if rounds.width > 0 else rounds.indices[p]
+    first, last = row_bounds(rounds, row)
+    for p in range(first, last):
+        j = feature_at(rounds, row, p)
         mean[j] = _bounded(mean[j] + scale * (factor[0, j] * (factor[0, j] * rounds.values[p])))
 
 

@@ -26,7 +26,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.kernel_functions import FUNCTION, RBF, KernelFunction
 from shoal.engine.random import POINTS, uniform
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds, cut
-from shoal.engine.rows import FEATURES, copy_to, dot_all, squared_norm
+from shoal.engine.rows import FEATURES, copy_to, dot_all, feature_at, row_bounds, squared_norm
 from shoal.model.algorithm import Piece, Setup, State
 from shoal.model.parameters import Reader
 from shoal.model.table import Table, read_table, validated
@@ -191,10 +191,9 @@ def nystrom(
 def enter(rounds: Rounds, row: int, norm: float, state: MapState) -> None:
     """The row becomes the dictionary's next."""
     n = state.used[0]
-    start = row * rounds.width if rounds.width > 0 else rounds.indptr[row]
-    stop = start + rounds.width if rounds.width > 0 else rounds.indptr[row + 1]
-    for p in range(start, stop):
-        state.points[p - start if rounds.width > 0 else rounds.indices[p], n] = rounds.values[p]
+    first, last = row_bounds(rounds, row)
+    for p in range(first, last):
+        state.points[feature_at(rounds, row, p), n] = rounds.values[p]
     state.offsets[n] = norm
     state.used[0] = n + 1
 

@@ -27,7 +27,7 @@ from shoal.engine.rounds import Rounds
 from shoal.engine.rows import dot, open_round
 from shoal.learner import Classifier, Learner
 from shoal.model.algorithm import Algorithm, Chunks, Explain, Setup, Size, Storage, as_needed, doubled
-from shoal.model.parameters import SEEDED, Params, Reader, one_of, positive, whole
+from shoal.model.parameters import SEEDED, Params, Reader, from_keywords, one_of, positive, whole
 from shoal.model.state import in_capacity
 from shoal.online.local_global_gaussian import feature_maps as maps
 from shoal.online.local_global_gaussian.covariance import (
@@ -277,6 +277,7 @@ def algorithms_for(*, shared: bool, personal: bool) -> tuple[Algorithm[State], A
     return algorithm_for(shared, personal, mapped=False), algorithm_for(shared, personal, mapped=True)
 
 
+@from_keywords
 class LocalGlobalGaussian(Classifier):
     """A global and a local Gaussian per task: second-order multi-task learning that knows its doubt.
 
@@ -375,28 +376,16 @@ class LocalGlobalGaussian(Classifier):
     full     error 0.157
     """
 
-    algorithms: ClassVar[tuple[Algorithm[State], Algorithm[State]]] = algorithms_for(shared=True, personal=True)
+    lam: float = 1.0
+    eps: float = 1.0
+    loss: str = "squared_hinge"
+    covariance: str | int = "full"
+    features: Any = "linear"
+    update: str = "mistaken"
+    random_state: Any = None
+    classes: Any = None
 
-    def __init__(
-        self,
-        *,
-        lam: float = 1.0,
-        eps: float = 1.0,
-        loss: str = "squared_hinge",
-        covariance: str | int = "full",
-        features: Any = "linear",
-        update: str = "mistaken",
-        random_state: Any = None,
-        classes: Any = None,
-    ) -> None:
-        self.lam = lam
-        self.eps = eps
-        self.loss = loss
-        self.covariance = covariance
-        self.features = features
-        self.update = update
-        self.random_state = random_state
-        self.classes = classes
+    algorithms: ClassVar[tuple[Algorithm[State], Algorithm[State]]] = algorithms_for(shared=True, personal=True)
 
     @property
     def algorithm(self) -> Algorithm[State]:

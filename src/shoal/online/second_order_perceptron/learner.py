@@ -17,6 +17,7 @@ import numpy as np
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.learner import Classifier
 from shoal.model.algorithm import Algorithm
+from shoal.model.parameters import from_keywords
 from shoal.online.common.relation_rates import Related
 from shoal.online.common.support_vectors import Supported
 from shoal.online.second_order_perceptron import dual, primal
@@ -24,6 +25,7 @@ from shoal.online.second_order_perceptron import dual, primal
 ALGORITHMS: dict[str, Algorithm[Any]] = {"dual": dual.ALGORITHM, "primal": primal.ALGORITHM}
 
 
+@from_keywords
 class SecondOrderPerceptron(Related, Supported, Classifier):
     """Second-order Perceptrons that learn from each other's mistakes through an interaction matrix.
 
@@ -101,24 +103,13 @@ class SecondOrderPerceptron(Related, Supported, Classifier):
     SecondOrderPerceptron(budget=300) error 0.204
     """
 
-    def __init__(
-        self,
-        *,
-        relation: Any = "pairwise",
-        a: float = 1.0,
-        kernel: Any = "linear",
-        gamma: float = 1.0,
-        form: str = "dual",
-        budget: int | None = None,
-        classes: Any = None,
-    ) -> None:
-        self.relation = relation
-        self.a = a
-        self.kernel = kernel
-        self.gamma = gamma
-        self.form = form
-        self.budget = budget
-        self.classes = classes
+    relation: Any = "pairwise"
+    a: float = 1.0
+    kernel: Any = "linear"
+    gamma: float = 1.0
+    form: str = "dual"
+    budget: int | None = None
+    classes: Any = None
 
     @property
     def algorithm(self) -> Algorithm[Any]:

@@ -10,14 +10,7 @@ import math
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
-
-
-@kernel
-def _dot(u: FloatArray, v: FloatArray) -> float:
-    total = 0.0
-    for j in range(len(u)):
-        total += u[j] * v[j]
-    return total
+from shoal.engine.rows import product
 
 
 @kernel(inline=False)
@@ -34,14 +27,14 @@ def solve_transposed(U: FloatArray, first: int, n: int, limit: float, b: FloatAr
 def solve(U: FloatArray, n: int, w: FloatArray, limit: float, out: FloatArray) -> None:
     """out <- U^-1 w; no number beyond +-`limit`, whatever rounding made of U."""
     for k in range(n - 1, -1, -1):
-        value = (w[k] - _dot(U[k, k + 1 : n], out[k + 1 : n])) / U[k, k]
+        value = (w[k] - product(U[k, k + 1 : n], out[k + 1 : n])) / U[k, k]
         out[k] = min(max(value, -limit), limit)
 
 
 @kernel
 def squared_length(v: FloatArray, first: int, n: int) -> float:
     """||v[first:n]||^2."""
-    return _dot(v[first:n], v[first:n])
+    return product(v[first:n], v[first:n])
 
 
 @kernel(inline=False)
