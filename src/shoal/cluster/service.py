@@ -23,33 +23,12 @@ import numpy as np
 import ray
 from ray.exceptions import RayTaskError
 
+from shoal.cluster import batched_calls
 from shoal.cluster.actors import start_ray
-from shoal.cluster.batched_calls import (
-    AWAY,
-    CallBatcher,
-    chained,
-    copy_to,
-    future_of,
-    joined,
-    raise_for_contract,
-    result,
-    when_done,
-)
 from shoal.cluster.placement import shards_of, shards_of_rows, tasks_frame
 from shoal.engine.arrays import IntArray
+from shoal.serve import contract
 from shoal.serve.commands import now
-from shoal.serve.contract import (
-    Answer,
-    Fault,
-    Followed,
-    LabelReceipt,
-    Messages,
-    Pending,
-    Receipt,
-    Refused,
-    Rows,
-    Worth,
-)
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.statistics import MOST_POINTS, added
 
@@ -69,7 +48,7 @@ class ShardRows(NamedTuple):
 
     shard: int
     numbers: IntArray  # of the rows in the request
-    rows: Rows
+    rows: contract.Rows
 
 
 class ShardedService:
@@ -92,7 +71,7 @@ class ShardedService:
 
     def __init__(self, actors: list[Any], folder: Path, *, fallback: bool = False) -> None:
         self._actors = actors
-        self._batchers = [CallBatcher(actor) for actor in self._actors]
+        self._batchers = [batched_calls.CallBatcher(actor) for actor in self._actors]
         self._fallback, self.folder = fallback, folder
         self._about = self._ask_all("describe", patience=None)[0]
         self._topics = TopicFanout(self._ask, len(actors), self._about["task"])
@@ -144,35 +123,38 @@ class ShardedService:
 
     # ---- rows ------------------------------------------------------------------------------------------------
 
-    def predict(self, rows: Rows, *, wait: bool = True) -> Future[list[Answer]]:
+    def predict(self, rows: contract.Rows, *, wait: bool = True) -> Future[list[contract.Answer]]:
         """Answers in the order of the rows; with `wait`, the logs keep the rows for their labels before it is done."""
         parts = self._parts(rows)
 
-        def join(found: list[list[Answer]]) -> list[Answer]:
+        def join(found: list[list[contract.Answer]]) -> list[contract.Answer]:
             answers: list[Any] = [None] * rows.frame.height
             for part, some in zip(parts, found, strict=True):
                 for place, answer in zip(part.numbers.tolist(), some, strict=True):
                     answers[place] = _with_shard(answer, part.shard)
             return answers
 
-        def ask(rows: Rows) -> Callable[[int, bool], Future[Any]]:
+        def ask(rows: contract.Rows) -> Callable[[int, bool], Future[Any]]:
             return lambda shard, wait: self._ask(shard, "predict", rows, wait=wait)
 
-        return joined([self._answered(part.shard, ask(part.rows), wait) for part in parts], join)
+        return batched_calls.joined([self._answered(part.shard, ask(part.rows), wait) for part in parts], join)
 
-    def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
+    def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[contract.Pending]:
         """The same for single rows of JSON values: the rows of a shard are answered together."""
         names = self._about["task"]
         shards, problems = shards_of_rows(tasks_frame(rows, names), names, len(self._actors))
         for row, _ in problems:
             shards[row] = -1  # of no shard
-        found = [Pending([row], now([Refused(Fault(0, names[0], sentence))])) for row, sentence in problems]
+        found = [
+            contract.Pending([row], now([contract.Refused(contract.Fault(0, names[0], sentence))]))
+            for row, sentence in problems
+        ]
         for shard in np.unique(shards[shards >= 0]).tolist():
             places = np.flatnonzero(shards == shard).tolist()
-            found.append(Pending(places, self._of_shard(shard, [rows[place] for place in places], wait)))
+            found.append(contract.Pending(places, self._of_shard(shard, [rows[place] for place in places], wait)))
         return found
 
-    def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
+    def learn(self, rows: contract.Rows, key: str | None = None) -> Future[contract.Receipt]:
         """Done when the rows are in the logs of their shards.
 
         If one shard refuses its rows, none learns any. If a shard goes away after all have agreed, the request fails;
@@ -180,12 +162,12 @@ class ShardedService:
         """
         parts = self._parts(rows)
 
-        def learn(_: object = None) -> Future[Receipt]:
-            return joined([self._ask(part.shard, "learn", part.rows, key) for part in parts], _receipt)
+        def learn(_: object = None) -> Future[contract.Receipt]:
+            return batched_calls.joined([self._ask(part.shard, "learn", part.rows, key) for part in parts], _receipt)
 
-        return learn() if len(parts) == 1 else chained(self._checked(parts), learn)
+        return learn() if len(parts) == 1 else batched_calls.chained(self._checked(parts), learn)
 
-    def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
+    def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[contract.LabelReceipt]:
         """Learn rows as they were predicted: (id of the prediction, label) each."""
         by_shard: dict[int, list[tuple[str, Any]]] = {}
         unknown: list[str] = []
@@ -197,7 +179,7 @@ class ShardedService:
                 unknown.append(name)
         shards = list(by_shard)
 
-        def join(found: list[LabelReceipt]) -> LabelReceipt:
+        def join(found: list[contract.LabelReceipt]) -> contract.LabelReceipt:
             late: list[str] = []
             double: list[str] = []
             none: list[str] = []
@@ -207,21 +189,23 @@ class ShardedService:
             positions = [receipt.position for receipt in found if receipt.position is not None]
             repeated = bool(found) and all(receipt.repeated for receipt in found)
             accepted = sum(receipt.accepted for receipt in found)
-            return LabelReceipt(max(positions, default=None), accepted, late, double, [*unknown, *none], repeated)
+            return contract.LabelReceipt(
+                max(positions, default=None), accepted, late, double, [*unknown, *none], repeated
+            )
 
-        return joined([self._ask(shard, "label", by_shard[shard], key) for shard in shards], join)
+        return batched_calls.joined([self._ask(shard, "label", by_shard[shard], key) for shard in shards], join)
 
-    def worth(self, rows: Rows) -> list[Worth]:
+    def worth(self, rows: contract.Rows) -> list[contract.Worth]:
         """How much each row's label is worth asking for; nothing changes."""
         found: list[Any] = [None] * rows.frame.height
         parts = self._parts(rows)
         asked = [self._ask(part.shard, "worth", part.rows) for part in parts]
         for part, future in zip(parts, asked, strict=True):
-            for place, one in zip(part.numbers.tolist(), result(future), strict=True):
+            for place, one in zip(part.numbers.tolist(), batched_calls.result(future), strict=True):
                 found[place] = one
         return found
 
-    def follow(self, messages: Messages) -> Future[Followed]:
+    def follow(self, messages: contract.Messages) -> Future[contract.Followed]:
         """Done when each row is in the log of its shard, and the offsets are in all logs."""
         return self._topics.follow(messages)
 
@@ -231,13 +215,13 @@ class ShardedService:
 
     # ---- tasks -----------------------------------------------------------------------------------------------
 
-    def forget(self, task: str) -> Future[Receipt]:
+    def forget(self, task: str) -> Future[contract.Receipt]:
         """Forget a task."""
-        return joined([self._ask(self._shard(task), "forget", task)], _receipt)
+        return batched_calls.joined([self._ask(self._shard(task), "forget", task)], _receipt)
 
     def task(self, task: str) -> Mapping[str, Any]:
         """Facts about one task. Raises UnknownTask."""
-        found: Mapping[str, Any] = result(self._ask(self._shard(task), "task", task))
+        found: Mapping[str, Any] = batched_calls.result(self._ask(self._shard(task), "task", task))
         return found
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
@@ -278,7 +262,7 @@ class ShardedService:
         try:
             with tarfile.open(path, "w") as archive:
                 for number, shard in enumerate(self._actors):
-                    content: bytes = result(future_of(shard.exported.remote()))
+                    content: bytes = batched_calls.result(batched_calls.future_of(shard.exported.remote()))
                     member = tarfile.TarInfo(f"shard-{number}.shoal")
                     member.size = len(content)
                     archive.addfile(member, io.BytesIO(content))
@@ -292,7 +276,7 @@ class ShardedService:
         """Can all shards learn?"""
         try:
             return all(ray.get([actor.is_ready.remote() for actor in self._actors], timeout=PATIENCE))
-        except AWAY:
+        except batched_calls.AWAY:
             return False
 
     def processes(self) -> list[int]:
@@ -302,7 +286,7 @@ class ShardedService:
     def close(self) -> None:
         """Learn all accepted rows, take last snapshots, end the shards."""
         for actor in self._actors:
-            with suppress(*AWAY):  # the next start restores it from its log
+            with suppress(*batched_calls.AWAY):  # the next start restores it from its log
                 ray.get(actor.close.remote())
             ray.kill(actor)
 
@@ -311,47 +295,49 @@ class ShardedService:
     def _shard(self, task: str) -> int:
         return int(shards_of([task], len(self._actors))[0])
 
-    def _parts(self, rows: Rows) -> list[ShardRows]:
+    def _parts(self, rows: contract.Rows) -> list[ShardRows]:
         """Rows by shard, in their order."""
         names = self._about["task"]
         missing = [name for name in names if name not in rows.frame.columns]
         if missing:
-            raise Refused(*(Fault(None, name, f"the rows have no column {name!r}") for name in missing))
+            raise contract.Refused(
+                *(contract.Fault(None, name, f"the rows have no column {name!r}") for name in missing)
+            )
         shards, problems = shards_of_rows(rows.frame, names, len(self._actors))
         if problems:
-            raise Refused(*(Fault(row, names[0], sentence) for row, sentence in problems))
+            raise contract.Refused(*(contract.Fault(row, names[0], sentence) for row, sentence in problems))
         found = [(int(shard), np.flatnonzero(shards == shard)) for shard in np.unique(shards)]
-        return [ShardRows(shard, numbers, Rows(rows.frame[numbers], rows.strings)) for shard, numbers in found]
+        return [ShardRows(shard, numbers, contract.Rows(rows.frame[numbers], rows.strings)) for shard, numbers in found]
 
     def _checked(self, parts: Sequence[ShardRows]) -> Future[None]:
         """Done when all shards accept their rows; raises one Refused with the faults of all shards."""
-        asked = [future_of(self._actors[part.shard].check.remote(part.rows)) for part in parts]
+        asked = [batched_calls.future_of(self._actors[part.shard].check.remote(part.rows)) for part in parts]
 
         def join(done: list[Future[Any]]) -> None:
-            faults: list[Fault] = []
+            faults: list[contract.Fault] = []
             for part, one in zip(parts, done, strict=True):
                 try:
-                    result(one)
-                except Refused as error:
+                    batched_calls.result(one)
+                except contract.Refused as error:
                     rows = [None if fault.row is None else int(part.numbers[fault.row]) for fault in error.faults]
                     faults += [fault._replace(row=row) for fault, row in zip(error.faults, rows, strict=True)]
             if faults:
-                raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
+                raise contract.Refused(*sorted(faults, key=lambda fault: fault.row or 0))
 
-        return when_done(asked, join)
+        return batched_calls.when_done(asked, join)
 
     def _ask(self, shard: int, verb: str, *arguments: Any, **options: Any) -> Future[Any]:
-        return future_of(self._actors[shard].ask.remote(verb, *arguments, **options))
+        return batched_calls.future_of(self._actors[shard].ask.remote(verb, *arguments, **options))
 
     def _ask_all(self, verb: str, *arguments: Any, patience: float | None = PATIENCE) -> list[Any]:
         try:
             return list(ray.get([actor.ask.remote(verb, *arguments) for actor in self._actors], timeout=patience))
-        except (*AWAY, RayTaskError) as error:
-            raise_for_contract(error)
+        except (*batched_calls.AWAY, RayTaskError) as error:
+            batched_calls.raise_for_contract(error)
 
     def _of_shard(self, shard: int, rows: Sequence[Mapping[str, Any]], wait: bool) -> Future[list[Any]]:
         asked = self._answered(shard, lambda n, wait: self._batchers[n].predict_each(rows, wait), wait)
-        return joined([asked], lambda found: [_with_shard(one, shard) for one in found[0]])
+        return batched_calls.joined([asked], lambda found: [_with_shard(one, shard) for one in found[0]])
 
     def _answered(self, shard: int, ask: Callable[[int, bool], Future[Any]], wait: bool) -> Future[Any]:
         """A shard's answers; with `fallback`, another shard's if it is away."""
@@ -361,11 +347,11 @@ class ShardedService:
         answered: Future[Any] = Future()
 
         def then(done: Future[Any]) -> None:
-            if not isinstance(done.exception(), AWAY):
-                copy_to(done, answered)
+            if not isinstance(done.exception(), batched_calls.AWAY):
+                batched_calls.copy_to(done, answered)
                 return
             other = ask((shard + 1) % len(self._actors), False)
-            other.add_done_callback(lambda found: copy_to(found, answered, _as_unknown))
+            other.add_done_callback(lambda found: batched_calls.copy_to(found, answered, _as_unknown))
 
         asked.add_done_callback(then)
         return answered
@@ -373,19 +359,19 @@ class ShardedService:
 
 def _with_shard(answer: Any, shard: int) -> Any:
     """The answer with the shard's number in its id; an error as it is."""
-    if not isinstance(answer, Answer) or answer.id is None:
+    if not isinstance(answer, contract.Answer) or answer.id is None:
         return answer
     return answer._replace(id=f"{shard}{MARK}{answer.id}")
 
 
-def _receipt(found: list[Receipt]) -> Receipt:
+def _receipt(found: list[contract.Receipt]) -> contract.Receipt:
     rows, repeated = sum(one.rows for one in found), all(one.repeated for one in found)
-    return Receipt(max(one.position for one in found), rows, repeated)
+    return contract.Receipt(max(one.position for one in found), rows, repeated)
 
 
 def _as_unknown(found: Any) -> Any:
     """Answers of a shard that does not have the rows' tasks."""
-    return [one._replace(known_task=False) if isinstance(one, Answer) else one for one in found]
+    return [one._replace(known_task=False) if isinstance(one, contract.Answer) else one for one in found]
 
 
 # ---- the shard's end -----------------------------------------------------------------------------------------
@@ -440,7 +426,7 @@ class ShardEngine:
                 found[place] = one
         return found
 
-    def check(self, rows: Rows) -> None:
+    def check(self, rows: contract.Rows) -> None:
         """Raise Refused if the rows cannot be learned."""
         self._engine.check(rows)
 
@@ -511,7 +497,7 @@ class TopicFanout:
         every = [self._of(shard) for shard in range(self._n)]
         return {name: min(each[name] for each in every) for name in every[0] if all(name in each for each in every)}
 
-    def follow(self, messages: Messages) -> Future[Followed]:
+    def follow(self, messages: contract.Messages) -> Future[contract.Followed]:
         """Done when each row is in the log of its shard, and the offsets are in all logs.
 
         Raises
@@ -522,8 +508,8 @@ class TopicFanout:
             If a shard is away.
         """
         if messages.unlabeled or messages.labels:
-            raise Refused(Fault(None, None, "labels from a topic of their own need one engine"))
-        parts: list[tuple[int, dict[str, int], Messages]] = []
+            raise contract.Refused(contract.Fault(None, None, "labels from a topic of their own need one engine"))
+        parts: list[tuple[int, dict[str, int], contract.Messages]] = []
         shards, problems = shards_of_rows(tasks_frame(messages.labeled, self._task), self._task, self._n)
         shards[[row for row, _ in problems]] = 0  # which refuses them
         for shard in range(self._n):
@@ -535,23 +521,25 @@ class TopicFanout:
             ]
             further = {name: offset for name, offset in messages.offsets.items() if offset > own.get(name, 0)}
             if further:
-                parts.append((shard, own, Messages(rows, [], [], further)))
+                parts.append((shard, own, contract.Messages(rows, [], [], further)))
         asked = [self._ask(shard, "follow", part) for shard, _, part in parts]
 
-        def join(done: list[Future[Any]]) -> Followed:
+        def join(done: list[Future[Any]]) -> contract.Followed:
             for (shard, own, part), one in zip(parts, done, strict=True):
                 self._offsets[shard] = None if one.exception() else {**own, **part.offsets}
-            found = [result(one) for one in done]
+            found = [batched_calls.result(one) for one in done]
             position = max((one.position for one in found if one.position is not None), default=None)
             refused = tuple(fault for one in found for fault in one.refused)
-            return Followed(position, sum(one.rows for one in found), sum(one.double for one in found), refused)
+            return contract.Followed(
+                position, sum(one.rows for one in found), sum(one.double for one in found), refused
+            )
 
-        return when_done(asked, join)
+        return batched_calls.when_done(asked, join)
 
     def _of(self, shard: int) -> dict[str, int]:
         known = self._offsets[shard]
         if known is None:
-            known = self._offsets[shard] = dict(result(self._ask(shard, "offsets")))
+            known = self._offsets[shard] = dict(batched_calls.result(self._ask(shard, "offsets")))
         return known
 
 

@@ -18,24 +18,10 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from shoal.serve import snapshots
+from shoal.serve import contract, snapshots
 from shoal.serve.answers import Answers
 from shoal.serve.apply import Fold
 from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, now
-from shoal.serve.contract import (
-    Answer,
-    Busy,
-    Followed,
-    LabelReceipt,
-    Messages,
-    Pending,
-    Receipt,
-    Refused,
-    Rows,
-    Unavailable,
-    UnknownTask,
-    Worth,
-)
 from shoal.serve.late_labels import first_request, new_request, prediction_id, with_ids
 from shoal.serve.learner_thread import LearnerThread, Rhythm
 from shoal.serve.limits import Caps, Limits
@@ -154,7 +140,7 @@ class Engine:
 
     # ---- predicting and learning -----------------------------------------------------------------------------
 
-    def predict(self, rows: Rows, *, wait: bool = True) -> Future[list[Answer]]:
+    def predict(self, rows: contract.Rows, *, wait: bool = True) -> Future[list[contract.Answer]]:
         """Answers in the order of the rows; with `wait`, done when the rows are stored to wait for their labels."""
         waits = wait and self.settings.label_wait > 0
         self._refuse_if_in_trouble() if waits else self._refuse_if_closed()
@@ -165,7 +151,7 @@ class Engine:
         waiting = Waiting(request, len(found), pack(rows), bytes(len(found)))
         return self._submit(Wait([waiting], with_ids(found, request)))
 
-    def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[Pending]:
+    def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[contract.Pending]:
         """Predict rows of JSON values (numbers, strings, booleans, None) from different requests, fast. Each row has
         its own answer or error."""
         waits = wait and self.settings.label_wait > 0
@@ -173,18 +159,18 @@ class Engine:
         found, waiting = self._answers.of_each(rows), []
         if waits:
             for i, answer in enumerate(found):
-                if isinstance(answer, Answer):
+                if isinstance(answer, contract.Answer):
                     request = new_request()
                     waiting.append(Waiting(request, 1, pack_one(rows[i]), b"\0"))
                     found[i] = answer._replace(id=prediction_id(request, 0))
-        return [Pending(range(len(rows)), self._submit(Wait(waiting, found)) if waiting else now(found))]
+        return [contract.Pending(range(len(rows)), self._submit(Wait(waiting, found)) if waiting else now(found))]
 
-    def learn(self, rows: Rows, key: str | None = None) -> Future[Receipt]:
+    def learn(self, rows: contract.Rows, key: str | None = None) -> Future[contract.Receipt]:
         """Done when the rows are in the log; they are learned soon after, in that order."""
         self._refuse_if_full()
         return self._submit(Learn(rows, pack(rows), key))
 
-    def check(self, rows: Rows) -> None:
+    def check(self, rows: contract.Rows) -> None:
         """Raise Refused if these rows could not be learned now. Nothing changes."""
         served = self._fold.served
         with self._fold.accepting, self._fold.columns:
@@ -194,14 +180,14 @@ class Engine:
             finally:
                 served.rows_to_learn.rollback(mark)
         if faults:
-            raise Refused(*faults)
+            raise contract.Refused(*faults)
 
-    def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
+    def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[contract.LabelReceipt]:
         """Learn predicted rows, given as pairs (id of the prediction, label)."""
         self._refuse_if_full()
         return self._submit(Label(labels, key))
 
-    def follow(self, messages: Messages) -> Future[Followed]:
+    def follow(self, messages: contract.Messages) -> Future[contract.Followed]:
         """Done when labeled rows, waiting rows and labels, and the offsets are in the log, each exactly once.
 
         Rows that cannot be learned are left out; the result names them.
@@ -213,12 +199,12 @@ class Engine:
         """The next message of each followed partition, by "topic/partition"."""
         return self._log.offsets()
 
-    def worth(self, rows: Rows) -> list[Worth]:
+    def worth(self, rows: contract.Rows) -> list[contract.Worth]:
         """Say which labels are worth asking for. Nothing changes."""
         self._refuse_if_closed()
         return self._answers.worth(rows)
 
-    def forget(self, task: str) -> Future[Receipt]:
+    def forget(self, task: str) -> Future[contract.Receipt]:
         """Forget a task.
 
         The commit blanks its rows among those that wait for labels. The model forgets it at its position in the log,
@@ -270,7 +256,7 @@ class Engine:
         since the service began `rows`, `error`, `loss`, and the means of `forecast` and `happened`.
         """
         found = dict(self._answers.about(task))
-        with suppress(UnknownTask):  # the task is older than the service
+        with suppress(contract.UnknownTask):  # the task is older than the service
             found |= self.statistics.task(task)
         return found
 
@@ -284,7 +270,7 @@ class Engine:
         writing.wait()
         if writing.error:
             Path(name).unlink(missing_ok=True)
-            raise Unavailable(f"the model file was not written: {writing.error}")
+            raise contract.Unavailable(f"the model file was not written: {writing.error}")
         return Path(name)
 
     def gauges(self) -> Mapping[str, float]:
@@ -292,7 +278,7 @@ class Engine:
         newest_snapshot = self._snapshots.all()[0]
         log_bytes = {}
         if not self._writer.trouble:
-            with suppress(Unavailable):  # the other numbers matter most while the database is away
+            with suppress(contract.Unavailable):  # the other numbers matter most while the database is away
                 log_bytes = {"log_bytes": self._log.size()}
         return {
             "queue_rows": self.queue,
@@ -372,18 +358,20 @@ class Engine:
 
     def _refuse_if_closed(self) -> None:
         if self._closed or self._learner.failure is not None:
-            raise Unavailable("the service ends" if self._closed else "learning has stopped; see the server's log")
+            raise contract.Unavailable(
+                "the service ends" if self._closed else "learning has stopped; see the server's log"
+            )
 
     def _refuse_if_in_trouble(self) -> None:
         """Raise Unavailable at once if the log is away."""
         self._refuse_if_closed()
         if trouble := self._writer.trouble:
-            raise Unavailable(trouble)
+            raise contract.Unavailable(trouble)
 
     def _refuse_if_full(self) -> None:
         self._refuse_if_in_trouble()
         if self.queue >= self.settings.most_rows:
-            raise Busy(f"{self.queue:,} rows wait to be learned", 1.0)
+            raise contract.Busy(f"{self.queue:,} rows wait to be learned", 1.0)
 
     def _context(self) -> Context:
         """The context of a snapshot."""
@@ -396,5 +384,5 @@ class Engine:
         else:
             try:
                 self._log.drop_until(oldest)
-            except Unavailable as error:
+            except contract.Unavailable as error:
                 logger.warning("old records were not dropped; the next snapshot does it: %s", error)

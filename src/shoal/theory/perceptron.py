@@ -12,17 +12,7 @@ import scipy.sparse as sp
 from shoal import relations
 from shoal.engine.arrays import FloatArray
 from shoal.relations import Constant, Given
-from shoal.theory.stream import (
-    all_equal,
-    comparator_matrix,
-    hinge,
-    in_order_of,
-    mistaken_rows,
-    refuse_other_count,
-    squared_norms,
-    stream_table,
-    variance,
-)
+from shoal.theory import stream
 
 
 def task_complexity(comparator: Any, relation: Any = "pairwise") -> float:
@@ -57,19 +47,19 @@ def task_complexity(comparator: Any, relation: Any = "pairwise") -> float:
     >>> task_complexity(np.array([[1.0, 0.0], [0.0, 1.0]]), "independent")
     2.0
     """
-    U, resolved = comparator_matrix(comparator), relations.resolve(relation)
+    U, resolved = stream.comparator_matrix(comparator), relations.resolve(relation)
     size = float(np.sum(U**2))
     if isinstance(resolved, Given):
-        refuse_other_count(U, len(resolved.tasks), "tasks of the relation")
+        stream.refuse_other_count(U, len(resolved.tasks), "tasks of the relation")
         # tr(U A U^T) = sum_i (A 1)_i ||u_i||^2 - sum_{i<j} A_ij ||u_i - u_j||^2; for A = I + L this is eq. 6.
         A = sp.coo_matrix(resolved.interaction)
         pairs = zip(A.row, A.col, A.data, strict=True)
         apart = sum(a * np.sum((U[i] - U[j]) ** 2) for i, j, a in pairs if i < j)
         return float(np.sum(U**2, axis=1) @ np.asarray(A.sum(axis=1)).ravel() - apart)
-    if all_equal(U):
+    if stream.all_equal(U):
         return size
     b = len(U) if resolved.b_is_n_tasks else resolved.b
-    return size + b * len(U) * variance(U)
+    return size + b * len(U) * stream.variance(U)
 
 
 def optimal_sharing(comparator: Any) -> float:
@@ -93,13 +83,13 @@ def optimal_sharing(comparator: Any) -> float:
     >>> optimal_sharing(np.array([[3.0, 1.0], [3.0, -1.0]]))
     2.0
     """
-    U = comparator_matrix(comparator)
+    U = stream.comparator_matrix(comparator)
     norm = (len(U) - 1) * float(np.sum(U.mean(axis=0) ** 2))
     if norm == 0.0:
         return 0.0
-    if all_equal(U):
+    if stream.all_equal(U):
         return math.inf
-    return max(0.0, math.sqrt(norm / variance(U)) - 1.0)
+    return max(0.0, math.sqrt(norm / stream.variance(U)) - 1.0)
 
 
 def perceptron_mistake_bound(
@@ -164,17 +154,17 @@ def perceptron_mistake_bound(
     independent  521 mistakes, at most 659
     pairwise     291 mistakes, at most 325
     """
-    U, resolved = comparator_matrix(comparator), relations.resolve(relation)
+    U, resolved = stream.comparator_matrix(comparator), relations.resolve(relation)
     if isinstance(resolved, Given):
-        U, tasks = in_order_of(resolved.tasks, U, tasks), resolved.tasks
-    rows, signs, columns = stream_table(X, y, task, len(U), tasks)
-    wrong = mistaken_rows(mistaken, len(signs))
+        U, tasks = stream.in_order_of(resolved.tasks, U, tasks), resolved.tasks
+    rows, signs, columns = stream.stream_table(X, y, task, len(U), tasks)
+    wrong = stream.mistaken_rows(mistaken, len(signs))
     if not len(wrong):
         return 0.0
     rows, signs, columns = rows[wrong], signs[wrong], columns[wrong]
-    largest = float(np.max(own_rates(resolved, len(U))[columns] * squared_norms(rows)))
+    largest = float(np.max(own_rates(resolved, len(U))[columns] * stream.squared_norms(rows)))
     D = largest * task_complexity(U, resolved) if largest > 0 else 0.0
-    L = sum(float(hinge(signs[columns == k], rows[columns == k] @ U[k]).sum()) for k in range(len(U)))
+    L = sum(float(stream.hinge(signs[columns == k], rows[columns == k] @ U[k]).sum()) for k in range(len(U)))
     return math.inf if math.isinf(D) else L + D + math.sqrt(D) * math.sqrt(L)
 
 

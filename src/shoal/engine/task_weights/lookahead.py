@@ -15,22 +15,7 @@ from shoal.engine.arrays import FloatArray, IndexArray
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import SCRATCH, lowest_bit, number_in, prefetch, set_number
 from shoal.engine.rows import SUMS, accumulator_of
-from shoal.engine.task_weights.hash_table import (
-    FREE,
-    SLOT,
-    SOURCE,
-    WORDS,
-    Tables,
-    fetch,
-    find,
-    find_from,
-    hint,
-    home,
-    number_at,
-    place_of,
-    take_slot,
-    write_key,
-)
+from shoal.engine.task_weights import hash_table
 
 WORD = 64  # bits
 ONE_SUM = np.eye(SUMS)  # a product times 1 for its sum and 0 for the others: branches would be foreseen wrongly
@@ -75,21 +60,23 @@ def nothing_ahead(ahead: Lookahead) -> None:
 
 
 @kernel
-def _look(row: Row, first: int, last: int, task: int, tables: Tables, hits: np.uint64, ahead: Lookahead) -> np.uint64:
+def _look(
+    row: Row, first: int, last: int, task: int, tables: hash_table.Tables, hits: np.uint64, ahead: Lookahead
+) -> np.uint64:
     """Note which entries from `first` on may occur, and in which groups, which are fetched; return how many."""
-    (start, size), n = place_of(tables, task), U(0)
+    (start, size), n = hash_table.place_of(tables, task), U(0)
     for i in range(U(first), U(last)):
         ahead[hits + n] = i
-        n += hint(tables, start, size, _column(row, i))  # a branch would often be foreseen wrongly
+        n += hash_table.hint(tables, start, size, _column(row, i))  # a branch would often be foreseen wrongly
     for hit in range(hits, hits + n):
-        group = home(start, size, _column(row, ahead[hit]))
-        prefetch(tables.words, group * U(WORDS))
+        group = hash_table.home(start, size, _column(row, ahead[hit]))
+        prefetch(tables.words, group * U(hash_table.WORDS))
         ahead[hit] |= group << ENTRY_BITS
     return n
 
 
 @kernel
-def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Lookahead) -> None:
+def look_ahead(row: Row, number: int, task: int, tables: hash_table.Tables, ahead: Lookahead) -> None:
     """Note what may occur of the row of this number, and have it brought from memory until the row's turn comes."""
     note = _note(number, ahead)
     if tables.size[task] > 0 and len(row.x) <= MOST:
@@ -98,9 +85,9 @@ def look_ahead(row: Row, number: int, task: int, tables: Tables, ahead: Lookahea
 
 
 @kernel(sums="exact")
-def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Lookahead) -> float:
+def dot_pairs(row: Row, number: int, task: int, tables: hash_table.Tables, ahead: Lookahead) -> float:
     """<v_task, x> of the row of this number."""
-    (start, size), note = place_of(tables, task), _note(number, ahead)
+    (start, size), note = hash_table.place_of(tables, task), _note(number, ahead)
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     known = ahead[note + ROW] == U(number) and ahead[note + FILLED] == U(tables.filled[task])  # no pair came since
     ahead[note + ROW] = NO_ROW
@@ -109,33 +96,33 @@ def dot_pairs(row: Row, number: int, task: int, tables: Tables, ahead: Lookahead
         n = ahead[note + N] if known else _look(row, first, last, task, tables, note + HITS, ahead)
         for hit in range(note + HITS, note + HITS + n):
             i = U(np.uint32(ahead[hit]))
-            slot = find_from(tables, start, size, ahead[hit] >> ENTRY_BITS, _column(row, i))
-            product = row.x[i] * number_in(tables.words, number_at(slot))  # zero if the pair does not occur
+            slot = hash_table.find_from(tables, start, size, ahead[hit] >> ENTRY_BITS, _column(row, i))
+            product = row.x[i] * number_in(tables.words, hash_table.number_at(slot))  # zero if the pair does not occur
             of = ONE_SUM[accumulator_of(i, len(row.x))]
             a, b, c, d = a + product * of[0], b + product * of[1], c + product * of[2], d + product * of[3]
     return (a + b) + (c + d)
 
 
 @kernel
-def _hints(row: Row, first: int, last: int, task: int, tables: Tables) -> np.uint64:
+def _hints(row: Row, first: int, last: int, task: int, tables: hash_table.Tables) -> np.uint64:
     """Bit i: the pair of entry first + i may occur."""
     start, size, bits = U(tables.start[task]), U(tables.size[task]), U(0)
     for i in range(U(first), U(last)):
-        bits |= hint(tables, start, size, _column(row, i)) << (i - U(first))
+        bits |= hash_table.hint(tables, start, size, _column(row, i)) << (i - U(first))
     return bits
 
 
 @kernel
-def fetch_row(row: Row, first: int, bits: np.uint64, task: int, tables: Tables) -> None:
+def fetch_row(row: Row, first: int, bits: np.uint64, task: int, tables: hash_table.Tables) -> None:
     """Have the groups of those entries first + i brought from memory whose bit i is set."""
     start, size = U(tables.start[task]), U(tables.size[task])
     while bits != U(0):
-        fetch(tables, start, size, _column(row, U(first) + lowest_bit(bits)))
+        hash_table.fetch(tables, start, size, _column(row, U(first) + lowest_bit(bits)))
         bits &= bits - U(1)
 
 
 @kernel
-def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArray) -> None:
+def add_pairs(row: Row, scale: float, task: int, tables: hash_table.Tables, like: FloatArray) -> None:
     """There is capacity. A pair without a hint is new, so nothing needs to be compared."""
     start, size = U(tables.start[task]), U(tables.size[task])
     for first in range(0, len(row.x), WORD):
@@ -146,33 +133,35 @@ def add_pairs(row: Row, scale: float, task: int, tables: Tables, like: FloatArra
         while others != U(0):
             i = U(first) + lowest_bit(others)
             others &= others - U(1)
-            take_slot(tables, start, size, _column(row, i), n)
-            tables.waiting[SOURCE, n] = i
+            hash_table.take_slot(tables, start, size, _column(row, i), n)
+            tables.waiting[hash_table.SOURCE, n] = i
             n += 1
         while bits != U(0):
             i = U(first) + lowest_bit(bits)
             bits &= bits - U(1)
-            slot = find(tables, start, size, _column(row, i))
-            if tables.words[slot] != FREE:
-                at = number_at(slot)
+            slot = hash_table.find(tables, start, size, _column(row, i))
+            if tables.words[slot] != hash_table.FREE:
+                at = hash_table.number_at(slot)
                 set_number(tables.words, at, rounded(number_in(tables.words, at) + scale * row.x[i], like))
             else:
-                take_slot(tables, start, size, _column(row, i), n)
-                tables.waiting[SOURCE, n] = i
+                hash_table.take_slot(tables, start, size, _column(row, i), n)
+                tables.waiting[hash_table.SOURCE, n] = i
                 n += 1
         tables.filled[task] += n
         for k in range(n):
-            i = U(tables.waiting[SOURCE, k])
-            write_key(tables, _column(row, i), k)
-            set_number(tables.words, number_at(tables.waiting[SLOT, k]), rounded(scale * row.x[i], like))
+            i = U(tables.waiting[hash_table.SOURCE, k])
+            hash_table.write_key(tables, _column(row, i), k)
+            set_number(
+                tables.words, hash_table.number_at(tables.waiting[hash_table.SLOT, k]), rounded(scale * row.x[i], like)
+            )
 
 
 @kernel
-def missing_pairs(row: Row, task: int, tables: Tables) -> int:
+def missing_pairs(row: Row, task: int, tables: hash_table.Tables) -> int:
     """How many of the pairs do not occur yet; asked only when the table may be too full."""
     start, size, missing = U(tables.start[task]), U(tables.size[task]), len(row.x)
     for i in range(len(row.x) if size > U(0) else 0):
         feature = _column(row, i)
-        if hint(tables, start, size, feature) != U(0):
-            missing -= int(tables.words[find(tables, start, size, feature)] != FREE)
+        if hash_table.hint(tables, start, size, feature) != U(0):
+            missing -= int(tables.words[hash_table.find(tables, start, size, feature)] != hash_table.FREE)
     return missing

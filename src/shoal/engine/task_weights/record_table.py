@@ -12,24 +12,8 @@ import numpy as np
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray, aligned_zeros
 from shoal.engine.axes import OTHER, ROW
 from shoal.engine.compile import kernel
+from shoal.engine.task_weights import hash_table
 from shoal.engine.task_weights import hash_table as _tables
-from shoal.engine.task_weights.hash_table import (
-    FEATURE,
-    FIRST_CAPACITY,
-    MOST_WAITING,
-    PLACES,
-    SLOT,
-    WORDS,
-    Tables,
-    fetch,
-    find,
-    make_capacity,
-    new_tables,
-    of_task,
-    place_at,
-    put_all,
-    size_for,
-)
 from shoal.engine.task_weights.pairs import check_pairs, sorted_pairs
 
 CACHED = 2**11  # groups; with records of eight numbers about a MiB, which a core's own cache holds
@@ -40,7 +24,7 @@ NOWHERE = 0  # the place of the zero record
 class Records(NamedTuple):
     """Slots hold their records' places."""
 
-    tables: Tables
+    tables: hash_table.Tables
     records: Annotated[
         FloatArray, ROW
     ]  # (1 + most pairs, numbers a pair); the first is zero: what a pair that is not there has
@@ -54,13 +38,16 @@ class Found(NamedTuple):
     entry: IntArray  # first the entries of the row whose pairs do not occur
 
 
-def _zero_records(tables: Tables, n_numbers: int, dtype: Any) -> FloatArray:
-    return aligned_zeros((1 + 3 * PLACES * len(tables.taken) // 4, n_numbers), dtype)  # tables are never fuller
+def _zero_records(tables: hash_table.Tables, n_numbers: int, dtype: Any) -> FloatArray:
+    fullest = 3 * hash_table.PLACES * len(tables.taken) // 4
+    return aligned_zeros((1 + fullest, n_numbers), dtype)
 
 
-def new_records(n_numbers: int, n_tasks: int, capacity: int = FIRST_CAPACITY, dtype: Any = np.float64) -> Records:
+def new_records(
+    n_numbers: int, n_tasks: int, capacity: int = hash_table.FIRST_CAPACITY, dtype: Any = np.float64
+) -> Records:
     """No pairs."""
-    tables = new_tables(n_tasks, capacity, PLACES)
+    tables = hash_table.new_tables(n_tasks, capacity, hash_table.PLACES)
     return Records(tables, _zero_records(tables, n_numbers, dtype), np.ones(1, np.int64))
 
 
@@ -80,9 +67,9 @@ def find_all(pairs: Records, task: int, features: IntArray, found: Found) -> int
     start, size = U(tables.start[task]), U(tables.size[task])
     if tables.used[0] >= CACHED:
         for i in range(len(features)):
-            fetch(tables, start, size, np.uint32(features[i]))
+            hash_table.fetch(tables, start, size, np.uint32(features[i]))
     for i in range(len(features)):
-        place[i] = tables.words[place_at(find(tables, start, size, np.uint32(features[i])))]
+        place[i] = tables.words[hash_table.place_at(hash_table.find(tables, start, size, np.uint32(features[i])))]
         entry[missing] = i
         missing += int(place[i] == NOWHERE)
     return missing
@@ -92,16 +79,16 @@ def find_all(pairs: Records, task: int, features: IntArray, found: Found) -> int
 def add_all(pairs: Records, task: int, features: IntArray, missing: int, found: Found) -> None:
     """Give those pairs of a row that `find_all` missed their records, which are zero."""
     tables = pairs.tables
-    make_capacity(tables, task, missing)
-    for first in range(0, missing, MOST_WAITING):
-        n = min(missing - first, MOST_WAITING)
+    hash_table.make_capacity(tables, task, missing)
+    for first in range(0, missing, hash_table.MOST_WAITING):
+        n = min(missing - first, hash_table.MOST_WAITING)
         for k in range(n):
-            tables.waiting[FEATURE, k] = features[np.uint32(found.entry[first + k])]
-        put_all(tables, task, n)
+            tables.waiting[hash_table.FEATURE, k] = features[np.uint32(found.entry[first + k])]
+        hash_table.put_all(tables, task, n)
         for k in range(n):
             place = pairs.used[0] + k
             found.place[np.uint32(found.entry[first + k])] = place
-            tables.words[place_at(tables.waiting[SLOT, k])] = place
+            tables.words[hash_table.place_at(tables.waiting[hash_table.SLOT, k])] = place
         pairs.used[0] += n
 
 
@@ -145,8 +132,8 @@ def check(packed: Packed, n_numbers: int, n_tasks: int, n_features: int) -> None
 
 def unpack(packed: Packed, n_numbers: int, n_tasks: int) -> Records:
     """The records that `pack` gave."""
-    capacity = sum(int(size_for(int(n), PLACES)) for n in np.diff(packed.starts) if n > 0)
-    pairs = new_records(n_numbers, n_tasks, max(capacity, FIRST_CAPACITY), packed.records.dtype)
+    capacity = sum(int(hash_table.size_for(int(n), hash_table.PLACES)) for n in np.diff(packed.starts) if n > 0)
+    pairs = new_records(n_numbers, n_tasks, max(capacity, hash_table.FIRST_CAPACITY), packed.records.dtype)
     _put_places(packed.starts, packed.features, pairs.tables)
     pairs.tables.waiting[:] = 0
     pairs.used[0] = 1 + len(packed.records)
@@ -155,25 +142,25 @@ def unpack(packed: Packed, n_numbers: int, n_tasks: int) -> Records:
 
 
 @kernel(entry=True)
-def _put_places(starts: IntArray, features: IndexArray, tables: Tables) -> None:
+def _put_places(starts: IntArray, features: IndexArray, tables: hash_table.Tables) -> None:
     """The p-th pair has record 1 + p."""
     for task in range(len(starts) - 1):
         first, last = starts[task], starts[task + 1]
         if first < last:
-            make_capacity(tables, task, last - first)
+            hash_table.make_capacity(tables, task, last - first)
         for p in range(first, last):
-            tables.waiting[FEATURE, 0] = features[p]
-            put_all(tables, task, 1)
-            tables.words[place_at(tables.waiting[SLOT, 0])] = 1 + p
+            tables.waiting[hash_table.FEATURE, 0] = features[p]
+            hash_table.put_all(tables, task, 1)
+            tables.words[hash_table.place_at(tables.waiting[hash_table.SLOT, 0])] = 1 + p
 
 
 def remove(pairs: Records, task: int) -> None:
     """Empty a task's table; the other records close up."""
     stays = np.ones(pairs.used[0], bool)
-    stays[of_task(pairs.tables, task)[1]] = False
+    stays[hash_table.of_task(pairs.tables, task)[1]] = False
     _tables.without_task(pairs.tables, task)
-    place, groups = np.cumsum(stays) - 1, pairs.tables.words.reshape(-1, WORDS)[: pairs.tables.used[0]]
-    groups[:, PLACES:] = place[groups[:, PLACES:]]  # of a free slot: NOWHERE, as before
+    place, groups = np.cumsum(stays) - 1, pairs.tables.words.reshape(-1, hash_table.WORDS)[: pairs.tables.used[0]]
+    groups[:, hash_table.PLACES :] = place[groups[:, hash_table.PLACES :]]  # of a free slot: NOWHERE, as before
     n_left = int(place[-1]) + 1
     pairs.records[:n_left] = pairs.records[: pairs.used[0]][stays]
     pairs.records[n_left : pairs.used[0]] = 0.0

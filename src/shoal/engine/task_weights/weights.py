@@ -20,28 +20,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import prefetch, set_number
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, dot_two, row_bounds
-from shoal.engine.task_weights.hash_table import (
-    FEATURE,
-    FIRST_CAPACITY,
-    HINTS,
-    NUMBERS,
-    SLOT,
-    Tables,
-    fetch_hints,
-    for_tasks,
-    make_capacity,
-    new_tables,
-    number_at,
-    of_task,
-    put_all,
-    size_for,
-    too_full,
-    with_capacity,
-    without_task,
-)
-from shoal.engine.task_weights.hash_table import (
-    has_capacity as tables_have_capacity,
-)
+from shoal.engine.task_weights import hash_table
 from shoal.engine.task_weights.lookahead import Lookahead, Row, add_pairs, dot_pairs, look_ahead, missing_pairs
 from shoal.engine.task_weights.pairs import check_pairs, sorted_pairs
 
@@ -56,7 +35,7 @@ class TaskWeights(NamedTuple):
     """One of the two is empty."""
 
     dense: Annotated[FloatArray, TASK, ROW]  # (tasks, features), or no columns
-    tables: Tables  # of numbers, or no groups
+    tables: hash_table.Tables  # of numbers, or no groups
 
 
 class PackedWeights(NamedTuple):
@@ -69,11 +48,11 @@ class PackedWeights(NamedTuple):
 
 
 def _dense(n_tasks: int, n_features: int, dtype: Any) -> TaskWeights:
-    return TaskWeights(np.zeros((n_tasks, n_features), dtype), new_tables(n_tasks, 0, NUMBERS))
+    return TaskWeights(np.zeros((n_tasks, n_features), dtype), hash_table.new_tables(n_tasks, 0, hash_table.NUMBERS))
 
 
 def _wide(n_tasks: int, capacity: int, dtype: Any) -> TaskWeights:
-    return TaskWeights(np.zeros((n_tasks, 0), dtype), new_tables(n_tasks, capacity, NUMBERS))
+    return TaskWeights(np.zeros((n_tasks, 0), dtype), hash_table.new_tables(n_tasks, capacity, hash_table.NUMBERS))
 
 
 def dense_limit(mistake_driven: bool) -> int:
@@ -86,7 +65,7 @@ def allocate(n_tasks: int, n_features: int, dtype: Any, most_dense: int) -> Task
     wanted = n_tasks * n_features
     if wanted <= most_dense:
         return _dense(n_tasks, n_features, dtype)
-    capacity = min(max(2 * wanted // (FILLED * NUMBERS), FIRST_CAPACITY), MOST_FIRST_CAPACITY)
+    capacity = min(max(2 * wanted // (FILLED * hash_table.NUMBERS), hash_table.FIRST_CAPACITY), MOST_FIRST_CAPACITY)
     return _wide(n_tasks, capacity, dtype)
 
 
@@ -98,7 +77,7 @@ def grow(own: TaskWeights, n_tasks: int, n_features: int, most_dense: int) -> Ta
     if not is_wide(own) and wanted > most_dense and _tables_pay(own.dense, wanted):
         own = _as_tables(own)
     if is_wide(own):
-        tables = for_tasks(own.tables, n_tasks)
+        tables = hash_table.for_tasks(own.tables, n_tasks)
         n = len(own.tables.start)
         for old, new in (
             (own.tables.start, tables.start),
@@ -116,13 +95,13 @@ def extend(own: TaskWeights, n_tasks: int, n_features: int) -> TaskWeights:
     """The same weights with capacity for more pairs; dense if tables no longer pay."""
     if n_tasks * n_features <= min(DENSE_MOST, FILLED * int(own.tables.filled.sum())):
         return _as_dense(own, n_features)
-    return own._replace(tables=with_capacity(own.tables))
+    return own._replace(tables=hash_table.with_capacity(own.tables))
 
 
 def remove(own: TaskWeights, k: int) -> None:
     """Empty the table of a task, if it has one."""
     if is_wide(own):
-        without_task(own.tables, k)
+        hash_table.without_task(own.tables, k)
 
 
 def pack(own: TaskWeights, n_tasks: int, n_features: int, most_dense: int) -> PackedWeights:
@@ -159,24 +138,24 @@ def check(packed: PackedWeights, n_tasks: int, n_features: int) -> None:
 def unpack(packed: PackedWeights, n_tasks: int) -> TaskWeights:
     """The weights that `pack` gave."""
     if len(packed.starts) == 0:
-        return TaskWeights(packed.dense, new_tables(n_tasks, 0, NUMBERS))
-    capacity = sum(int(size_for(int(n), NUMBERS)) for n in np.diff(packed.starts) if n > 0)
-    own = _wide(n_tasks, max(capacity, FIRST_CAPACITY), packed.dense.dtype)
+        return TaskWeights(packed.dense, hash_table.new_tables(n_tasks, 0, hash_table.NUMBERS))
+    capacity = sum(int(hash_table.size_for(int(n), hash_table.NUMBERS)) for n in np.diff(packed.starts) if n > 0)
+    own = _wide(n_tasks, max(capacity, hash_table.FIRST_CAPACITY), packed.dense.dtype)
     _put_pairs(packed.starts, packed.features, packed.numbers, own.tables)
     own.tables.waiting[:] = 0
     return own
 
 
 @kernel(entry=True)
-def _put_pairs(starts: IntArray, features: IndexArray, numbers: FloatArray, tables: Tables) -> None:
+def _put_pairs(starts: IntArray, features: IndexArray, numbers: FloatArray, tables: hash_table.Tables) -> None:
     for task in range(len(starts) - 1):
         first, last = starts[task], starts[task + 1]
         if first < last:
-            make_capacity(tables, task, last - first)
+            hash_table.make_capacity(tables, task, last - first)
         for p in range(first, last):
-            tables.waiting[FEATURE, 0] = features[p]
-            put_all(tables, task, 1)
-            set_number(tables.words, number_at(tables.waiting[SLOT, 0]), numbers[p])
+            tables.waiting[hash_table.FEATURE, 0] = features[p]
+            hash_table.put_all(tables, task, 1)
+            set_number(tables.words, hash_table.number_at(tables.waiting[hash_table.SLOT, 0]), numbers[p])
 
 
 @kernel(entry=True)
@@ -188,7 +167,7 @@ def is_wide(own: TaskWeights) -> bool:
 @kernel
 def has_capacity(rounds: Rounds, first: int, last: int, own: TaskWeights) -> bool:
     """Can the rows of a round be learned without more capacity?"""
-    return not is_wide(own) or tables_have_capacity(rounds, first, last, own.tables)
+    return not is_wide(own) or hash_table.has_capacity(rounds, first, last, own.tables)
 
 
 @kernel
@@ -202,8 +181,8 @@ def _prefetch_hints(rounds: Rounds, row: int, own: TaskWeights) -> None:
     """Have the hints of a row brought from memory, if there is such a row."""
     if row < len(rounds.task) and rounds.task[row] >= 0:
         first, last = row_bounds(rounds, row)
-        if HINTS * own.tables.size[rounds.task[row]] <= LINE * (last - first):  # else it needs few of them
-            fetch_hints(own.tables, rounds.task[row])
+        if hash_table.HINTS * own.tables.size[rounds.task[row]] <= LINE * (last - first):  # else it needs few of them
+            hash_table.fetch_hints(own.tables, rounds.task[row])
 
 
 @kernel
@@ -255,8 +234,8 @@ def task_add(rounds: Rounds, row: int, scale: float, task: int, own: TaskWeights
         add(rounds, row, scale, own.dense[task])
         return
     x = _row(rounds, row)
-    if too_full(own.tables.filled[task] + len(x.x), own.tables.size[task], NUMBERS):
-        make_capacity(own.tables, task, missing_pairs(x, task, own.tables))
+    if hash_table.too_full(own.tables.filled[task] + len(x.x), own.tables.size[task], hash_table.NUMBERS):
+        hash_table.make_capacity(own.tables, task, missing_pairs(x, task, own.tables))
     add_pairs(x, scale, task, own.tables, own.dense[0])
 
 
@@ -266,7 +245,7 @@ def as_matrix(own: TaskWeights, n_tasks: int, n_features: int) -> FloatArray:
         return own.dense[:n_tasks, :n_features].astype(np.float64)
     matrix = np.zeros((n_tasks, n_features))
     for task, row in enumerate(matrix):
-        columns, numbers = of_task(own.tables, task)
+        columns, numbers = hash_table.of_task(own.tables, task)
         row[columns] = numbers
     return matrix
 
@@ -274,7 +253,7 @@ def as_matrix(own: TaskWeights, n_tasks: int, n_features: int) -> FloatArray:
 def _as_dense(own: TaskWeights, n_features: int) -> TaskWeights:
     dense = _dense(len(own.tables.start), n_features, own.dense.dtype)
     for task, row in enumerate(dense.dense):
-        columns, numbers = of_task(own.tables, task)
+        columns, numbers = hash_table.of_task(own.tables, task)
         row[columns] = numbers
     return dense
 
@@ -287,19 +266,21 @@ def _tables_pay(dense: FloatArray, wanted: int) -> bool:
 
 
 @kernel(entry=True)
-def _fill(dense: FloatArray, counts: IntArray, tables: Tables) -> None:
+def _fill(dense: FloatArray, counts: IntArray, tables: hash_table.Tables) -> None:
     for task in range(len(dense)):
-        make_capacity(tables, task, counts[task])
+        hash_table.make_capacity(tables, task, counts[task])
         for j in range(dense.shape[1]):
             if dense[task, j] != 0.0:
-                tables.waiting[FEATURE, 0] = j
-                put_all(tables, task, 1)
-                set_number(tables.words, number_at(tables.waiting[SLOT, 0]), float(dense[task, j]))
+                tables.waiting[hash_table.FEATURE, 0] = j
+                hash_table.put_all(tables, task, 1)
+                set_number(
+                    tables.words, hash_table.number_at(tables.waiting[hash_table.SLOT, 0]), float(dense[task, j])
+                )
 
 
 def _as_tables(own: TaskWeights) -> TaskWeights:
     counts = np.count_nonzero(own.dense, axis=1)
-    capacity = sum(int(size_for(int(n), NUMBERS)) for n in counts)
-    wide = _wide(len(counts), max(FIRST_CAPACITY, capacity), own.dense.dtype)
+    capacity = sum(int(hash_table.size_for(int(n), hash_table.NUMBERS)) for n in counts)
+    wide = _wide(len(counts), max(hash_table.FIRST_CAPACITY, capacity), own.dense.dtype)
     _fill(own.dense, counts, wide.tables)
     return wide

@@ -17,6 +17,7 @@ from shoal.files.messages import BadRows
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State
 from shoal.files.source import Sources
+from shoal.files.sparse_text import scan
 from shoal.files.sparse_text.bytes import (
     NEWLINE,
     SLACK,
@@ -42,25 +43,6 @@ from shoal.files.sparse_text.names import (
 )
 from shoal.files.sparse_text.numbers import FAILED, digits_before, no_digits, read_value
 from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, label_of, number, one_task
-from shoal.files.sparse_text.scan import (
-    END,
-    FULL,
-    LABELED,
-    LINE,
-    NO_CAPACITY,
-    NO_TASK,
-    POSITION,
-    ROWS,
-    UNUSUAL_LINE,
-    WIDTH,
-    RowBuffer,
-    add_row,
-    capacity_left,
-    is_known,
-    next_line,
-    put_in_order,
-    stopped,
-)
 
 HASH = 35
 LARGEST_INDEX = 2**31 - 1  # columns of X are int32
@@ -142,37 +124,37 @@ def _read_pairs(
 
 @kernel(sums="exact", alone=False)
 def _scan_line(
-    data: NDArray[np.uint8], i: int, with_task: bool, buffer: RowBuffer, tasks: NameTable
+    data: NDArray[np.uint8], i: int, with_task: bool, buffer: scan.RowBuffer, tasks: NameTable
 ) -> tuple[int, int]:
     """Add the row of a line that is not blank: END, or the reason to stop; and the position behind its features."""
     start_of_line = i
     i, label = read_value(data, i, MARK)
-    if i == FAILED and buffer.cursor[LABELED] == 0:
+    if i == FAILED and buffer.cursor[scan.LABELED] == 0:
         i, label = start_of_line, 0.0
-    if i == FAILED or not is_known(buffer, label):
-        return UNUSUAL_LINE, i
+    if i == FAILED or not scan.is_known(buffer, label):
+        return scan.UNUSUAL_LINE, i
     first, i, task = _read_task(data, skip_spaces(data, i))
     if with_task and task.length == 0:
-        return UNUSUAL_LINE, i
-    start = int(np.int64(buffer.ends[buffer.cursor[ROWS]]))
+        return scan.UNUSUAL_LINE, i
+    start = int(np.int64(buffer.ends[buffer.cursor[scan.ROWS]]))
     task_end = i
-    i, at = _read_pairs(data, i, buffer.columns, buffer.values, start, start + capacity_left(buffer))
+    i, at = _read_pairs(data, i, buffer.columns, buffer.values, start, start + scan.capacity_left(buffer))
     if i < 0:
-        return UNUSUAL_LINE if i == UNUSUAL else NO_CAPACITY, i
+        return scan.UNUSUAL_LINE if i == UNUSUAL else scan.NO_CAPACITY, i
     n = at - start
-    if (data[U(i)] != NEWLINE and data[U(i)] != HASH) or put_in_order(buffer, n) < n:
-        return UNUSUAL_LINE, i
-    number = NO_TASK
+    if (data[U(i)] != NEWLINE and data[U(i)] != HASH) or scan.put_in_order(buffer, n) < n:
+        return scan.UNUSUAL_LINE, i
+    number = scan.NO_TASK
     if with_task:
         number = number_of_outlined(tasks, task, data, Place(0, 0, first, task_end))
         if number == TABLE_FULL:
-            return NO_CAPACITY, i
-    add_row(buffer, n, label, number)
-    return END, i
+            return scan.NO_CAPACITY, i
+    scan.add_row(buffer, n, label, number)
+    return scan.END, i
 
 
 @kernel(entry=True, inline=False, sums="exact")
-def scan_libsvm(data: NDArray[np.uint8], plain: bool, with_task: bool, buffer: RowBuffer, tasks: NameTable) -> int:
+def scan_libsvm(data: NDArray[np.uint8], plain: bool, with_task: bool, buffer: scan.RowBuffer, tasks: NameTable) -> int:
     """Add rows from the line at POSITION on, and return the reason to stop.
 
     An UNUSUAL_LINE reaches up to LINE_END.
@@ -187,18 +169,18 @@ def scan_libsvm(data: NDArray[np.uint8], plain: bool, with_task: bool, buffer: R
         Whether `qid:` is the task.
     """
     cursor = buffer.cursor
-    while cursor[ROWS] < len(buffer.labels):
-        if cursor[POSITION] >= len(data) - SLACK:
-            return END
-        i = skip_spaces(data, cursor[POSITION])
-        stop = END if plain or is_ascii(data, i) else UNUSUAL_LINE
-        if stop == END and data[U(i)] != NEWLINE and data[U(i)] != HASH:
+    while cursor[scan.ROWS] < len(buffer.labels):
+        if cursor[scan.POSITION] >= len(data) - SLACK:
+            return scan.END
+        i = skip_spaces(data, cursor[scan.POSITION])
+        stop = scan.END if plain or is_ascii(data, i) else scan.UNUSUAL_LINE
+        if stop == scan.END and data[U(i)] != NEWLINE and data[U(i)] != HASH:
             stop, i = _scan_line(data, i, with_task, buffer, tasks)
-        if stop != END:
-            return stopped(data, buffer, stop, NO_LETTERS)
-        cursor[POSITION] = (i if data[U(i)] == NEWLINE else line_end(data, i)) + 1
-        cursor[LINE] += 1
-    return FULL
+        if stop != scan.END:
+            return scan.stopped(data, buffer, stop, NO_LETTERS)
+        cursor[scan.POSITION] = (i if data[U(i)] == NEWLINE else line_end(data, i)) + 1
+        cursor[scan.LINE] += 1
+    return scan.FULL
 
 
 class LibsvmReader(SparseReader):
@@ -232,13 +214,13 @@ class LibsvmReader(SparseReader):
             )
         super().__init__(sources, bad, labels, options)
         self._most_columns = width if frozen else None
-        self._buffer.cursor[WIDTH] = self._seen_width = width
+        self._buffer.cursor[scan.WIDTH] = self._seen_width = width
         self._task_index = int(task) if task is not None and task != "qid" else None
         self._with_qid: bool | None = None if task is None else task == "qid"
 
     @property
     def width(self) -> int:
-        return int(self._buffer.cursor[WIDTH])
+        return int(self._buffer.cursor[scan.WIDTH])
 
     @property
     def feature_names(self) -> list[str]:
@@ -251,7 +233,7 @@ class LibsvmReader(SparseReader):
 
     def scan(self, data: NDArray[np.uint8], plain: bool) -> int:
         if self._with_qid is None or self._task_index is not None:
-            return next_line(data, self._buffer)
+            return scan.next_line(data, self._buffer)
         return scan_libsvm(data, plain, self._with_qid, self._buffer, self._tasks.table)
 
     def columns_of(self, features: list[Any]) -> NDArray[np.int64]:

@@ -25,30 +25,9 @@ from shoal.files.messages import FILE, BadRows
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State
 from shoal.files.source import Sources
+from shoal.files.sparse_text import scan
 from shoal.files.sparse_text.bytes import PADDING, has_other_space
 from shoal.files.sparse_text.names import Names
-from shoal.files.sparse_text.scan import (
-    EXACT,
-    FULL,
-    LINE,
-    LINE_END,
-    NEED,
-    NEED_LETTERS,
-    NO_CAPACITY,
-    NO_TASK,
-    NUMBERS,
-    POSITION,
-    ROWS,
-    UNLABELED,
-    UNUSUAL_LINE,
-    WHOLE_NUMBERS,
-    RowBuffer,
-    add_parsed_row,
-    new_buffer,
-    take_rows,
-    with_capacity,
-    with_more_rows,
-)
 from shoal.files.stream import Piece
 from shoal.parallel.read_ahead import read_ahead
 
@@ -102,7 +81,7 @@ def label_of(token: str) -> float:
     (-1.5, 9007199254740993)
     """
     value = number(token, "label")
-    return value if abs(value) < EXACT else int(token) if token.lstrip("+-").isdecimal() else int(value)
+    return value if abs(value) < scan.EXACT else int(token) if token.lstrip("+-").isdecimal() else int(value)
 
 
 def one_task(options: ReadOptions) -> str | None:
@@ -143,8 +122,8 @@ class SparseReader(ABC):
         n_classes = len(labels.classes) if labels.given else 2 if labels.kind == "binary" else 0
         n_classes = n_classes if self._labeled else 0
         are_whole = labels.numeric and labels.kind != "regression"
-        kind = UNLABELED if not self._labeled else WHOLE_NUMBERS if are_whole else NUMBERS
-        self._buffer: RowBuffer = new_buffer(min(self._chunk_rows, 1_024), n_classes, kind)
+        kind = scan.UNLABELED if not self._labeled else scan.WHOLE_NUMBERS if are_whole else scan.NUMBERS
+        self._buffer: scan.RowBuffer = scan.new_buffer(min(self._chunk_rows, 1_024), n_classes, kind)
         self._inexact: list[tuple[int, int]] = []  # rows with a label beyond float64, and its class
         self._learn_classes()
 
@@ -162,7 +141,7 @@ class SparseReader(ABC):
 
     def reserve(self, features: int, letters: int) -> None:
         """Ensure capacity for a row with so many features, whose names have so many letters."""
-        self._buffer = with_capacity(self._buffer, features)
+        self._buffer = scan.with_capacity(self._buffer, features)
         self._tasks.reserve(1, letters)
 
     @property
@@ -234,30 +213,30 @@ class SparseReader(ABC):
         file = 0
         for k, text in self._texts:
             if k != file:
-                file, cursor[LINE] = k, k * FILE
+                file, cursor[scan.LINE] = k, k * FILE
             data, plain = np.frombuffer(text, np.uint8), is_plain(text)
-            cursor[POSITION] = 0
-            while cursor[POSITION] < len(text) - len(PADDING):
+            cursor[scan.POSITION] = 0
+            while cursor[scan.POSITION] < len(text) - len(PADDING):
                 stop = self.scan(data, plain)
-                if stop == NO_CAPACITY and self._holds_enough():
+                if stop == scan.NO_CAPACITY and self._holds_enough():
                     yield self._take()
-                elif stop == NO_CAPACITY:
-                    self.reserve(int(cursor[NEED]), int(cursor[NEED_LETTERS]))
-                elif stop == UNUSUAL_LINE:
-                    self._parse_unusual(text[cursor[POSITION] : cursor[LINE_END]], int(cursor[LINE]) + 1)
-                    cursor[POSITION] = cursor[LINE_END] + 1
-                    cursor[LINE] += 1
-                if cursor[ROWS] == self._chunk_rows:
+                elif stop == scan.NO_CAPACITY:
+                    self.reserve(int(cursor[scan.NEED]), int(cursor[scan.NEED_LETTERS]))
+                elif stop == scan.UNUSUAL_LINE:
+                    self._parse_unusual(text[cursor[scan.POSITION] : cursor[scan.LINE_END]], int(cursor[scan.LINE]) + 1)
+                    cursor[scan.POSITION] = cursor[scan.LINE_END] + 1
+                    cursor[scan.LINE] += 1
+                if cursor[scan.ROWS] == self._chunk_rows:
                     yield self._take()
-                elif stop == FULL:
-                    self._buffer = with_more_rows(self._buffer, self._chunk_rows)
-        if cursor[ROWS]:
+                elif stop == scan.FULL:
+                    self._buffer = scan.with_more_rows(self._buffer, self._chunk_rows)
+        if cursor[scan.ROWS]:
             yield self._take()
 
     def _holds_enough(self) -> bool:
         """Whether the chunk is full, because the next row would exceed its features."""
-        rows = int(self._buffer.cursor[ROWS])
-        return rows > 0 and int(self._buffer.ends[rows] + self._buffer.cursor[NEED]) > self._chunk_features
+        rows = int(self._buffer.cursor[scan.ROWS])
+        return rows > 0 and int(self._buffer.ends[rows] + self._buffer.cursor[scan.NEED]) > self._chunk_features
 
     def _parse_unusual(self, line: bytes, number: int) -> None:
         """Add the row of a line that the scan left, or report it; a blank line is nothing."""
@@ -269,8 +248,8 @@ class SparseReader(ABC):
                 [code] = labels.codes([text])
                 if code < 0:
                     raise MalformedLine(labels.unexpected(text))
-                if abs(row.label) >= EXACT:
-                    self._inexact.append((int(self._buffer.cursor[ROWS]), code))
+                if abs(row.label) >= scan.EXACT:
+                    self._inexact.append((int(self._buffer.cursor[scan.ROWS]), code))
         except UnicodeDecodeError as error:
             return self._bad.report(number, no_text(line, error))
         except MalformedLine as error:
@@ -282,12 +261,12 @@ class SparseReader(ABC):
 
     def _add(self, row: Row) -> None:
         n = len(row.features)
-        self._buffer = buffer = with_capacity(self._buffer, n)
-        first = int(buffer.ends[buffer.cursor[ROWS]])
+        self._buffer = buffer = scan.with_capacity(self._buffer, n)
+        first = int(buffer.ends[buffer.cursor[scan.ROWS]])
         buffer.columns[first : first + n] = self.columns_of(row.features)
         buffer.values[first : first + n] = row.values
-        task = NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
-        add_parsed_row(buffer, n, float(row.label), task, row.weight)
+        task = scan.NO_TASK if row.task is None else int(self._tasks.numbers([row.task])[0])
+        scan.add_parsed_row(buffer, n, float(row.label), task, row.weight)
 
     def _learn_classes(self) -> None:
         """Let the scan accept the labels that are classes by now."""
@@ -295,8 +274,8 @@ class SparseReader(ABC):
             self._buffer.classes[: len(self._labels.classes)] = list(map(float, self._labels.classes))
 
     def _take(self) -> Chunk:
-        with_task = self._buffer.tasks[0] != NO_TASK
-        rows = take_rows(self._buffer, self.width)
+        with_task = self._buffer.tasks[0] != scan.NO_TASK
+        rows = scan.take_rows(self._buffer, self.width)
         X = rows.matrix if self._most_columns is None else rows.matrix[:, : self._most_columns]
         y: NDArray[Any] | None = rows.labels if self._labeled else None
         if self._labeled and self._labels.kind != "regression":

@@ -16,6 +16,7 @@ from shoal.files.messages import BadRows, unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State
 from shoal.files.source import Sources
+from shoal.files.sparse_text import scan
 from shoal.files.sparse_text.bytes import NEWLINE, SLACK, SPACE, is_ascii, is_space, skip_spaces
 from shoal.files.sparse_text.names import (
     BAR,
@@ -36,24 +37,6 @@ from shoal.files.sparse_text.names import (
 )
 from shoal.files.sparse_text.numbers import FAILED, read_short, read_value
 from shoal.files.sparse_text.reader import MalformedLine, Row, SparseReader, label_of, number, one_task
-from shoal.files.sparse_text.scan import (
-    END,
-    FULL,
-    LABELED,
-    LINE,
-    NO_CAPACITY,
-    NO_TASK,
-    POSITION,
-    ROWS,
-    UNUSUAL_LINE,
-    RowBuffer,
-    add_row,
-    capacity_left,
-    is_known,
-    put_in_order,
-    stopped,
-    weigh_row,
-)
 
 QUOTE = 39
 UNUSUAL = -1  # "position" in a line for the parser
@@ -187,27 +170,27 @@ def _scan_line(
     i: int,
     with_task: bool,
     task_space: NDArray[np.uint8],
-    buffer: RowBuffer,
+    buffer: scan.RowBuffer,
     names: NameTable,
     tasks: NameTable,
 ) -> tuple[int, int]:
     """Add the row of a line that is not blank: END, or the reason to stop; and the position behind its features."""
     label = 0.0
-    if buffer.cursor[LABELED] != 0 or data[U(i)] != BAR:
+    if buffer.cursor[scan.LABELED] != 0 or data[U(i)] != BAR:
         i, label = read_value(data, i, MARK)
-    if i == FAILED or not is_known(buffer, label):
-        return UNUSUAL_LINE, i
+    if i == FAILED or not scan.is_known(buffer, label):
+        return scan.UNUSUAL_LINE, i
     i, weight = read_weight_and_tag(data, i)
     if i == UNUSUAL:
-        return UNUSUAL_LINE, i
-    start = at = int(np.int64(buffer.ends[buffer.cursor[ROWS]]))
-    last = at + capacity_left(buffer)
+        return scan.UNUSUAL_LINE, i
+    start = at = int(np.int64(buffer.ends[buffer.cursor[scan.ROWS]]))
+    last = at + scan.capacity_left(buffer)
     task = Place(0, 0, 0, 0)
     task_name = no_name()
     while data[U(i)] == BAR:
         i, space = read_space(data, i + 1)
         if i == UNUSUAL:
-            return UNUSUAL_LINE, i
+            return scan.UNUSUAL_LINE, i
         if with_task and is_task(data, space, task_space):
             first = skip_spaces(data, i)
             i, name = read_name(data, first, no_name())
@@ -218,17 +201,17 @@ def _scan_line(
             continue
         i, at = _read_features(data, i, space, buffer.columns, buffer.values, names, at, last)
         if i < 0:
-            return UNUSUAL_LINE if i == UNUSUAL else NO_CAPACITY, i
+            return scan.UNUSUAL_LINE if i == UNUSUAL else scan.NO_CAPACITY, i
     if data[U(i)] != NEWLINE or (with_task and task_name.length == 0):
-        return UNUSUAL_LINE, i
-    number = NO_TASK
+        return scan.UNUSUAL_LINE, i
+    number = scan.NO_TASK
     if with_task:
         number = number_of_outlined(tasks, task_name, data, task)
         if number == TABLE_FULL:
-            return NO_CAPACITY, i
-    add_row(buffer, put_in_order(buffer, at - start), label, number)
-    weigh_row(buffer, weight)
-    return END, i
+            return scan.NO_CAPACITY, i
+    scan.add_row(buffer, scan.put_in_order(buffer, at - start), label, number)
+    scan.weigh_row(buffer, weight)
+    return scan.END, i
 
 
 @kernel(entry=True, inline=False, sums="exact")
@@ -237,7 +220,7 @@ def scan_vw(
     plain: bool,
     with_task: bool,
     task_space: NDArray[np.uint8],
-    buffer: RowBuffer,
+    buffer: scan.RowBuffer,
     names: NameTable,
     tasks: NameTable,
 ) -> int:
@@ -255,21 +238,21 @@ def scan_vw(
         Whether a namespace holds the task, and its name.
     """
     cursor = buffer.cursor
-    while cursor[ROWS] < len(buffer.labels):
-        if cursor[POSITION] >= len(data) - SLACK:
-            return END
-        i = skip_spaces(data, cursor[POSITION])
+    while cursor[scan.ROWS] < len(buffer.labels):
+        if cursor[scan.POSITION] >= len(data) - SLACK:
+            return scan.END
+        i = skip_spaces(data, cursor[scan.POSITION])
         known = names.used[0]
-        stop = END if plain or is_ascii(data, i) else UNUSUAL_LINE
-        if stop == END and data[U(i)] != NEWLINE:
+        stop = scan.END if plain or is_ascii(data, i) else scan.UNUSUAL_LINE
+        if stop == scan.END and data[U(i)] != NEWLINE:
             stop, i = _scan_line(data, i, with_task, task_space, buffer, names, tasks)
-        if stop != END:
+        if stop != scan.END:
             letters = names.ends[names.used[0]] - names.ends[known]
             truncate(names, known)
-            return stopped(data, buffer, stop, letters)
-        cursor[POSITION] = i + 1
-        cursor[LINE] += 1
-    return FULL
+            return scan.stopped(data, buffer, stop, letters)
+        cursor[scan.POSITION] = i + 1
+        cursor[scan.LINE] += 1
+    return scan.FULL
 
 
 class VWReader(SparseReader):
