@@ -232,7 +232,7 @@ def test_bad_arguments_of_the_mistake_bound(arguments: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"alpha": 1.5}, r"alpha must be in \[0, 1\] or 'auto'"),
+        ({"alpha": 1.5}, r"alpha must be a number in \[0, 1\] or 'auto'"),
         ({"C": 0.0}, "C must be a finite number > 0"),
         ({"C": "doubling"}, "C must be a finite number > 0 or 'auto'"),
         ({"rounds": [0, 1, 2, 2]}, "row 0: its round has 1 of 2 tasks"),

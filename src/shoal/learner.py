@@ -495,9 +495,14 @@ class Classifier(ClassifierMixin, Learner):  # type: ignore[misc]
         return {task: self.predict_one(x, task) for task, x in examples.items()}
 
 
+def logistic(logits: FloatArray) -> FloatArray:
+    """The probabilities that the logits stand for."""
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -700.0, 700.0))))
+
+
 def probabilities(logits: FloatArray) -> FloatArray:
     """(n, 2) probabilities of the smaller and the larger label."""
-    positive = 1.0 / (1.0 + np.exp(-np.clip(logits, -700.0, 700.0)))
+    positive = logistic(logits)
     return np.column_stack([1.0 - positive, positive])
 
 

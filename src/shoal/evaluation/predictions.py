@@ -12,7 +12,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.metrics.multiclass import ClassIndex
 from shoal.evaluation.stream import Piece
-from shoal.learner import probabilities
+from shoal.learner import logistic, probabilities
 
 
 class Predictions(NamedTuple):
@@ -39,8 +39,7 @@ def predictions_of(piece: Piece, score: FloatArray, learner: Any, kind: str, cla
     predicted = [known[-1] if positive else known[0] for positive in score >= 0.0]
     if not hasattr(learner, "predict_proba"):
         return Predictions(task, label, predicted, None, score)
-    with np.errstate(over="ignore"):
-        return Predictions(task, label, predicted, 1.0 / (1.0 + np.exp(-score)), None)
+    return Predictions(task, label, predicted, logistic(score), None)
 
 
 def as_wide(X: Any, n_features: int) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from shoal.evaluation.predictions import as_wide
 from shoal.files.ids import id_of
 from shoal.files.tables.encode_one import Row, Unread
-from shoal.learner import Classifier
+from shoal.learner import Classifier, logistic
 from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.row_codec import from_dicts
@@ -95,7 +95,7 @@ class Answers:
             decisions = learner.decide_sparse(read, tasks)
             known = [task is None or learner.knows_task(task) for task in tasks]
         labels = self._fold.served.labels.as_written(learner.classes_.tolist())
-        chances = 1.0 / (1.0 + np.exp(-np.clip(decisions, -700.0, 700.0)))
+        chances = logistic(decisions)
         for i, task, decision, chance, is_known in zip(
             places, tasks, decisions.tolist(), chances.tolist(), known, strict=True
         ):

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
+from shoal.evaluation.metrics.binary import log_losses
 from shoal.evaluation.metrics.calibration import N_BINS, add_forecasts, calibration_error
 from shoal.evaluation.metrics.multiclass import SMALLEST
 from shoal.files.saved_state import reading_state
-from shoal.learner import probabilities
+from shoal.learner import logistic
 from shoal.online.hedged_sharing.scaling import CLIPPED, MEAN, N_TARGETS, learn_target
 from shoal.serve.contract import UnknownTask
 from shoal.serve.served_model import Learned, ServedModel
@@ -338,8 +339,7 @@ def judge_two(decisions: FloatArray, positive: NDArray[np.bool_], *, has_probabi
     happened = positive.astype(np.float64)
     if not has_probabilities:
         return Judged(wrong, np.zeros(len(wrong)), np.zeros(len(wrong)), happened)
-    losses = np.logaddexp(0.0, np.where(positive, -decisions, decisions))
-    return Judged(wrong, losses, probabilities(decisions)[:, 1], happened)
+    return Judged(wrong, log_losses(decisions, positive), logistic(decisions), happened)
 
 
 def judge_several(decisions: FloatArray, truth: IntArray, since: IntArray, *, has_probabilities: bool) -> Judged:
@@ -367,7 +367,7 @@ def judge_several(decisions: FloatArray, truth: IntArray, since: IntArray, *, ha
     if not has_probabilities:
         nothing = np.zeros(n)
         return Judged(1.0 - right, nothing, nothing, right.astype(np.float64))
-    each = np.where(known, probabilities(margins.ravel())[:, 1].reshape(n, n_labels), 0.0)
+    each = np.where(known, logistic(margins), 0.0)
     # Added one by one, so that a label without probability does not change the rounding of the others.
     each /= np.maximum(np.add.accumulate(each, axis=1)[:, -1:], SMALLEST)
     each[n_known == 1] = known[n_known == 1]

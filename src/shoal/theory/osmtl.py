@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -10,6 +9,8 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import form_rounds
+from shoal.model.parameters import read
+from shoal.online.osmtl import PARAMETERS
 from shoal.theory.stream import comparator_matrix, hinge, squared_norms, stream_table
 
 
@@ -80,10 +81,7 @@ def osmtl_regret_bound(
     array([3., 3.])
     """
     U = comparator_matrix(comparator)
-    if alpha != "auto" and not (isinstance(alpha, int | float) and 0.0 <= alpha <= 1.0):
-        raise ValueError(f"alpha must be in [0, 1] or 'auto', got {alpha!r}")
-    if C != "auto" and not (isinstance(C, int | float) and C > 0.0 and math.isfinite(C)):
-        raise ValueError(f"C must be a finite number > 0 or 'auto', got {C!r}")
+    read(PARAMETERS, {"alpha": alpha, "C": C})
     rows, signs, columns = stream_table(X, y, task, len(U), tasks)
     starts = form_rounds(columns, len(U), rounds, simultaneous=True)
     sizes = np.diff(starts)

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 
 from shoal import relations
 from shoal.engine.arrays import FloatArray
+from shoal.model.parameters import read
+from shoal.online.p_norm_perceptron import ALGORITHM, AUTO
 from shoal.relations import Given
 from shoal.theory.stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
 
@@ -72,14 +74,11 @@ def p_norm_mistake_bound(
     2.0
     """
     U, resolved = comparator_matrix(comparator), relations.resolve(relation)
-    if variant not in ("printed", "sqrt"):
-        raise ValueError(f"variant must be 'printed' or 'sqrt', got {variant!r}")
+    p = read(ALGORITHM.parameters, {"p": p, "variant": variant}).p
     if isinstance(resolved, Given):
         U, tasks = in_order_of(resolved.tasks, U, tasks), resolved.tasks
     K, d = U.shape
-    order = max(2.0, 2.0 * math.log(max(K, d))) if p == "auto" else float(p)
-    if not 2.0 <= order < math.inf:
-        raise ValueError(f"p must be a finite number >= 2 or 'auto', got {p!r}")
+    order = max(2.0, 2.0 * math.log(max(K, d))) if p == AUTO else float(p)
     rows, signs, columns = stream_table(X, y, task, K, tasks)
     wrong = mistaken_rows(mistaken, len(signs))
     if not len(wrong):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from shoal.engine.rounds import form_rounds
+from shoal.model.parameters import read
+from shoal.online.romco import ALGORITHM
 from shoal.theory.stream import comparator_matrix, squared_norms, stream_table
 
 
@@ -59,12 +60,7 @@ def romco_regret_bound(
     U, V = comparator_matrix(common), comparator_matrix(personal)
     if U.shape != V.shape:
         raise ValueError(f"common and personal must have one shape, got {U.shape} and {V.shape}")
-    for name, value in (("eta", eta), ("rho", rho), ("C", C)):
-        if not (value > 0.0 and math.isfinite(value)):
-            raise ValueError(f"{name} must be a finite number > 0, got {value}")
-    for name, value in (("lambda1", lambda1), ("lambda2", lambda2)):
-        if not (value >= 0.0 and math.isfinite(value)):
-            raise ValueError(f"{name} must be a finite number >= 0, got {value}")
+    read(ALGORITHM.parameters, {"eta": eta, "rho": rho, "C": C, "lambda1": lambda1, "lambda2": lambda2})
     rows, _, columns = stream_table(X, y, task, len(U), tasks)
     n_rounds = len(form_rounds(columns, len(U), rounds, simultaneous=True)) - 1
     start = np.sum(U**2) / (2.0 * eta) + np.sum(V**2) / (2.0 * rho)

@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import form_rounds
+from shoal.model.parameters import at_least, positive, read
 from shoal.online.common.shared_loss_steps import finite_steps, norm_code
 from shoal.theory.shared_loss import cumulative_shared_loss
 from shoal.theory.stream import comparator_matrix, hinge, mistaken_rows, stream_table
@@ -66,7 +67,7 @@ def schatten_mistake_bound(
     p = 4: 1267
     """
     U = comparator_matrix(comparator)
-    _refuse_small(p)
+    read({"p": at_least(1)}, {"p": p})
     rows, signs, columns = stream_table(X, y, task, len(U), tasks)
     starts = form_rounds(columns, len(U), rounds, simultaneous=True)
     wrong = np.zeros(len(signs))
@@ -135,9 +136,8 @@ def schatten_loss_bound(
     2.000
     """
     U, code = comparator_matrix(comparator), norm_code(norm, r)
-    _refuse_small(p)
-    if not (C > 0.0 and math.isfinite(C)):
-        raise ValueError(f"C must be a finite number > 0, got {C}")
+    read({"p": at_least(1)}, {"p": p})
+    read({"C": positive()}, {"C": C})
     rows, signs, columns = stream_table(X, y, task, len(U), tasks)
     starts = form_rounds(columns, len(U), rounds, simultaneous=True)
     given = np.asarray(decisions, dtype=np.float64)
@@ -154,11 +154,6 @@ def schatten_loss_bound(
     size = _schatten(U, 2.0 * p / (2.0 * p - 1.0)) ** 2 / (2.0 * C)
     # Every step reaches the ball: ||tau_t||_* = C.
     return cumulative_shared_loss(hinge(signs, f), starts, code) + size + (2.0 * p - 1.0) * T * largest**2 / C / 2.0
-
-
-def _refuse_small(p: float) -> None:
-    if not 1.0 <= p < math.inf:
-        raise ValueError(f"p must be a finite number >= 1, got {p}")
 
 
 def _schatten(rows: Any, order: float) -> float:

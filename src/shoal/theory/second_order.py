@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from shoal import relations
+from shoal.model.parameters import positive, read
 from shoal.relations import Given
 from shoal.theory.perceptron import task_complexity
 from shoal.theory.stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
@@ -78,8 +79,7 @@ def second_order_mistake_bound(
     pairwise     267 mistakes, at most 303
     """
     U, resolved = comparator_matrix(comparator), relations.resolve(relation)
-    if not (a > 0 and math.isfinite(a)):
-        raise ValueError(f"a must be a finite number > 0, got {a}")
+    read({"a": positive()}, {"a": a})
     if isinstance(resolved, Given):
         U, tasks = in_order_of(resolved.tasks, U, tasks), resolved.tasks
     rows, signs, columns = stream_table(X, y, task, len(U), tasks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import form_rounds
+from shoal.model.parameters import positive, read
 from shoal.online.common.shared_loss_steps import Norm, norm_code, shared_loss, spread
 from shoal.theory.stream import comparator_matrix, hinge, squared_norms, stream_table
 
@@ -64,8 +64,7 @@ def shared_loss_bound(
     2.0
     """
     U, code = comparator_matrix(comparator), norm_code(norm, r)
-    if not (C > 0.0 and math.isfinite(C)):
-        raise ValueError(f"C must be a finite number > 0, got {C}")
+    read({"C": positive()}, {"C": C})
     rows, signs, columns = stream_table(X, y, task, len(U), tasks)
     starts = form_rounds(columns, len(U), rounds, simultaneous=True)
     f = np.asarray(rows @ U.T)[np.arange(len(signs)), columns]

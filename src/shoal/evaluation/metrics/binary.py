@@ -11,36 +11,34 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics.calibration import N_BINS, Bin, add_forecasts, calibration_error
-from shoal.evaluation.metrics.metric import Values, grown, ratio
+from shoal.evaluation.metrics.metric import TaskSums, Values, grown, ratio
+from shoal.learner import logistic
 
 
-class Confusion:
+def log_losses(logits: FloatArray, positive: Any) -> FloatArray:
+    """-ln of the probability that each row's logit gave to what came."""
+    return np.asarray(np.logaddexp(0.0, np.where(positive, -logits, logits)))
+
+
+class Confusion(TaskSums):
     """Error rate and F1 of either class, from counts of (label, prediction) pairs; margin 0 predicts +1."""
 
     names = ("error", "f1_positive", "f1_negative")
-
-    def __init__(self) -> None:
-        self._counts = np.zeros((16, 4), np.int64)  # per task: true -, false +, false -, true +
+    width = 4  # true -, false +, false -, true +
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Count the pairs."""
-        self._counts = grown(self._counts, n_tasks)
-        cell = 4 * code + (2 * (truth > 0) + (score >= 0))
-        np.add.at(self._counts.reshape(-1), cell, 1)
-
-    def absorb(self, later: Confusion, n_tasks: int) -> None:
-        """Add the counts."""
-        self._counts = grown(self._counts, n_tasks)
-        self._counts[:n_tasks] += grown(later._counts, n_tasks)[:n_tasks]
+        self._sums = grown(self._sums, n_tasks)
+        np.add.at(self._sums, (code, 2 * (truth > 0) + (score >= 0)), 1)
 
     def values(self, n_tasks: int) -> dict[str, Values]:
         """F1 is undefined where a class neither occurs nor is predicted."""
-        per_task = self._from_counts(self._counts[:n_tasks].T)
-        overall = self._from_counts(self._counts.sum(axis=0))
+        per_task = self._from_counts(self._sums[:n_tasks].T)
+        overall = self._from_counts(self._sums.sum(axis=0))
         return {name: Values(float(overall[name]), per_task[name]) for name in self.names}
 
     @staticmethod
-    def _from_counts(counts: IntArray) -> dict[str, Any]:
+    def _from_counts(counts: FloatArray) -> dict[str, Any]:
         true_negative, false_positive, false_negative, true_positive = counts
         wrong = false_positive + false_negative
         return {
@@ -49,12 +47,8 @@ class Confusion:
             "f1_negative": ratio(2 * true_negative, 2 * true_negative + wrong),
         }
 
-    def notes(self) -> list[str]:
-        """None."""
-        return []
 
-
-class Forecasts:
+class Forecasts(TaskSums):
     """Log-loss, Brier score and calibration error of a learner that has `predict_proba`.
 
     Its decision value is the log-odds of the larger label, so the probability is the logistic function of it. The
@@ -62,26 +56,21 @@ class Forecasts:
     """
 
     names = ("log_loss", "brier", "calibration_error")
+    width = 3  # rows, log-loss, squared error
 
     def __init__(self) -> None:
-        self._sums = np.zeros((16, 3))  # per task: rows, log-loss, squared error
+        super().__init__()
         self._bins = np.zeros((3, N_BINS))
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Add the losses up."""
-        self._sums = grown(self._sums, n_tasks)
-        positive = truth > 0
-        loss = np.logaddexp(0.0, np.where(positive, -score, score))
-        with np.errstate(over="ignore"):
-            probability = 1.0 / (1.0 + np.exp(-score))
-        for column, term in enumerate((np.ones(len(code)), loss, np.square(probability - positive))):
-            np.add.at(self._sums[:, column], code, term)
+        positive, probability = truth > 0, logistic(score)
+        self.add(code, n_tasks, 1.0, log_losses(score, positive), np.square(probability - positive))
         add_forecasts(self._bins, probability, positive.astype(np.float64))
 
     def absorb(self, later: Forecasts, n_tasks: int) -> None:
-        """Merge the sums of `later`; do not use it afterwards."""
-        self._sums = grown(self._sums, n_tasks)
-        self._sums[:n_tasks] += grown(later._sums, n_tasks)[:n_tasks]
+        """Add the sums of `later`."""
+        super().absorb(later, n_tasks)
         self._bins += later._bins
 
     def values(self, n_tasks: int) -> dict[str, Values]:
@@ -96,7 +85,3 @@ class Forecasts:
     def bins(self) -> list[Bin]:
         """The bins of all rows that are not empty, from low to high probability."""
         return [Bin(int(n), float(p / n), float(t / n)) for n, p, t in self._bins.T if n > 0]
-
-    def notes(self) -> list[str]:
-        """None."""
-        return []

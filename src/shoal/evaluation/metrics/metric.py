@@ -80,6 +80,30 @@ def mean_over_tasks(metric: str, per_task: FloatArray, rows: Any) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
+class TaskSums:
+    """What most metrics are: sums over the rows of each task, one column a number."""
+
+    width: int  # columns
+
+    def __init__(self) -> None:
+        self._sums = np.zeros((16, self.width))
+
+    def add(self, code: IntArray, n_tasks: int, *terms: Any) -> None:
+        """Add a term a column."""
+        self._sums = grown(self._sums, n_tasks)
+        for j, term in enumerate(terms):
+            np.add.at(self._sums[:, j], code, term)
+
+    def absorb(self, later: Self, n_tasks: int) -> None:
+        """Add the sums of `later`."""
+        self._sums = grown(self._sums, n_tasks)
+        self._sums[:n_tasks] += grown(later._sums, n_tasks)[:n_tasks]
+
+    def notes(self) -> list[str]:
+        """None."""
+        return []
+
+
 def grown(sums: NDArray[Any], n_tasks: int) -> NDArray[Any]:
     """`sums` with a row for each task at least; doubled, so that growth is amortised."""
     if n_tasks <= len(sums):

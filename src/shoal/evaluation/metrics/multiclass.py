@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.metrics.metric import Values, grown, ratio
+from shoal.evaluation.metrics.metric import TaskSums, Values, ratio
+from shoal.learner import logistic
 
 UNKNOWN = -1.0  # predicted before the learner knew any class
 SMALLEST = 1e-15  # probability, so that one row cannot make the log-loss infinite
@@ -43,8 +44,7 @@ class ClassIndex:
         if margins.ndim == 1:
             margins = np.column_stack([-margins, margins])[:, -len(classes) :]
         numbers = np.array([self.number.get(label, -2) for label in classes.tolist()], np.float64)
-        with np.errstate(over="ignore"):
-            probability = 1.0 / (1.0 + np.exp(-margins))
+        probability = logistic(margins)
         probability /= np.maximum(probability.sum(axis=1, keepdims=True), SMALLEST)
         place = np.argmax(numbers[None, :] == truth[:, None], axis=1)
         known = numbers[place] == truth
@@ -57,30 +57,27 @@ class ClassIndex:
         return np.column_stack([np.full(n_rows, UNKNOWN), np.zeros(n_rows)])
 
 
-class ClassErrors:
+class ClassErrors(TaskSums):
     """Error rate and log-loss over any number of classes."""
 
     names = ("error", "log_loss")
+    width = 3  # rows, errors, log-loss
 
     def __init__(self) -> None:
-        self._sums = np.zeros((16, 3))  # per task: rows, errors, log-loss
+        super().__init__()
         self._confusion: dict[tuple[int, int], int] = {}  # (true, predicted) -> rows
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Add the errors and losses up."""
-        self._sums = grown(self._sums, n_tasks)
         predicted, probability = score.T
-        terms = (np.ones(len(code)), predicted != truth, -np.log(np.maximum(probability, SMALLEST)))
-        for column, term in enumerate(terms):
-            np.add.at(self._sums[:, column], code, term)
+        self.add(code, n_tasks, 1.0, predicted != truth, -np.log(np.maximum(probability, SMALLEST)))
         pairs, counts = np.unique(np.column_stack([truth, predicted]).astype(np.int64), axis=0, return_counts=True)
         for (true, guess), count in zip(pairs.tolist(), counts.tolist(), strict=True):
             self._confusion[true, guess] = self._confusion.get((true, guess), 0) + count
 
     def absorb(self, later: ClassErrors, n_tasks: int) -> None:
-        """Merge the sums of `later`; do not use it afterwards."""
-        self._sums = grown(self._sums, n_tasks)
-        self._sums[:n_tasks] += grown(later._sums, n_tasks)[:n_tasks]
+        """Add the sums of `later`."""
+        super().absorb(later, n_tasks)
         for pair, count in later._confusion.items():
             self._confusion[pair] = self._confusion.get(pair, 0) + count
 
@@ -96,7 +93,3 @@ class ClassErrors:
     def confusion(self) -> dict[tuple[int, int], int]:
         """Rows by (true class, predicted class), as numbers of a `ClassIndex`."""
         return dict(self._confusion)
-
-    def notes(self) -> list[str]:
-        """None."""
-        return []

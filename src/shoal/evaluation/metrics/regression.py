@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.metrics.metric import Values, grown, ratio
+from shoal.evaluation.metrics.metric import TaskSums, Values, grown, ratio
 
 MOST_TIMES_TARGET = 1_000.0  # the largest target so far: larger predictions belong to no useful model
 
 
-class Residuals:
+class Residuals(TaskSums):
     """MAE, RMSE and explained variance, from sums of errors and of targets.
 
     Targets are summed as distances from the first target of their task, so that a large offset does not eat
@@ -24,8 +24,10 @@ class Residuals:
 
     names = ("mae", "rmse", "explained_variance")
 
+    width = 6  # rows, |e|, e, e^2, y - origin, (y - origin)^2
+
     def __init__(self) -> None:
-        self._sums = np.zeros((16, 6))  # per task: rows, |e|, e, e^2, y - origin, (y - origin)^2
+        super().__init__()
         self._origin = np.zeros(16)
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
@@ -34,9 +36,7 @@ class Residuals:
         fresh = np.flatnonzero(self._sums[code, 0] == 0)[::-1]  # backwards: the first row has the last word
         self._origin[code[fresh]] = truth[fresh]
         error, target = truth - score, truth - self._origin[code]
-        terms = (np.ones(len(code)), np.abs(error), error, error**2, target, target**2)
-        for j, term in enumerate(terms):
-            np.add.at(self._sums[:, j], code, term)
+        self.add(code, n_tasks, 1.0, np.abs(error), error, error**2, target, target**2)
 
     def absorb(self, later: Residuals, n_tasks: int) -> None:
         """Add the sums; sum(y - a) = sum(y - b) + n (b - a) and sum((y - a)^2) likewise change the origin."""
@@ -66,10 +66,6 @@ class Residuals:
             "rmse": Values(float(np.sqrt(ratio(squared.sum(), total))), np.sqrt(ratio(squared, rows))),
             "explained_variance": Values(float(_explained(all_e_spread, all_y_spread)), _explained(e_spread, y_spread)),
         }
-
-    def notes(self) -> list[str]:
-        """None."""
-        return []
 
 
 def _explained(error_spread: Any, target_spread: Any) -> Any:

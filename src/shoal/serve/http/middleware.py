@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import msgspec
@@ -37,34 +37,30 @@ SAFE = [
 App = Callable[[Any, Any, Any], Awaitable[None]]  # ASGI: scope, receive, send
 
 
-class Layer(Protocol):
+class Layer:
     """An ASGI application around another one. One that only checks is no coroutine of its own, to be fast."""
 
-    within: ClassVar[tuple[type, ...]]  # the layers that must stand around it
-
-    def __init__(self, app: App, api: Api) -> None: ...
-    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]: ...
-
-
-class HeadAsGet:
-    """HEAD is answered as GET; the server leaves out the body."""
-
-    within: ClassVar[tuple[type, ...]] = ()
+    within: ClassVar[tuple[type, ...]] = ()  # the layers that must stand around it
 
     def __init__(self, app: App, api: Api) -> None:
-        self._app = app
+        self._app, self._api = app, api
+
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        """Answer a request, or have the application within do it."""
+        raise NotImplementedError
+
+
+class HeadAsGet(Layer):
+    """HEAD is answered as GET; the server leaves out the body."""
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         return self._app({**scope, "method": "GET"} if scope["method"] == "HEAD" else scope, receive, send)
 
 
-class Metered:
+class Metered(Layer):
     """Requests are counted and timed, by route and status."""
 
-    within: ClassVar[tuple[type, ...]] = (HeadAsGet,)
-
-    def __init__(self, app: App, api: Api) -> None:
-        self._app, self._metrics = app, api.metrics
+    within = (HeadAsGet,)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         begun, status = time.perf_counter(), 500
@@ -77,16 +73,11 @@ class Metered:
             return sent
 
         await self._app(scope, receive, noted)
-        self._metrics.count(scope["method"], label_of(scope["path"]), status, time.perf_counter() - begun)
+        self._api.metrics.count(scope["method"], label_of(scope["path"]), status, time.perf_counter() - begun)
 
 
-class SafeHeaders:
+class SafeHeaders(Layer):
     """Every answer has the headers that keep browsers from misusing it."""
-
-    within: ClassVar[tuple[type, ...]] = ()
-
-    def __init__(self, app: App, api: Api) -> None:
-        self._app = app
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         def send_safely(message: Any) -> Awaitable[None]:
@@ -98,14 +89,11 @@ class SafeHeaders:
         return self._app(scope, receive, send_safely)
 
 
-class Problems:
+class Problems(Layer):
     """An error becomes an answer with problem details, unless an answer has begun: then the connection ends, as half an
     answer must not look like a whole one."""
 
-    within: ClassVar[tuple[type, ...]] = (Metered, SafeHeaders)
-
-    def __init__(self, app: App, api: Api) -> None:
-        self._app = app
+    within = (Metered, SafeHeaders)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         has_begun = False
@@ -128,13 +116,14 @@ class Problems:
             await _send(send, reply)
 
 
-class Hosts:
+class Hosts(Layer):
     """A request names one host; without tokens, a name of this computer."""
 
-    within: ClassVar[tuple[type, ...]] = (Problems,)
+    within = (Problems,)
 
     def __init__(self, app: App, api: Api) -> None:
-        self._app, self._is_local_only = app, not api.tokens
+        super().__init__(app, api)
+        self._is_local_only = not api.tokens
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         hosts = [value for name, value in scope["headers"] if name == b"host"]
@@ -145,18 +134,15 @@ class Hosts:
         return self._app(scope, receive, send)
 
 
-class Tokens:
+class Tokens(Layer):
     """A request needs a token with the scope of its route."""
 
-    within: ClassVar[tuple[type, ...]] = (Problems, Hosts)
-
-    def __init__(self, app: App, api: Api) -> None:
-        self._app, self._tokens = app, api.tokens
+    within = (Problems, Hosts)
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         needed = scope_of(scope["method"], scope["path"])
         if needed != OPEN:
-            found = allowed(self._tokens, _header(scope, b"authorization"))
+            found = allowed(self._api.tokens, _header(scope, b"authorization"))
             if found == OPEN:
                 raise HttpProblem(401, "Authorization: Bearer TOKEN is missing, or holds no token of this service")
             if found < needed:
@@ -164,13 +150,10 @@ class Tokens:
         return self._app(scope, receive, send)
 
 
-class KnownRoutes:
+class KnownRoutes(Layer):
     """Other paths are answered 404, other methods 405. Only a request with a token learns which there are."""
 
-    within: ClassVar[tuple[type, ...]] = (Problems, Tokens)
-
-    def __init__(self, app: App, api: Api) -> None:
-        self._app = app
+    within = (Problems, Tokens)
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         method, methods = scope["method"], routes_of(scope["path"])
@@ -182,13 +165,10 @@ class KnownRoutes:
         return self._app(scope, receive, send)
 
 
-class PlainBodies:
+class PlainBodies(Layer):
     """Compressed bodies are refused, as a small one may become large."""
 
-    within: ClassVar[tuple[type, ...]] = (Problems, KnownRoutes)
-
-    def __init__(self, app: App, api: Api) -> None:
-        self._app = app
+    within = (Problems, KnownRoutes)
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         if _header(scope, b"content-encoding", b"identity") != b"identity":
@@ -196,13 +176,10 @@ class PlainBodies:
         return self._app(scope, receive, send)
 
 
-class Streams:
+class Streams(Layer):
     """NDJSON rows are predicted or learned piece by piece while the body comes, so that memory stays bounded."""
 
-    within: ClassVar[tuple[type, ...]] = (Problems, KnownRoutes, PlainBodies)
-
-    def __init__(self, app: App, api: Api) -> None:
-        self._app, self._service, self._limits = app, api.service, api.limits
+    within = (Problems, KnownRoutes, PlainBodies)
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         is_stream = scope["path"] in STREAMED and request_bodies.NAMES.get(_media_type(scope)) == NDJSON
@@ -225,8 +202,8 @@ class Streams:
         """
         rows_before = number = 0
         try:
-            async for piece in request_bodies.pieces(receive, self._limits):
-                rows = await in_thread(partial(request_bodies.rows_of, piece, NDJSON, self._limits))
+            async for piece in request_bodies.pieces(receive, self._api.limits):
+                rows = await in_thread(partial(request_bodies.rows_of, piece, NDJSON, self._api.limits))
                 found = await self._done(path, rows, None if key is None else f"{key}/{number}")
                 yield b"".join(msgspec.json.encode(one) + b"\n" for one in found)
                 number, rows_before = number + 1, rows_before + rows.frame.height
@@ -238,17 +215,17 @@ class Streams:
 
     async def _done(self, path: str, rows: Rows, key: str | None) -> list[dict[str, Any]]:
         if path == "/v1/learn":
-            return [await learned(self._service, rows, key)]
-        return await predictions(self._service, rows)
+            return [await learned(self._api.service, rows, key)]
+        return await predictions(self._api.service, rows)
 
 
-class SingleRows:
+class SingleRows(Layer):
     """JSON predictions are answered as JSON: an object alone together with others of its event-loop turn."""
 
-    within: ClassVar[tuple[type, ...]] = (Problems, KnownRoutes, PlainBodies)
+    within = (Problems, KnownRoutes, PlainBodies)
 
     def __init__(self, app: App, api: Api) -> None:
-        self._app, self._service, self._limits = app, api.service, api.limits
+        super().__init__(app, api)
         self._one_by_one: OneByOne | None = None  # made in the loop that serves
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
@@ -259,27 +236,24 @@ class SingleRows:
         await _send(send, Reply(200, [(b"content-type", JSON.encode())], await self._predict(receive)))
 
     async def _predict(self, receive: Any) -> bytes:
-        body = await request_bodies.whole(receive, self._limits)
+        body = await request_bodies.whole(receive, self._api.limits)
         row = request_bodies.flat(body)
         if row is None:  # an array of rows, or an error that `rows_of_value` raises
             value = request_bodies.value_of(body)
-            rows = await in_thread(partial(request_bodies.rows_of_value, value, self._limits))
-            found: Any = await predictions(self._service, rows)
+            rows = await in_thread(partial(request_bodies.rows_of_value, value, self._api.limits))
+            found: Any = await predictions(self._api.service, rows)
             return msgspec.json.encode(found if isinstance(value, list) else found[0])
-        request_bodies.refuse_too_wide(len(row), self._limits)
+        request_bodies.refuse_too_wide(len(row), self._api.limits)
         if self._one_by_one is None:
-            self._one_by_one = OneByOne(self._service)
+            self._one_by_one = OneByOne(self._api.service)
         answer = await self._one_by_one.predict(row)
         return msgspec.json.encode(answer._asdict())
 
 
-class WholeTaskNames:
+class WholeTaskNames(Layer):
     """A task's name is one segment of the path for Litestar, slashes and all."""
 
-    within: ClassVar[tuple[type, ...]] = (KnownRoutes,)
-
-    def __init__(self, app: App, api: Api) -> None:
-        self._app = app
+    within = (KnownRoutes,)
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         path = scope["path"]
