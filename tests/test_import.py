@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from typing import Any
+
+import shoal
 
 HEAVY = [
     "altair",
@@ -40,8 +44,25 @@ def test_a_learner_brings_what_it_needs_and_no_more() -> None:
 
 
 def test_public_names_exist() -> None:
-    import shoal
-
     for name in shoal.__all__:
         assert getattr(shoal, name) is not None
     assert set(shoal.__all__) <= set(dir(shoal))
+
+
+VERBS = """add_features add_tasks baselines decision_function decision_one expert_weights experts_coef explain_one fit
+    forget_task get_metadata_routing get_params is_probabilistic knows_task learn_one learn_round partial_fit predict
+    predict_one predict_proba predict_proba_one predict_round query_one save score set_params similar_tasks simultaneous
+    test_then_train"""
+
+
+def test_dir_shows_what_a_user_may_call() -> None:
+    public: list[Any] = [getattr(shoal, name) for name in shoal.__all__]
+    kinds = [kind for kind in public if inspect.isclass(kind) and hasattr(kind, "get_params")]
+    assert len(kinds) > 25
+    learners: list[Any] = [kind() for kind in kinds if kind is not shoal.Learner]
+    for learner in learners:
+        shown = {name for name in dir(learner) if not name.startswith("_")}
+        parameters = learner.get_params(deep=False).keys()
+        assert shown >= {"fit", "predict", "save", *parameters}
+        others = {name for name in shown - parameters if not name.endswith(("_", "_request"))}
+        assert others <= set(VERBS.split()), type(learner).__name__

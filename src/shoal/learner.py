@@ -28,6 +28,9 @@ from shoal.model.parameters import alike, hyper_parameters
 from shoal.model.state import named_leaves
 from shoal.model.targets import RealTargets, Targets, TwoLabels
 
+# What other parts of the library use of a learner, and a user does not.
+INTERNAL = "algorithm algorithms deciding_cores decide_sparse estimator_names new_core number_of_task targets"
+
 
 class Learner(BaseEstimator):  # type: ignore[misc]
     """An online multi-task learner: scikit-learn estimator and stream learner at once.
@@ -41,7 +44,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     @property
     def algorithm(self) -> Algorithm[Any]:
         """What learns: most kinds set it as an attribute of the class."""
-        raise NotImplementedError
+        raise AttributeError(f"a {type(self).__name__} has no algorithm of its own, but other learners")
 
     @property
     def targets(self) -> Targets:
@@ -69,6 +72,9 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def baselines(self) -> dict[str, Learner]:
         """The same learner without sharing ("independent") and with one model for all ("pooled")."""
         raise NotImplementedError("define baselines(): {'independent': a learner, 'pooled': a learner}")
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in INTERNAL.split()]
 
     # ---- array verbs -------------------------------------------------------------------------------------
 

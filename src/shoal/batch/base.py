@@ -81,6 +81,13 @@ def _that_count(rows: Rows) -> Rows:
     return Rows(rows.X[which], rows.y[which], rows.task[which], rows.n_tasks, rows.weight[which])
 
 
+# What a kind of learner defines for `fit` and `predict`, and a user does not call.
+INTERNAL = (
+    "check_parameters classifies decide estimator_names losses machine minimiser named_tasks no_weights primal_loss "
+    "prox solve"
+)
+
+
 class BatchLearner(BaseEstimator):  # type: ignore[misc]
     """A multi-task learner that sees all its rows at once: a scikit-learn estimator with `task=`."""
 
@@ -116,6 +123,9 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
     def named_tasks(self) -> list[Any]:
         """The tasks that the hyper-parameters name; no others may come, and those without rows exist too."""
         return []
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in INTERNAL.split()]
 
     # ---- verbs -------------------------------------------------------------------------------------------
 
