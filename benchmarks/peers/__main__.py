@@ -121,7 +121,8 @@ def _cell(found: list[dict[str, Score]]) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 10 else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+    size = abs(value)
+    return f"{value:{'.4f' if size < 10 else '.2f' if size < 100 else '.0f' if size < 1e6 else '.0e'}}"
 
 
 def print_tables(results: list[Found], labels: list[str], *, markdown: bool) -> None:
@@ -242,8 +243,9 @@ def main() -> None:
             np.savez_compressed(options.keep, **kept)
     if options.fill:
         return
-    versions = ", ".join(f"{package} {version}" for package, version in sorted(store.versions.items()) if package)
-    print(f"{machine()}, {versions}\n\n{NOTES}")
+    here = machine()
+    versions = [f"{package} {version}" for package, version in sorted(store.versions.items()) if package not in here]
+    print(f"{', '.join([here, *versions])}\n\n{NOTES}")
     for family, why in store.left_out.items():
         print(f"{family}: {why}; left out.")
     print_tables(results, ["shoal", *earlier], markdown=options.markdown)

@@ -1,4 +1,4 @@
-"""A peer, and its forecasts on disk: they cost hours, and a change of shoal does not change them."""
+"""A peer, and its forecasts on disk: they cost an hour, and a change of shoal does not change them."""
 
 from __future__ import annotations
 
