@@ -10,6 +10,11 @@ numbers off by one, arguments swapped, abs dropped, min for max, locks not taken
 and updates left out. Nothing is written to the disk: each fault runs in a fork of this process, into which the changed
 source is imported. A process that a test starts anew (`python -m shoal`) imports the file as it is.
 
+What may survive, and no test is to be written for: faults that cost time or memory alone (how many rows a call has);
+defaults, grids and looks (the padding of a picture, `frozen=True` of a record), which are choices; guards of what only
+rounding brings about, or of what another guard refuses before; ends of threads that end by themselves
+(`BackgroundIterator`, after an error).
+
 A file of kernels runs as plain Python, for compiling takes seconds a fault, and numba's cache would not see the change.
 
 Why no other tool: mutmut 3 calls every changed function through a function of `*args`, which no kernel can call and

@@ -23,6 +23,7 @@ def test_counts(
 ) -> None:
     benchmark_files("ecml2006_spam")
     data = load_ecml_spam(users)
+    assert data.name == {"a": "ecml_spam_a", "b": "ecml_spam"}[users]
     assert data.X.shape == (inboxes * mails, width)
     assert np.bincount(data.task).tolist() == [mails] * inboxes
     assert all((data.y[data.task == user] > 0).sum() == mails / 2 for user in range(inboxes))

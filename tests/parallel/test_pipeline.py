@@ -55,6 +55,21 @@ def test_threads_wait_for_no_one_where_they_do_not_pay(monkeypatch: pytest.Monke
     assert parts_of(wide, 40) == ([(0, 2), (2, -1)], 0)
 
 
+def test_what_does_not_fit_among_the_first_rounds_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller makes place for the round before which it stopped; nothing behind it may be learned before."""
+    for name, value in {"FEWEST": 1, "START": 40}.items():
+        monkeypatch.setattr(pipeline, name, value)
+    rounds = Rounds(4, NO_INDPTR, NO_INDICES, np.ones(400), np.zeros(100, int), np.ones(100), np.arange(101))
+    parts: list[tuple[int, int]] = []
+
+    def step(part: pipeline.Part) -> int:
+        parts.append((part.first, part.last))
+        return 7
+
+    assert pipeline.run(step, pipeline.Part(0, -1, True, True, None), rounds, lambda n_rows: (None, None)) == 7
+    assert parts == [(0, 10)]
+
+
 def test_blocks_grow_and_end_where_one_is_full() -> None:
     """They have 32 rows, then 64, ...; here 50 fit into one, and the model is full before row 180."""
     done = []

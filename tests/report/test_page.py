@@ -78,6 +78,28 @@ def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path: Path, binar
         assert figure.name in places
 
 
+def test_the_heading_is_the_outcome_and_how_sure_it_is(tmp_path: Path, binary: Evaluations) -> None:
+    verdict = compare(binary["MultitaskPerceptron"], independent=binary["independent"], pooled=binary["pooled"])
+    for outcome, is_clear, kind, heading in (
+        ("share partly", True, "verdict share-partly", "Share partly"),
+        ("do not share", False, "verdict do-not-share", "Do not share, though the difference may be chance"),
+        ("undecided", False, "verdict", "No verdict"),
+    ):
+        path = tmp_path / "report.html"
+        write_report(path, binary, verdict=replace(verdict, outcome=outcome, is_clear=is_clear))
+        assert f'<section class="{kind}"><h2>{heading}</h2>' in path.read_text(encoding="utf-8")
+
+
+def test_updates_are_shown_where_not_every_row_is_one(
+    tmp_path: Path, binary: Evaluations, regression: Evaluations
+) -> None:
+    learner = binary["MultitaskPerceptron"]
+    page = written(tmp_path / "report.html", {"learner": learner})
+    assert "updates a row" in page.text
+    assert f"{learner.n_updates / learner.rows:.2f}" in page.text
+    assert "updates a row" not in written(tmp_path / "report.html", regression).text
+
+
 @pytest.mark.parametrize("kind", ["binary", "regression"])
 def test_the_best_value_of_a_metric_is_bold(tmp_path: Path, request: pytest.FixtureRequest, kind: str) -> None:
     evaluations = request.getfixturevalue(kind)
