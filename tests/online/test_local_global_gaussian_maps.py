@@ -44,7 +44,7 @@ def test_mapped_learners_equal_the_twin(covariance: str | int, protocol: str, sp
             phi, D = twin.nystrom(stream.X, kernel=kernel, size=25, ridge=0.1, seed=seed)
             assert len(D) == 25 or sparse
         fresh = LocalGlobalGaussian(**own_parameters(learner))
-        compare(fresh, stream, phi, sparse=sparse, tolerance=1e-9)
+        compare(fresh, stream, phi, sparse=sparse)
         with pytest.raises(AttributeError, match="see coef_shared_"):
             _ = fresh.coef_
 
@@ -60,7 +60,7 @@ def test_any_kernel_equals_the_twin(kernel: Any, function: Any, sparse: bool) ->
     learner = LocalGlobalGaussian(features=features, random_state=2)
     seed = core_of(clone(learner).fit(stream.X[:2], stream.y[:2])).state.random[0]
     phi, D = twin.nystrom(stream.X, kernel=function, size=12, ridge=0.5, seed=int(seed))
-    compare(learner, stream, phi, sparse=sparse, tolerance=1e-8)
+    compare(learner, stream, phi, sparse=sparse)
     assert core_of(learner).state.used[0] == len(D) == (7 if function is linear_kernel else 12)
     chunked = clone(learner)  # a function is asked round by round: chunks do not matter
     for rows in stream.rows_of_rounds:
@@ -197,7 +197,7 @@ def test_maps_widen_with_named_features(features: dict[str, Any]) -> None:
     order = [int(name[1:]) for name in learner.feature_names_in_]
     wide = LocalGlobalGaussian(features=features, random_state=0)
     wide.partial_fit(sp.csr_matrix(stream.X[:, order]), stream.y, stream.task, rounds=np.arange(len(stream.y)))
-    assert_close(learner.coef_shared_, wide.coef_shared_, 1e-9)
+    assert_close(learner.coef_shared_, wide.coef_shared_)
 
 
 def test_a_transformer_is_the_map() -> None:

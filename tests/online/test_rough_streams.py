@@ -62,26 +62,23 @@ def test_rough_streams(name: str, make: Callable[[str], Stream]) -> None:
         stream.sparse if make is wide else stream.X, stream.y, stream.task, rounds=stream.rounds
     )
     expected, W, *_ = learn(stream.X, stream.y, stream.task, stream.rows_of_rounds, **options)
-    assert_close(said, expected, 1e-9)
-    assert_close(learner.coef_, W if W.shape == learner.coef_.shape else W.T, 1e-9)
+    assert_close(said, expected)
+    assert_close(learner.coef_, W if W.shape == learner.coef_.shape else W.T)
     assert np.unique(np.sign(said)).size > 1
 
 
 @pytest.mark.parametrize("make", [long, wide])
 @pytest.mark.parametrize("penalty", ["nuclear", "logdet"])
 def test_romco(penalty: str, make: Callable[[str], Stream]) -> None:
-    """To 1e-9: the twin takes an SVD of a matrix whose columns are nearly alike in every round."""
     compare_romco(shoal.ROMCO(penalty=penalty, lambda1=0.05), make("some"), sparse=make is wide)
 
 
-@pytest.mark.parametrize(
-    ("covariance", "n_rows", "tolerance"), [("diagonal", 5_000, 1e-12), ("full", 600, 1e-10), (3, 600, 1e-9)]
-)
-def test_local_global_gaussian(covariance: str | int, n_rows: int, tolerance: float) -> None:
-    """The twin takes inverses of rank one off covariances, and inverts precisions of low rank."""
+@pytest.mark.parametrize(("covariance", "n_rows"), [("diagonal", 5_000), ("full", 600), (3, 600)])
+def test_local_global_gaussian(covariance: str | int, n_rows: int) -> None:
+    """To 1e-11 for low rank: of many columns, the twin inverts a precision in each round."""
     for stream, sparse in ((long("some", n_rows), False), (wide("some", 203), True)):
         learner = shoal.LocalGlobalGaussian(covariance=covariance)
-        compare_gaussians(learner, stream, stream.X, sparse=sparse, tolerance=tolerance)
+        compare_gaussians(learner, stream, stream.X, sparse=sparse, tolerance=1e-11 if covariance == 3 else 1e-12)
 
 
 @pytest.mark.parametrize("make", [shoal.KernelPerceptron, shoal.SecondOrderPerceptron])
@@ -92,9 +89,8 @@ def test_kernels(make: Any) -> None:
 
 
 def test_second_order() -> None:
-    """To 1e-10, as elsewhere: rows that repeat add to one direction of a matrix that the twin solves anew."""
     stream = long("one", 2_000)
     expected = second_order.primal(stream.X, stream.y, stream.task, A=multitask_perceptron.pairwise(6), a=0.5)
     for form in ("primal", "dual"):
         learner = shoal.SecondOrderPerceptron(a=0.5, form=form).add_tasks(range(6))
-        assert_close(learner.test_then_train(stream.X, stream.y, stream.task), expected, 1e-10)
+        assert_close(learner.test_then_train(stream.X, stream.y, stream.task), expected)
