@@ -12,7 +12,6 @@ from .batch.trace_norm import TraceNorm as TraceNorm
 from .engine.rounds import Chunk as Chunk
 from .evaluation.periodic import Periodic as Periodic
 from .learner import Learner as Learner
-from .model_file import load as load
 from .online.collaborative.collaborative_cw import CollaborativeCW as CollaborativeCW
 from .online.collaborative.collaborative_pa import CollaborativePA as CollaborativePA
 from .online.hedged_sharing.learner import HedgedSharing as HedgedSharing
@@ -31,6 +30,9 @@ from .online.romco import ROMCO as ROMCO
 from .online.schatten_perceptron import SchattenPerceptron as SchattenPerceptron
 from .online.second_order_perceptron.learner import SecondOrderPerceptron as SecondOrderPerceptron
 from .online.shared_loss import SharedLoss as SharedLoss
+from .tabular.estimators import TabularClassifier as TabularClassifier
+from .tabular.estimators import TabularRegressor as TabularRegressor
+from .tabular.loading import load as load
 from .wrappers.label_query import LabelQuery as LabelQuery
 from .wrappers.multi_class import MultiClass as MultiClass
 
@@ -68,6 +70,8 @@ __all__ = [
     "SharedLoss",
     "SparseMTL",
     "SparseMTLRegressor",
+    "TabularClassifier",
+    "TabularRegressor",
     "TraceNorm",
     "load",
 ]

@@ -318,25 +318,22 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     # ---- persistence -------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str], *, companion: Any = None) -> None:
-        """Write the model to one file (safetensors with a JSON header), whole or not at all.
-
-        Parameters
-        ----------
-        path : path of the file
-        companion : JSON value, optional
-            What belongs to the model, such as how a file's columns became its features; `load_with_companion`
-            gives it back.
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file (safetensors with a JSON header), whole or not at all; `shoal.load` reads it.
 
         Raises
         ------
         ValueError
             If a hyper-parameter or a task id has no plain form (a function, an object of your own).
         """
+        persistence.write(path, *self._content())
+
+    def _content(self) -> tuple[dict[str, Any], persistence.Arrays]:
+        """Header and arrays of the file."""
         model = self._fitted_model()
         known = persistence.Known(model.tasks, model.features, self.targets.to_header(model.labels))
         packed = model.core.pack(Size(len(model.tasks), model.features.count))
-        persistence.save(path, self, known, named_leaves(packed), companion)
+        return persistence.content(self, known, named_leaves(packed))
 
     def _restore(self, known: persistence.Known, arrays: persistence.Arrays) -> None:
         """Take what `save` wrote. Raises ValueError if no such learner could have written it."""

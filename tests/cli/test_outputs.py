@@ -107,7 +107,7 @@ def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(
     name = signal.Signals(number).name
     assert f"stopped by {name} after 300 rows" in out
     assert "Over all tasks" in out
-    assert library.load(model).n_updates_ == 300
+    assert library.load(model).estimator_.n_updates_ == 300
     assert len(pl.read_csv(predictions)) == 300
     assert signal.getsignal(number) == before
 

@@ -245,7 +245,9 @@ def test_rows_count_as_often_as_their_weight_says(shoal: Shoal, tmp_path: Path) 
     [chunk] = open_stream(path, task="shop", label="label", weight="w", kind="auto")
     learner = HedgedSharing().partial_fit(chunk.X, chunk.y, chunk.task, sample_weight=chunk.weight, classes=[0.0, 1.0])
     X = chunk.X
-    assert_array_equal(load(model).decision_function(X, chunk.task), learner.decision_function(X, chunk.task))
+    assert_array_equal(
+        load(model).estimator_.decision_function(X, chunk.task), learner.decision_function(X, chunk.task)
+    )
     code, _, err = shoal("run", path, *COLUMNS, "--weight", "w", "--learner", "OSMTL")
     assert code == 2
     assert "OSMTL takes no sample_weight" in err

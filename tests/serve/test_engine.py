@@ -27,7 +27,7 @@ from shoal.serve.limits import Caps
 from shoal.serve.log import Log
 from shoal.serve.served_model import ServedModel, learn
 
-ALL = EngineSettings(keep_log=True)
+ALL = EngineSettings(keep_log=True, caps=Caps(new_columns_a_minute=100))
 
 
 @pytest.fixture(scope="module")
@@ -102,12 +102,14 @@ def test_answers_are_those_of_the_model_file(engine: Engine) -> None:
     mails[0]["user"] = "somebody new"
     found = engine.predict(rows(mails)).result()
     alone = [predict_one(engine, mail) for mail in mails]
-    assert [one._replace(id=None) for one in found] == [one._replace(id=None) for one in alone]
+    assert [one._replace(id=None, note=None) for one in found] == [one._replace(id=None, note=None) for one in alone]
     [(places, asked)] = engine.predict_each([*mails, {"size": 1.0}, *mails])  # one has no task
     assert places == range(81)
     *each, wrong = asked.result()[:41]
     assert isinstance(wrong, Refused)
-    assert [one._replace(id=None) for one in found] == [one._replace(id=None) for one in each]
+    assert [one._replace(id=None) for one in alone] == [one._replace(id=None) for one in each]
+    assert found[0].note == alone[-1].note == "the model does not know column 'urgency': not used"
+    assert alone[0].note is None
     assert len({one.id for one in [*found, *alone, *each, *asked.result()[41:]]}) == 160
     assert not found[0].known_task
     assert found[1].known_task

@@ -90,7 +90,7 @@ def test_what_is_learned_is_no_longer_coming(world: World) -> None:
 
 
 def test_tasks_in_all_are_those_known_and_those_coming(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, tasks=4)
+    world = World(monkeypatch, tasks=4, new_columns_a_minute=1)
     world.take("a", "b")
     world.refused("c", "d")
     world.take("c")  # old, a, b and c: exactly four

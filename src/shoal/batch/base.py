@@ -296,7 +296,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
 
     # ---- persistence -------------------------------------------------------------------------------------
 
-    def save(self, path: str | os.PathLike[str], *, companion: Any = None) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all; `shoal.load` reads it.
 
         Raises
@@ -304,13 +304,17 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         ValueError
             If a hyper-parameter, a task id or what was learned has no plain form (an estimator, a function).
         """
+        persistence.write(path, *self._content())
+
+    def _content(self) -> tuple[dict[str, Any], persistence.Arrays]:
+        """Header and arrays of the file."""
         check_is_fitted(self)
         tasks = self._known_tasks("tasks_")
         labels = None if self._labels is None else TwoLabels().to_header(self._labels)
         arrays: persistence.Arrays = {}
         learned = persistence.to_json({name: getattr(self, name) for name in self._learned}, arrays, "learned")
         known = persistence.Known(tasks, self._features, labels)
-        persistence.save(path, self, known, arrays, companion, learned=learned)
+        return persistence.content(self, known, arrays, learned)
 
     def _restore(self, known: persistence.Known, arrays: persistence.Arrays) -> None:
         """Take what `save` wrote. Raises ValueError if no such learner could have written it."""

@@ -19,6 +19,7 @@ from shoal.cli.options import (
     CompareOptions,
     ExplainOptions,
     FollowOptions,
+    Names,
     PredictOptions,
     ReproduceOptions,
     RowOptions,
@@ -282,6 +283,24 @@ def inspect(model: str, /) -> None:
     from shoal.cli.commands.inspect import print_model
 
     print_model(model)
+
+
+@app.command
+def edit(model: str, /, *, drop: Names = ()) -> None:
+    """Change a saved model in place.
+
+    Example: shoal edit model.shoal --drop weather
+
+    Parameters
+    ----------
+    model
+        A file written by `shoal run --save` of a table, or by `TabularClassifier.save`.
+    drop
+        Columns that the model shall use no more; files may have them or not.
+    """
+    from shoal.cli.commands.edit import edit_model
+
+    edit_model(model, drop)
 
 
 @app.command(name="compile")

@@ -124,7 +124,13 @@ class RunOptions:
     """A hyper-parameter, as in --set alpha=0.9; may be repeated."""
 
     load: Annotated[str | None, Parameter(group=LEARNER)] = None
-    """Go on with this model."""
+    """Go on with this model. Columns that it does not know are not used, absent ones are missing values."""
+
+    new_columns: Annotated[int, Parameter(group=LEARNER, validator=Number(gte=0))] = 0
+    """With --load: learn so many columns that are new."""
+
+    strict: Annotated[Switch, Parameter(group=LEARNER)] = False
+    """With --load: refuse files whose columns are not those of the model."""
 
     window: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=1))] = 1000
     """Rows of the sliding window of the "last rows" scores."""
@@ -179,6 +185,9 @@ class PredictOptions:
 
     model: Annotated[str, Parameter(group=LEARNER)]
     """A file that `shoal run --save` wrote, or a folder, if it did so with `--shards`."""
+
+    strict: Annotated[Switch, Parameter(group=LEARNER)] = False
+    """Refuse files whose columns are not those of the model."""
 
     cluster: Annotated[str | None, Parameter(group=LEARNER)] = None
     """Of a folder, the address of the Ray cluster to put it on. [default: one on this machine]"""
@@ -315,8 +324,11 @@ class ServeOptions:
     new_tasks: Annotated[int, Parameter(group=LIMITS)] = 10_000
     """New tasks a minute."""
 
-    new_columns: Annotated[int, Parameter(group=LIMITS)] = 100
-    """New columns a minute."""
+    new_columns: Annotated[int, Parameter(group=LIMITS)] = 0
+    """New columns a minute that are learned; others are named in the answers and not used."""
+
+    strict: Annotated[Switch, Parameter(group=LIMITS)] = False
+    """Refuse rows that lack a column of the model, or have a further one."""
 
     max_tasks: Annotated[int, Parameter(group=LIMITS)] = 10_000_000
     """Tasks in all."""
@@ -354,7 +366,7 @@ class ReproduceOptions:
 
 def in_options(text: str) -> str:
     """A message of the library as the command line would say it: `date_format=` becomes `--date-format`."""
-    names = "|".join((*(field.name for field in fields(RowOptions)), "keep"))
+    names = "|".join((*(field.name for field in fields(RowOptions)), "keep", "strict", "new_columns"))
     pattern = (
         rf"""{"|".join(map(re.escape, SWITCHES))}|"""
         rf"""(?<![\w.'"-])(?P<name>{names})=(?P<one>\[(?P<value>'[^']*'|"[^"]*")\])?"""

@@ -48,13 +48,13 @@ def check(options: RunOptions) -> None:
 def opened(folder: str, address: str | None = None, shards: int = 1) -> tuple[Any, Reading | None]:
     """A saved cluster, enlarged to the wanted number of shards, and how its rows were read."""
     cluster = _joined(address).load(folder)
-    companion, there = cluster.companion, len(cluster.shards)
+    reading, there = cluster.reading, len(cluster.shards)
     if 1 < shards < there:
         cluster.close()
         raise ValueError(f"{folder} has {there} shards, which can become more, but not {shards}")
     if shards > there:
         cluster.add_shards(shards - there)
-    return cluster, None if companion is None else Reading(**companion)
+    return cluster, None if reading is None else Reading(**reading)
 
 
 def _joined(address: str | None) -> Any:
@@ -101,7 +101,7 @@ def announced(stream: Stream, cluster: Any) -> Stream:
 
 def save(folder: str, cluster: Any, reading: Reading | None) -> int:
     """Write the shards' models; return their bytes."""
-    cluster.save(folder, companion=None if reading is None else reading._asdict())
+    cluster.save(folder, reading=None if reading is None else reading._asdict())
     return sum(file.stat().st_size for file in Path(folder).iterdir())
 
 

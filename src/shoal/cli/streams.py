@@ -122,12 +122,12 @@ def remember(rows: RowOptions, reading: Reading | None) -> dict[str, Any]:
 
 
 def open_data(
-    data: Sequence[str], rows: RowOptions, learner: Learner | None, reading: Reading | None, keep: Sequence[str] = ()
+    data: Sequence[str], rows: RowOptions, learner: Learner | None, reading: Reading | None, **others: Any
 ) -> Stream:
-    """Open the named data; with a learner, the labels must be of its kind."""
+    """Open the named data; with a learner, the labels must be of its kind. `others` are further options of reading."""
     if is_dataset(data):
         return _open_dataset(data, rows)
-    options = read_options(rows, reading, kind=_kind(rows, learner), labels=rows.labels or None, keep=keep)
+    options = read_options(rows, reading, kind=_kind(rows, learner), labels=rows.labels or None, **others)
     state = None if reading is None else reading.state
     file = open_stream(list(data), options, state=state, read_ahead=True)
     kind = "binary" if file.kind == "auto" else file.kind

@@ -103,7 +103,7 @@ class Cluster:
         kinds = exchange_of(learner, exchanges=exchange_every is not None, is_assigned=assign is not None)
         self._schedule = ExchangeSchedule(kinds, exchange_every)
         self._options = dict(options or {})
-        self.companion: Any = None  # JSON that was saved next to the models
+        self.reading: Any = None  # how rows of files were read, as JSON
         self._front = Model(
             learner.new_core(), learner.targets, type(learner).__name__, getattr(learner, "classes", None)
         )
@@ -348,10 +348,10 @@ class Cluster:
 
     # ---- files -------------------------------------------------------------------------------------------
 
-    def save(self, folder: str | os.PathLike[str], *, companion: Any = None) -> None:
+    def save(self, folder: str | os.PathLike[str], *, reading: Any = None) -> None:
         """Write a folder: a model file for each shard, which `shoal.load` reads too, and a manifest.
 
-        `companion` is JSON to keep next to the models, as `shoal run` does with how rows were read.
+        `reading` is JSON that says how rows of files were read, as `shoal run` has it.
         """
         self._refuse_unfitted()
         placement = self._placement
@@ -360,10 +360,10 @@ class Cluster:
             "splits": placement.plan.splits,
             "exchange_every": self._schedule.every,
             "rows": self._rows,
-            "companion": companion,
+            "reading": reading,
         }
         blocks = [placement.blocks.get(task) for task in self.tasks_] if placement.blocks else []
-        files = [handle.ask("saved", companion) for handle in self._handles]
+        files = [handle.ask("saved", reading) for handle in self._handles]
         shards, base = placement.addresses.shard, self._schedule.base
         storage.write(folder, storage.Saved(header, self.assign, blocks, shards, base, files))
 
@@ -395,7 +395,7 @@ class Cluster:
         cluster._schedule.base = saved.base
         cluster._schedule.fit(cluster._handles)
         cluster._rows, cluster._begun = header["rows"], True
-        cluster.companion = header["companion"]
+        cluster.reading = header["reading"]
         return cluster
 
     def close(self) -> None:

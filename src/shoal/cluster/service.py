@@ -366,7 +366,8 @@ def _with_shard(answer: Any, shard: int) -> Any:
 
 def _receipt(found: list[contract.Receipt]) -> contract.Receipt:
     rows, repeated = sum(one.rows for one in found), all(one.repeated for one in found)
-    return contract.Receipt(max(one.position for one in found), rows, repeated)
+    note = next((one.note for one in found if one.note), None)
+    return contract.Receipt(max(one.position for one in found), rows, repeated, note)
 
 
 def _as_unknown(found: Any) -> Any:

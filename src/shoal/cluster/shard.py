@@ -22,7 +22,7 @@ from shoal.learner import Learner, model_of, view
 from shoal.model.core import NO_OUT
 from shoal.model.features import Features
 from shoal.model.model import Admitted, Model
-from shoal.model_file import load
+from shoal.model_file import Reading, load_learner, save_model
 
 
 class OutOfStep(RuntimeError):
@@ -101,7 +101,7 @@ class Shard:
         """Take the model of a file; return its tasks."""
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "model").write_bytes(content)
-            self._model = model_of(load(Path(folder) / "model"))
+            self._model = model_of(load_learner(Path(folder) / "model"))
         return self._model.tasks.ids
 
     def do_adopt(self, model: Model) -> None:
@@ -154,10 +154,11 @@ class Shard:
         """The number of updates of each task."""
         return self._known().updates()
 
-    def tell_saved(self, companion: Any = None) -> bytes:
+    def tell_saved(self, reading: Any = None) -> bytes:
         """The model as a file."""
         with tempfile.TemporaryDirectory() as folder:
-            view(self._learner, self._known()).save(Path(folder) / "model", companion=companion)
+            learner = view(self._learner, self._known())
+            save_model(Path(folder) / "model", {"learner": learner}, None if reading is None else Reading(**reading))
             return (Path(folder) / "model").read_bytes()
 
     def tell_nbytes(self) -> int:

@@ -19,7 +19,7 @@ from shoal.engine.arrays import IntArray
 from shoal.learner import Learner, model_of
 from shoal.model import persistence
 from shoal.model.features import Features
-from shoal.model_file import load as load_model
+from shoal.model_file import load_learner
 from shoal.whole_file import write_whole
 
 MANIFEST, FORMAT = "manifest.json", 1
@@ -115,7 +115,7 @@ def learner_of(saved: Saved) -> tuple[Learner, Any, Features]:
     with tempfile.TemporaryDirectory() as folder:
         for content in saved.files:
             (Path(folder) / "model").write_bytes(content)
-            models.append(load_model(Path(folder) / "model"))
+            models.append(load_learner(Path(folder) / "model"))
     known = [model_of(model) for model in models]
     settled = [one.labels for one in known if getattr(one.labels, "settled", False)]
     learner = type(models[0])(**models[0].get_params(deep=False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 from sklearn.base import is_classifier
 
 from shoal.engine.arrays import FloatArray
@@ -13,6 +12,7 @@ from shoal.engine.rounds import Chunk
 from shoal.evaluation.metrics.multiclass import ClassIndex
 from shoal.evaluation.stream import Piece
 from shoal.learner import logistic, probabilities
+from shoal.model.slicing import as_wide
 
 
 class Predictions(NamedTuple):
@@ -40,13 +40,6 @@ def predictions_of(piece: Piece, score: FloatArray, learner: Any, kind: str, cla
     if not hasattr(learner, "predict_proba"):
         return Predictions(task, label, predicted, None, score)
     return Predictions(task, label, predicted, logistic(score), None)
-
-
-def as_wide(X: Any, n_features: int) -> Any:
-    """Rows with as many features as a model has: drop columns that it does not have, add its newer ones as zeros."""
-    if X.shape[1] >= n_features:
-        return X[:, :n_features]
-    return csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
 
 def predict_chunk(learner: Any, chunk: Chunk) -> Predictions:

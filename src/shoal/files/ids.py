@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +41,27 @@ def id_of(value: Any) -> str | None:
     if value.is_integer():
         return str(int(value))
     return np.format_float_positional(value, trim="-") if math.isfinite(value) else str(value)
+
+
+TYPES: dict[str, Callable[[str], Any]] = {"int": int, "float": float, "bool": "true".__eq__, "str": str}  # of ids
+
+
+def type_of(column: pl.Series) -> str:
+    """The type of ids of a column, by its name in `TYPES`."""
+    kind = column.dtype
+    return "int" if kind.is_integer() else "float" if kind.is_float() else "bool" if str(kind) == "Boolean" else "str"
+
+
+def typed(text: str, type: str | None) -> Any:
+    """An id in the type in which it came; the text itself if it is none of that type.
+
+    >>> [typed("3", name) for name in ("int", "float", "str", None)], typed("none", "int")
+    ([3, 3.0, '3', '3'], 'none')
+    """
+    try:
+        return TYPES[type or "str"](text)
+    except ValueError:
+        return text
 
 
 def ids(column: pl.Series) -> pl.Series:

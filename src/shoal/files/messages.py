@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 KEPT_MESSAGES = 10
 SHOWN = 30  # names in a message
+LIKELY = 0.6  # the likeness of names from which on one may be meant by the other
 FILE = 1 << 40  # the row numbers of each file begin so far above those of the file before it; no file has as many rows
 
 
@@ -75,6 +76,6 @@ def unknown_name(found: str, name: str, known: Iterable[str]) -> str:
     shown = ", ".join(repr(other) for other in names[:SHOWN])
     if len(names) > SHOWN:
         shown += f" and {len(names) - SHOWN} more"
-    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f": did you mean {nearest[0]!r}?" if nearest else ""
+    nearest = difflib.get_close_matches(name, names, n=1, cutoff=LIKELY)
+    hint = f": did you mean {nearest[0]!r}?" if nearest and nearest[0] != name else ""
     return f"{found} {name!r}, it has {shown or 'none'}{hint}"

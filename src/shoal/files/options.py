@@ -66,6 +66,11 @@ class ReadOptions:
         `column#number`. Reading takes about twice as long until all features have names.
     sort : bool
         Sort the rows by `time` first; more than 128 MB of them on disk, in the folder for temporary files (TMPDIR).
+    strict : bool
+        Tables, with a state: refuse rows that lack a known column, or that have an unknown one. Otherwise the values of
+        the one are missing and the other is not used; the notes of the stream name both.
+    new_columns : int
+        Tables, with a state: learn so many columns that are new.
     skip_bad : bool
         Count bad rows (`FileStream.skipped`, `bad_rows`) instead of raising `BadRow` at the first.
     chunk_rows : int, optional
@@ -95,6 +100,8 @@ class ReadOptions:
     hash_bits: int = 18
     keep_names: bool = False
     sort: bool = False
+    strict: bool = False
+    new_columns: int = 0
     skip_bad: bool = False
     chunk_rows: int | None = None
 

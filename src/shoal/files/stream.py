@@ -117,6 +117,11 @@ class FileStream(Iterator[Chunk]):
         return self._reader.notes() + skipped
 
     @property
+    def unmatched(self) -> list[str]:
+        """Columns of a saved state that are absent, and unknown ones that are not used, a sentence each."""
+        return list(getattr(self._reader, "unmatched", ()))
+
+    @property
     def bytes_read(self) -> int | None:
         """Bytes read so far; None for Parquet and Arrow, which count rows."""
         return self._sources.bytes_read if self._sources else None

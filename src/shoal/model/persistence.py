@@ -129,16 +129,13 @@ def learner_class(name: Any) -> Any:
 # ---- writing -----------------------------------------------------------------------------------------------
 
 
-def save(
-    path: str | os.PathLike[str], learner: Any, known: Known, state: Mapping[str, Any], companion: Any,
-    learned: Any = None,
-) -> None:  # fmt: skip
-    """Write a learner: its class and hyper-parameters, the ids that it knows, the arrays of its state."""
+def content(learner: Any, known: Known, state: Mapping[str, Any], learned: Any = None) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays of a learner: class and hyper-parameters, the ids that it knows, the arrays of its state."""
     arrays: Arrays = {STATE + name: array for name, array in state.items()}
     names = None if known.features.names is None else list(known.features.names)
     header = {
         "class": type(learner).__name__,
-        "companion": companion,
+        "reading": None,  # see `model_file`
         "parameters": to_json(learner.get_params(deep=False), arrays, "parameter"),
         "tasks": to_json(known.tasks.ids, arrays, "task id"),
         "features": {
@@ -149,7 +146,7 @@ def save(
         "labels": to_json(known.labels, arrays, "label"),
         "learned": learned,
     }
-    write(path, header, arrays)
+    return header, arrays
 
 
 def checksum(header: str, arrays: Arrays) -> str:

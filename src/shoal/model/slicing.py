@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 
 def rows_of(X: Any, first: int, last: int) -> Any:
@@ -21,6 +22,13 @@ def rows_of(X: Any, first: int, last: int) -> Any:
 def len_of(X: Any) -> int:
     """Number of rows."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def as_wide(X: Any, n_features: int) -> Any:
+    """Rows with as many features as a model has: drop columns that it does not have, add its newer ones as zeros."""
+    if X.shape[1] >= n_features:
+        return X[:, :n_features]
+    return csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
 
 def widened(X: Any, n_features: int) -> Any:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from shoal.evaluation.predictions import as_wide
 from shoal.files.ids import id_of
 from shoal.files.tables.encode_one import Row, Unread
 from shoal.learner import Classifier, logistic
+from shoal.model.slicing import as_wide
 from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.row_codec import from_dicts
@@ -56,7 +56,7 @@ class Answers:
         """Answers in the order of the rows. Raises Refused."""
         fold = self._fold
         chunk = fold.served.rows_of(rows, fold.readers.table)
-        found: list[Answer] = []
+        note, found = fold.served.note(rows.frame), list[Answer]()
         for first in range(0, chunk.X.shape[0], ROWS_A_TURN):
             part = part_of(chunk, first, first + ROWS_A_TURN)
             with fold.turns.answering():
@@ -67,6 +67,7 @@ class Answers:
             known = [True] * n if said.is_known is None else said.is_known
             predicted = fold.served.labels.as_written(said.predicted)
             found += [Answer(None, *one) for one in zip(tasks, predicted, chances, known, strict=True)]
+        found[0] = found[0]._replace(note=note)
         return found
 
     def of_each(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -85,6 +86,8 @@ class Answers:
                     found[i] = self.of(from_dicts([row]))[0]
                 except Exception as error:  # any error is of this row only
                     found[i] = error
+            except ValueError as error:  # its columns, where they must be those of the model
+                found[i] = Refused(Fault(None, None, str(error)))
             else:
                 places.append(i)
                 tasks.append(task)
@@ -100,7 +103,7 @@ class Answers:
             places, tasks, decisions.tolist(), chances.tolist(), known, strict=True
         ):
             said = chance if self._has_probabilities else None
-            found[i] = Answer(None, task, labels[int(decision >= 0.0)], said, is_known)
+            found[i] = Answer(None, task, labels[int(decision >= 0.0)], said, is_known, one_row.note(rows[i]))
         return found
 
     def _task_of(self, row: Mapping[str, Any]) -> str | None:

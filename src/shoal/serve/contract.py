@@ -79,6 +79,7 @@ class Receipt(NamedTuple):
     position: int  # of the record in the log, counted from 1
     rows: int
     repeated: bool = False  # an earlier request had the same key
+    note: str | None = None  # columns that the rows lack, or that the model does not know
 
 
 class LabelReceipt(NamedTuple):
@@ -119,6 +120,7 @@ class Answer(NamedTuple):
     predicted: Any  # a label, or a number
     probability: float | None  # of the positive label of two, or of the predicted one of several
     known_task: bool  # an unseen task is predicted from what tasks share
+    note: str | None = None  # columns that the row lacks, or that the model does not know; of a table, in its first row
 
 
 class Pending(NamedTuple):

@@ -48,6 +48,7 @@ class EngineSettings(NamedTuple):
     most_rows: int = 200_000  # not learned yet; beyond that, requests get 429
     caps: Caps = Caps()
     shadows: bool = True
+    strict: bool = False  # refuse rows that lack a column of the model, or have a further one
     new_log: bool = False  # if the log is lost, continue behind the newest snapshot with an empty one
 
 
@@ -125,6 +126,7 @@ class Engine:
             if on_progress is not None:
                 on_progress(reached, self._log.last)
         self._fold.offsets = self._log.offsets()
+        served.encoder.unmatched.strict = self.settings.strict
         self._answers = Answers(self._fold)
         knows, tasks = served.learner.knows_task, served.learner
         self._learner = LearnerThread(
@@ -176,6 +178,7 @@ class Engine:
         with self._fold.accepting, self._fold.columns:
             mark = served.rows_to_learn.mark()
             try:
+                rows, _ = served.matched(rows, new_columns=self.settings.caps.new_columns_a_minute > 0)
                 faults = served.check(rows)[1]
             finally:
                 served.rows_to_learn.rollback(mark)
@@ -225,6 +228,8 @@ class Engine:
             "kind": served.labels.kind,
             "labels": served.labels.as_written(served.labels.classes) if served.labels.kind != "regression" else [],
             "columns": served.encoder.column_kinds,
+            "unknown": dict(served.encoder.unmatched.unknown),
+            "absent": dict(served.encoder.unmatched.absent),
             "task": roles.tasks,
             "label": roles.label,
             "tasks": len(learner.tasks_),

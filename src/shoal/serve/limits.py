@@ -13,7 +13,7 @@ class Caps(NamedTuple):
     """The limits."""
 
     new_tasks_a_minute: int = 10_000
-    new_columns_a_minute: int = 100
+    new_columns_a_minute: int = 0  # 0: columns that the model does not know are not used
     tasks: int = 10_000_000
 
 
@@ -74,6 +74,11 @@ class Limits:
         self._columns += n_columns
         self._tasks += len(new)
         self.coming = self.coming | new  # a new set: `mark` keeps the one before
+
+    @property
+    def takes_columns(self) -> bool:
+        """Whether new columns are learned."""
+        return self._caps.new_columns_a_minute > 0
 
     def _drop_learned(self) -> None:
         self.coming = {task for task in self.coming if not self._knows_task(task)}

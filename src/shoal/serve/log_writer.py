@@ -288,7 +288,12 @@ class LogWriter(threading.Thread):
         found: list[Admitted] = []
         for command in commands:
             if isinstance(command, Learn):
-                found.append(Admitted(command, command.rows, Receipt(0, command.n_rows)))
+                try:
+                    matched, note = self._matched(command.rows)
+                except Refused as error:
+                    fail(command, error)
+                    continue
+                found.append(Admitted(command, matched, Receipt(0, command.n_rows, note=note)))
             elif isinstance(command, Forget):
                 found.append(Admitted(command, None, Receipt(0, 0)))
             elif isinstance(command, Label):
@@ -302,12 +307,15 @@ class LogWriter(threading.Thread):
                 if rows is None:
                     done(command, receipt)
                 else:
-                    found.append(Admitted(command, rows, receipt, labeled, predicted))
+                    found.append(Admitted(command, self._matched(rows)[0], receipt, labeled, predicted))
             elif isinstance(command, Follow):
                 command.joined = self._joined(command)
                 if command.joined.rows is not None:
                     found.append(Admitted(command, command.joined.rows, command.joined.answer))
         return found
+
+    def _matched(self, rows: Rows) -> tuple[Rows, str | None]:
+        return self._fold.served.matched(rows, new_columns=self._limits.takes_columns)
 
     def _joined(self, command: Follow) -> Joined:
         """The rows that a topic's messages complete and that can be learned."""
@@ -315,7 +323,7 @@ class LogWriter(threading.Thread):
         waiting = self._log.halves(ids) if ids else {}
         joined = join(command.messages, waiting, str(self._fold.served.roles.label), time.time())
         with self._fold.columns:
-            return without_faults(joined, self._fold.served)
+            return without_faults(joined, self._fold.served, new_columns=self._limits.takes_columns)
 
     def _batch(self, admitted: list[Admitted], others: list[Wait | Follow], moment: float) -> Batch:
         position, n_labels = self._position, 0
@@ -333,7 +341,7 @@ class LogWriter(threading.Thread):
                 edits.append(command.edited)
                 continue
             assert rows is not None
-            body = command.body if isinstance(command, Learn) else pack(rows)
+            body = command.body if isinstance(command, Learn) and rows is command.rows else pack(rows)
             records.append(Record(position, moment, "learn", rows.frame.height, body))
             if not isinstance(command, Follow) and command.key is not None:
                 receipts.append(Used(command.key, moment, command.digest, list(answer)))

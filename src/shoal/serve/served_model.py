@@ -18,19 +18,18 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk, form_rounds
 from shoal.evaluation.predictions import Predictions, predict_chunk
-from shoal.files.labels import Labels
 from shoal.files.messages import unknown_name
-from shoal.files.saved_state import check_state, reading_state
-from shoal.files.tables.check_rows import Checked, Roles, RowReader
+from shoal.files.tables.check_rows import Checked, RowReader
 from shoal.files.tables.encode_one import OneRow
-from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.label_columns import Tasks
+from shoal.files.tables.unmatched import note
 from shoal.files.tables.values_in_text import Notation
 from shoal.learner import Learner, weights_for
 from shoal.model.slicing import rows_of
 from shoal.model.tasks import TaskIndex
-from shoal.model_file import Reading, load_baselines, load_model, save_model
+from shoal.model_file import load_baselines, load_model
 from shoal.serve.contract import Fault, Refused, Rows
+from shoal.tabular.table_model import TableModel
 
 HINT = re.compile(r" \([a-z_]+=.*\)$")  # names an option of the readers, which requests do not have
 
@@ -69,34 +68,22 @@ class ServedModel:
     """
 
     def __init__(self, path: Path, *, with_shadows: bool = True) -> None:
-        self.learner, reading = load_model(path)
+        learner, reading = load_model(path)
         if reading is None or reading.state.get("family") != "table":
             raise ValueError(
                 f"{path} does not say how the columns of a table are read; `shoal run FILE --task … --label … --save` "
                 "writes models that do"
             )
+        self._table = TableModel.loaded(learner, reading)
+        self.learner, self.rows_to_learn = self._table.learner, self._table.rows
+        self.encoder, self.roles, self.labels = self._table.encoder, self._table.roles, self._table.labels
         self.shadows: dict[str, Learner] = load_baselines(path) if with_shadows else {}
-        self._reading = reading
-        with reading_state():
-            state = reading.state["reader"]
-            self.encoder = StreamEncoder.from_dict(state["encoder"])
-            self.roles = Roles(**state["roles"])
-            self.labels = Labels.from_dict(reading.state["labels"])
-            missing = reading.options.get("missing", ())
-            date_format = reading.options.get("date_format")
-            check_state(date_format is None or isinstance(date_format, str), "date_format")
-            check_state(all(isinstance(word, str) for word in missing), "missing")
-        self._written = Notation(date_format=date_format, missing=tuple(missing), points=True)
+        self._written = self._table.notation._replace(strings=True)
         self.encoder.notation = self._written
-        self.rows_to_learn = RowReader(self.encoder, self.labels, self.roles)
 
     def save(self, path: Path) -> Path:
-        """Write a model file for any command of the program."""
-        state = self._reading.state
-        reader = {**state["reader"], "encoder": self.encoder.to_dict()}
-        found = {**state, "reader": reader, "labels": self.labels.to_dict()}
-        contestants = {type(self.learner).__name__: self.learner, **self.shadows}
-        return save_model(path, contestants, Reading(self._reading.options, found))
+        """Write a model file for any command of the program, and for `shoal.load`."""
+        return self._table.save(path, self.shadows)
 
     # ---- rows in -------------------------------------------------------------------------------------------
 
@@ -109,15 +96,40 @@ class ServedModel:
     def readers(self) -> Readers:
         """New readers of rows to predict. Nothing may be encoded until this returns."""
         table = RowReader(self.encoder.frozen(), self.labels, self.roles, labeled=False, learns=False)
-        return Readers(self.encoder.one_row(), table)
+        return Readers(table.one_row(), table)
 
     def rows_of(self, rows: Rows, reader: RowReader) -> Chunk:
         """Read rows to predict. Raises Refused if one cannot be read."""
         self._refuse_missing(rows.frame, labeled=False)
-        checked, problems = reader.check(rows.frame, self._notation(rows))
+        try:
+            checked, problems = reader.check(rows.frame, self._notation(rows))
+        except ValueError as error:  # columns, where they must be those of the model
+            raise Refused(Fault(None, None, str(error))) from None
         if problems:
             raise Refused(*(self._fault(row, sentence) for row, sentence in sorted(problems)))
         return reader.encode(checked)
+
+    def matched(self, rows: Rows, *, new_columns: bool) -> tuple[Rows, str | None]:
+        """Rows to learn without the columns that are not learned, so that the log holds none, and a note on them.
+
+        Raises Refused if rows must have the columns of the model, and these have not.
+        """
+        absent, unknown = self._unmatched(rows.frame)
+        if self.encoder.unmatched.strict and (absent or unknown):
+            raise Refused(Fault(None, (unknown or absent)[0], str(note(absent, unknown))))
+        if new_columns or not unknown:
+            return rows, note(absent, [])
+        self.encoder.unmatched.count(absent, unknown, rows.frame.height)
+        return rows._replace(frame=rows.frame.drop(unknown)), note(absent, unknown)
+
+    def note(self, frame: pl.DataFrame) -> str | None:
+        """Which columns rows lack, and which are not known."""
+        return note(*self._unmatched(frame))
+
+    def _unmatched(self, frame: pl.DataFrame) -> tuple[list[str], list[str]]:
+        known, others, found = self.encoder.column_names, self.roles.not_features, set(frame.columns)
+        absent = [name for name in known if name not in found]
+        return absent, [name for name in frame.columns if name not in others and name not in set(known)]
 
     def task_ids(self, frame: pl.DataFrame) -> list[str | None]:
         """The task of each row."""

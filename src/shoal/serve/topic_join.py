@@ -54,22 +54,24 @@ def join(messages: Messages, waiting: Mapping[str, Half], column: str, now: floa
     return Joined(from_dicts(found) if found else None, [*halves.values()], Followed(None, len(found), double, ()))
 
 
-def without_faults(joined: Joined, served: ServedModel) -> Joined:
+def without_faults(joined: Joined, served: ServedModel, *, new_columns: bool = True) -> Joined:
     """Leave out the rows that cannot be learned, as one bad message must not stop the ones behind it."""
     if joined.rows is None:
         return joined
+    rows = joined.rows
     mark = served.rows_to_learn.mark()
     try:
-        checked, faults = served.check(joined.rows)
-        frame = joined.rows.frame[checked.good]
+        rows, _ = served.matched(rows, new_columns=new_columns)
+        checked, faults = served.check(rows)
+        frame = rows.frame[checked.good]
     except Refused as error:  # a column is missing in all of them
-        faults, frame = list(error.faults), joined.rows.frame.clear()
+        faults, frame = list(error.faults), rows.frame.clear()
     finally:
         served.rows_to_learn.rollback(mark)
     if not faults:
-        return joined
-    rows = Rows(frame, joined.rows.strings) if frame.height else None
-    return joined._replace(rows=rows, answer=joined.answer._replace(rows=frame.height, refused=_in_order(faults)))
+        return joined if rows is joined.rows else joined._replace(rows=rows)
+    left = Rows(frame, rows.strings) if frame.height else None
+    return joined._replace(rows=left, answer=joined.answer._replace(rows=frame.height, refused=_in_order(faults)))
 
 
 def _whole(row: bytes, column: str, label: str) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def test_predictions_are_the_models_and_it_does_not_change(
     right = np.mean(frame["predicted"].to_numpy() == np.array([sold for *_, sold in rows]))
     assert right > 0.9
     assert model.read_bytes() == before
-    assert library.load(model).n_updates_ == len(rows)
+    assert library.load(model).estimator_.n_updates_ == len(rows)
 
 
 def test_unseen_tasks_and_values_are_predicted_and_named(

@@ -194,8 +194,10 @@ def test_saved_and_restored_equals_continued(cut: int, table: pl.DataFrame, tmp_
     np.testing.assert_array_equal(second.X.indices, tail.indices)
     assert second.stream.to_dict() == expected.stream.to_dict()
     table.drop("seats").write_csv(tmp_path / "narrow.csv")
-    with pytest.raises(ValueError, match="no column 'seats'"):
-        open_stream(tmp_path / "narrow.csv", state=state, **options)
+    narrow = whole(open_stream(tmp_path / "narrow.csv", state=state, **options)).stream
+    assert narrow.unmatched == [f"there is no column 'seats': its values are missing in {len(table):,} rows"]
+    with pytest.raises(ValueError, match="there is no column 'seats'"):
+        whole(open_stream(tmp_path / "narrow.csv", state=state, strict=True, **options))
     (tmp_path / "a.vw").write_text("1 | a")
     with pytest.raises(ValueError, match="saved state is of table"):
         open_stream(tmp_path / "a.vw", state=state)

@@ -37,7 +37,7 @@ def _predict(
 ) -> None:
     if reading is None:
         raise ValueError(f"{options.model} was not saved by `shoal run` from a file: it does not know columns of files")
-    read = read_options(rows, reading, labeled=False, keep=options.keep)
+    read = read_options(rows, reading, labeled=False, keep=options.keep, strict=options.strict)
     unseen: dict[Any, int] = {}
     with PredictionFile(options.out, "--out") as file, open_stream(list(data), read, state=reading.state) as stream:
         for chunk in stream:
@@ -46,6 +46,8 @@ def _predict(
                 if not is_known:
                     unseen[task] = unseen.get(task, 0) + 1
             file.write(found._replace(predicted=stream.as_written(found.predicted)), stream.kept)
+        for sentence in stream.unmatched:
+            print(f"shoal: {sentence}", file=sys.stderr)
     if unseen:
         n_rows, some = sum(unseen.values()), ", ".join(map(str, list(unseen)[:5]))
         print(

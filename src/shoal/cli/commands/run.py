@@ -28,7 +28,8 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     """The whole command; returns the exit code."""
     _check(data, options)
     learner, reading = _chosen(options)
-    stream = open_data(data, rows, learner, reading, _carried(learner, options))
+    columns = {"keep": _carried(learner, options), "strict": options.strict, "new_columns": options.new_columns}
+    stream = open_data(data, rows, learner, reading, **columns)
     if learner is None:
         stream, rows = ask_kind(data, rows, stream, quiet=_is_quiet(options))
         name = DEFAULT_OF_NUMBERS if stream.kind == "regression" else DEFAULT

@@ -136,6 +136,7 @@ def _opened(
         label_wait=options.label_wait * 3600.0,
         shadows=options.shadows,
         new_log=options.new_log,
+        strict=options.strict,
         caps=Caps(options.new_tasks, options.new_columns, options.max_tasks),
     )
     rehearse(max((folder / "snapshots").glob("*.shoal"), default=model), with_shadows=options.shadows)

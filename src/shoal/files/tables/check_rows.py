@@ -5,6 +5,7 @@ A check changes no statistic, so that rows can still be refused. It may add colu
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
+from shoal.files.ids import TYPES
 from shoal.files.labels import Labels
+from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.column_kinds import Values
+from shoal.files.tables.encode_one import OneRow
 from shoal.files.tables.encoder import Mark, RowName, StreamEncoder
 from shoal.files.tables.label_columns import Clock, Tasks, read_labels, read_weights
 from shoal.files.tables.values_in_text import Notation
@@ -85,6 +89,10 @@ class RowReader:
         Whether rows have labels, and weights if a column holds them.
     learns : bool
         Whether columns and features may be new.
+    most_columns : int, optional
+        Further columns than so many are not used. [default: each new column is learned]
+    task_type : str, optional
+        The type in which the ids of tasks came first.
     """
 
     def __init__(
@@ -96,15 +104,35 @@ class RowReader:
         *,
         labeled: bool = True,
         learns: bool = True,
+        most_columns: int | None = None,
+        task_type: str | None = None,
     ) -> None:
         self.encoder, self.labels, self.roles, self.clock = encoder, labels, roles, clock
         self._labeled, self._learns = labeled, learns
-        self._tasks = Tasks(roles.tasks)
+        self.most_columns = most_columns if learns else 0
+        self._tasks = Tasks(roles.tasks, task_type)
+
+    @property
+    def task_type(self) -> str | None:
+        """The type in which the ids of tasks came first."""
+        return self._tasks.type
+
+    def to_dict(self) -> State:
+        """The encoder, the roles of the columns and the type of the ids, for JSON."""
+        return {"encoder": self.encoder.to_dict(), "roles": self.roles._asdict(), "task_type": self.task_type}
+
+    @classmethod
+    def from_dict(cls, state: State, labels: Labels) -> RowReader:
+        """The reader of a saved state."""
+        with reading_state():
+            kind = state["task_type"]
+            check_state(kind is None or kind in TYPES, "type of the tasks")
+            return cls(StreamEncoder.from_dict(state["encoder"]), labels, Roles(**state["roles"]), task_type=kind)
 
     def check(self, frame: pl.DataFrame, notation: Notation) -> tuple[Checked, list[Problem]]:
         """The good rows, and the problems of the others (rows counted from 0)."""
         tasks, weight, times = None, None, None
-        features = self.roles.features(frame)
+        features = self._matched(self.roles.features(frame))
         if features.width == 0:  # a frame without columns has no rows
             nothing = pl.Series([None] * frame.height, dtype=pl.String)
             features = pl.DataFrame([nothing.alias(name) for name in self.encoder.column_names])
@@ -137,6 +165,28 @@ class RowReader:
             tasks = None if tasks is None else tasks[good]
             weight = None if weight is None else weight[good]
         return Checked(good, values, y, tasks, weight), problems
+
+    def one_row(self) -> OneRow:
+        """An encoder of single rows to predict, with the columns of now."""
+        return self.encoder.one_row(self.roles.tasks, self.roles.not_features)
+
+    def _matched(self, features: pl.DataFrame) -> pl.DataFrame:
+        """The columns that are known or may be learned; the others are counted, and known ones that are absent."""
+        if self.most_columns is None:
+            return features
+        known, found = self.encoder.column_names, set(features.columns)
+        new = [name for name in features.columns if name not in set(known)]
+        unknown = new[max(self.most_columns - len(known), 0) :]
+        self.encoder.unmatched.count([name for name in known if name not in found], unknown, features.height)
+        return features.drop(unknown)
+
+    def drop(self, names: Collection[str]) -> None:
+        """Read these columns no more. Raises ValueError if one is not a known column of features."""
+        for name in names:
+            if name not in self.encoder.column_names:
+                raise ValueError(unknown_name("the model has no column", name, self.encoder.column_names))
+        self.encoder.drop(names)
+        self.roles = self.roles._replace(ignore=[*self.roles.ignore, *names])
 
     def mark(self) -> tuple[Mark, Any]:
         """The known columns and labels, for `rollback`."""

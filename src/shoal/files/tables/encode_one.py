@@ -6,7 +6,7 @@ They are bit for bit those of `StreamEncoder.encode(..., learns=False)` for a fr
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from shoal.files.ids import id_of
 from shoal.files.tables.column_kinds import Way
 from shoal.files.tables.column_state import Categories, Column
-from shoal.files.tables.values_in_text import LARGEST, MISSING, Notation, date_parts
+from shoal.files.tables.unmatched import Unmatched, note
+from shoal.files.tables.values_in_text import LARGEST, Notation, date_parts
 from shoal.files.tables.words import bags_of
 
 NUMBERS = frozenset((float, int, bool))  # true is 1
@@ -45,6 +46,14 @@ class Choice(NamedTuple):
     columns: NDArray[np.int32]  # of X, of each slot; learning replaces the array
 
 
+class Names(NamedTuple):
+    """The columns of rows."""
+
+    columns: list[str]  # that are features
+    tasks: Sequence[str]
+    others: Collection[str | None]  # further ones that a row may have, such as the label
+
+
 class Row(NamedTuple):
     """The features of one row."""
 
@@ -67,6 +76,10 @@ class OneRow:
         Number of features.
     absent : collection of str
         Words for missing values.
+    names : Names
+        Columns that rows should have, and others that they may have.
+    unmatched : Unmatched
+        Counts rows that lack some or have further ones.
     """
 
     def __init__(
@@ -75,9 +88,13 @@ class OneRow:
         texts: Mapping[str, NDArray[np.int32]],
         bits: int,
         width: int,
-        absent: Collection[str] = MISSING,
+        absent: Collection[str],
+        names: Names,
+        unmatched: Unmatched,
     ) -> None:
         self._width, self._bits, self._absent = width, bits, frozenset(absent)
+        self._names, self._usual, self._unmatched = names, {*names.columns, *names.tasks}, unmatched
+        self._latest: tuple[list[str], list[str], list[str], str | None] = ([], [], [], None)
         self._numbers: list[Number] = []
         self._choices: list[tuple[str, Way, list[Choice]]] = []
         self._texts: list[tuple[str, int, NDArray[np.int32]]] = []  # name, column of a missing text, words
@@ -100,7 +117,12 @@ class OneRow:
         ------
         Unread
             If a value is not of the usual kind of its column.
+        ValueError
+            If the row lacks a column or has a further one, and that is not allowed.
         """
+        if row.keys() != self._usual:
+            _, absent, unknown, _ = self._compared(row)
+            self._unmatched.count(absent, unknown, 1)
         found: dict[int, float] = {0: 1.0}
         get = row.get
         for name, column, missing, mean, deviation, most in self._numbers:
@@ -150,6 +172,19 @@ class OneRow:
         if value is not None and type(value) not in NUMBERS:
             raise Unread
         return id_of(value)
+
+    def note(self, row: Mapping[str, Any]) -> str | None:
+        """Which columns the row lacks, and which are not known; None if it has those of the model."""
+        return None if row.keys() == self._usual else self._compared(row)[3]
+
+    def _compared(self, row: Mapping[str, Any]) -> tuple[list[str], list[str], list[str], str | None]:
+        """The names of a row, those that are absent, those that are unknown, and the note on them."""
+        names, latest = [*row], self._latest
+        if names != latest[0]:  # mostly a row has the names of the one before
+            absent = [name for name in self._names.columns if name not in row]
+            unknown = [name for name in names if name not in self._usual and name not in self._names.others]
+            latest = self._latest = names, absent, unknown, note(absent, unknown)
+        return latest
 
 
 @lru_cache(maxsize=4096)

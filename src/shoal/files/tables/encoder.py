@@ -8,7 +8,7 @@ values nor columns depend on the chunks. `encode_one` is the same for single row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,8 @@ from shoal.files.tables.assemble import Cells, TextSlots, assemble, shallow
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.column_kinds import Values, Way
 from shoal.files.tables.column_state import Column, Moments, scale, standardize
-from shoal.files.tables.encode_one import OneRow
+from shoal.files.tables.encode_one import Names, OneRow
+from shoal.files.tables.unmatched import Unmatched
 from shoal.files.tables.values_in_text import Notation
 from shoal.files.tables.words import bags_of, name_buckets
 
@@ -78,6 +79,8 @@ class StreamEncoder:
         self.notation = notation or Notation()
         self._given = dict(given or {})
         self._restored = False
+        self._dropped: list[str] = []
+        self.unmatched = Unmatched()
         self._texts = TextSlots(hash_bits, keep_names=keep_names)
         self._columns: dict[str, Column | None] = {}  # None: no value yet, so the kind is open
 
@@ -101,7 +104,7 @@ class StreamEncoder:
         notation = notation or self.notation
         values: dict[str, Values] = {}
         problems: list[Problem] = []
-        absent = [pl.lit(None, pl.String).alias(name) for name in self._columns.keys() - set(frame.columns)]
+        absent = [pl.lit(None, pl.String).alias(name) for name in self.column_names if name not in frame.columns]
         if absent:
             frame = frame.with_columns(absent)
         for series in frame:
@@ -113,6 +116,10 @@ class StreamEncoder:
                 )
                 problems += found
         return values, problems
+
+    def drop(self, names: Collection[str]) -> None:
+        """Read these columns no more. Their features keep their columns of X, where no row has a value again."""
+        self._dropped += names
 
     def mark(self) -> Mark:
         """The known columns of now, for `rollback`."""
@@ -175,23 +182,29 @@ class StreamEncoder:
         found._texts = self._texts.frozen()
         return found
 
-    def one_row(self) -> OneRow:
-        """An encoder of single rows, with the columns of now; later encoding does not change it."""
+    def one_row(self, tasks: Sequence[str] = (), others: Collection[str | None] = ()) -> OneRow:
+        """An encoder of single rows, with the columns of now; later encoding does not change it.
+
+        `tasks` are the columns of the task, `others` further ones that are no features.
+        """
         texts = dict(zip(self._texts.names, self._texts.index, strict=True))
-        return OneRow(self._known(), texts, self._texts.bits, self._width, self.notation.absent)
+        absent = self.notation.absent if self.notation.strings else ()
+        names = Names(self.column_names, tasks, others)
+        return OneRow(self._used(), texts, self._texts.bits, self._width, absent, names, self.unmatched)
 
     def notes(self) -> list[str]:
         """How each column became features, a sentence each."""
-        unused = [f"{name}: no value, not used" for name, column in self._columns.items() if column is None]
-        clipped = [note for column in self._known() if (note := column.note_clipped())]
-        return [column.note(self._texts.bits) for column in self._known()] + unused + clipped
+        unused = [f"{name}: no value, not used" for name in self.column_names if self._columns[name] is None]
+        clipped = [note for column in self._used() if (note := column.note_clipped())]
+        return [column.note(self._texts.bits) for column in self._used()] + unused + clipped
 
     def to_dict(self) -> State:
         """The whole state, for JSON; the encoder of `from_dict` goes on bit for bit."""
         saved = {name: column.to_dict() if column else None for name, column in self._columns.items()}
         texts = {"bits": self._texts.bits, **self._texts.to_dict()}
         state: State = {"given": dict(self._given), "columns": saved, "texts": texts}
-        return {**state, "width": self._width, "rows": self._n_rows}
+        dropped = {"dropped": list(self._dropped)} if self._dropped else {}
+        return {**state, "width": self._width, "rows": self._n_rows, **dropped}
 
     @classmethod
     def from_dict(cls, state: State, notation: Notation | None = None) -> StreamEncoder:
@@ -202,6 +215,8 @@ class StreamEncoder:
             encoder = cls(state["given"], notation, bits, keep_names="words" in state["texts"])
             encoder._restored, encoder._n_rows = True, state["rows"]
             check_state(isinstance(encoder._n_rows, int), "rows")
+            encoder._dropped = list(state.get("dropped", ()))
+            check_state(set(encoder._dropped) <= state["columns"].keys(), "dropped columns")
             encoder._texts.restore(state["texts"])
             for name, saved in state["columns"].items():
                 encoder._columns[name] = Column.from_dict(saved) if saved else None
@@ -224,13 +239,13 @@ class StreamEncoder:
 
     @property
     def column_names(self) -> list[str]:
-        """The columns so far, in order."""
-        return list(self._columns)
+        """The columns so far, in order, without those that were dropped."""
+        return [name for name in self._columns if name not in self._dropped] if self._dropped else list(self._columns)
 
     @property
     def column_kinds(self) -> dict[str, str]:
         """The kind of each column that has had a value."""
-        return {column.name: column.kind for column in self._known()}
+        return {column.name: column.kind for column in self._used()}
 
     def _scale(
         self, numeric: list[Column], values: dict[str, Values], cells: Cells, name_row: RowName | None, *, learns: bool
@@ -273,6 +288,9 @@ class StreamEncoder:
                     self._texts.add(series.name)
             self._columns[series.name] = column
         return column
+
+    def _used(self) -> list[Column]:
+        return [column for column in self._known() if column.name not in self._dropped]
 
     def _known(self) -> list[Column]:
         return [column for column in self._columns.values() if column is not None]

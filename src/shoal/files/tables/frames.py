@@ -48,6 +48,17 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pl.DataFrame:
     return frame
 
 
+def as_series(name: str, values: Any) -> pl.Series:
+    """A series of any library, an array or a list as a polars series."""
+    column = nw.from_native(values, series_only=True, eager_only=True, pass_through=True)
+    if isinstance(column, nw.Series):
+        return pl.Series(name, values) if column.implementation.is_pyarrow() else _column(name, column)
+    found = np.asarray(values)
+    if found.ndim != 1:
+        raise ValueError(f"{name} has the shape {found.shape}, expected (n,)")
+    return pl.Series(name, np.ascontiguousarray(found)) if found.dtype.kind in "fiub" else _series(name, found.tolist())
+
+
 def _column(name: str, column: Any) -> pl.Series:
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         values = column.to_numpy()
@@ -56,7 +67,7 @@ def _column(name: str, column: Any) -> pl.Series:
             return pl.Series(name, np.ascontiguousarray(values))
     if column.dtype in (nw.Datetime, nw.Date):
         return pl.Series(name, column.to_list(), strict=False)
-    return _series(name, [None if _is_nan(value) else value for value in column.to_list()])
+    return _series(name, column.to_list())
 
 
 def _is_nan(value: object) -> bool:
@@ -65,6 +76,7 @@ def _is_nan(value: object) -> bool:
 
 def _series(name: str, values: list[Any]) -> pl.Series:
     """Values of any types; if they differ, each as text."""
+    values = [None if _is_nan(value) else value for value in values]
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) > 1 and not kinds <= {int, float, bool}:
         return pl.Series(name, [id_of(value) for value in values])

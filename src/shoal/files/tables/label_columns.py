@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from shoal.files.ids import ids
+from shoal.files.ids import ids, type_of
 from shoal.files.labels import Labels
 from shoal.files.tables import column_kinds
 from shoal.files.tables.batches import Problem
@@ -139,16 +139,23 @@ class Tasks:
 
     Ids are strings in every format, so that a model can go on from CSV to Parquet. Only an empty field is a missing
     task: "NA" is a country. The values of several columns are joined like a line of CSV, so that ids stay distinct.
+
+    Attributes
+    ----------
+    type : str or None
+        The type of the ids where they were first read: "int", "float", "bool" or "str".
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = list(names)
+    def __init__(self, names: Sequence[str], type: str | None = None) -> None:
+        self._names, self.type = list(names), type
         self._ids: dict[str, str] = {}
         self._known: Any = None  # the ids as a polars type, unless they are too many
         self._objects = np.zeros(0, np.object_)
 
     def read(self, frame: pl.DataFrame) -> tuple[NDArray[np.object_], list[Problem]]:
         """(n,) task ids, and the problems of the rows without one."""
+        if self.type is None and frame.height:
+            self.type = type_of(frame[self._names[0]]) if len(self._names) == 1 else "str"
         found = [ids(frame[name]) for name in self._names]
         if len(found) == 1:
             text = found[0]

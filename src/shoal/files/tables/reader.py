@@ -63,7 +63,9 @@ class TableReader:
         given = {column: kind for kind in KINDS for column in getattr(options, kind)}
         self._encoder = StreamEncoder(given, self._notation, options.hash_bits, keep_names=options.keep_names)
         if state is not None:
-            check_state(isinstance(state, dict) and {"encoder", "roles"} <= state.keys(), "parts of it are missing")
+            check_state(
+                isinstance(state, dict) and {"encoder", "roles", "task_type"} <= state.keys(), "parts of it are missing"
+            )
             self._encoder = StreamEncoder.from_dict(state["encoder"], self._notation)
         self._roles = Roles.of(options, state["roles"] if state else None)
         self._keep, self._labeled = list(options.keep), options.labeled
@@ -79,7 +81,8 @@ class TableReader:
         sample = split(head, SAMPLE)[0].frame
         if not head.frame.columns:  # not one line of NDJSON is an object
             self._report(head, [])
-        self._check_columns(head.frame.columns, [*given, *options.ignore, *self._keep], options)
+        named = [*given, *options.ignore] if state is None else []  # columns may go away again
+        self._check_columns(head.frame.columns, [*named, *self._keep], options)
         clock = None
         time = self._roles.time if self._learns else options.time  # rows to predict may be older
         if time is not None and time in sample.columns:
@@ -89,7 +92,18 @@ class TableReader:
         if self._labeled:
             decide_labels(labels, sample[str(self._roles.label)], self._notation)
         self._encoder.decide(self._roles.features(sample))
-        self._rows = RowReader(self._encoder, labels, self._roles, clock, labeled=self._labeled, learns=self._learns)
+        most = None if state is None else len(self._encoder.column_names) + options.new_columns
+        self._encoder.unmatched.strict = options.strict
+        self._rows = RowReader(
+            self._encoder,
+            labels,
+            self._roles,
+            clock,
+            labeled=self._labeled,
+            learns=self._learns,
+            most_columns=most,
+            task_type=state["task_type"] if state else None,
+        )
 
     def _check_columns(self, found: list[str], named: list[str], options: ReadOptions) -> None:
         """Raise ValueError if a named column does not exist or has two roles."""
@@ -99,8 +113,6 @@ class TableReader:
         needed = [*roles.tasks, *named, options.time]
         if self._labeled:
             needed += [roles.label, roles.weight]
-        if self._source.every_row_has_every_column:
-            needed += self._encoder.column_names
         for name in needed:
             if name is not None and name not in found:
                 raise ValueError(unknown_name(f"{self._bad.name} has no column", name, found))
@@ -128,13 +140,18 @@ class TableReader:
 
     def notes(self) -> list[str]:
         """The files, and how each column became features, a sentence each."""
-        return self._source.notes() + self._encoder.notes()
+        return self._source.notes() + self._encoder.notes() + self.unmatched
+
+    @property
+    def unmatched(self) -> list[str]:
+        """The columns that are absent, and those that are not used because the saved state does not know them."""
+        return self._encoder.unmatched.notes()
 
     def to_dict(self) -> State:
         """The state of the encoder and the roles of the columns, for JSON."""
         clock = self._rows.clock
         last = clock.last if clock else None
-        return {"encoder": self._encoder.to_dict(), "roles": self._roles._asdict(), "last_time": last}
+        return {**self._rows.to_dict(), "last_time": last}
 
     def _chunk(self, batch: Batch) -> Iterator[Piece]:
         """The chunk of a batch, or nothing if no row is good. Bad rows change no statistic."""

@@ -117,7 +117,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(self._encoder.feature_names, np.object_)
 
     def to_dict(self) -> State:
-        """The whole state, for JSON, such as `learner.save(path, companion=encoder.to_dict())`."""
+        """The whole state, for JSON. `shoal.TabularClassifier` saves encoder and learner together."""
         check_is_fitted(self, "feature_names_in_")
         parameters = {
             name: value if value is None or isinstance(value, (str, int)) else list(value)

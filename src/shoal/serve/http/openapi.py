@@ -168,6 +168,10 @@ class Model(TypedDict):
     kind: Literal["binary", "multiclass", "regression"]
     labels: Annotated[list[Any], Meta(description="of a regression: none; of two, the second is positive")]
     columns: Annotated[dict[str, str | None], Meta(description="numeric, category, text or date")]
+    unknown: Annotated[
+        dict[str, int], Meta(description="columns that came and are not used, with the rows that had them")
+    ]
+    absent: Annotated[dict[str, int], Meta(description="columns that did not come, with the rows that lacked them")]
     task: Annotated[list[str], Meta(description="the columns of the task")]
     label: Annotated[str, Meta(description="the column of the label")]
     tasks: int

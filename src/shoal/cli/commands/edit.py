@@ -1,0 +1,23 @@
+"""`shoal edit`: a saved model with fewer columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from shoal.files.messages import plural
+from shoal.model_file import load_baselines, load_model
+from shoal.tabular.table_model import TableModel
+
+
+def edit_model(path: str, drop: Sequence[str]) -> None:
+    """Let a model use some columns no more, neither to learn nor to predict."""
+    if not drop:
+        raise ValueError("nothing to do: --drop names the columns that the model shall use no more")
+    learner, reading = load_model(path)
+    if reading is None or reading.state.get("family") != "table":
+        raise ValueError(f"{path} was not learned from a table: it knows no columns to drop")
+    table = TableModel.loaded(learner, reading)
+    table.drop_columns(drop)
+    table.save(Path(path), load_baselines(path))
+    print(f"{path} uses {', '.join(drop)} no more; {plural(len(table.encoder.column_names), 'column')} left")

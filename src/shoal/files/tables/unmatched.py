@@ -1,0 +1,81 @@
+"""`Unmatched`: the columns that rows lack, and those that the model does not know. Both are counted, or refused."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterable
+
+from shoal.files.messages import LIKELY, plural
+
+SHOWN = 5  # columns in the note on a row
+MOST = 1_000  # columns that are counted: who sends rows may make up any number
+
+
+class Unmatched:
+    """Counts of rows by column.
+
+    Attributes
+    ----------
+    absent : Counter
+        Rows without a column that the model knows: its values are missing.
+    unknown : Counter
+        Rows with a column that the model does not know: it is not used.
+    strict : bool
+        Whether such rows are refused.
+    """
+
+    def __init__(self) -> None:
+        self.absent, self.unknown = Counter[str](), Counter[str]()
+        self.strict = False
+        self._said: set[str] = set()
+
+    def count(self, absent: list[str], unknown: list[str], rows: int) -> None:
+        """Count rows that lack some columns and have some others. Raises ValueError if that is not allowed."""
+        if self.strict and (absent or unknown):
+            raise ValueError([*_unknown(unknown, absent), *_absent(absent)][0])
+        for names, counts in ((absent, self.absent), (unknown, self.unknown)):
+            for name in names:
+                if name in counts or len(counts) < MOST:
+                    counts[name] += rows
+
+    def fresh(self) -> list[str]:
+        """What was found and not given here before, a sentence for each column."""
+        if len(self.unknown) + len(self.absent) == len(self._said):
+            return []
+        unknown = [name for name in self.unknown if name not in self._said]
+        absent = [name for name in self.absent if name not in self._said]
+        self._said.update(unknown, absent)
+        found = [f"{said}: it is not used" for said in _unknown(unknown, self.absent)]
+        return found + [f"{said}: its values are taken as missing" for said in _absent(absent)]
+
+    def notes(self) -> list[str]:
+        """What was found, a sentence for each column."""
+        unknown = zip(_unknown(self.unknown, self.absent), self.unknown.values(), strict=True)
+        absent = zip(_absent(self.absent), self.absent.values(), strict=True)
+        return [f"{found}: not used in {plural(rows, 'row')}" for found, rows in unknown] + [
+            f"{found}: its values are missing in {plural(rows, 'row')}" for found, rows in absent
+        ]
+
+
+def note(absent: list[str], unknown: list[str]) -> str | None:
+    """What to say of one row; None if its columns are those of the model."""
+    found = [f"{said}: not used" for said in _unknown(unknown[:SHOWN], absent)]
+    found += [f"{said}: taken as missing" for said in _absent(absent[:SHOWN])]
+    more = max(len(absent) - SHOWN, 0) + max(len(unknown) - SHOWN, 0)
+    return "; ".join([*found, *([f"and {plural(more, 'column')} more"] if more else [])]) or None
+
+
+def _absent(names: Iterable[str]) -> list[str]:
+    return [f"there is no column {name!r}" for name in names]
+
+
+def _unknown(names: Iterable[str], absent: Iterable[str]) -> list[str]:
+    """The columns that are not known, each with the absent one that may be meant."""
+    meant = {other.lower(): other for other in absent}
+    found = []
+    for name in names:
+        nearest = difflib.get_close_matches(name.lower(), meant, 1, LIKELY)
+        hint = f" (did you mean {meant[nearest[0]]!r}?)" if nearest else ""
+        found.append(f"the model does not know column {name!r}{hint}")
+    return found

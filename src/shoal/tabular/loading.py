@@ -1,0 +1,36 @@
+"""`shoal.load`: the model of a file, with the reader of its rows if they came from a table."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from shoal.model_file import load_model
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The model of a file, whoever wrote it; learning on from it equals never having stopped, bit for bit.
+
+    Returns
+    -------
+    TabularClassifier, TabularRegressor or a learner
+        The object that wrote it with `save`. What `shoal run --save` or a service wrote of a table is a
+        `TabularClassifier` or `TabularRegressor`; what it wrote of LIBSVM or VW text, or of a built-in data set, the
+        learner.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is not a shoal model, is truncated or damaged, or holds what no learner could have saved.
+    """
+    learner, reading = load_model(path)
+    if reading is None or reading.state.get("family") != "table":
+        return learner
+    from shoal.tabular import estimators  # with polars, which others do without
+
+    kind = estimators.TabularClassifier if is_classifier(learner) else estimators.TabularRegressor
+    return estimators.of_file(kind, learner, reading)

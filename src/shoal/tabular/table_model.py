@@ -1,0 +1,169 @@
+"""`TableModel`: a learner and the reader of its rows. The service and the estimators of Python are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.sparse import csr_matrix
+
+from shoal.engine.rounds import Chunk
+from shoal.files.labels import Labels
+from shoal.files.options import ReadOptions
+from shoal.files.saved_state import check_state, reading_state
+from shoal.files.tables.check_rows import Roles, RowReader
+from shoal.files.tables.encoder import StreamEncoder
+from shoal.files.tables.label_columns import decide_labels
+from shoal.files.tables.reader import KINDS, SAMPLE
+from shoal.files.tables.values_in_text import Notation
+from shoal.model_file import Reading, save_model
+
+ROWS = 30_000  # encoded at once
+
+
+class TableModel:
+    """A learner, and how the rows of its tables are read.
+
+    Parameters
+    ----------
+    learner : a learner of this library
+    rows : RowReader
+        Of rows to learn.
+    reading : Reading
+        What a model file says of reading rows; `rows` has its newer state.
+    """
+
+    def __init__(self, learner: Any, rows: RowReader, reading: Reading) -> None:
+        self.learner, self.rows, self._reading = learner, rows, reading
+        missing = tuple(reading.options.get("missing", ()))
+        self.notation = Notation(
+            False, None, reading.options.get("date_format"), missing, points=True
+        )  # of typed tables
+        self.encoder.notation = self.notation
+
+    @classmethod
+    def loaded(cls, learner: Any, reading: Reading) -> TableModel:
+        """The model of a file. Raises ValueError if the reading is damaged, or is not of a table."""
+        with reading_state():
+            check_state(reading.state["family"] == "table", "the format")
+            rows = RowReader.from_dict(reading.state["reader"], Labels.from_dict(reading.state["labels"]))
+            date_format = reading.options.get("date_format")
+            check_state(date_format is None or isinstance(date_format, str), "date_format")
+            check_state(all(isinstance(word, str) for word in reading.options.get("missing", ())), "missing")
+        return cls(learner, rows, reading)
+
+    @classmethod
+    def begun(cls, learner: Any, options: ReadOptions, frame: pl.DataFrame, *, floats: bool = False) -> TableModel:
+        """A new model; the first rows decide the kinds of columns and labels, and are not learned yet.
+
+        `floats`: labels that are whole numbers came as floats.
+        """
+        given = {column: kind for kind in KINDS for column in getattr(options, kind)}
+        notation = Notation(False, None, options.date_format, points=True)
+        encoder = StreamEncoder(given, notation, options.hash_bits, keep_names=options.keep_names)
+        as_text = any(isinstance(label, str) for label in options.labels or ())
+        rows = RowReader(encoder, Labels(options.kind, options.labels, as_text=as_text), Roles.of(options, None))
+        decide_labels(rows.labels, frame[str(options.label)].head(SAMPLE), notation)
+        encoder.decide(rows.roles.features(frame.head(SAMPLE)))
+        names = ("label", "weight", *KINDS, "ignore", "date_format", "hash_bits", "keep_names")
+        said = {"task": options.tasks} | {name: getattr(options, name) for name in names}
+        said = {name: list(value) if isinstance(value, tuple) else value for name, value in said.items() if value}
+        return cls(learner, rows, Reading(said, {"family": "table", "reader": {"last_time": None, "floats": floats}}))
+
+    @property
+    def encoder(self) -> StreamEncoder:
+        """What turns values into features."""
+        return self.rows.encoder
+
+    @property
+    def roles(self) -> Roles:
+        """The columns that are no features."""
+        return self.rows.roles
+
+    @property
+    def labels(self) -> Labels:
+        """The labels so far."""
+        return self.rows.labels
+
+    @property
+    def floats(self) -> bool:
+        """Whether labels that are whole numbers came as floats."""
+        return bool(self._reading.state["reader"].get("floats"))
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of reading, as the program has them."""
+        return self._reading.options
+
+    def reading(self) -> Reading:
+        """How rows are read by now."""
+        state = self._reading.state
+        reader = {**state["reader"], **self.rows.to_dict()}
+        return self._reading._replace(state={**state, "reader": reader, "labels": self.labels.to_dict()})
+
+    def save(self, path: Path, shadows: Mapping[str, Any] | None = None) -> Path:
+        """Write a model file, for any command of the program, the service and `shoal.load`."""
+        return save_model(path, {type(self.learner).__name__: self.learner, **(shadows or {})}, self.reading())
+
+    def drop_columns(self, names: Sequence[str]) -> None:
+        """Read these columns no more. Raises ValueError if the model does not know one; then nothing changes."""
+        self.rows.drop(names)
+        options = dict(self.options)
+        for kind in KINDS:
+            options[kind] = [name for name in options.get(kind, ()) if name not in names]
+        options["ignore"] = [*options.get("ignore", ()), *names]
+        self._reading = self._reading._replace(options={name: value for name, value in options.items() if value != []})
+
+    # ---- rows of Python --------------------------------------------------------------------------------------
+
+    def to_learn(self, frame: pl.DataFrame) -> Chunk:
+        """Rows with their labels as features; the statistics of the columns are updated.
+
+        Raises
+        ------
+        ValueError
+            If a row cannot be learned, by its number; then nothing changes.
+        """
+        mark = self.rows.mark()
+        try:
+            checked = self._checked(self.rows, frame)
+        except ValueError:
+            self.rows.rollback(mark)
+            raise
+        return _joined([self.rows.encode(one) for one in checked])
+
+    def to_predict(self, frame: pl.DataFrame) -> Chunk:
+        """Rows without labels as features; nothing changes. Raises ValueError for a row that cannot be read."""
+        rows = RowReader(self.encoder, self.labels, self.roles, labeled=False, learns=False)
+        return _joined([rows.encode(one) for one in self._checked(rows, frame)])
+
+    def _checked(self, rows: RowReader, frame: pl.DataFrame) -> list[Any]:
+        found, first = [], 0
+        for piece in frame.iter_slices(ROWS) if frame.height else [frame]:
+            checked, problems = rows.check(piece, self.notation)
+            if problems:
+                row, problem = min(problems)
+                raise ValueError(f"row {first + row}: {problem}")
+            found.append(checked)
+            first += piece.height
+        return found
+
+
+def _joined(chunks: list[Chunk]) -> Chunk:
+    """Chunks of growing width as one."""
+    if len(chunks) == 1:
+        return chunks[0]
+    width = chunks[-1].X.shape[1]
+    ends = np.cumsum([0, *(chunk.X.nnz for chunk in chunks)])
+    starts = [chunk.X.indptr[:-1] + first for chunk, first in zip(chunks, ends.tolist(), strict=False)]
+    data, indices = (np.concatenate([getattr(chunk.X, part) for chunk in chunks]) for part in ("data", "indices"))
+    indptr = np.concatenate([*starts, ends[-1:]])
+    X = csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, width))
+    y, task, weight = (
+        None if getattr(chunks[0], part) is None else np.concatenate([getattr(chunk, part) for chunk in chunks])
+        for part in ("y", "task", "weight")
+    )
+    return Chunk(X, y, task, weight=weight)

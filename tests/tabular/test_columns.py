@@ -1,0 +1,215 @@
+"""Columns come and go: the program, Python and the service answer the same rows alike, with and without `strict`."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import pytest
+from tests.cli.conftest import Program
+from tests.serve.material import assert_same, predict_one
+from tests.serve.material import rows as as_rows
+
+import shoal
+from shoal import TabularClassifier
+from shoal.serve.contract import Refused
+from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.limits import Caps
+
+WHOLE = {"shop": "s1", "price": 1.5, "offer": "flyer", "day": "2026-03-01", "title": "free lunch today"}
+
+
+class Try(NamedTuple):
+    """A row, and what must come of it."""
+
+    row: dict[str, Any]
+    like: dict[str, Any] | None = WHOLE  # the row that has the same answer; None: refused
+    said: tuple[str, ...] = ()  # names that a note must have
+    refusal: str = ""
+
+
+def without(*names: str) -> dict[str, Any]:
+    return {name: value for name, value in WHOLE.items() if name not in names}
+
+
+MISSING = {**WHOLE, "price": None}
+TRIES = {
+    "as it was learned": Try(WHOLE),
+    "absent": Try(without("price"), MISSING, ("no column 'price'",)),
+    "extra": Try({**WHOLE, "weather": "rain"}, WHOLE, ("does not know column 'weather'",)),
+    "misspelt": Try(
+        {**without("price"), "Price": 1.5}, MISSING, ("'Price' (did you mean 'price'?)", "no column 'price'")
+    ),
+    "reordered": Try(dict(reversed(WHOLE.items()))),
+    "ignored": Try({**WHOLE, "units": 7}, WHOLE),
+    "renamed": Try({**without("offer"), "deal": "flyer"}, {**WHOLE, "offer": None}, ("'deal'", "no column 'offer'")),
+    "of another type": Try({**WHOLE, "price": "cheap"}, None, (), "column 'price' has 'cheap'"),
+    "with missing cells": Try({**WHOLE, "price": None, "title": None}, {**WHOLE, "price": None, "title": None}),
+    "of an unseen task and category": Try(
+        {**WHOLE, "shop": "s9", "offer": "new"}, {**WHOLE, "shop": "s9", "offer": "new"}
+    ),
+    "with infinity": Try({**WHOLE, "price": "inf"}, None, (), "column 'price' has"),
+    "empty": Try({}, None, (), "no column 'shop'|row.csv is empty"),
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Python saves; its file is the one of the program and the service."""
+    rng, path = np.random.default_rng(0), tmp_path_factory.mktemp("columns") / "m.shoal"
+    table = pl.DataFrame(
+        {
+            "shop": [f"s{i % 4}" for i in range(300)],
+            "price": [None if i % 7 == 0 else float(rng.normal()) for i in range(300)],
+            "offer": rng.choice(["none", "flyer"], 300).tolist(),
+            "day": [f"2026-0{1 + i % 9}-1{i % 9}" for i in range(300)],
+            "title": [" ".join(rng.choice(["free", "lunch", "report", "win"], 4)) + f" {i}" for i in range(300)],
+            "units": rng.integers(9, size=300),
+            "sold": [("no", "yes")[int(x > 0)] for x in rng.normal(size=300)],
+        }
+    )
+    table[10, "offer"] = None
+    TabularClassifier("shop", label="sold", ignore=["units"], hash_bits=10).fit(table).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def python(model: Path) -> Any:
+    return shoal.load(model)
+
+
+@pytest.fixture(scope="module")
+def services(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Engine]]:
+    folder = tmp_path_factory.mktemp("service")
+    with (
+        Engine(model, folder / "a", EngineSettings(label_wait=0)) as lenient,
+        Engine(model, folder / "b", EngineSettings(label_wait=0, strict=True)) as strict,
+    ):
+        yield {False: lenient, True: strict}
+
+
+def of_python(model: Any, row: dict[str, Any], *, strict: bool, one: bool) -> tuple[float, str]:
+    row = {**row, "price": float("inf")} if row.get("price") == "inf" else row
+    model.set_params(strict=strict)
+    model._fitted().table.encoder.unmatched._said.clear()  # each name is said once: here once a try
+    counted = model._fitted().table.encoder.unmatched
+    counted.absent.clear()
+    counted.unknown.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        chance = model.predict_proba_one(row)["yes"] if one else float(model.predict_proba(pl.DataFrame([row]))[0, 1])
+    return chance, "; ".join(str(one.message) for one in caught)
+
+
+def of_service(engine: Engine, row: dict[str, Any], *, one: bool) -> tuple[float, str]:
+    found = predict_one(engine, row) if one else engine.predict(as_rows([row])).result()[0]
+    assert found.probability is not None
+    return found.probability, found.note or ""
+
+
+def of_program(shoal: Program, model: Path, row: dict[str, Any], *, strict: bool) -> tuple[float, str]:
+    path = model.parent / "row.csv"
+    values = ["" if value is None else str(value) for value in row.values()]
+    path.write_text(",".join(row) + "\n" + ",".join(values) + "\n")
+    code, out, err = shoal("predict", path, "--model", model, *(["--strict"] if strict else []))
+    if code != 0:
+        raise ValueError(err)
+    return float(pl.read_csv(out.encode())["probability"][0]), err
+
+
+@pytest.mark.parametrize("name", TRIES)
+def test_rows_are_answered_alike(
+    name: str, shoal: Program, model: Path, python: Any, services: dict[bool, Engine]
+) -> None:
+    row, like, said, refusal = TRIES[name]
+    for strict in (False, True):
+        ways: dict[str, Callable[[dict[str, Any]], tuple[float, str]]] = {
+            "one row in Python": partial(of_python, python, strict=strict, one=True),
+            "a table in Python": partial(of_python, python, strict=strict, one=False),
+            "one row in the service": partial(of_service, services[strict], one=True),
+            "a table in the service": partial(of_service, services[strict], one=False),
+            "the program": partial(of_program, shoal, model, strict=strict),
+        }
+        for way, ask in ways.items():
+            if like is None or (strict and said):
+                with pytest.raises((ValueError, Refused), match=refusal or "column '"):
+                    ask(row)
+                continue
+            chance, note = ask(row)
+            expected = of_python(python, like, strict=False, one=False)[0]
+            assert chance == pytest.approx(expected, abs=1e-12), way
+            assert all(one in note for one in said), (way, note)
+            assert bool(said) == ("column" in note), (way, note)
+
+
+def test_columns_are_learned_where_that_is_asked_for_and_dropped_again(
+    shoal: Program, model: Path, tmp_path: Path
+) -> None:
+    table = [{**WHOLE, "sold": ("no", "yes")[i % 2], "weather": float(i % 2)} for i in range(60)]
+    path, later = tmp_path / "rows.ndjson", tmp_path / "later.shoal"
+    path.write_text("\n".join(json.dumps(row) for row in table))
+    code, out, _ = shoal("run", path, "--load", model, "--save", later, "--no-baselines")
+    assert (code, "weather" in "".join(out.split())) == (0, True)
+    assert "weather" not in columns(later)
+    assert shoal("run", path, "--load", model, "--save", later, "--new-columns", "1", "--quiet")[0] == 0
+    assert "weather" in columns(later)
+    mine = of(model).set_params(new_columns=1)
+    mine.partial_fit(pl.DataFrame(table))
+    mine.save(tmp_path / "mine.shoal")
+    assert "weather" in columns(tmp_path / "mine.shoal")
+    caps = EngineSettings(label_wait=0, caps=Caps(new_columns_a_minute=1))
+    for settings, is_new in ((EngineSettings(label_wait=0), False), (caps, True)):
+        with Engine(model, tmp_path / f"engine {is_new}", settings) as engine:
+            receipt = engine.learn(as_rows(table)).result()
+            assert (receipt.note is None) == is_new
+            engine.wait_until_learned(timeout=60)
+            assert ("weather" in engine.describe()["columns"]) == is_new
+            assert engine.describe()["unknown"] == ({} if is_new else {"weather": 60})
+    code, out, _ = shoal("edit", later, "--drop", "weather,title")
+    assert (code, "uses weather, title no more; 3 columns left" in out) == (0, True)
+    assert of(later).predict_one(without("title")) == of(later).predict_one({**WHOLE, "weather": 3.0})
+    found = of(later)
+    found.partial_fit(pl.DataFrame(table).drop("title"))
+    assert columns(later) == ["price", "offer", "day"]
+    for arguments, message in ((["--drop", "wether"], "no column 'wether'"), ([], "--drop names the columns")):
+        code, _, err = shoal("edit", later, *arguments)
+        assert (code, message in err) == (2, True)
+
+
+def of(path: Path) -> Any:
+    return shoal.load(path)
+
+
+def columns(path: Path) -> list[str]:
+    return list(of(path)._fitted().table.encoder.column_names)
+
+
+def test_a_model_of_python_is_served_and_comes_back_the_same(model: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    table = [
+        {
+            **WHOLE,
+            "shop": f"s{i % 5}",
+            "price": float(rng.normal()),
+            "title": f"win {i} lunch",
+            "sold": ("no", "yes")[i % 2],
+        }
+        for i in range(40)
+    ]
+    mine = of(model)
+    for row in table:
+        mine.learn_one(row)
+    mine.save(tmp_path / "mine.shoal")
+    with Engine(model, tmp_path / "engine", EngineSettings(label_wait=0)) as engine:
+        for row in table:
+            engine.learn(as_rows([row])).result()
+        engine.wait_until_learned(timeout=60)
+        exported = engine.export()
+    assert_same(tmp_path / "mine.shoal", exported)
+    assert of(exported).predict_proba(table).tobytes() == mine.predict_proba(table).tobytes()

@@ -1,0 +1,191 @@
+"""`TabularClassifier` and `TabularRegressor` beside the program that reads the same rows from files."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from tests.serve.material import assert_same
+
+import shoal
+from shoal import HedgedSharing, MultiClass, PassiveAggressive, RegMTL, TabularClassifier, TabularRegressor
+from shoal.cli.app import start
+from shoal.files import open_stream
+
+
+@pytest.fixture(scope="module")
+def sales() -> pd.DataFrame:
+    """Numbers with holes, categories, dates, words; the shops' ids are numbers."""
+    rng, n = np.random.default_rng(0), 600
+    price = np.where(rng.random(n) < 0.1, np.nan, rng.normal(size=n).round(3))
+    return pd.DataFrame(
+        {
+            "shop": rng.integers(1, 6, n),
+            "price": price,
+            "offer": rng.choice(["none", "coupon", "flyer"], n),
+            "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 200, n), "D"),
+            "title": [" ".join(rng.choice(["free", "meeting", "win", "report"], 4)) + f" {i}" for i in range(n)],
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def sold(sales: pd.DataFrame) -> pd.Series:
+    return pd.Series(sales["price"].fillna(0.0) + (sales["offer"] == "flyer") > 0.3, name="sold")
+
+
+FRAMES: dict[str, Any] = {
+    "pandas": lambda frame: frame,
+    "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
+    "dicts": lambda frame: frame.to_dict("records"),
+    "array": lambda frame: frame.to_numpy(),
+}
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_tables_of_every_kind_give_the_same(kind: str, sales: pd.DataFrame, sold: pd.Series) -> None:
+    expected = TabularClassifier("shop", PassiveAggressive()).fit(sales, sold)
+    found = TabularClassifier(0 if kind == "array" else "shop", PassiveAggressive())
+    found.fit(FRAMES[kind](sales), sold.to_numpy())
+    margins = expected.decision_function(sales)
+    assert found.decision_function(FRAMES[kind](sales)).tobytes() == margins.tobytes()
+    assert expected.decision_function(FRAMES[kind](sales)).tobytes() == margins.tobytes()
+    assert expected.score(sales, sold) > 0.9
+
+
+def test_learning_is_what_the_program_does(sales: pd.DataFrame, sold: pd.Series, tmp_path: Path) -> None:
+    sales.assign(sold=sold).to_parquet(tmp_path / "sales.parquet", index=False)
+    file, mine = tmp_path / "sales.parquet", tmp_path / "mine.shoal"
+    columns = ["--task", "shop", "--label", "sold", "--hash-bits", "10", "--no-baselines", "--quiet"]
+    start(["run", str(file), *columns, "--save", str(tmp_path / "m.shoal")])
+    theirs = shoal.load(tmp_path / "m.shoal")
+    assert isinstance(theirs, TabularClassifier)
+    model = TabularClassifier("shop", hash_bits=10)
+    for rows in (slice(0, 400), slice(400, 600)):
+        model.partial_fit(sales[rows], sold[rows])
+    model.save(mine)
+    assert model.predict_proba(sales).tobytes() == theirs.predict_proba(sales).tobytes()
+    assert theirs.tasks_ == model.tasks_
+    assert theirs.knows_task(3)
+    assert theirs.classes_.tolist() == [False, True]
+    with open_stream(file, task="shop", label="sold", hash_bits=10) as stream:
+        for _ in stream:
+            pass
+    assert model._fitted().table.encoder.to_dict() == stream.to_dict()["reader"]["encoder"]
+
+
+def test_single_rows_are_rows_of_a_table(sales: pd.DataFrame, sold: pd.Series) -> None:
+    rows = sales.to_dict("records")
+    whole, single = (TabularClassifier("shop", text=["title"], hash_bits=10) for _ in range(2))
+    for verb in (whole, single):
+        verb.partial_fit(sales[:100], sold[:100])
+    whole.partial_fit(sales[100:130], sold[100:130], sample_weight=np.full(30, 2.0))
+    for row, label in zip(rows[100:130], sold[100:130].tolist(), strict=True):
+        single.learn_one(row, label, sample_weight=2.0)
+    assert single.predict_proba(sales).tobytes() == whole.predict_proba(sales).tobytes()
+    for row, chances, label in zip(rows[:40], whole.predict_proba(sales), whole.predict(sales), strict=False):
+        assert single.predict_proba_one(row) == {False: chances[0], True: chances[1]}
+        assert single.predict_one(row) is bool(label)
+    explanation = single.explain_one(rows[0])
+    names = [one.feature for one in explanation.contributions]
+    assert {"constant", "offer=" + rows[0]["offer"]} <= set(names)
+    assert sum(one.total for one in explanation.contributions) == pytest.approx(explanation.decision)
+    assert explanation.label is True
+
+
+@pytest.mark.parametrize(
+    ("labels", "tasks", "classes"),
+    [
+        ([0, 1], [7, 8], [0, 1]),
+        ([-1.0, 1.0], [7.0, 8.0], [-1.0, 1.0]),
+        ([False, True], [False, True], [False, True]),
+        (["no", "yes"], ["7", "07"], ["no", "yes"]),
+        (["10", "9", "8"], ["a", "b"], ["10", "8", "9"]),
+        ([3, 1, 2], [7, 8], [1, 2, 3]),
+    ],
+)
+def test_ids_and_labels_come_back_as_they_came(labels: Any, tasks: Any, classes: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = [{"t": tasks[i % 2], "x": float(rng.normal())} for i in range(60)]
+    y = [labels[i % len(labels)] for i in range(60)]
+    model = TabularClassifier("t", MultiClass(PassiveAggressive()) if len(labels) > 2 else PassiveAggressive())
+    model.fit(rows, y).save(tmp_path / "m.shoal")
+    for one in (model, shoal.load(tmp_path / "m.shoal"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+        assert one.classes_.tolist() == classes
+        assert [type(label) for label in one.classes_.tolist()] == [type(label) for label in classes]
+        assert [(task, type(task)) for task in one.tasks_] == [(task, type(task)) for task in tasks]
+        assert one.predict_one(rows[0]) == one.predict(rows)[0]
+        assert one.predict_one(rows[0]) in classes
+        assert one.knows_task(tasks[1])
+        assert not one.knows_task("neither")
+
+
+def test_a_column_may_hold_the_labels(sales: pd.DataFrame, tmp_path: Path) -> None:
+    table = sales.assign(units=sales["price"].fillna(0.0) * 2.0, n=1.0)
+    model = TabularRegressor("shop", label="units", weight="n", ignore=["title"], hash_bits=8).fit(table)
+    assert model.score(table) > 0.9
+    assert model.predict(table.drop(columns=["units", "n", "title"])).tobytes() == model.predict(table).tobytes()
+    model.save(tmp_path / "m.shoal")
+    found = TabularRegressor.load(tmp_path / "m.shoal")
+    assert found.get_params()["ignore"] == ["title"]
+    assert (found.label, found.weight, found.task) == ("units", "n", "shop")
+    before = found.predict_one(table.iloc[0].to_dict())
+    assert before == model.predict(table)[0]
+    found.learn_one(table.iloc[0].to_dict())
+    assert found.predict_one(table.iloc[0].to_dict()) != before
+    assert clone(found).fit(table).predict(table).tobytes() == model.predict(table).tobytes()
+    with pytest.raises(ValueError, match="holds no TabularClassifier but a HedgedSharingRegressor"):
+        TabularClassifier.load(tmp_path / "m.shoal")
+
+
+def test_learners_of_all_kinds(sales: pd.DataFrame, sold: pd.Series, tmp_path: Path) -> None:
+    batch = TabularClassifier("shop", RegMTL(), hash_bits=8).fit(sales, sold)
+    assert batch.score(sales, sold) > 0.8
+    batch.save(tmp_path / "m.shoal")
+    assert (shoal.load(tmp_path / "m.shoal").predict(sales) == batch.predict(sales)).all()
+    with pytest.raises(ValueError, match="learns all rows at once: use fit"):
+        batch.partial_fit(sales, sold)
+    colors = TabularClassifier("shop", hash_bits=8).fit(sales.drop(columns="offer"), sales["offer"])
+    assert isinstance(colors.estimator_, MultiClass)
+    assert colors.predict_proba(sales[:3]).shape == (3, 3)
+    assert set(colors.predict_proba_one(sales.iloc[0].to_dict())) == {"coupon", "flyer", "none"}
+
+
+def test_what_is_wrong_is_said_and_changes_nothing(sales: pd.DataFrame, sold: pd.Series, tmp_path: Path) -> None:
+    model = TabularClassifier("shop", PassiveAggressive(), hash_bits=8)
+    with pytest.raises(NotFittedError):
+        model.predict(sales)
+    model.partial_fit(sales, sold).save(tmp_path / "before.shoal")
+    wrong = sales.assign(price=np.inf)
+    for X, y, message in (
+        (wrong, sold, "row 0: column 'price' has inf, expected a finite number"),
+        (sales.assign(price=["x" if i == 5 else "1" for i in range(600)]), sold, "row 5: column 'price' has 'x'"),
+        (sales.drop(columns="shop"), sold, "X has no column 'shop'"),
+        (sales.assign(shop=None), sold, "no task in column 'shop'"),
+        (sales, ["third"] * 600, "'third'"),
+        (sales, sold[:5], "expected 600 values, got 5"),
+        (sales, None, "the target y is None"),
+        (sales, np.arange(600) / 7, "Unknown label type: continuous"),
+        (sales[:0], sold[:0], "no rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(X, y)
+    with pytest.raises(ValueError, match="sample_weight is -1"):
+        model.partial_fit(sales, sold, sample_weight=-np.ones(600))
+    model.save(tmp_path / "after.shoal")
+    assert_same(tmp_path / "before.shoal", tmp_path / "after.shoal")
+    with pytest.raises(ValueError, match=r"no column 'titel'.*did you mean 'title'"):
+        TabularClassifier("shop", text=["titel"]).fit(sales, sold)
+    first = TabularClassifier("shop", HedgedSharing(classes=["no", "yes"]))
+    first.learn_one({"shop": 1, "price": 2.0}, "yes")
+    assert first.classes_.tolist() == ["no", "yes"]
