@@ -35,6 +35,7 @@ from .tabular.estimators import TabularRegressor as TabularRegressor
 from .tabular.loading import load as load
 from .wrappers.label_query import LabelQuery as LabelQuery
 from .wrappers.multi_class import MultiClass as MultiClass
+from .wrappers.task_column import TaskColumn as TaskColumn
 
 __all__ = [
     "MTFL",
@@ -72,6 +73,7 @@ __all__ = [
     "SparseMTLRegressor",
     "TabularClassifier",
     "TabularRegressor",
+    "TaskColumn",
     "TraceNorm",
     "load",
 ]

@@ -71,7 +71,7 @@ def test_frames(frame: Callable[[Any], Any]) -> None:
     assert table.names == ["a", "b", "c"]
     with pytest.raises(ValueError, match="column 'b' holds text; expected numbers"):
         read_table(frame({"a": [1.0, 2.0], "b": ["x", "y"]}))
-    with pytest.raises(ValueError, match="row 1, feature 0: found NaN"):
+    with pytest.raises(ValueError, match=r"row 1, column 'a': found NaN; .*shoal.TabularClassifier"):
         read_table(frame({"a": [1.0, float("nan")]}))
 
 

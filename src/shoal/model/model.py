@@ -83,7 +83,9 @@ class Model:
             some = ", ".join(repr(known) for known in self.tasks.ids[:3])
             raise ValueError(
                 f"this model has {len(self.tasks)} tasks ({some}{', ...' * (len(self.tasks) > 3)}); say which task the "
-                "rows belong to: task=... (an id that the model has not seen is answered from what tasks share)"
+                "rows belong to: task=... (an unseen id is answered from what tasks share). A tool "
+                "that gives rows only, such as scikit-learn's, takes the task as a column of them: "
+                "shoal.TaskColumn(learner, 'COLUMN')"
             )
 
     def _refuse_unnamed(self, new_tasks: list[Any]) -> None:

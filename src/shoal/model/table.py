@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,16 +36,25 @@ class Table(NamedTuple):
         return self.rounds(other.task, other.y, other.starts, other.weight)
 
 
+MISSING = "shoal.TabularClassifier and TabularRegressor take it as a missing value"
+
+
 def _refuse_out_of_range(
-    values: FloatArray, p: int, row_of: Callable[[int], int], column_of: Callable[[int], int]
+    values: FloatArray,
+    p: int,
+    row_of: Callable[[int], int],
+    column_of: Callable[[int], int],
+    names: Sequence[str] | None = None,
 ) -> None:
     if p < 0:
         return
-    where = f"row {row_of(p)}, feature {column_of(p)}"
+    column = column_of(p)
+    where = f"row {row_of(p)}, " + (f"feature {column}" if names is None else f"column {names[column]!r}")
     if np.isfinite(values[p]):
         raise ValueError(f"{where}: found {values[p]:.3g}; expected numbers of at most {LARGEST:g} in size")
-    found = "NaN" if np.isnan(values[p]) else "infinity"
-    raise ValueError(f"{where}: found {found}; expected finite numbers only (impute or drop the row)")
+    if np.isnan(values[p]):
+        raise ValueError(f"{where}: found NaN; expected finite numbers only (impute or drop the row; {MISSING})")
+    raise ValueError(f"{where}: found infinity; expected finite numbers only")
 
 
 def validated(table: Table) -> Table:
@@ -60,7 +69,7 @@ def validated(table: Table) -> Table:
         return table
     if table.width:
         d, p = table.width, first_out_of_range(table.values)
-        _refuse_out_of_range(table.values, p, lambda p: p // d, lambda p: p % d)
+        _refuse_out_of_range(table.values, p, lambda p: p // d, lambda p: p % d, table.names)
         return Table(*table[:-1], True)  # _replace takes three times as long
     indptr, indices, values = table.indptr, table.indices, table.values
     if len(values) != len(indices) or not is_canonical(indptr, indices, table.n_features):
@@ -124,8 +133,8 @@ def _frame(X: Any) -> tuple[Any, list[str] | None] | None:
     for name, dtype in frame.schema.items():
         if dtype in (nw.String, nw.Categorical, nw.Enum):
             raise ValueError(
-                f"column {name!r} holds text; expected numbers (encode it with shoal.files.TableEncoder, or use "
-                "`shoal run`, which does)"
+                f"column {name!r} holds text; expected numbers (shoal.TabularClassifier and TabularRegressor read it, "
+                "shoal.files.TableEncoder encodes it)"
             )
         if dtype.is_temporal():
             raise ValueError(f"column {name!r} holds {dtype}; expected numbers (say in which unit)")
@@ -181,4 +190,5 @@ def refuse_not_numbers(x: Mapping[Any, float], row: int) -> None:
         except (TypeError, ValueError, OverflowError):
             usable = False
         if not usable:
-            raise ValueError(f"row {row}, feature {name!r}: expected a finite number, got {value!r}")
+            hint = f" ({MISSING})" if value is None or value != value else ""
+            raise ValueError(f"row {row}, feature {name!r}: expected a finite number, got {value!r}{hint}")
