@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
+import polars as pl
 import pytest
 from tests.serve.material import assert_same, records, write_model
 from tests.serve.test_http import served
@@ -149,3 +151,15 @@ def test_both_clients_have_the_same_methods() -> None:
 
     assert methods(Client) == methods(AsyncClient)
     assert inspect.signature(Client) == inspect.signature(AsyncClient)
+
+
+def test_rows_may_be_frames_of_any_library_and_hold_numbers_of_numpy(engine: Engine) -> None:
+    frame = pl.DataFrame(records(3, late_columns=False)).drop("spam")
+    forms = [frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), frame.to_dicts()]
+    numpy_rows = [{name: np.float64(v) if isinstance(v, float) else v for name, v in row.items()} for row in forms[-1]]
+    with served(engine, []) as url, Client(url) as client:
+        found = [client.predict(rows) for rows in (*forms, numpy_rows)]
+    expected = [(answer.predicted, answer.probability) for answer in found[0]]
+    assert all([(answer.predicted, answer.probability) for answer in other] == expected for other in found)
+    with pytest.raises(NotImplementedError, match="complex is no value of a row"):
+        Client("http://127.0.0.1:1").predict([{"a": 1j}])

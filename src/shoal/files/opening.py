@@ -201,7 +201,9 @@ def saved_feature_names(state: State) -> list[str]:
     with reading_state():
         family, reader = state["family"], state["reader"]
         if family == "libsvm":
-            return [str(i + 1) for i in range(reader["width"])]  # the indices in the file
+            from shoal.files.sparse_text.libsvm import index_names
+
+            return index_names(reader["width"], reader["zero"])
         if family == "vw":
             return list(reader["names"])
         check_state(family == "table", "the format")
@@ -218,6 +220,7 @@ def _labels(options: ReadOptions, state: State | None, family: str, name: str) -
     if state["family"] != family:
         raise ValueError(f"{name} is read as {family}, but the saved state is of {state['family']}: formats differ")
     labels = Labels.from_dict(state["labels"])
+    labels.asked |= options.kind == "multiclass"
     if options.labels is not None:
         labels.check_given(options.labels)
     return labels

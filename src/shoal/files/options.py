@@ -137,6 +137,13 @@ class ReadOptions:
             return []
         return [self.task] if isinstance(self.task, str) else list(self.task)
 
+    @property
+    def named(self) -> set[str]:
+        """All columns that an option names."""
+        lists = [self.tasks, self.keep, self.text, self.category, self.numeric, self.date, self.ignore]
+        single = [name for name in (self.label, self.weight, self.time) if name is not None]
+        return {name for names in [*lists, single] for name in names}
+
     def changed(self, **changes: Any) -> ReadOptions:
         """A copy with some options changed."""
         known = [field.name for field in fields(self)]

@@ -17,8 +17,10 @@ from urllib.parse import quote
 
 import httpx
 import msgspec
+import numpy as np
 import polars as pl
 
+from shoal.files.tables.frames import as_frame
 from shoal.serve.contract import Answer, LabelReceipt, Receipt, Worth
 from shoal.serve.http import arrow
 from shoal.serve.http.openapi import Model, Task, Tasks
@@ -26,7 +28,7 @@ from shoal.serve.http.request_bodies import JSON
 from shoal.whole_file import whole_file
 
 T = TypeVar("T")
-Table = pl.DataFrame | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+Table = Sequence[Mapping[str, Any]] | Mapping[str, Any] | Any  # or a data frame of any library
 AGAIN = (408, 429, 500, 502, 503, 504)  # statuses after which the same request may succeed
 FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)  # the request itself is wrong
 FIRST_WAIT = 0.1  # seconds; doubled for each further attempt
@@ -348,9 +350,20 @@ def _post(path: str, body: bytes, kind: str, read: Callable[[httpx.Response], T]
 
 def _body(rows: Table) -> tuple[bytes, str]:
     """Rows as bytes, and their media type: tables as Arrow, dicts as JSON."""
+    if not isinstance(rows, pl.DataFrame | Mapping | Sequence):
+        rows = as_frame(rows.collect() if isinstance(rows, pl.LazyFrame) else rows)
     if isinstance(rows, pl.DataFrame):
         return arrow.write(rows), arrow.ARROW
-    return msgspec.json.encode(rows), JSON
+    return msgspec.json.encode(rows, enc_hook=_plain), JSON
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise NotImplementedError(
+        f"{type(value).__name__} is no value of a row, expected a number, text, truth value or None"
+    )
 
 
 def _listed(answer: httpx.Response) -> list[dict[str, Any]]:

@@ -111,8 +111,8 @@ BAD_LIBSVM = {
     "1 qid:u 1:2:3": "value of feature 1 '2:3', expected a number",
     "1 qid:u a:1": "token 'a:1', expected INDEX:VALUE",
     "1 qid:u 1:inf": "value of feature 1 'inf', expected a finite number",
-    "1 qid:u 0:1": "feature index 0, expected 1 to",
-    "1 qid:u 99999999999:1": "feature index 99999999999, expected 1 to",
+    "1 qid:u -1:1": "feature index -1, expected 0 to",
+    "1 qid:u 99999999999:1": "feature index 99999999999, expected 0 to",
     "1 qid:u 2:1 2:1": "feature 2 twice",
     "3 qid:u 1:1": "label 3 is a third one, expected 1 or -1",
 }

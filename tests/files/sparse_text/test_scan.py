@@ -19,7 +19,7 @@ from shoal.engine.compile import kernel
 from shoal.files import BadRow, open_stream
 from shoal.files.encodings import no_text
 from shoal.files.ids import id_of
-from shoal.files.sparse_text.libsvm import LARGEST_INDEX
+from shoal.files.sparse_text.libsvm import LARGEST_INDEX, index_names
 from shoal.files.sparse_text.names import Names
 from shoal.files.sparse_text.numbers import FAILED, MOST_DIGITS, read_number
 
@@ -153,11 +153,18 @@ def by_python(path: Path, **options: Any) -> tuple[Any, ...]:
     names: dict[str, int] = {}
     rows: list[Any] = []
     chunks, error, width = [], None, 0
+    zero: int | None = None
 
     def chunk() -> None:
-        nonlocal width, rows
-        features = [feature for row in rows for feature in row.features]
-        indices = [i - 1 if isinstance(i, int) else names.setdefault(i, len(names)) for i in features]
+        nonlocal width, rows, zero
+        indices: list[int] = []
+        for row in rows:
+            if 0 in row.features and zero is None:
+                zero = max(width, max(indices, default=-1) + 1)
+            for i in row.features:
+                number = i if isinstance(i, int) else names.setdefault(i, len(names)) + 1
+                indices.append(number - 1 + (number > zero) if number and zero is not None else number - 1)
+                indices[-1] = zero if number == 0 and zero is not None else indices[-1]
         width = max(width, len(names), max(indices, default=-1) + 1)
         indptr = np.cumsum([0, *(len(row.features) for row in rows)])
         X = csr_matrix(
@@ -197,8 +204,8 @@ def by_python(path: Path, **options: Any) -> tuple[Any, ...]:
             chunk()
     except BadRow as why:
         error = str(why)
-    found = list(names) if names else [str(i + 1) for i in range(width)] if str(path).endswith("libsvm") else []
-    features = {"width": width} if str(path).endswith("libsvm") else {"names": found}
+    found = list(names) if names else index_names(width, zero) if str(path).endswith("libsvm") else []
+    features = {"width": width, "zero": zero} if str(path).endswith("libsvm") else {"names": found}
     family = str(path).rpartition(".")[2]
     state = {"family": family, "labels": labels.to_dict(), "reader": features}
     return chunks, error, bad.count, bad.messages, found, state
@@ -339,7 +346,7 @@ def test_numbers_at_the_ends_of_float64(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("index", "good"),
-    [(0, False), (1, True), (2**31 - 2, True), (LARGEST_INDEX, True), (LARGEST_INDEX + 1, False), (2**32 + 1, False),
+    [(0, True), (1, True), (2**31 - 2, True), (LARGEST_INDEX, True), (LARGEST_INDEX + 1, False), (2**32 + 1, False),
      (10**10, False)],
 )  # fmt: skip
 @pytest.mark.parametrize("plain", [True, False])  # a bad number among the values takes the other parser
@@ -350,5 +357,5 @@ def test_indices_of_libsvm_at_their_limits(index: int, good: bool, plain: bool, 
         [chunk] = open_stream(path)
         assert chunk.X.data.tolist() == [2.5, 1.0]
     else:
-        with pytest.raises(BadRow, match=f"line 1: feature index {index}, expected 1 to {LARGEST_INDEX}"):
+        with pytest.raises(BadRow, match=f"line 1: feature index {index}, expected 0 to {LARGEST_INDEX}"):
             list(open_stream(path))

@@ -48,8 +48,10 @@ def _is_number(text: str) -> bool:
 
 def _check(format: str, state: State) -> None:
     if format == "libsvm":
-        width = state.get("width") if isinstance(state, dict) and len(state) == 1 else None
-        return check_state(type(width) is int and 0 <= width <= LARGEST_INDEX, "width")
+        check_state(isinstance(state, dict) and state.keys() == {"width", "zero"}, "width")
+        width, zero = state["width"], state["zero"]
+        check_state(type(width) is int and 0 <= width <= LARGEST_INDEX, "width")
+        return check_state(zero is None or (type(zero) is int and 0 <= zero < width), "column of feature 0")
     names = state.get("names") if isinstance(state, dict) and len(state) == 1 else None
     right = isinstance(names, list) and all(isinstance(name, str) for name in names)
     return check_state(right and len(set(names or [])) == len(names or []), "names of features")

@@ -1,4 +1,7 @@
-"""LIBSVM text: `label [qid:task] index:value ...  # comment`, indices from 1 and no index twice.
+"""LIBSVM text: `label [qid:task] index:value ...  # comment`, indices from 0 or 1 and no index twice.
+
+Feature i is column i - 1 of X. If a file has a feature 0, it gets the next free column when it first appears, and the
+features that are new then stand behind it: no feature ever moves, and the same index is the same feature in all files.
 
 The compiled scan reads the common lines of a block; the parser reads or refuses the others.
 """
@@ -78,7 +81,7 @@ def _long_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     while U(data[U(i)]) - U(48) < U(10) and i - first < 10:
         index = 10 * index + int(np.int64(data[U(i)])) - 48
         i += 1
-    if data[U(i)] != COLON or not 1 <= index <= LARGEST_INDEX:
+    if data[U(i)] != COLON or index > LARGEST_INDEX:
         return UNUSUAL, 0
     return i + 1, index
 
@@ -92,16 +95,15 @@ def _read_index(data: NDArray[np.uint8], i: int) -> tuple[int, int]:
     if n == 0 or n == 8:
         return _long_index(data, i)
     index = int(np.int64(digits_before(word, n)[0]))
-    if data[U(i + n)] != COLON or index == 0:
+    if data[U(i + n)] != COLON:
         return UNUSUAL, 0
     return i + n + 1, index
 
 
 @kernel(sums="exact", alone=False)
-def _read_pairs(
-    data: NDArray[np.uint8], i: int, columns: NDArray[np.int32], values: NDArray[np.float64], at: int, last: int
-) -> tuple[int, int]:
+def _read_pairs(data: NDArray[np.uint8], i: int, buffer: scan.RowBuffer, at: int, last: int) -> tuple[int, int]:
     """Read the features into the buffer from `at` on: position behind them, and the next `at`."""
+    columns, values, zero = buffer.columns, buffer.values, buffer.cursor[scan.ZERO]
     while True:
         byte = data[U(i)]
         if is_space(byte):
@@ -117,7 +119,12 @@ def _read_pairs(
             return UNUSUAL, at
         if at == last:
             return NEEDS_CAPACITY, at
-        columns[U(at)] = index - 1
+        if index == 0:
+            if zero == LARGEST_INDEX:
+                return UNUSUAL, at
+            columns[U(at)] = zero
+        else:
+            columns[U(at)] = index - 1 + (index > zero)
         values[U(at)] = value
         at += 1
 
@@ -138,7 +145,7 @@ def _scan_line(
         return scan.UNUSUAL_LINE, i
     start = int(np.int64(buffer.ends[buffer.cursor[scan.ROWS]]))
     task_end = i
-    i, at = _read_pairs(data, i, buffer.columns, buffer.values, start, start + scan.capacity_left(buffer))
+    i, at = _read_pairs(data, i, buffer, start, start + scan.capacity_left(buffer))
     if i < 0:
         return scan.UNUSUAL_LINE if i == UNUSUAL else scan.NO_CAPACITY, i
     n = at - start
@@ -184,7 +191,7 @@ def scan_libsvm(data: NDArray[np.uint8], plain: bool, with_task: bool, buffer: s
 
 
 class LibsvmReader(SparseReader):
-    """Chunks from LIBSVM text; feature i of the file is column i - 1 of X, values stay as they are.
+    """Chunks from LIBSVM text; values stay as they are.
 
     Parameters
     ----------
@@ -193,6 +200,8 @@ class LibsvmReader(SparseReader):
         `qid:` if the first line has one, otherwise one task.
     width : int
         Columns of X to begin with.
+    zero : int, optional
+        The column of feature 0, if it has one.
     frozen : bool
         Whether there are no other features.
     """
@@ -205,16 +214,18 @@ class LibsvmReader(SparseReader):
         options: ReadOptions,
         *,
         width: int = 0,
+        zero: int | None = None,
         frozen: bool = False,
     ) -> None:
         task = one_task(options)
-        if task is not None and task != "qid" and not (task.isdecimal() and int(task) > 0):
+        if task is not None and task != "qid" and not task.isdecimal():
             raise ValueError(
                 f"task={task!r}, expected 'qid' or the index of a feature, because the file is LIBSVM text"
             )
         super().__init__(sources, bad, labels, options)
         self._most_columns = width if frozen else None
         self._buffer.cursor[scan.WIDTH] = self._seen_width = width
+        self._buffer.cursor[scan.ZERO] = LARGEST_INDEX if zero is None else zero
         self._task_index = int(task) if task is not None and task != "qid" else None
         self._with_qid: bool | None = None if task is None else task == "qid"
 
@@ -225,11 +236,12 @@ class LibsvmReader(SparseReader):
     @property
     def feature_names(self) -> list[str]:
         """The indices as they stand in the file."""
-        return [str(i + 1) for i in range(self._seen_width)]
+        return index_names(**self.to_dict())
 
     def to_dict(self) -> State:
-        """The width, for JSON."""
-        return {"width": self._seen_width}
+        """The width and the column of feature 0, for JSON."""
+        zero = int(self._buffer.cursor[scan.ZERO])
+        return {"width": self._seen_width, "zero": zero if zero < self._seen_width else None}
 
     def scan(self, data: NDArray[np.uint8], plain: bool) -> int:
         if self._with_qid is None or self._task_index is not None:
@@ -237,7 +249,11 @@ class LibsvmReader(SparseReader):
         return scan_libsvm(data, plain, self._with_qid, self._buffer, self._tasks.table)
 
     def columns_of(self, features: list[Any]) -> NDArray[np.int64]:
-        return np.array(features, np.int64) - 1
+        cursor, indices = self._buffer.cursor, np.array(features, np.int64)
+        if cursor[scan.ZERO] == LARGEST_INDEX and 0 in features:
+            cursor[scan.ZERO] = cursor[scan.WIDTH]
+        columns: NDArray[np.int64] = np.where(indices == 0, cursor[scan.ZERO], indices - 1 + (indices > cursor[scan.ZERO]))
+        return columns
 
     def parse(self, line: str) -> Row | None:
         tokens = line.partition("#")[0].split()
@@ -270,6 +286,16 @@ class LibsvmReader(SparseReader):
         return str(id_of(value))
 
 
+def index_names(width: int, zero: int | None) -> list[str]:
+    """The index of each column, as in the file.
+
+    >>> index_names(3, None), index_names(3, 2)
+    (['1', '2', '3'], ['1', '2', '0'])
+    """
+    names = [str(i + 1) for i in range(width if zero is None else width - 1)]
+    return names if zero is None else [*names[:zero], "0", *names[zero:]]
+
+
 def _pairs(tokens: list[str]) -> tuple[list[int], list[float]]:
     """Indices and values; the slow path writes the message if one is wrong."""
     try:
@@ -288,9 +314,9 @@ def _pairs(tokens: list[str]) -> tuple[list[int], list[float]]:
                 raise MalformedLine(f"token {token!r}, expected INDEX:VALUE")
             indices.append(int(index))
             values.append(number(value, f"value of feature {index}"))
-    if indices and not (min(indices) >= 1 and max(indices) <= LARGEST_INDEX):
-        wrong = next(index for index in indices if not 1 <= index <= LARGEST_INDEX)
-        raise MalformedLine(f"feature index {wrong}, expected 1 to {LARGEST_INDEX}")
+    if indices and not (min(indices) >= 0 and max(indices) <= LARGEST_INDEX):
+        wrong = next(index for index in indices if not 0 <= index <= LARGEST_INDEX)
+        raise MalformedLine(f"feature index {wrong}, expected 0 to {LARGEST_INDEX}")
     if len(set(indices)) < len(indices):
         twice = next(index for index in indices if indices.count(index) > 1)
         raise MalformedLine(f"feature {twice} twice, expected each index once")

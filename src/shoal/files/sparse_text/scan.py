@@ -63,8 +63,9 @@ def is_ordered(columns: NDArray[np.int32], first: int, last: int) -> bool:
 NO_TASK = -1
 # A scan stops at the end of the text, when all rows are full, at a line for the parser, or without capacity.
 END, FULL, UNUSUAL_LINE, NO_CAPACITY = range(4)
-# Entries of a buffer's cursor. LABELED is the kind of labels; WEIGHTED is 1 if a row has another weight than 1.
-POSITION, LINE, LINE_END, ROWS, WIDTH, NEED, NEED_LETTERS, LABELED, WEIGHTED = range(9)
+# Entries of a buffer's cursor. LABELED is the kind of labels; WEIGHTED is 1 if a row has another weight than 1; ZERO is
+# the column of feature 0 in LIBSVM text.
+POSITION, LINE, LINE_END, ROWS, WIDTH, NEED, NEED_LETTERS, LABELED, WEIGHTED, ZERO = range(10)
 UNLABELED, NUMBERS, WHOLE_NUMBERS = range(3)
 EXACT = 2.0**53  # whole numbers below it are exact as float64
 T = TypeVar("T", bound=np.generic)
@@ -181,7 +182,7 @@ def next_line(data: NDArray[np.uint8], buffer: RowBuffer) -> int:
 def new_buffer(rows: int, classes: int, labeled: int) -> RowBuffer:
     """A buffer for `rows` rows with little capacity for features; its classes are nan, which equals no label."""
     capacity = 1 << 10
-    cursor = np.zeros(9, np.int64)
+    cursor = np.zeros(10, np.int64)
     cursor[LABELED] = labeled
     return RowBuffer(
         ends=np.zeros(rows + 1, np.int32),

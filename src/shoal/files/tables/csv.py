@@ -43,8 +43,15 @@ class Delimited:
     delimiter : str or None
         The separator of fields; None: the one that the first lines agree on.
 
+    Attributes
+    ----------
+    index : str or None
+        The first column, if it alone has no name: the index that pandas saves.
+
     Raises ValueError if the file is empty or two columns have the same name.
     """
+
+    index: str | None = None
 
     def __init__(self, source: ByteSource, delimiter: str | None) -> None:
         blocks = source.blocks()
@@ -72,7 +79,9 @@ class Delimited:
 
     def _header(self, file: str, record: bytes) -> list[str]:
         try:
-            names = [name.strip() or f"column_{i}" for i, name in enumerate(self._fields(record), 1)]
+            written = [name.strip() for name in self._fields(record)]
+            names = [name or f"column_{i}" for i, name in enumerate(written, 1)]
+            self.index = names[0] if written[:1] == [""] and all(written[1:]) and written[1:] else None
         except UnicodeDecodeError:
             raise ValueError(
                 f"{file}: the names of the columns are not UTF-8 text (encoding= names another, such as shift_jis)"

@@ -8,7 +8,8 @@ values nor columns depend on the chunks. `encode_one` is the same for single row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,7 @@ class StreamEncoder:
         *,
         keep_names: bool = False,
     ) -> None:
-        self.feature_names = [CONSTANT]
+        self.feature_names, self._taken = [CONSTANT], {CONSTANT}
         self._width = 1  # of X
         self._n_rows = 0  # encoded to learn
         self.notation = notation or Notation()
@@ -167,7 +168,7 @@ class StreamEncoder:
             for i, (text, names) in enumerate(zip(texts, self._texts.words, strict=True)):
                 name_buckets(text, bags.ends[i], bags.buckets, self._texts.index[i], names)
         X, appeared = assemble(parts, cells, self._texts, bags, order, self._width, learns=learns)
-        self.feature_names += appeared
+        self._add_names(appeared)
         self._width = X.shape[1]
         self._n_rows += n_rows if learns else 0
         return X
@@ -234,8 +235,16 @@ class StreamEncoder:
         placed += [(int(places[slot]), self._texts.name_of(slot)) for slot in np.flatnonzero(places >= 0).tolist()]
         placed.sort(key=lambda pair: pair[0])
         check_state([column for column, _ in placed] == list(range(1, width)), "columns of X")
-        self.feature_names = [CONSTANT, *(name for _, name in placed)]
+        self.feature_names, self._taken = [CONSTANT], {CONSTANT}
+        self._add_names([name for _, name in placed])
         self._width = width
+
+    def _add_names(self, names: list[str]) -> None:
+        """Append names of features; one that is taken, as by a column called `constant`, gets a number."""
+        for name in names:
+            own = next(filter(lambda tried: tried not in self._taken, _numbered(name)))
+            self._taken.add(own)
+            self.feature_names.append(own)
 
     @property
     def column_names(self) -> list[str]:
@@ -294,3 +303,9 @@ class StreamEncoder:
 
     def _known(self) -> list[Column]:
         return [column for column in self._columns.values() if column is not None]
+
+
+def _numbered(name: str) -> Iterator[str]:
+    """The name, then `name (2)`, `name (3)` and so on."""
+    yield name
+    yield from (f"{name} ({i})" for i in itertools.count(2))

@@ -22,6 +22,7 @@ from shoal.files.tables.batches import Batch, parse_good_records
 
 LONGEST_VALUE = 1 << 26  # letters: a file that is no JSON must not fill the memory
 _SPACE = re.compile(r"[ \t\r\n]*")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _BEGIN = re.compile(rb"\s*\[\s*[{\]]")
 START, FIRST, NEXT, AFTER, END = "[", "]", "", ",]", "end"  # the punctuation that may follow
 VALUE_MAY_COME = (FIRST, NEXT)
@@ -66,6 +67,7 @@ class NDJSON:
 
     def _learn_names(self, records: list[bytes]) -> None:
         """Add new keys in the order of appearance, which the type inference of polars does not keep."""
+        records = [record for record in records if not _has_half_letter(record)]
         known = set(self.names)
         missing: set[str] | None = None  # None: unknown, so every line is looked at
         try:
@@ -88,6 +90,8 @@ class NDJSON:
         schema = dict.fromkeys(self.names, pl.String)
         if not records or not schema:
             return pl.DataFrame(schema=schema)
+        if any(map(_has_half_letter, records)):
+            raise pl.exceptions.ComputeError("half a surrogate pair")
         frame = pl.read_ndjson(b"\n".join(records), schema=schema)
         for name, column in frame.to_dict().items():  # polars writes the number -0.0 as it writes the text "-0"
             rows = (column == "-0").arg_true()
@@ -102,9 +106,24 @@ def _explain(record: bytes) -> str:
         value = json.loads(record)
     except ValueError as error:
         return f"not JSON ({error}), expected a JSON object"
+    if _has_half_letter(record):
+        return r"half of a surrogate pair such as \ud83d, expected whole letters"
     if isinstance(value, dict):
         return "a JSON object with a value that cannot be read, expected strings, numbers, true, false or null"
     return f"a JSON {type(value).__name__}, expected a JSON object"
+
+
+def _has_half_letter(record: bytes) -> bool:
+    """Whether a text has one escape of a pair without the other, which is no letter."""
+    if _SURROGATE.search(record) is None:
+        return False
+    try:
+        json.dumps(json.loads(record), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    except ValueError:  # no JSON at all
+        return False
+    return False
 
 
 def is_array(block: bytes) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from shoal.files.labels import Labels
 from shoal.files.messages import BadRows, unknown_name
 from shoal.files.options import ReadOptions
-from shoal.files.saved_state import State, check_state
+from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.stream import Piece
 from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
 from shoal.files.tables.check_rows import Roles, RowReader
@@ -193,7 +193,9 @@ def open_table(
     read_ahead: bool = False,
 ) -> tuple[TableReader, Any]:
     """The reader of a table in one or several files, and the source of its bytes if the format is text."""
-    files = TableFiles(paths, format, options)
+    with reading_state():
+        known = set(state["encoder"]["columns"]) | set(state["roles"]["tasks"]) if state else set()
+    files = TableFiles(paths, format, options, options.named | known)
     try:
         return TableReader(files, bad, labels, options, state, read_ahead=read_ahead), files.sources
     except BaseException:

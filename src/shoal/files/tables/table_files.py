@@ -7,10 +7,12 @@ rows of either by time, on disk if they are many.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Protocol, cast
+from urllib.parse import unquote
 
 import numpy as np
 import polars as pl
@@ -27,6 +29,8 @@ from shoal.files.tables.json import NDJSON
 from shoal.files.tables.label_columns import Clock
 from shoal.files.tables.values_in_text import Notation
 
+INDEX = re.compile(r"__index_level_\d+__")
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 IN_MEMORY = 1 << 27  # bytes of rows that are sorted in memory
 TIME, LINE = "\0time", "\0line"  # columns beside those of the table
 
@@ -56,6 +60,14 @@ class TableSource(Protocol):
 class TableFiles:
     """The files of a table, read one after the other.
 
+    Folders named as `shop=Berlin` give their files a column, unless all files have the same value and nothing names the
+    column. The index that pandas saves is left out, unless something names it.
+
+    Parameters
+    ----------
+    wanted : set of str
+        The columns that options or a saved stream name.
+
     Attributes
     ----------
     strings : bool
@@ -66,18 +78,21 @@ class TableFiles:
         Rows of all files, in formats that know it.
     """
 
-    def __init__(self, paths: list[str], format: str, options: ReadOptions) -> None:
+    def __init__(self, paths: list[str], format: str, options: ReadOptions, wanted: Collection[str] = ()) -> None:
+        self._wanted, self._index = wanted, ""
         self._paths, self._format, self._ignore = paths, format, options.ignore
         self._delimiter = "\t" if format == "tsv" and options.delimiter is None else options.delimiter
         self.strings = format not in TYPED
         self.sources = Sources(paths, options.encoding) if self.strings else None
         self.rows_total: int | None = None
         self._typed: list[Columnar] = []
+        self._folders = _folder_columns(paths, wanted, typed=not self.strings)
         if not self.strings:
             kind = cast(Literal["parquet", "arrow"], format)
             self._typed = [Columnar(path, kind, leave_out=self._ignore) for path in paths]
             self.rows_total = sum(table.n_rows for table in self._typed)
             for table, path in zip(self._typed, paths, strict=True):
+                table.drop([name for name in table.schema if INDEX.fullmatch(name) and not self._is_wanted(name)])
                 self._check_schema(path, table.schema)
 
     @property
@@ -95,12 +110,22 @@ class TableFiles:
         for k, table in enumerate(self._tables()):
             for batch in table.batches():
                 problems = [(k * FILE + line, problem) for line, problem in batch.problems]
-                yield Batch(batch.frame, batch.lines + k * FILE, problems)
+                frame = batch.frame.drop(self._index) if self._index in batch.frame.columns else batch.frame
+                own = [
+                    pl.repeat(column[k], frame.height, dtype=column.dtype, eager=True).alias(column.name)
+                    for column in self._folders
+                    if column.name not in frame.columns
+                ]
+                yield Batch(frame.with_columns(own) if own else frame, batch.lines + k * FILE, problems)
 
     def notes(self) -> list[str]:
         """What the stream should say about the files."""
         files = [f"{len(self._paths)} files, read in the order of their names"] if len(self._paths) > 1 else []
         found = self._format == "csv" and self._delimiter not in (None, ",")
+        names = ", ".join(column.name for column in self._folders)
+        files += [f"{names}: from the names of the folders"] if names else []
+        index = f"{self._index}: left out, as it is the index that pandas saves (an option that names it reads it)"
+        files += [index] if self._index else []
         encodings = self.sources.notes() if self.sources is not None else []
         return files + encodings + ([f"fields are separated by {self._delimiter!r}"] if found else [])
 
@@ -126,7 +151,14 @@ class TableFiles:
     def _delimited(self, source: ByteSource) -> Delimited:
         table = Delimited(source, self._delimiter)
         self._delimiter = table.delimiter
+        if table.index is not None:
+            self._is_wanted(table.index)
         return table
+
+    def _is_wanted(self, index: str) -> bool:
+        """Whether something names the column of the index; if not, it is left out."""
+        self._index = self._index if index in self._wanted else index
+        return index in self._wanted
 
     def _check_schema(self, path: str, schema: dict[str, pl.DataType]) -> None:
         """Raise ValueError if the file lacks a column of the first one, or has it with another type."""
@@ -136,6 +168,24 @@ class TableFiles:
             other = schema[name]
             if name not in self._ignore and other != kind and not (kind.is_numeric() and other.is_numeric()):
                 raise ValueError(f"{path}: column {name!r} is of type {other}, but {kind} in {self._paths[0]}")
+
+
+def _folder_columns(paths: list[str], wanted: Collection[str], *, typed: bool) -> list[pl.Series]:
+    """The values that the folders of the files give, by the name of the column: text, or integers in typed formats."""
+    found = [dict(pair for part in Path(path).parts[:-1] if (pair := _pair(part))) for path in paths]
+    columns: list[pl.Series] = []
+    for name in found[0]:
+        values = [own.get(name) for own in found]
+        if (name in wanted or len(set(values)) > 1) and all(name in own for own in found):
+            whole = typed and all(value is None or re.fullmatch(r"-?(0|[1-9]\d*)", value) for value in values)
+            columns.append(pl.Series(name, values, pl.String).cast(pl.Int64 if whole else pl.String))
+    return columns
+
+
+def _pair(folder: str) -> tuple[str, str | None] | None:
+    """Column and value of a folder such as `shop=Berlin`, as Hive, Spark, polars and pyarrow name them."""
+    name, sign, value = folder.partition("=")
+    return (unquote(name), None if value == NO_VALUE else unquote(value)) if name and sign else None
 
 
 def _check_names(path: str, expected: list[str], found: list[str]) -> None:
