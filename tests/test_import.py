@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 import shoal
 
 HEAVY = [
@@ -66,3 +68,15 @@ def test_dir_shows_what_a_user_may_call() -> None:
         assert shown >= {"fit", "predict", "save", *parameters}
         others = {name for name in shown - parameters if not name.endswith(("_", "_request"))}
         assert others <= set(VERBS.split()), type(learner).__name__
+
+
+@pytest.mark.parametrize(
+    ("package", "use", "extra"),
+    [("polars", "shoal.files.TableEncoder", "data"), ("altair", "shoal.report.write_report", "report"),
+     ("httpx", "shoal.serve.Client", "serve"), ("polars", "shoal.files.tables.TableEncoder", "data")],
+)  # fmt: skip
+def test_a_missing_package_is_named_with_its_extra(package: str, use: str, extra: str) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; import {use.rpartition('.')[0]}; {use}"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    said = f'needs the package {package}: pip install "shoal[{extra}]"'
+    assert found.stderr.splitlines()[-1].endswith(said)

@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.evaluation.metrics.calibration import Bin
 from shoal.evaluation.metrics.metric import counted
+from shoal.extras import named_extra
 
 if TYPE_CHECKING:
     import polars as pl
@@ -101,7 +102,8 @@ class Evaluation:
             One row per task (task, rows, updates, metrics), or per checkpoint (rows, tasks, seconds, and each
             metric as `name`, `macro_name`, `since_last_name`, `windowed_name`).
         """
-        import polars as pl
+        with named_extra("to_frame"):
+            import polars as pl
 
         if of == "tasks":
             ids = list(self.per_task)

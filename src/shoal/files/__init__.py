@@ -6,4 +6,7 @@ chunks as users see them), `labels` and `ids`; then the rooms `tables` and `spar
 
 import lazy_loader as lazy
 
+from shoal.extras import naming_extras
+
 __getattr__, __dir__, __all__ = lazy.attach_stub(__name__, __file__)
+__getattr__ = naming_extras(__name__, __getattr__)

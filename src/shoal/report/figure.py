@@ -9,6 +9,7 @@ from typing import Any
 
 import altair as alt
 
+from shoal.extras import named_extra
 from shoal.report.style import CONFIG
 
 TITLE_CHARACTERS, CAPTION_CHARACTERS = 84, 112  # a line
@@ -29,7 +30,8 @@ class Figure:
 
     def save(self, path: Path) -> None:
         """Write the picture with its title; the ending says as what."""
-        import vl_convert
+        with named_extra("a report"):
+            import vl_convert
 
         title, subtitle = (
             textwrap.wrap(self.title, TITLE_CHARACTERS),

@@ -19,6 +19,7 @@ from shoal.evaluation import Evaluation, Verdict
 from shoal.evaluation.comparison import UNDECIDED
 from shoal.evaluation.metrics.metric import LEAST_ROWS
 from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric, number
+from shoal.extras import named_extra
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
 from shoal.whole_file import whole_file
@@ -30,7 +31,8 @@ NONE = float("nan")  # the score of a learner that does not have it; this object
 @cache
 def _library() -> str:
     """The drawing library's code, for a script element."""
-    import vl_convert
+    with named_extra("a report"):
+        import vl_convert
 
     code: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return code.replace("</script", "<\\/script")

@@ -252,7 +252,9 @@ class LibsvmReader(SparseReader):
         cursor, indices = self._buffer.cursor, np.array(features, np.int64)
         if cursor[scan.ZERO] == LARGEST_INDEX and 0 in features:
             cursor[scan.ZERO] = cursor[scan.WIDTH]
-        columns: NDArray[np.int64] = np.where(indices == 0, cursor[scan.ZERO], indices - 1 + (indices > cursor[scan.ZERO]))
+        columns: NDArray[np.int64] = np.where(
+            indices == 0, cursor[scan.ZERO], indices - 1 + (indices > cursor[scan.ZERO])
+        )
         return columns
 
     def parse(self, line: str) -> Row | None:
