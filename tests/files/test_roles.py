@@ -326,6 +326,18 @@ def test_one_class_more_than_there_may_be_is_a_bad_row(given: bool, monkeypatch:
     assert Labels.from_dict(labels.to_dict()).classes == labels.classes
 
 
+def test_more_labels_than_anybody_asked_for_are_refused_with_their_cost(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x,day\n" + "".join(f"{i},day {i // 30}\n" for i in range(1_600)))
+    message = r"line 1502: label 'day 50' in column 'day' is one more than 50: .* 50 times as much as one .*multiclass"
+    with pytest.raises(BadRow, match=message):
+        list(open_stream(path, label="day", kind="auto"))
+    asked = open_stream(path, label="day", kind="multiclass")
+    list(asked)
+    assert len(asked.classes) == 54
+    assert sum(len(chunk.y) for chunk in open_stream(path, state=asked.to_dict())) == 1_600
+
+
 @pytest.mark.parametrize("n", [0, 1, SHOWN, SHOWN + 1])
 def test_a_message_shows_the_first_labels(n: int) -> None:
     labels = Labels("multiclass", as_text=True)

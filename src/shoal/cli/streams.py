@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from shoal.cli.outputs import STDOUT
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions
 from shoal.files import FileStream, ReadOptions, open_stream
-from shoal.files.labels import Target
+from shoal.files.labels import MANY, Target
 from shoal.learner import Learner
 from shoal.model.labels import InOrder
 from shoal.model.slicing import rows_of
@@ -30,6 +30,7 @@ from shoal.model_file import Reading
 from shoal.wrappers.multi_class import MultiClass
 
 DATASET = "dataset:"
+STANDARD_INPUT = "standard input"
 MOST_HELD = 100_000  # rows to read in search of the second label
 OF_RUNS_ONLY = ("regression", "classify", "labels", "sort", "skip_bad", "format")  # a model does not remember them
 FEW_ROWS = 64  # to warm up with: enough for every branch that depends on the number of rows
@@ -61,6 +62,15 @@ class Stream:
                 break
         labels = self.file.classes
         return replace(self, chunks=chain(held, self.chunks), classes=InOrder(labels) if len(labels) == 2 else None)
+
+    def judged(self) -> Stream:
+        """The stream with its first chunk read, so that bad rows are found before anything is printed or compiled.
+
+        Rows of standard input may be late and are not waited for.
+        """
+        if self.title == STANDARD_INPUT:
+            return self
+        return replace(self, chunks=chain(list(islice(self.chunks, 1)), self.chunks))
 
     def as_written(self, found: Predictions) -> Predictions:
         """Predictions with the labels as the file wrote them."""
@@ -136,26 +146,43 @@ def open_data(
 
 
 def ask_kind(data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bool) -> tuple[Stream, RowOptions]:
-    """Ask whether labels with many numbers are to be predicted as numbers; return the stream and options to go on with.
+    """Ask whether labels with many numbers are to be predicted as numbers, and whether many labels are meant.
 
-    Nothing is asked, and nothing changes, where options decide it or no terminal can answer.
+    Return the stream and options to go on with. Nothing is asked, and nothing changes, where options decide it or no
+    terminal can answer; then more than 50 labels are refused.
     """
     chosen = rows.regression or rows.classify or rows.labels
-    if quiet or chosen or stream.file is None or stream.kind != "regression" or not _at_terminal():
+    if chosen or stream.file is None:
+        return stream, rows
+    name, n = rows.label or "the label", stream.file.labels_in_sample
+    many = stream.kind == "multiclass" and n > MANY
+    if many and (quiet or not _at_terminal()):
+        stream.file.close()
+        raise ValueError(f"{name} has {n} values in the first rows, {_cost(n)}: --classify takes each as a label")
+    if quiet or not (many or stream.kind == "regression") or not _at_terminal():
         return stream, rows
     from rich.console import Console
     from rich.prompt import Confirm
 
-    question = f"{rows.label or 'the label'} has many values: is it a number to predict (--regression)?"
+    question = f"{name} has many values: is it a number to predict (--regression)?"
+    if many:
+        question = f"{name} has {n} values in the first rows, {_cost(n)}: learn them all (--classify)?"
     try:
-        is_number = Confirm.ask(question, console=Console(stderr=True), default=True)
+        yes = Confirm.ask(question, console=Console(stderr=True), default=not many)
     except EOFError:
         return stream, rows
-    if is_number:
+    if many and not yes:
+        stream.file.close()
+        raise ValueError(f"{name} is no label: --label names another column")
+    if yes and not many:
         return stream, replace(rows, regression=True)
     stream.file.close()
     rows = replace(rows, classify=True)
     return open_data(data, rows, None, None), rows
+
+
+def _cost(n: int) -> str:
+    return f"and each is a learner of its own: some {n} times the time and memory of one"
 
 
 def _at_terminal() -> bool:
@@ -210,7 +237,7 @@ def warm_up(chunk: Chunk, learners: Mapping[str, Learner], **options: Any) -> No
 
 def title(data: Sequence[str]) -> str:
     """A name for the files."""
-    first = "standard input" if data[0] == STDOUT else Path(data[0]).name or data[0]
+    first = STANDARD_INPUT if data[0] == STDOUT else Path(data[0]).name or data[0]
     return first if len(data) == 1 else f"{first} and {len(data) - 1} more"
 
 

@@ -14,6 +14,7 @@ from shoal.files.saved_state import State, check_state, reading_state
 Target = Literal["binary", "multiclass", "regression", "auto"]
 TARGETS: tuple[str, ...] = get_args(Target)
 MAX_CLASSES = 10_000  # a column with more labels holds ids or numbers, not classes
+MANY = 50  # labels that nobody asked for: each is a learner of its own
 MAX_NUMERIC_CLASSES = 20  # numbers in the sample; if there are more, "auto" is regression
 CLEAR_MAJORITY = 0.9  # of the values in the sample decides; the others are then bad rows
 SHOWN = 5  # labels in a message
@@ -40,6 +41,10 @@ class Labels:
         Whether the user gave all classes, so that others are refused.
     decimal : str
         The decimal mark of the file.
+    asked : bool
+        Whether the user asked for classes, so that there may be more than MANY.
+    n_found : int
+        Distinct labels in the first rows.
     """
 
     def __init__(self, kind: Target, labels: Sequence[Any] | None = None, *, as_text: bool = False) -> None:
@@ -48,6 +53,7 @@ class Labels:
         self.classes: list[Any] = []
         self.written: list[str] = []
         self.given, self.decimal = labels is not None, "."
+        self.asked, self.n_found = labels is not None or kind == "multiclass", 0
         self._typed: tuple[int, dict[Any, Any]] = (0, {})
         if labels is None:
             return
@@ -72,6 +78,7 @@ class Labels:
         numbers : list of float, optional
             The texts as numbers, if all are numbers.
         """
+        self.n_found = len(found)
         whole = {text: whole_number(text, self.decimal) for text in found}
         many = numbers is not None and self.numeric is None and not any(map(CODE.fullmatch, found))
         if self.numeric is None:
@@ -107,7 +114,7 @@ class Labels:
 
     def codes(self, found: Sequence[str]) -> list[int]:
         """The place of each label in `classes`, -1 if it is refused; new ones become classes in their order."""
-        most = 0 if self.given else 2 if self.kind == "binary" else MAX_CLASSES
+        most = 0 if self.given else 2 if self.kind == "binary" else MAX_CLASSES if self.asked else MANY
         places = {label: place for place, label in enumerate(self.classes)}
         codes: list[int] = []
         for text in found:
@@ -154,6 +161,13 @@ class Labels:
             open_ended = column is not None and self.kind != "binary" and not self.given
             way_out = f" (category={[column]!r} takes labels as they are)" if open_ended else ""
             return f"label {text!r}{where}, expected {'a whole number' if open_ended else self.expected()}{way_out}"
+        if self.kind != "binary" and not self.asked:
+            where = "" if column is None else f" in column {column!r}"
+            return (
+                f"label {label!r}{where} is one more than {MANY}: each label is a "
+                f"learner of its own, which each row costs once, so all cost more than {MANY} times as much as one "
+                "(kind='multiclass' takes them)"
+            )
         if self.kind != "binary":
             found = "is none of those given" if self.given else f"is one more than {MAX_CLASSES:,}"
             return f"label {label!r} {found}, expected {self.expected()}"
@@ -174,7 +188,7 @@ class Labels:
     def to_dict(self) -> State:
         """The whole state, for JSON."""
         classes = {"classes": list(self.classes), "written": list(self.written), "given": self.given}
-        return {"kind": self.kind, "numeric": self.numeric, **classes}
+        return {"kind": self.kind, "numeric": self.numeric, "asked": self.asked, **classes}
 
     @classmethod
     def from_dict(cls, state: State) -> Labels:
@@ -182,7 +196,8 @@ class Labels:
         with reading_state():
             labels = cls(state["kind"])
             labels.numeric, labels.classes, labels.given = state["numeric"], list(state["classes"]), state["given"]
-            labels.written = list(state["written"])
+            labels.written, labels.asked = list(state["written"]), state["asked"]
+            check_state(isinstance(labels.asked, bool), "labels")
             check_state(labels.kind in TARGETS and labels.numeric in (True, False, None), "kind of the labels")
             right = all(type(label) is (int if labels.numeric else str) for label in labels.classes)
             right &= list(map(type, labels.written)) == [str] * len(labels.classes)

@@ -87,6 +87,11 @@ class FileStream(Iterator[Chunk]):
         return bool(self._labels.numeric)
 
     @property
+    def labels_in_sample(self) -> int:
+        """Distinct labels in the first rows; 0 if they did not have to be looked at."""
+        return self._labels.n_found
+
+    @property
     def classes(self) -> list[Any]:
         """The labels as they were given, or those that have been seen, sorted; none for regression."""
         return self._labels.in_order

@@ -34,6 +34,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
         stream, rows = ask_kind(data, rows, stream, quiet=_is_quiet(options))
         name = DEFAULT_OF_NUMBERS if stream.kind == "regression" else DEFAULT
         learner = make_learner(name, list(options.settings))
+    stream = stream.judged()
     learner = fitting(learner, stream, is_new=reading is None)
     if sharded.is_sharded(options):
         with sharded.on_shards(learner, options) as cluster:
