@@ -46,7 +46,8 @@ def test_the_scores_are_those_of_the_loop_written_out(metric: str, macro: bool) 
     if metric == "auc" and macro:  # of tasks with 100 judged rows
         grid, rows = {"mu": [1.0], "C": [0.01, 1.0]}, draw(0, n_rows=2_000)
     data = (rows.X, rows.y, rows.task)
-    found = search(RegMTL(), *data, parameters=grid, metric=metric, macro=macro, n_folds=3, random_state=0)
+    how: dict[str, Any] = {"metric": metric, "macro": macro, "validation": "folds", "n_folds": 3, "random_state": 0}
+    found = search(RegMTL(), *data, parameters=grid, **how)
     folds = _folds(RegMTL(), rows.task, "folds", 3, 0)
     assert len(found.trials) == len(ParameterGrid(grid))
     for trial in found.trials:
@@ -162,7 +163,7 @@ def test_the_table(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"validation": "split"}, "validation must be 'folds' or 'shuffle'"), ({"n_folds": 1}, "n_folds must be"),
+        ({"validation": "split"}, "validation must be 'order', 'folds'"), ({"n_folds": 1}, "n_folds must be"),
         ({"metric": "rmse"}, "not defined for binary targets"), ({"n_draws": 0}, "n_draws must be an integer >= 1"),
         ({"parameters": {"mu": []}}, "(?i)empty|nothing to try"),
         ({"parameters": {"nu": [1.0]}}, "Invalid parameter 'nu'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from shoal.model.parameters import from_keywords
 class AroundEstimator(BatchLearner):
     """What learners have in common whose models are scikit-learn's, or the papers' linear one."""
 
-    estimator: Any = None
+    estimator: Any = field(default=None, kw_only=False)
     mu: float = 1e-3
 
     def check_parameters(self) -> None:

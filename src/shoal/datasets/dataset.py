@@ -57,6 +57,52 @@ class Dataset:
     description: str
     kind: Kind
 
+    @classmethod
+    def from_frame(
+        cls, frame: Any, *, task: str, label: str, name: str = "frame", description: str = "", **options: Any
+    ) -> Dataset:
+        """The rows of a data frame, with the features that `open_tables` makes of its columns.
+
+        Parameters
+        ----------
+        frame : pandas, polars or Arrow table, or a list of dicts
+        task, label : str
+            Columns. Of two labels the larger one becomes +1; numbers of many values are targets.
+        name, description : str
+        **options
+            Of `shoal.files.ReadOptions`, such as `ignore=["id"]` or `kind="regression"`.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing, a value cannot be read, or there are not two labels.
+
+        Examples
+        --------
+        >>> rows = [{"shop": "a", "price": 2.0, "sold": "yes"}, {"shop": "b", "price": 4.0, "sold": "no"}]
+        >>> data = Dataset.from_frame(rows, task="shop", label="sold")
+        >>> data, data.y.tolist()
+        (Dataset('frame', 2 rows, 2 tasks, 2 features, binary), [1.0, -1.0])
+        """
+        from scipy.sparse import vstack
+
+        from shoal.files import open_tables
+
+        stream = open_tables([frame], **{"kind": "auto", "task": task, "label": label, **options})
+        chunks = list(stream)
+        if stream.kind == "multiclass" or (stream.kind == "binary" and len(stream.classes) != 2):
+            raise ValueError(f"column {label!r} has the labels {stream.classes}, expected two, or numbers to predict")
+        if not chunks:
+            raise ValueError("the frame has no rows, expected at least one")
+        names = stream.feature_names
+        for chunk in chunks:
+            chunk.X.resize(chunk.X.shape[0], len(names))
+        y, ids = (np.concatenate(parts) for parts in zip(*((c.y, c.task) for c in chunks), strict=True))
+        if stream.kind == "binary":
+            y = np.where(y == stream.classes[1], 1.0, -1.0)
+        kind: Kind = "binary" if stream.kind == "binary" else "regression"
+        return cls(name, vstack([chunk.X for chunk in chunks], format="csr"), y, ids, tuple(names), description, kind)
+
     def __post_init__(self) -> None:
         canonical = {
             "X": _canonical_features(self.X),

@@ -4,6 +4,7 @@ from .metrics.auc import aucs as aucs
 from .metrics.metric import Metric as Metric
 from .metrics.metric import Values as Values
 from .metrics.registry import METRICS as METRICS
+from .model_adapter import ModelAdapter as ModelAdapter
 from .periodic import Periodic as Periodic
 from .predictions import Predictions as Predictions
 from .progressive import progressive_validate as progressive_validate

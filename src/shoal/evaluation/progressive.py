@@ -24,6 +24,7 @@ from shoal.evaluation.metrics.multiclass import ClassIndex
 from shoal.evaluation.metrics.registry import choose
 from shoal.evaluation.metrics.regression import Divergence
 from shoal.evaluation.metrics.scoreboard import Scoreboard, Scores
+from shoal.evaluation.model_adapter import ModelAdapter
 from shoal.evaluation.predictions import Predictions, predictions_of
 from shoal.evaluation.result import Checkpoint, Evaluation
 from shoal.evaluation.stream import Piece, as_chunks, cut, cut_at, whole_rounds
@@ -107,8 +108,9 @@ def progressive_validate(
     Parameters
     ----------
     learners : learner, or dict of name -> learner
-        They are trained; one learner gives one `Evaluation`, a dict gives a dict.
-    stream : iterable of chunks `(X, y, task[, rounds])`, of rows `(x, y, task)`, or a data set
+        They are trained; one learner gives one `Evaluation`, a dict gives a dict. Models of river, of scikit-learn or
+        of one's own are taken as `ModelAdapter` says.
+    stream : `(X, y, task)`, iterable of chunks `(X, y, task[, rounds])` or of rows `(x, y, task)`, or a data set
         Chunks as for `partial_fit` (`shoal.Chunk` or tuples; later chunks may be wider); a row's `x`
         is a dict or a 1-d array. How the stream is chunked does not change the result. The learners learn with a
         chunk's weights (`Chunk.weight`), one that takes none refuses them; scores
@@ -202,7 +204,7 @@ class Race:
         self.class_index = ClassIndex()
         self._classes = _in_order(learners) if classes is None else classes
         self.runners = {
-            name: Runner(learner, delay, self._classes, self.class_index, self.names)
+            name: Runner(_adapted(learner), delay, self._classes, self.class_index, self.names)
             for name, learner in learners.items()
         }
         kinds = {runner.kind for runner in self.runners.values()}
@@ -321,6 +323,11 @@ class Race:
         columns |= {name: values.tolist() for name, values in scores.per_task.items()}
         rows = zip(*columns.values(), strict=True)
         return {task: dict(zip(columns, row, strict=True)) for task, row in zip(self.tasks.ids, rows, strict=True)}
+
+
+def _adapted(learner: Any) -> Any:
+    """The learner, or a foreign model as one."""
+    return learner if hasattr(learner, "test_then_train") or hasattr(learner, "solve") else ModelAdapter(learner)
 
 
 def _in_order(learners: Mapping[str, Any]) -> InOrder | None:

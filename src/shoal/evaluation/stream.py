@@ -51,7 +51,7 @@ def as_chunks(stream: Any, names: dict[str, int]) -> Iterator[Chunk]:
 
     Parameters
     ----------
-    stream : iterable, or a data set with a `stream` method
+    stream : iterable, or a data set with a `stream` method, or one chunk as a tuple `(X, y, task)`
     names : dict
         Gets the column of each feature name of dict rows.
 
@@ -61,6 +61,8 @@ def as_chunks(stream: Any, names: dict[str, int]) -> Iterator[Chunk]:
         If an item is neither a chunk nor a row.
     """
     rows: list[Row] = []
+    if isinstance(stream, tuple) and 2 <= len(stream) <= 4 and _is_table(stream[0]):
+        stream = [stream]
     for item in stream.stream() if hasattr(stream, "stream") else stream:
         row = None if isinstance(item, Chunk) else _as_row(item)
         if rows and (row is None or len(rows) == ROWS_A_CHUNK or row.shape != rows[0].shape):
@@ -72,6 +74,11 @@ def as_chunks(stream: Any, names: dict[str, int]) -> Iterator[Chunk]:
             rows.append(row)
     if rows:
         yield _gathered(rows, names)
+
+
+def _is_table(X: Any) -> bool:
+    """Whether it has rows and columns, and is not itself a row or a chunk."""
+    return len(getattr(X, "shape", ())) == 2 or (isinstance(X, list) and bool(X) and isinstance(X[0], list | dict))
 
 
 def _as_row(item: Any) -> Row | None:

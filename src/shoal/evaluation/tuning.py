@@ -1,13 +1,14 @@
 """Choosing hyper-parameters: every combination of a grid, or random ones, each judged on rows it has not learned.
 
-`GRIDS` are the values that `shoal compare` tries where the user names none: those of the papers. There are two ways to
-judge, also those of the papers: progressive errors on one shuffle of the stream that is used for nothing else
-(Yang, Zhao, Gao, 2017), or k folds within every task (Murugesan and others, 2016).
+`GRIDS` are the values that are tried where the user names none: those of the papers. Rows are judged in order of time,
+each before it is learned, or in two ways of the papers: progressive errors on one shuffle of the stream that is used
+for nothing else (Yang, Zhao, Gao, 2017), or k folds within every task (Murugesan and others, 2016); or by any `cv`.
 """
 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics.metric import mean_over_tasks
 from shoal.evaluation.metrics.registry import choose
 from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.extras import named_extra
 from shoal.learner import weights_for
 from shoal.model.labels import encode, real_targets
 from shoal.model.sample_weight import read_weights
@@ -96,7 +98,8 @@ class SearchResult:
     @property
     def table(self) -> pl.DataFrame:
         """A row per trial, best first: hyper-parameters, mean score, its deviation over folds, seconds, failure."""
-        import polars as pl
+        with named_extra("table"):
+            import polars as pl
 
         names = list(self.trials[0].parameters)
         return pl.DataFrame(
@@ -128,10 +131,11 @@ def search(
     y: Any,
     task: Any = None,
     *,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, Any] | None = None,
     sample_weight: Any = None,
     n_draws: int | None = None,
-    validation: str = "folds",
+    validation: str = "order",
+    cv: Any = None,
     n_folds: int = 5,
     metric: str | None = None,
     macro: bool = False,
@@ -147,19 +151,23 @@ def search(
     learner : learner
         Stays as it is; copies are trained.
     X, y, task : as for `fit`
-    parameters : dict of name -> sequence of values
+    parameters : dict of name -> sequence of values, optional
         All combinations are tried. Names as in `set_params`, so `estimator__gamma` works. With `n_draws` a value
-        may also be a distribution, such as `scipy.stats.loguniform(1e-3, 1e3)`.
+        may also be a distribution, such as `scipy.stats.loguniform(1e-3, 1e3)`. By default the grid of `GRIDS`.
     sample_weight : (n,) array, optional
         How often each row counts in learning, as for `fit`; scores count each row once, as those of
         `progressive_validate` do.
     n_draws : int, optional
         Try this many random combinations instead.
-    validation : {"folds", "shuffle"}
+    validation : {"order", "folds", "shuffle"}
+        "order": an online learner answers the rows in their order, each before it learns it; a batch learner answers
+        the next part after it was trained on all before, `n_folds` times (scikit-learn's `TimeSeriesSplit`).
         "folds": the rows of each task are dealt to `n_folds` folds; in turn one is predicted by a learner of the
         others, which learns them in order. "shuffle": the rows are shuffled once; an online learner answers each before
         it learns it (a learner of the simultaneous protocol gets one row of every task at a time), and a batch
         learner is judged on the first fold.
+    cv : splitter of scikit-learn, or iterable of (learned, judged) rows, optional
+        Instead of `validation`. The groups of the splitter are the tasks.
     n_folds : int >= 2
     metric : str, optional
         One of `shoal.evaluation.METRICS`; default "error", or "rmse" for regression.
@@ -202,9 +210,9 @@ def search(
     {'loss': 'logistic', 'relation': 16.0} error 0.089
     """
     rows = _checked(learner, X, y, task, sample_weight)
-    folds = _folds(learner, rows.code, validation, n_folds, random_state)
+    folds = _folds(learner, rows.code, validation, n_folds, random_state) if cv is None else _splits(cv, rows)
     scorer = _Scorer(rows.kind, metric, macro)
-    combinations = list(_combinations(parameters, n_draws, random_state))
+    combinations = list(_combinations(_grid(learner) if parameters is None else parameters, n_draws, random_state))
     if not combinations:
         raise ValueError("parameters leave nothing to try: expected at least one value for each name")
     done = results(_try, [(learner, rows, folds, scorer, chosen) for chosen in combinations], n_jobs)
@@ -218,7 +226,14 @@ def search(
     if not np.isfinite(trials[0].score):
         raise ValueError(f"no combination gave a score; the first: {trials[0].error or 'the metric is undefined'}")
     best = clone(learner).set_params(**trials[0].parameters).fit(X, y, task, **rows.weights())
-    return SearchResult(scorer.metric, validation, trials, best)
+    return SearchResult(scorer.metric, validation if cv is None else "cv", trials, best)
+
+
+def _grid(learner: Any) -> Mapping[str, Sequence[Any]]:
+    name = type(learner).__name__
+    if name not in GRIDS:
+        raise ValueError(f"parameters= is missing: there is no grid for {name}, only for {', '.join(sorted(GRIDS))}")
+    return GRIDS[name]
 
 
 class _Rows(NamedTuple):
@@ -267,8 +282,10 @@ class _Fold(NamedTuple):
 
 
 def _folds(learner: Any, code: IntArray, validation: str, n_folds: int, random_state: int | None) -> list[_Fold]:
-    if validation not in ("folds", "shuffle"):
-        raise ValueError(f"validation must be 'folds' or 'shuffle', got {validation!r}")
+    if validation not in ("order", "folds", "shuffle"):
+        raise ValueError(f"validation must be 'order', 'folds' or 'shuffle', got {validation!r}")
+    if validation == "order" and hasattr(learner, "test_then_train"):
+        return [_Fold(np.arange(0), np.arange(len(code)))]
     random = np.random.default_rng(random_state)
     shuffled = random.permutation(len(code))
     by_task = shuffled[np.argsort(code[shuffled], kind="stable")]
@@ -278,10 +295,25 @@ def _folds(learner: Any, code: IntArray, validation: str, n_folds: int, random_s
         return [_Fold(shuffled[:0], shuffled)]
     if not 2 <= n_folds <= len(code):
         raise ValueError(f"n_folds must be at least 2 and at most the number of rows, {len(code)}, got {n_folds}")
+    if validation == "order":
+        from sklearn.model_selection import TimeSeriesSplit
+
+        return [_Fold(*parts) for parts in TimeSeriesSplit(n_folds).split(code)]
     fold = np.empty(len(code), np.int64)
     fold[by_task] = np.arange(len(code)) % n_folds  # dealt task by task, so every task meets every fold
     first = [_Fold(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(n_folds)]
     return first[:1] if validation == "shuffle" else first
+
+
+def _splits(cv: Any, rows: _Rows) -> list[_Fold]:
+    """The folds of a splitter, or of pairs of rows."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
+        pairs = list(cv.split(rows.X, rows.y, rows.code) if hasattr(cv, "split") else cv)
+    folds = [_Fold(np.asarray(learned), np.asarray(judged)) for learned, judged in pairs]
+    if not folds or not all(len(fold.learned) and len(fold.judged) for fold in folds):
+        raise ValueError(f"cv={cv!r} gives no rows to learn or to judge, expected some of both in each fold")
+    return folds
 
 
 def _turn(code: IntArray) -> IntArray:
@@ -327,8 +359,9 @@ class _Scorer:
 
 def _with_bar(done: Iterator[Trial], n: int) -> Iterator[Trial]:
     """The trials with a progress bar on stderr."""
-    from rich.console import Console
-    from rich.progress import track
+    with named_extra("progress=True"):
+        from rich.console import Console
+        from rich.progress import track
 
     return iter(track(done, "search", n, console=Console(stderr=True), transient=True))
 
