@@ -108,7 +108,7 @@ def test_several_files_are_one_stream(
 @pytest.mark.parametrize("ending", ["csv", "vw", "svm", "parquet"])
 def test_bad_rows_say_their_file(ending: str, tmp_path: Path) -> None:
     lines = {"csv": ["x,y", "1,0", "2,1"], "vw": ["1 |f a", "-1 |f b"], "svm": ["1 1:1", "-1 2:1"]}
-    bad = {"csv": "3", "vw": "oops", "svm": "1 0:1"}
+    bad = {"csv": "3", "vw": "oops", "svm": "1 -1:1"}
     options: dict[str, Any] = {"label": "y"} if ending in ("csv", "parquet") else {}
     for k in range(3):
         path = tmp_path / f"{k}.{ending}"

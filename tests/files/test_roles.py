@@ -346,7 +346,14 @@ def test_a_message_shows_the_first_labels(n: int) -> None:
     assert labels.expected() == (" or ".join(shown) or "a label")
 
 
-SAVED: dict[str, Any] = {"kind": "binary", "numeric": True, "classes": [1, 0], "written": ["1", "0"], "given": False}
+SAVED: dict[str, Any] = {
+    "kind": "binary",
+    "numeric": True,
+    "asked": True,
+    "classes": [1, 0],
+    "written": ["1", "0"],
+    "given": False,
+}
 
 
 @pytest.mark.parametrize(
@@ -354,7 +361,7 @@ SAVED: dict[str, Any] = {"kind": "binary", "numeric": True, "classes": [1, 0], "
     [
         {"kind": "ternary"}, {"numeric": 2}, {"numeric": "x", "classes": [], "written": []}, {"classes": ["1", "0"]},
         {"numeric": False}, {"classes": [1]}, {"written": ["1"]}, {"written": ["1", 0]}, {"classes": [1, 1]},
-        {"classes": [1, 0, 2], "written": ["1", "0", "2"]}, {"given": 1}, {"classes": [True, 0]},
+        {"classes": [1, 0, 2], "written": ["1", "0", "2"]}, {"given": 1}, {"classes": [True, 0]}, {"asked": 1},
     ],
     ids=str,
 )  # fmt: skip

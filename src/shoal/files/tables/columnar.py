@@ -135,11 +135,12 @@ def _is_known(zone: str) -> bool:
 def _panics_in_silence() -> Iterator[None]:
     """Keep back the page that polars prints when it panics; all else that was printed comes after it."""
     try:
+        printed = tempfile.TemporaryFile()  # noqa: SIM115 (closed below)
         stderr = os.dup(2)
-    except OSError:  # there is no standard error
+    except OSError:  # there is no folder for it, or no standard error
         yield
         return
-    with tempfile.TemporaryFile() as printed:
+    with printed:
         os.dup2(printed.fileno(), 2)
         try:
             yield
