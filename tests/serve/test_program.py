@@ -19,6 +19,7 @@ from tests.serve.test_http import served
 from shoal.cli.app import start
 from shoal.serve.client import Client, ServiceError
 from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.limits import Caps
 from shoal.serve.log import Log
 
 READ, WRITE, ADMIN = "r" * 16, "w" * 16, "a" * 16
@@ -87,7 +88,8 @@ def test_sent_decimal_commas_are_learned_as_points(tmp_path: Path) -> None:
     numbers = pl.col("size", "urgency")
     mails.with_columns(numbers.str.replace(".", ",", literal=True)).write_csv(tmp_path / "more.csv", separator=";")
     model = write_model(tmp_path)
-    with Engine(model, tmp_path / "sent") as sent, Engine(model, tmp_path / "learned") as learned:
+    settings = EngineSettings(caps=Caps(new_columns_a_minute=100))
+    with Engine(model, tmp_path / "sent", settings) as sent, Engine(model, tmp_path / "learned", settings) as learned:
         with served(sent, []) as url:
             start(["send", str(tmp_path / "more.csv"), "--to", url, "--decimal", ","])
         learned.learn(rows(mails.to_dicts())).result()
