@@ -77,11 +77,11 @@ def test_hedged_sharing_with_all_weight_on_one_expert_is_that_expert(expert: Any
     stream, learner = stream_for("HedgedSharing"), taught("HedgedSharing")
     task = stream.task[0].item()
     k, state = learner.tasks_.index(task), core_of(learner).state
-    state.regression[:] = 0.0
-    state.regression[OF_TASK] = 1.0  # the task's Bayes mixture answers
+    state.stacks[:] = 0.0
+    state.stacks[0, OF_TASK] = 1.0  # the task's Bayes mixture answers
+    state.trusts[:] = 1.0, 0.0, 0.0
     state.task_weights[k] = np.array(learner.experts_) == expert
     state.task_rows[k] = 2**40  # no longer young
-    state.stretch[k] = 0.0
     state.surprises[:] = 1e12, 0.0  # no label is doubted
     x = stream.X[0]
     found = learner.explain_one(x, task)

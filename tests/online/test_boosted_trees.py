@@ -11,7 +11,7 @@ from tests.twins.boosted_trees import BoostedTrees
 from shoal.engine.compile import kernel
 from shoal.model.state import copied, leaves
 from shoal.online import boosted_trees as trees
-from shoal.online.boosted_trees import LANES, STAGES, State
+from shoal.online.boosted_trees import LANES, STAGES, Effort, State
 from shoal.online.boosted_trees.forest import N_TREES
 from shoal.online.boosted_trees.state import BUFFER, FROZEN, STEP, STORED
 from shoal.online.boosted_trees.training import BUDGET, cost_of
@@ -23,7 +23,7 @@ def learn_rows(X: Any, y: Any, h: Any, task: Any, regression: bool, state: State
     possible = np.zeros(LANES, np.uint32)
     for i in range(len(X)):
         trees.margins(X.shape[1], X[i], task[i], state, possible, out[i])
-        trees.learn(X.shape[1], X[i], y[i], h[i], task[i], regression, state)
+        trees.learn(X.shape[1], X[i], y[i], h[i], task[i], regression, Effort(0.0, np.inf), state)
 
 
 def stream(n: int, *, regression: bool, n_tasks: int = 5, seed: int = 0) -> tuple[Any, ...]:

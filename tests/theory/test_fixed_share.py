@@ -30,7 +30,7 @@ def test_regret_against_the_best_expert(n_experts: int, n_rows: int, seed: int, 
     for t in range(n_rows):
         q = mixture(weights, p[t], awake[t])
         losses[t] = -np.log(q if y[t] else 1 - q)
-        bayes(weights, p[t] if y[t] else 1 - p[t], awake[t], prior)
+        bayes(weights, p[t] if y[t] else 1 - p[t], awake[t], prior, SHARE)
     of_experts = -np.log(np.where(y[:, None], p, 1 - p))
     regret = ((losses[:, None] - of_experts) * awake).sum(axis=0)[:n_experts]
     assert regret.max() <= fixed_share_regret_bound(n_experts, n_rows, share=SHARE) + 1e-9

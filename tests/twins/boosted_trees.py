@@ -107,8 +107,9 @@ class Forest:
         self.edges = [edges_of(values[np.arange(m) * n // m, j]) for j in range(values.shape[1])]
         codes = np.array([self.codes(*row) for row in zip(places, values, strict=True)])
         mean = (h * y).sum() / h.sum()
-        self.intercept, self.scale = np.log(((h * y).sum() + 1) / ((h * (1 - y)).sum() + 1)), 1.0
-        if regression:
+        if not regression:
+            self.intercept, self.scale = np.log(((h * y).sum() + 1) / ((h * (1 - y)).sum() + 1)), 1.0
+        else:
             self.intercept, self.scale = mean, np.sqrt((h * (y - mean) ** 2).sum() / h.sum())
             y = (y - mean) / self.scale
         self.trees = []
@@ -124,7 +125,8 @@ class Forest:
                 margin = margin + [self.trees[-1].answer(row) for row in codes]
 
     def codes(self, place: int, values: Any) -> Any:
-        return [place, *(code_of(value, edges) for value, edges in zip(values, self.edges, strict=True))]
+        values = np.pad(values, (0, max(len(self.edges) - len(values), 0)))
+        return [place, *(code_of(value, edges) for value, edges in zip(values, self.edges, strict=False))]
 
     def answer(self, place: int, values: Any) -> Any:
         answers = [tree.answer(self.codes(place, values)) for tree in self.trees]
@@ -177,6 +179,8 @@ class BoostedTrees:
         tasks = sorted({row[0] for row in self.rows})
         places = {task: 1 + i for i, task in enumerate(tasks)} if len(tasks) <= 63 else {}
         frozen = self.rows[-BUFFER:]
+        width = max(len(row[1]) for row in frozen)  # columns that came later are 0 in the rows before
+        frozen = [(k, np.pad(values, (0, width - len(values))), y, h) for k, values, y, h in frozen]
         task, values, y, h = (np.array(part) for part in zip(*frozen, strict=True))
         forest = Forest(np.array([places.get(k, 0) for k in task]), values, y, h, self.regression)
         n, columns = len(frozen), 1 + values.shape[1]

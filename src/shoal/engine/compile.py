@@ -93,22 +93,21 @@ def kernel(
 
 
 @cache
-def _entry_points(function: Any, settings: Hashable, state: Hashable, dtype: Hashable) -> dict[str, Any]:
+def _entry_points(function: Any, kind: Hashable) -> dict[str, Any]:
     return {}
 
 
-def call(function: Any, rounds: Any, settings: Any, state: Any, out: Any, dtype: Hashable, *more: Any) -> Any:
-    """function(rounds, settings, state, out, *more) without numba's type dispatch: 1 us a call instead of 5.
-
-    The kinds of named tuple, and what the weights are stored in, fix the types of all that they hold, so the compiled
-    code is found by them alone.
-    """
-    kinds: tuple[Any, Any] = (type(settings), type(state))
-    found = _entry_points(function, *kinds, dtype)
+def by_kind(function: Any, kind: Hashable, *arguments: Any) -> Any:
+    """function(*arguments) without numba's type dispatch: 1 us a call instead of 5. The kind fixes all their types."""
+    found = _entry_points(function, kind)
     if not found:
-        types = tuple(map(numba.typeof, (rounds, settings, state, out, *more)))
-        found["entry"] = function.compile(types)
-    return found["entry"](rounds, settings, state, out, *more)
+        found["entry"] = function.compile(tuple(map(numba.typeof, arguments)))
+    return found["entry"](*arguments)
+
+
+def call(function: Any, rounds: Any, settings: Any, state: Any, out: Any, dtype: Hashable, *more: Any) -> Any:
+    """function(rounds, settings, state, out, *more) by the kinds of named tuple and what weights are stored in."""
+    return by_kind(function, (type(settings), type(state), dtype), rounds, settings, state, out, *more)
 
 
 # ---- numba's classes, changed --------------------------------------------------------------------------------------

@@ -49,14 +49,14 @@ class Size(NamedTuple):
     features: int
 
 
-class Piece(NamedTuple, Generic[S]):
+class Piece(NamedTuple):
     """Some rows of a chunk, ready for a kernel."""
 
     first: int  # rows of the chunk from this one
     last: int  # up to, not with, this one
     rounds: Rounds
     settings: Settings
-    state: S
+    changes: dict[str, Any]  # what replaces parts of the state before these rows
 
 
 class Exchange(NamedTuple):
@@ -87,6 +87,11 @@ def doubled(setup: Setup, have: Size, need: Size) -> Size:
 def as_needed(setup: Setup, have: Size, need: Size) -> Size:
     """No spare capacity for features, for states that are square in them."""
     return Size(max(have.tasks, need.tasks), max(have.features, need.features))
+
+
+def as_it_is(state: State) -> State:
+    """Kernels see all of it."""
+    return state
 
 
 def never(params: Params) -> bool:
@@ -125,8 +130,9 @@ class Chunks(NamedTuple, Generic[S]):
     """How a chunk becomes rounds, and how they are learned."""
 
     simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
-    pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece[S]]] | None = None  # None: as a whole
+    pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece]] | None = None  # None: as a whole
     run: Callable[[Callable[..., int], Rounds, Settings], int] | None = None  # calls the learn kernel, maybe in threads
+    seen: Callable[[S], Any] = as_it_is  # what kernels see of the state
     failure: str = ""  # what has happened if the learn kernel returns FAILED
     may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back
 

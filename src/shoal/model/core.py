@@ -173,7 +173,7 @@ class Core:
             self._learn(rounds, self.setup.settings, out)
             return
         for piece in pieces(self.setup, self.state, rounds, True):
-            self.state = piece.state
+            self.state = self.state._replace(**piece.changes)
             self._learn(piece.rounds, piece.settings, out[piece.first : piece.last])
 
     def _learn(self, rounds: Rounds, settings: Any, out: FloatArray) -> None:
@@ -190,9 +190,9 @@ class Core:
         return self.algorithm.storage.extend(self.setup, self.state, self.size, rounds)
 
     def _run(self, rounds: Rounds, settings: Any, out: FloatArray) -> int:
-        learn, run = self.algorithm.learn, self.algorithm.chunks.run
+        learn, run, state = self.algorithm.learn, self.algorithm.chunks.run, self.algorithm.chunks.seen(self.state)
         if run is None:
-            return int(call(learn, rounds, settings, self.state, out, self._dtype))
+            return int(call(learn, rounds, settings, state, out, self._dtype))
         return run(partial(call, learn, rounds, settings, self.state, out, self._dtype), rounds, settings)
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
@@ -205,12 +205,13 @@ class Core:
         self._answer(self.algorithm.explain.confidence, rounds, out)
 
     def _answer(self, kernel: Any, rounds: Rounds, out: FloatArray) -> None:
-        pieces = self.algorithm.chunks.pieces
+        pieces, seen = self.algorithm.chunks.pieces, self.algorithm.chunks.seen
         if pieces is None:
-            call(kernel, rounds, self.setup.settings, self.state, out, self._dtype)
+            call(kernel, rounds, self.setup.settings, seen(self.state), out, self._dtype)
             return
         for piece in pieces(self.setup, self.state, rounds, False):
-            call(kernel, piece.rounds, piece.settings, piece.state, out[piece.first : piece.last], self._dtype)
+            state = seen(self.state._replace(**piece.changes))
+            call(kernel, piece.rounds, piece.settings, state, out[piece.first : piece.last], self._dtype)
 
     # ---- explaining --------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from tests.twins.hedged_sharing.crossing import Crossing
-from tests.twins.hedged_sharing.kalman import Kalman
+from tests.twins.hedged_sharing.dense import DenseRows
 from tests.twins.hedged_sharing.steps import Now, Table, moved, sigmoid
 
 PLAIN = [
@@ -17,10 +17,10 @@ PLAIN = [
 ]  # fmt: skip
 CROSSED = [
     ("N", "pooled", 0.1, True), ("N", "together", 1.0, True), ("A", "together", 1.0, True), ("A", "own", 3.0, True),
-    ("F", "pooled", 0.1, True), ("F", "together", 1.0, True),
 ]  # fmt: skip
-LEANS = {3: 1, 6: 4, 9: 7, 13: 1, 17: 14}  # an own expert: the pooled one
+LEANS = {3: 1, 6: 4, 9: 7, 15: 1, 25: 22}  # an own expert: the pooled one
 N_SHARED, N_OWN = 2**16, 2**18
+N = 26  # experts
 
 
 class Level:
@@ -46,12 +46,34 @@ def logit(p: float) -> float:
     return float(np.clip(np.log(p) - np.log1p(-p), -15, 15))
 
 
+class Stack:
+    """One regression of the second mixing."""
+
+    def __init__(self, variance: float, per_row: float) -> None:
+        self.w, self.P, self.per_row = np.zeros(N + 3), variance * np.eye(N + 3), per_row
+        self.w[N] = 1  # it begins as the task's mixture
+
+    def ask(self, inputs: np.ndarray, limit: float, unit: float = 1.0) -> float:
+        self.inputs, self.forecast = inputs, float(np.clip(unit * (self.w @ inputs), -limit, limit))
+        return self.forecast
+
+    def drift(self, rows: float) -> float:
+        """Return z'Pz."""
+        self.P = self.P + self.per_row / (rows + 1) * np.eye(N + 3)
+        return float(self.inputs @ self.P @ self.inputs)
+
+    def learn(self, pull: float, curvature: float) -> None:
+        Pz = self.P @ self.inputs
+        self.w += Pz * pull
+        self.P -= curvature * np.outer(Pz, Pz) / (1 + curvature * self.inputs @ Pz)
+
+
 class Twin:
     """Dense state for K tasks and d features; column 0 is the constant."""
 
     real = False
 
-    def __init__(self, K: int, d: int, interactions: bool | str = True) -> None:
+    def __init__(self, K: int, d: int, interactions: bool | str = True, *, trees: bool = False) -> None:
         self.squares, self.counts, self.recent = np.zeros(d), np.zeros(d), np.zeros(d)
         self.n_entries = self.n_rows = 0
         self.entries_squared = self.entries = self.norms = self.l1 = self.rows = 0.0
@@ -59,19 +81,19 @@ class Twin:
         self.tables = Table(1, 1 + max(N_SHARED, N_OWN), CROSSED)  # of all tasks, in one
         self.crossing, self.interactions = Crossing(N_SHARED, N_OWN), interactions
         self.serial: dict[int, int] = {}
-        self.pooled, self.matrices = Kalman(d, 0.05), [Kalman(d, 1e-5) for _ in range(K)]
+        self.dense = DenseRows(K, d, self.real, trees)
         self.n = np.zeros(K)
-        self.stretch, self.variance = np.zeros(K), np.full(K, 3e-3)
-        self.part = np.ones(20)
-        if self.real:
-            self.part[0] = 0
+        self.part = np.ones(N)
+        self.part[[0, 17] if self.real else 13] = 0
         if not interactions:
-            self.part[14:] = 0
+            self.part[18:] = 0
+        if not trees:
+            self.part[18:22] = 0
         self.uniform = self.part / self.part.sum()
-        self.pi, self.pi_k = self.uniform.copy(), np.tile(self.uniform, (K, 1))
-        self.w, self.P = np.zeros(23), np.eye(23)
+        self.pi, self.pi_k, self.slow = self.uniform.copy(), np.tile(self.uniform, (K, 1)), self.uniform.copy()
+        self.stacks = [Stack(1.0, 1e-3), Stack(0.1, 1e-4)]
+        self.trusts = np.full(3, 1 / 3)
         self.surprises = self.weight = self.length = 0.0
-        self.w[20] = 1
 
     def was_narrow(self) -> bool:
         """Before this row."""
@@ -106,29 +128,30 @@ class Twin:
     def limit(self) -> float:
         return 15.0
 
-    def wake(self, x: np.ndarray) -> None:
-        """Full matrices while few features have come, crossed rows while rows are narrow."""
+    def wake(self, x: np.ndarray, k: int) -> None:
+        """Experts on dense rows while few features have come, crossed rows while rows are narrow."""
         n_features = np.count_nonzero((self.counts > 0) | (x != 0))
         narrow = n_features <= 256 or self.n_entries + np.count_nonzero(x) <= 32 * (self.n_rows + 1)
         self.crosses = bool(narrow) if self.interactions == "auto" else bool(self.interactions)
         self.is_full = n_features <= (255 if self.interactions else 31)
+        self.of_dense = self.dense.ask(x, self.z, k, n_features if self.is_full else 999)
         self.awake = self.part.copy()
-        self.awake[12:14] *= self.is_full
-        self.awake[14:] *= self.crosses
+        self.awake[12:22] *= ~np.isnan(self.of_dense)
+        self.awake[22:] *= self.crosses
 
     def ask(self, x: np.ndarray, k: int) -> None:
         """Margins of all experts, their logits with those of young tasks leaning, and their forecasts."""
-        self.wake(x)
         self.z, self.norm = self.scaled(x)
+        self.wake(x, k)
         self.at = np.concatenate([[0], 1 + np.flatnonzero(x)])
         margins = self.plain.margins(self.at, self.at, self.z[self.at], k)
-        margins += [self.pooled.w @ self.z, self.matrices[k].w @ self.z]
+        margins += [*np.nan_to_num(self.of_dense)]
         if self.crosses:
             serial = self.serial.get(k, 0)  # a task has records from its second row on
             self.crossed = self.crossing.row(x, self.z, serial)
             margins += self.tables.margins(*self.crossed, 0)
         else:
-            margins += 6 * [0.0]
+            margins += 4 * [0.0]
         self.margins = np.clip(margins, -self.limit(), self.limit()) * self.awake
         trust = self.n[k] / (self.n[k] + 10)
         self.logits = self.margins.copy()
@@ -138,19 +161,20 @@ class Twin:
     def answer(self, x: np.ndarray, k: int) -> float:
         self.ask(x, k)
         mine = self.mixtures(sigmoid(self.logits), k)
-        self.inputs = np.concatenate([self.logits, [logit(mine), logit(self.everybody), 1]])
-        self.stack = float(np.clip(self.w @ self.inputs, -15, 15))
-        trust = self.n[k] / (self.n[k] + 5)
-        self.mixed = trust * self.stack + (1 - trust) * logit(self.everybody)
-        self.stretched = (1 + self.stretch[k]) * self.mixed
+        inputs = np.concatenate([self.logits, [logit(mine), logit(self.everybody), 1]])
+        trust = self.n[k] / (self.n[k] + 2.5)
+        mixed = [trust * stack.ask(inputs, 15) + (1 - trust) * logit(self.everybody) for stack in self.stacks]
+        self.answers = np.array([*sigmoid(np.array(mixed)), self.slowly])
+        self.mixed = logit(self.trusts @ self.answers)
         self.doubt = min((self.surprises + 0.5) / (self.weight + 2), 0.5)
-        p = (1 - self.doubt) * sigmoid(self.stretched) + self.doubt / 2
+        p = (1 - self.doubt) * sigmoid(self.mixed) + self.doubt / 2
         return float(np.log(p / (1 - p)))
 
     def mixtures(self, forecasts: np.ndarray, k: int) -> float:
         """Of all tasks, and of this one."""
         weights, of_task = self.pi * self.awake, (self.pi_k[k] if self.n[k] else self.pi) * self.awake
         self.everybody = weights @ forecasts / weights.sum()
+        self.slowly = self.slow * self.awake @ forecasts / (self.slow @ self.awake)
         return float(of_task @ forecasts / of_task.sum())
 
     def take_in(self, x: np.ndarray, h: float) -> None:
@@ -177,62 +201,52 @@ class Twin:
         y, q = (y + 1) / 2, sigmoid(f)
         self.take_in(x, h)
         now = Now(y, h, h * q * (1 - q), h * (y - self.everybody) ** 2, 1 / (self.l1 / self.rows), 1e-12, False)
-        self.learn_matrices(k, now)
+        self.learn_dense(x, k, now, y)
         self.learn_experts(x, k, now)
         self.mix_label(y, k, h)
         return f
 
     def mix_label(self, y: float, k: int, h: float) -> None:
         """The label says nothing about the row with chance `doubt`, and something with chance `says`."""
-        q = sigmoid(self.stack)
-        happened = (1 - self.doubt) * (q if y else 1 - q)
-        says = happened / (happened + self.doubt / 2)
-        if says > 0.5:
-            tau, p = self.variance[k] * self.mixed**2, sigmoid(self.stretched)
-            self.stretch[k] += self.variance[k] * self.mixed * moved(self.stretched, y, tau, h)
-            self.variance[k] /= 1 + h * p * (1 - p) * tau
-        curvature, Pz = h * max(says * q * (1 - q), 1e-5), self.drifted() @ self.inputs
-        pull = moved(self.stack, y, self.inputs @ Pz, says * h)
-        if h == 1:
-            pull = says * (y - q) / (1 + curvature * (self.inputs @ Pz))
-        p = sigmoid(self.logits)
-        likelihood = (1 - self.doubt) * (p if y else 1 - p) + self.doubt / 2
-        self.mix(likelihood**h, k, curvature, pull)
-        self.surprises += h * (sigmoid(self.stretched if y else -self.stretched) < 1 / (self.weight + 2))
+        for stack in self.stacks:
+            q = sigmoid(stack.forecast)
+            happened = (1 - self.doubt) * (q if y else 1 - q)
+            says = happened / (happened + self.doubt / 2)
+            tau = stack.drift(self.n.sum())
+            pull = moved(stack.forecast, y, tau, says * h)
+            curvature = h * max(says * q * (1 - q), 1e-5)
+            stack.learn(says * (y - q) / (1 + curvature * tau) if h == 1 else pull, curvature)
+        happened = [p if y else 1 - p for p in (sigmoid(self.logits), self.answers)]
+        self.mix(*[((1 - self.doubt) * p + self.doubt / 2) ** h for p in happened], k)
+        self.surprises += h * (sigmoid(self.mixed if y else -self.mixed) < 1 / (self.weight + 2))
         self.weight += h
 
     def learn_experts(self, x: np.ndarray, k: int, now: Now) -> None:
         self.plain.learn(self.at, self.at, self.z[self.at], k, self.margins[:12], now)
         if self.crosses:
-            self.tables.learn(*self.crossed, 0, self.margins[14:], now)
+            self.tables.learn(*self.crossed, 0, self.margins[22:], now)
             for table in (self.tables.v, self.tables.own_sums):
                 table[:, 0, 0] = 0.0
             self.crossing.learn(x)
             self.serial.setdefault(k, len(self.serial) + 1)
 
-    def learn_matrices(self, k: int, now: Now) -> None:
-        for kalman, m in ((self.pooled, self.margins[12]), (self.matrices[k], self.margins[13])):
-            if self.is_full:
-                kalman.learn(self.z, m, now)
-
-    def drifted(self) -> np.ndarray:
-        return np.asarray(self.P + 1e-3 / (self.n.sum() + 1) * np.eye(len(self.P)))
+    def learn_dense(self, x: np.ndarray, k: int, now: Now, target: float) -> None:
+        if self.is_full:
+            self.dense.learn(x, self.z, k, now, self.margins[14:16], target)
 
     def moved(self, weights: np.ndarray, likelihood: np.ndarray) -> np.ndarray:
         """Who sleeps has the mixture's likelihood."""
         of_mixture = weights @ (likelihood * self.awake) / (weights @ self.awake)
         return np.asarray(weights * np.where(self.awake > 0, likelihood / of_mixture, 1.0))
 
-    def mix(self, likelihood: np.ndarray, k: int, curvature: float, pull: float) -> None:
+    def mix(self, likelihood: np.ndarray, of_answers: np.ndarray, k: int) -> None:
         if not self.n[k]:
             self.pi_k[k] = self.pi
         self.pi_k[k], self.pi = self.moved(self.pi_k[k], likelihood), self.moved(self.pi, likelihood)
-        self.pi = 0.99 * self.pi + 0.01 * self.uniform
-        self.pi_k[k] = 0.99 * self.pi_k[k] + 0.01 * self.pi
-        self.P = self.drifted()
-        Pz = self.P @ self.inputs
-        self.w += Pz * pull
-        self.P -= curvature * np.outer(Pz, Pz) / (1 + curvature * self.inputs @ Pz)
+        self.pi = 0.995 * self.pi + 0.005 * self.uniform
+        self.pi_k[k] = 0.995 * self.pi_k[k] + 0.005 * self.pi
+        self.slow = (1 - 1e-4) * self.moved(self.slow, likelihood) + 1e-4 * self.uniform
+        self.trusts = (1 - 1e-4) * self.trusts * of_answers / (self.trusts @ of_answers) + 1e-4 / 3
         self.n[k] += 1
 
 
@@ -241,8 +255,8 @@ class RegressionTwin(Twin):
 
     real = True
 
-    def __init__(self, K: int, d: int, interactions: bool | str = True) -> None:
-        super().__init__(K, d, interactions)
+    def __init__(self, K: int, d: int, interactions: bool | str = True, *, trees: bool = False) -> None:
+        super().__init__(K, d, interactions, trees=trees)
         self.center = self.scatter = self.largest = self.previous = self.jumps = 0.0
         self.targets, self.errors = Level(10), Level(7)
 
@@ -286,21 +300,23 @@ class RegressionTwin(Twin):
         unit = self.unit()
         inputs = np.concatenate([self.logits * self.awake, [mine, self.everybody]])
         one = min(1, 10 * self.noise() / unit) if unit > 0 else 1
-        self.inputs = np.append(inputs / unit if unit > 0 else 0 * inputs, one)
-        self.stack = float(np.clip(unit * (self.w @ self.inputs), -self.limit(), self.limit()))
-        trust = self.n[k] / (self.n[k] + 5)
-        self.mixed = trust * self.stack + (1 - trust) * self.everybody
-        return float(self.center + (1 + self.stretch[k]) * self.mixed)
+        inputs = np.append(inputs / unit if unit > 0 else 0 * inputs, one)
+        trust = self.n[k] / (self.n[k] + 2.5)
+        mixed = [trust * stack.ask(inputs, self.limit(), unit) for stack in self.stacks]
+        self.answers = np.array([*(np.array(mixed) + (1 - trust) * self.everybody), self.slowly])
+        return float(self.center + self.trusts @ self.answers)
 
     def learn(self, x: np.ndarray, y: float, k: int, h: float = 1.0) -> float:
         answer, before = self.answer(x, k), self.unit()
         if h == 0:
             return answer
+        before_y = self.center if self.targets.n else y
         y = self.take_in_target(y, h)
+        self.dense.mean, target = self.center, before_y + y
         self.take_in(x, h)
         unit = self.unit()
         per_row, tiny = unit / (self.l1 / self.rows), max(1e-12 * unit**2, 1e-37)
-        self.learn_matrices(k, Now(y, h, h, 0.0, per_row, tiny, True))
+        self.learn_dense(x, k, Now(y, h, h, 0.0, per_row, tiny, True), target)
         e = self.errors.clip(y - self.everybody, self.noise() ** 2, h, unit)
         self.errors.learn(e, h)
         if self.errors.n > 300:
@@ -309,15 +325,15 @@ class RegressionTwin(Twin):
         self.learn_experts(x, k, Now(y, h, h, h * e**2, per_row, tiny, True))
         variance = self.noise() ** 2
         if variance > 0 and before > 0:
-            e, gain = y - (1 + self.stretch[k]) * self.mixed, h * self.variance[k] * self.mixed / variance
-            self.stretch[k] += gain * e / (1 + gain * self.mixed)
-            self.variance[k] /= 1 + gain * self.mixed
-            squares = (y - self.logits) ** 2
-            best = squares[self.awake > 0].min()
             precision = h * before**2 / variance
-            Pz = self.drifted() @ self.inputs
-            pull = precision * (y - self.stack) / before / (1 + precision * self.inputs @ Pz)
-            self.mix(np.exp(h * (best - squares) / (2 * variance)), k, precision, pull)
+            for stack in self.stacks:
+                tau = stack.drift(self.n.sum())
+                stack.learn(precision * (y - stack.forecast) / before / (1 + precision * tau), precision)
+            squares, of_answers = (y - self.logits) ** 2, (y - self.answers) ** 2
+            best = squares[self.awake > 0].min(), of_answers.min()
+            self.mix(
+                *[np.exp(h * (b - s) / (2 * variance)) for b, s in zip(best, (squares, of_answers), strict=True)], k
+            )
         else:
             self.n[k] += 1
         return answer
@@ -325,11 +341,11 @@ class RegressionTwin(Twin):
 
 def learn(
     X: np.ndarray, y: np.ndarray, task: np.ndarray, rounds: np.ndarray | None, K: int, kind: type[Twin] = Twin,
-    weight: np.ndarray | None = None, interactions: bool | str = True,
+    weight: np.ndarray | None = None, interactions: bool | str = True, *, trees: bool = False,
 ) -> tuple[np.ndarray, Any]:  # fmt: skip
     """Decisions before each round, and the twin after the stream."""
     weight = np.ones(len(y)) if weight is None else weight
-    twin, decisions = kind(K, X.shape[1], interactions), np.zeros(len(y))
+    twin, decisions = kind(K, X.shape[1], interactions, trees=trees), np.zeros(len(y))
     ids = np.arange(len(y)) if rounds is None else rounds
     for r in dict.fromkeys(ids.tolist()):
         rows = np.flatnonzero(ids == r)

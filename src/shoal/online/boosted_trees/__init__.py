@@ -20,7 +20,9 @@ from shoal.online.boosted_trees.state import forget as forget
 from shoal.online.boosted_trees.state import new_state as new_state
 from shoal.online.boosted_trees.state import pack as pack
 from shoal.online.boosted_trees.state import unpack as unpack
+from shoal.online.boosted_trees.training import Effort as Effort
 from shoal.online.boosted_trees.training import explain as explain
 from shoal.online.boosted_trees.training import has_room as has_room
 from shoal.online.boosted_trees.training import learn as learn
 from shoal.online.boosted_trees.training import margins as margins
+from shoal.online.boosted_trees.training import rows_left as rows_left

@@ -41,7 +41,7 @@ FIRST_ROWS = 100  # before the first training
 # Positions in `counters`.
 ROWS, STORED, NEXT, DUE = 0, 1, 2, 3  # learned; in the buffer; where the next goes; at which a training begins
 STEP, FROZEN, BEGIN, SIDE = 4, 5, 6, 7  # of the training, 0: none; its rows; where they begin; 1 + the forest that
-N_COUNTERS = 8  # answers, 0: none
+SPENT, N_COUNTERS = 8, 9  # answers, 0: none; what trainings have cost, in additions
 
 
 class State(NamedTuple):
@@ -53,7 +53,7 @@ class State(NamedTuple):
     values: Annotated[ValueArray, ROW]  # (buffer, columns) the first of which, the task's, is empty
     task: Annotated[IntArray, ROW]  # (buffer,)
     targets: Annotated[FloatArray, ROW]  # (buffer, 2) and weights
-    counters: IntArray  # (8,)
+    counters: IntArray  # (9,)
 
 
 def new_state(n_tasks: int, n_rows: int = 0, n_columns: int = 0) -> State:

@@ -9,6 +9,7 @@ on the sequence of rows alone, and not on time or on how it is cut into chunks.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -46,6 +47,7 @@ from shoal.online.boosted_trees.state import (
     ROWS,
     SIDE,
     SPARE,
+    SPENT,
     STEP,
     STORED,
     State,
@@ -57,7 +59,15 @@ from shoal.online.boosted_trees.tree import (
 )
 
 FEWEST_NEW = 30  # rows, from one training to the next
+LATEST = 2.0**60  # rows
 BUDGET = 1_000_000  # additions to a histogram, about a nanosecond each, that a row may do at least
+
+
+class Effort(NamedTuple):
+    """What trainings may cost, in additions to a histogram: together `once` and `a_row` for each row so far."""
+
+    once: float
+    a_row: float
 
 
 # ---- answering ------------------------------------------------------------------------------------------------
@@ -96,15 +106,21 @@ def explain(d: int, x: FloatArray, task: int, stage: int, state: State, out: Flo
 # ---- the buffer -----------------------------------------------------------------------------------------------
 
 
+@kernel(entry=True)
+def rows_left(state: State) -> int:
+    """How many more rows fit."""
+    n_rows = len(state.values)
+    return 2**60 if n_rows == BUFFER + SPARE else int(n_rows - state.counters[STORED])
+
+
 @kernel(alone=False)
 def has_room(n: int, d: int, state: State) -> bool:
     """Whether n more rows of d values fit."""
-    n_rows, n_columns = state.values.shape
-    return bool(FIRST_COLUMN + d <= n_columns and (n_rows == BUFFER + SPARE or state.counters[STORED] + n <= n_rows))
+    return bool(FIRST_COLUMN + d <= state.values.shape[1] and n <= rows_left(state))
 
 
 @kernel(inline=False, alone=False)
-def learn(d: int, x: FloatArray, y: float, h: float, task: int, regression: bool, state: State) -> None:
+def learn(d: int, x: FloatArray, y: float, h: float, task: int, regression: bool, effort: Effort, state: State) -> None:
     """A row of d values, with its target (0 or 1, or real), that counts h > 0 times; there is room for it."""
     counters, at = state.counters, state.counters[NEXT]
     values = state.values[at]
@@ -117,7 +133,7 @@ def learn(d: int, x: FloatArray, y: float, h: float, task: int, regression: bool
     counters[STORED] = min(counters[STORED] + 1, BUFFER + SPARE)
     counters[ROWS] += 1
     if counters[STEP] == 0 and counters[ROWS] >= counters[DUE]:
-        _freeze(FIRST_COLUMN + d, regression, state)
+        _freeze(FIRST_COLUMN + d, regression, effort, state)
     elif counters[STEP] > 0:
         _train(regression, state)
 
@@ -126,19 +142,24 @@ def learn(d: int, x: FloatArray, y: float, h: float, task: int, regression: bool
 
 
 @kernel(alone=False)
-def next_due(rows: int) -> int:
-    """At how many rows the training after one at this many begins."""
-    return rows + max(FEWEST_NEW, (rows * 3) // 20)
+def next_due(rows: int, cost: int, spent: int, effort: Effort) -> int:
+    """At how many rows the training after one at this many begins, if it costs as much and all so far have `spent`."""
+    afforded = int(min((spent + cost - effort.once) / effort.a_row, LATEST))
+    return max(rows + max(FEWEST_NEW, (rows * 3) // 20), afforded)
 
 
 @kernel(inline=False, sums="exact", alone=False)
-def _freeze(n_columns: int, regression: bool, state: State) -> None:
+def _freeze(n_columns: int, regression: bool, effort: Effort, state: State) -> None:
     """Begin a training: take targets, weights and tasks of the rows in the buffer."""
     counters, training, forests = state.counters, state.training, state.forests
     n, side, n_rows = min(counters[STORED], BUFFER), counters[SIDE] % 2, len(state.values)
     counters[STEP], counters[FROZEN] = 1, n
     counters[BEGIN] = (counters[NEXT] - n) % (BUFFER + SPARE)
-    counters[DUE] = next_due(counters[ROWS])
+    cost = 0
+    for step in range(1, n_columns + N_TREES):
+        cost += cost_of(step, n, n_columns)
+    counters[SPENT] += cost
+    counters[DUE] = next_due(counters[ROWS], cost, counters[SPENT], effort)
     total = weighted = largest = 0.0
     for i in range(n):
         row = state.targets[(counters[BEGIN] + i) % n_rows]

@@ -214,7 +214,7 @@ def pieces(
     *,
     ends: Callable[[State, Rounds], IntArray] | None = None,
     prepare: Callable[[Setup, State, Rounds], State] | None = None,
-) -> Iterator[Piece[State]]:
+) -> Iterator[Piece]:
     """Calls for which there is capacity and whose kernels are evaluated.
 
     `ends` gives rows, where rounds begin, before which a call has to end, the last the number of rows. `prepare` gets
@@ -226,7 +226,9 @@ def pieces(
             state = state._replace(support=extended(state.support, piece, most(setup.params)))
             if prepare is not None:
                 state = prepare(setup, state, piece)
-        yield Piece(first, last, piece, setup.settings._replace(kernel=_evaluated(setup, state, piece)), state)
+        yield Piece(
+            first, last, piece, setup.settings._replace(kernel=_evaluated(setup, state, piece)), state._asdict()
+        )
 
 
 def _spans(

@@ -8,20 +8,27 @@ and measured in their running deviation; the likelihood of an expert is Gaussian
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
+from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import prefetch
-from shoal.engine.rounds import Rounds
+from shoal.engine.rounds import Rounds, cut
 from shoal.engine.rows import open_weighted, padded, weight_of
 from shoal.engine.task_weights.hash_table import has_capacity
-from shoal.model.algorithm import Algorithm, Chunks, Exchange, Setup, Storage, Tasks
+from shoal.model.algorithm import Algorithm, Chunks, Exchange, Piece, Setup, Storage, Tasks
 from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positive, truth
+from shoal.model.state import described
+from shoal.online.boosted_trees import Effort
 from shoal.online.hedged_sharing import state as states
+from shoal.online.hedged_sharing.dense import N_MARGINS, Dense, answered, asleep, learned, sleeps
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -33,13 +40,7 @@ from shoal.online.hedged_sharing.experts import (
     NARROW,
     NEVER,
 )
-from shoal.online.hedged_sharing.kalman import (
-    FEW_FULL,
-    MOST_FULL,
-    PLACES,
-    SLOTS,
-    matrix_bytes,
-)
+from shoal.online.hedged_sharing.kalman import FEW_FULL, MOST_FULL
 from shoal.online.hedged_sharing.linear import WIDTH, G, H
 from shoal.online.hedged_sharing.row import answer, decide_row, learn_ahead, learn_answer, read_row
 from shoal.online.hedged_sharing.scratch import (
@@ -49,54 +50,25 @@ from shoal.online.hedged_sharing.scratch import (
     Settings,
     Work,
     block_has_room,
+    for_dense,
     new_block,
     two_blocks,
     waiting_row,
     workspace,
 )
-from shoal.online.hedged_sharing.state import State
+from shoal.online.hedged_sharing.state import Mixed, State, mixed
 from shoal.parallel import pipeline
+from shoal.parallel.cores import add_seconds, n_threads
 from shoal.parallel.pipeline import Part
 
 
 @kernel(inline=False, alone=False)
 def decide_rows(
-    rounds: Rounds, first: int, last: int, settings: Settings, state: State, decisions: FloatArray, work: Work
+    rounds: Rounds, first: int, last: int, settings: Settings, state: Mixed, decisions: FloatArray, work: Work
 ) -> None:
     """The decisions on some rows."""
     for row in range(first, last):
         decisions[row] = decide_row(rounds, row, settings, state, work)
-
-
-@kernel(inline=False, alone=False)
-def has_room(rounds: Rounds, first: int, last: int, settings: Settings, state: State) -> bool:
-    """Whether a round's pairs, new features and new tasks fit."""
-    if not has_capacity(rounds, first, last, state.own.tables):
-        return False
-    full, side = state.full, state.full.pooled.shape[1]
-    if state.seen[FEATURES] > settings.full_features:
-        return True
-    new = new_tasks = 0
-    for row in range(first, last):
-        new += _new_places(rounds, row, state)
-        new_tasks += int(full.slot[rounds.task[row]] == 0)
-    if min(full.counters[PLACES] + new, settings.full_features + 1) > side:
-        return False
-    most = np.int64(settings.memory // matrix_bytes(side, full.pooled.itemsize))
-    return settings.sharing == ALL_POOLED or min(full.counters[SLOTS] + new_tasks, most) <= len(full.own)
-
-
-@kernel(alone=False)
-def _new_places(rounds: Rounds, row: int, state: State) -> int:
-    """Entries of a row whose feature has no column."""
-    new = 0
-    if rounds.width > 0:
-        for j in range(rounds.width):
-            new += int(rounds.values[row * rounds.width + j] != 0.0 and state.full.place[j] == 0)
-    else:
-        for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
-            new += int(state.full.place[rounds.indices[p]] == 0)
-    return new
 
 
 @kernel(inline=False, alone=False)
@@ -108,16 +80,16 @@ def fits(
     at: int,
     at_crossed: int,
     settings: Settings,
-    state: State,
+    state: Mixed,
     block: Block,
 ) -> bool:
     """Whether there is room for a round in the state, and in the block if there is one."""
     has_place = len(block.counts) == 0 or block_has_room(rounds, first, i, at, at_crossed, settings, block)
-    return has_place and has_room(rounds, first, last, settings, state)
+    return has_place and has_capacity(rounds, first, last, state.own.tables)
 
 
 @kernel(alone=False)
-def fetch_records(block: Block, i: int, first: int, state: State) -> None:
+def fetch_records(block: Block, i: int, first: int, state: Mixed) -> None:
     """Have what all tasks share of the features of row i, a wide one, brought from memory while another is learned."""
     n, feature = block.counts[i, N], block.feature[first:]
     if n > FEW_ENTRIES:
@@ -129,7 +101,7 @@ def fetch_records(block: Block, i: int, first: int, state: State) -> None:
 def learn_rounds(
     rounds: Rounds,
     settings: Settings,
-    state: State,
+    state: Mixed,
     decisions: FloatArray,
     part: Part,
     end: int,
@@ -151,7 +123,9 @@ def learn_rounds(
                 here = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
                 h = weight_of(rounds, row) if learns else 0.0
                 if part.prepares:
-                    new = read_row(rounds, row, settings, state, here)
+                    new = read_row(
+                        rounds, row, settings, state, settings.margins if turn == 0 else settings.again, here
+                    )
                     if h > 0.0:
                         learn_ahead(rounds, row, new, h, settings, state, here)
                 if part.learns:
@@ -168,13 +142,13 @@ def learn_rounds(
 
 
 @kernel(entry=True, allocates=True)
-def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray) -> None:
+def decide(rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray) -> None:
     work = workspace(rounds, 0, len(decisions), settings, state.shared)
     decide_rows(rounds, 0, len(decisions), settings, state, decisions, work)
 
 
 @kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArray, part: Part) -> int:
+def learn(rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray, part: Part) -> int:
     end = part.last if part.last >= 0 else len(rounds.starts) - 1
     work = workspace(rounds, rounds.starts[part.first], rounds.starts[end], settings, state.shared)
     return learn_rounds(rounds, settings, state, decisions, part, end, part.block, work)
@@ -188,11 +162,70 @@ def run(step: Callable[[Part], int], rounds: Rounds, settings: Settings) -> int:
     return pipeline.run(step, WHOLE, rounds, partial(two_blocks, rounds=rounds, settings=settings))
 
 
+ASLEEP = np.zeros((0, N_MARGINS))  # margins of experts on dense rows that all sleep
+PIECE = 2**12  # rows
+
+
+class Asked(NamedTuple):
+    """A piece of which the experts on dense rows have said theirs, and what they have learned then."""
+
+    piece: Piece
+    dense: Dense
+    seconds: float  # of processor time
+
+
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
+    """Rows of which the experts on dense rows have said, and learned, theirs; a thread does the next meanwhile."""
+    n, ask = len(rounds.task), partial(_ask, setup, rounds, learns)
+    asked = ask(0, state.dense)
+    if asked.piece.last == n:
+        yield asked.piece
+        return
+    with ThreadPoolExecutor(1) as pool:
+        while asked.piece.last < n:
+            last, dense = asked.piece.last, asked.dense
+            ahead = pool.submit(ask, last, dense) if n_threads() > 1 else None
+            yield asked.piece
+            asked = ahead.result() if ahead is not None else ask(last, dense)
+            add_seconds(asked.seconds if ahead is not None else 0.0)
+        yield asked.piece
+
+
+def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Asked:
+    """The piece that begins there; all that is left once all of them sleep."""
+    began, told, n = time.thread_time(), for_dense(setup.settings), len(rounds.task)
+    last = n
+    if first + PIECE < n and not sleeps(dense, told.most):
+        starts = rounds.starts if learns else np.arange(0, n + 1)
+        at = int(np.searchsorted(starts, first + PIECE, "right")) - 1
+        last = int(starts[max(at, int(np.searchsorted(starts, first)) + 1)])
+    piece = rounds if last - first == n else cut(rounds, first, last)
+    margins = again = ASLEEP
+    if not sleeps(dense, told.most):
+        margins = again = np.empty((last - first, N_MARGINS))
+        if learns:
+            again = margins if len(piece.starts) - 1 == last - first else margins.copy()
+            dense = learned(piece, told, dense, margins, again)
+            if sleeps(dense, told.most):
+                dense = asleep(dense, regression=told.regression)
+        else:
+            answered(piece, told, dense, margins)
+    settings = setup.settings._replace(margins=margins, again=again)
+    return Asked(Piece(first, last, piece, settings, {"dense": dense}), dense, time.thread_time() - began)
+
+
 SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}
+# What levels and effects may cost, in squares of columns, and training trees, in additions to a histogram.
+EFFORTS = {
+    "fast": (5e7, Effort(-np.inf, 1.0)),
+    "auto": (2e8, Effort(6e8, 500.0)),
+    "full": (np.inf, Effort(0.0, np.inf)),
+}
 PARAMETERS = {
     "relation": one_of(SHARING),
     "interactions": or_auto(truth(), NARROW),
     "memory": positive(),
+    "effort": one_of(EFFORTS),
     "dtype": WEIGHTS_TYPE,
 }
 MEGABYTE = 1e6
@@ -202,7 +235,9 @@ def settings_of(p: Params, *, regression: bool) -> Settings:
     """Of labels, or of real targets."""
     interactions = NARROW if p.interactions is NARROW else ALWAYS if p.interactions else NEVER
     full_features = FEW_FULL if interactions == NEVER else MOST_FULL
-    return Settings(regression, p.relation, interactions, p.memory * MEGABYTE, full_features)
+    filters, trees = p.effort if interactions != NEVER else (p.effort[0], EFFORTS["fast"][1])
+    memory = p.memory * MEGABYTE
+    return Settings(regression, p.relation, interactions, memory, full_features, filters, trees, ASLEEP, ASLEEP)
 
 
 def count_features(_: Setup, state: State) -> None:
@@ -210,6 +245,9 @@ def count_features(_: Setup, state: State) -> None:
     state.seen[FEATURES] = min(int(np.count_nonzero(state.scale.features[:, 1])), FEW_FEATURES + 1)
 
 
+# Of copies that learned different tasks: what is averaged, and what is added up. Each keeps the rest.
+MEANS = ("shared", "weights", "slow", "trusts", "crossed.shared", "scale.features", "scale.recent")
+TOTALS = ("scale.sums", "surprises")
 LABELS = Algorithm[State](
     parameters=PARAMETERS,
     settings=partial(settings_of, regression=False),
@@ -217,33 +255,14 @@ LABELS = Algorithm[State](
     learn=learn,
     decide=decide,
     exchange=Exchange(
-        mean=("shared", "weights", "crossed.shared", "scale.features", "scale.recent"),
-        sum=("scale.sums", "surprises"),
+        mean=MEANS,
+        sum=TOTALS,
         sums_within=(
-            *((name, (-1 - H, -1 - G)) for name in ("shared", "crossed.shared")),  # HF forgets: a mean
+            *((name, (-1 - H, -1 - G)) for name in ("shared", "crossed.shared")),
             ("scale.features", (0, 1)),
         ),
-        local=(
-            "targets",
-            "errors",
-            "rows",
-            "seen",
-            "regression",
-            "covariance",
-            "counters",
-            "crossed.bins.occurred",
-            "crossed.bins.numeric",
-            "crossed.bins.taken",
-            "crossed.bins.is_binned",
-            "crossed.bins.sample",
-            "crossed.bins.edges",
-            "crossed.bins.counters",
-            "crossed.own",
-            "crossed.last",
-            "full.place",
-            "full.pooled",
-            "full.own",
-            "full.counters",
+        local=tuple(
+            leaf.name for leaf in described(State) if TASK not in leaf.axes and leaf.name not in (*MEANS, *TOTALS)
         ),
         recount=count_features,
     ),
@@ -257,6 +276,6 @@ LABELS = Algorithm[State](
         unpack=states.unpack,
     ),
     tasks=Tasks(leave=states.leave),
-    chunks=Chunks(run=run),
+    chunks=Chunks(pieces=pieces, run=run, seen=mixed),
 )
 NUMBERS_TO_PREDICT = LABELS._replace(settings=partial(settings_of, regression=True))

@@ -1,4 +1,4 @@
-"""The twenty experts, one line each (on which row, how it shares, by which rule it learns), and which are awake.
+"""The experts, one line each (on which row, how it shares, by which rule it learns), and which are awake.
 
 With margin m of an expert, error e (of a label y - sigmoid(m), of a real target y - m), curvature c (p (1 - p), or 1)
 and per-feature steps r_j,
@@ -8,12 +8,12 @@ and per-feature steps r_j,
 which is one Newton iterate of the implicit step; an undivided expert leaves out the division for labels. Rules:
 
     NEWTON      r = 1/(a + H),    H <- H + c x^2 at the final forecast
-    FORGETTING  r = 1/(a + HF),   HF <- 0.99 HF + c x^2
     ADAGRAD     r = a/(l sqrt(G)), G <- G + e^2 x^2 at the mixture of all tasks; l: mean 1-norm of rows
     CONSTANT    r = a
     KALMAN      a full matrix instead of r (`kalman`), whose variances grow by a x^2
+    DENSE       their own (`dense`)
 
-H, HF and G take the row in before the step.
+H and G take the row in before the step.
 
 Crossed rows and full matrices pay for tables with few numbers a row; on text they would cost much and bring little.
 A stream is narrow at a row if its rows have had at most 32 entries on average, this one included, or if at most 256
@@ -30,8 +30,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 
 POOLED, TOGETHER, OWN = range(3)  # the margin is that of s; s + v_k, both step; v_k
-X, SQUARE, NEWTON, FORGETTING, ADAGRAD, CONSTANT, KALMAN = range(7)  # rules; X and SQUARE are columns of every row
-KEPT = 0.99  # of HF in a row
+X, SQUARE, NEWTON, ADAGRAD, CONSTANT, KALMAN, DENSE = range(7)  # rules; X and SQUARE are columns of every row
 
 
 class Expert(NamedTuple):
@@ -43,6 +42,7 @@ class Expert(NamedTuple):
     a: float = 0.0
     divided: bool = True
     labels_only: bool = False  # of real targets it would equal another expert
+    targets_only: bool = False
     leans_on: str = ""  # while its task is young
 
 
@@ -64,30 +64,40 @@ FULL = (  # on the scaled row, with full matrices
     Expert("full-pooled", POOLED, KALMAN, 0.05),
     Expert("full-own", OWN, KALMAN, 1e-5, leans_on="newton-pooled"),
 )
+DENSE_ROWS = (  # on the row by columns: see `dense`, whose margins come in this order
+    Expert("levels", TOGETHER, DENSE),
+    Expert("levels-log", TOGETHER, DENSE, targets_only=True),
+    *FULL,
+    Expert("effects", TOGETHER, DENSE),
+    Expert("effects-implicit", TOGETHER, DENSE, labels_only=True),
+    Expert("trees-20", TOGETHER, DENSE),
+    Expert("trees-60", TOGETHER, DENSE),
+    Expert("trees-120", TOGETHER, DENSE),
+    Expert("trees-large", TOGETHER, DENSE),
+)
 CROSSED = (  # on the scaled row, its bins and its pairs
     Expert("crossed-newton-pooled", POOLED, NEWTON, 0.1),
     Expert("crossed-newton-together", TOGETHER, NEWTON, 1.0),
     Expert("crossed-adagrad-together", TOGETHER, ADAGRAD, 1.0),
     Expert("crossed-adagrad-own", OWN, ADAGRAD, 3.0, leans_on="crossed-newton-pooled"),
-    Expert("crossed-forgetting-pooled", POOLED, FORGETTING, 0.1),
-    Expert("crossed-forgetting-together", TOGETHER, FORGETTING, 1.0),
 )
-EXPERTS = PLAIN + FULL + CROSSED  # those that sleep on text come last
+EXPERTS = PLAIN + DENSE_ROWS + CROSSED  # those that sleep on text come last
 N_EXPERTS = len(EXPERTS)
-FIRST_FULL, FIRST_CROSSED = len(PLAIN), len(PLAIN) + len(FULL)
+FIRST_DENSE, FIRST_CROSSED = len(PLAIN), len(PLAIN) + len(DENSE_ROWS)
 
+LINEAR = [e for e, expert in enumerate(EXPERTS) if expert in PLAIN + FULL]  # on the scaled row
 _NAMES = [expert.name for expert in EXPERTS]
 LEANING = tuple(e for e, expert in enumerate(EXPERTS) if expert.leans_on)  # own experts ...
 LEANS_ON = tuple(_NAMES.index(EXPERTS[e].leans_on) for e in LEANING)  # ... and the pooled one of each
 
 # What is computed of all experts at once has three numbers before theirs: the first of those leaning of logits, and
-# the mixtures and 1 of inputs of the second mixing. Up to `full-pooled` they fill whole turns of SIMD loops, and are
-# all there is where the others sleep.
+# the mixtures and 1 of inputs of the second mixing. Up to `levels` they fill whole turns of SIMD loops, and are all
+# that there is where the others sleep.
 OF_TASK, OF_ALL, ONE = range(3)  # of the inputs
-HEAD = max(3, sum(e <= FIRST_FULL for e in LEANING))
+HEAD = max(3, sum(e <= FIRST_DENSE for e in LEANING))
 LEANED = tuple(i if i < HEAD else N_EXPERTS + i for i in range(len(LEANING)))
 N_LOGITS, N_INPUTS = N_EXPERTS + len(LEANING), HEAD + N_EXPERTS
-FEW = HEAD + FIRST_FULL + 1
+FEW = HEAD + FIRST_DENSE + 1
 
 
 LEARNED, INDEPENDENT, ALL_POOLED = range(3)  # who takes part: all experts, those of own weights, the pooled ones
@@ -97,16 +107,19 @@ FEW_ENTRIES, FEW_FEATURES = 32, 256
 SHARED_PART, OWN_PART = 1, 2  # what learns
 SHARING = np.array([expert.sharing for expert in EXPERTS])
 LABELS_ONLY = np.array([expert.labels_only for expert in EXPERTS])
+TARGETS_ONLY = np.array([expert.targets_only for expert in EXPERTS])
+TREES = np.array([expert.name.startswith("trees") for expert in EXPERTS])
 
 
 @kernel(entry=True)
-def taking_part(sharing: int, interactions: int, regression: bool, out: FloatArray) -> float:
+def taking_part(sharing: int, interactions: int, trees: bool, regression: bool, out: FloatArray) -> float:
     """1 for experts that may be awake, 0 for the others; return how many may."""
     n = 0.0
     for e in range(N_EXPERTS):
-        absent = (sharing == INDEPENDENT and SHARING[e] != OWN) or (sharing == ALL_POOLED and SHARING[e] != POOLED)
-        absent |= regression and LABELS_ONLY[e]
-        absent |= interactions == NEVER and e >= FIRST_CROSSED
+        absent = sharing == INDEPENDENT and SHARING[e] != OWN
+        absent |= sharing == ALL_POOLED and SHARING[e] != POOLED and not TREES[e]  # they are told no tasks then
+        absent |= LABELS_ONLY[e] if regression else TARGETS_ONLY[e]
+        absent |= (interactions == NEVER and e >= FIRST_CROSSED) or (TREES[e] and not trees)
         out[e] = 0.0 if absent else 1.0
         n += out[e]
     return n

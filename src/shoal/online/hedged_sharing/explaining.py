@@ -25,15 +25,38 @@ from shoal.engine.task_weights.hash_table import of_task
 from shoal.engine.task_weights.record_table import Records
 from shoal.model.algorithm import Setup
 from shoal.model.explanations import Item, Parts
+from shoal.online import boosted_trees
+from shoal.online.boosted_trees import STAGES
+from shoal.online.boosted_trees.forest import FIRST_COLUMN
+from shoal.online.common.standardized_targets import CENTER, UNIT
 from shoal.online.hedged_sharing import crossing, linear
 from shoal.online.hedged_sharing.algorithm import decide_rows
 from shoal.online.hedged_sharing.crossing import ALL_PAIRS, MOST_PAIRS, Bins
+from shoal.online.hedged_sharing.dense import (
+    ABOVE,
+    EFFECTS,
+    FILTERS,
+    FULL_OWN,
+    FULL_POOLED,
+    IMPLICIT,
+    IMPLICIT_TOO,
+    LARGEST_LOG,
+    LEVELS,
+    LOG_LEVELS,
+    LOG_NOISE,
+    MOST_TREES,
+    N_MARGINS,
+    TREES,
+    answered,
+    groups_for,
+    sleeps,
+)
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
     FEATURES,
     FIRST_CROSSED,
-    FIRST_FULL,
+    FIRST_DENSE,
     HEAD,
     INDEPENDENT,
     LEANING,
@@ -45,6 +68,7 @@ from shoal.online.hedged_sharing.experts import (
     OF_ALL,
     OF_TASK,
     ONE,
+    SEEN_ROWS,
     is_narrow,
     taking_part,
 )
@@ -54,7 +78,6 @@ from shoal.online.hedged_sharing.row import NEAR, constant_input
 from shoal.online.hedged_sharing.scaling import (
     BAND,
     CONSTANT,
-    COUNT,
     ENTRIES,
     ERROR_ROWS,
     FAR,
@@ -63,13 +86,17 @@ from shoal.online.hedged_sharing.scaling import (
     MEAN,
     NORMS,
     ROWS,
-    SCATTER,
     SQUARES,
     TOO_SMALL,
+    deviation,
     noise,
 )
-from shoal.online.hedged_sharing.scratch import N_CROSSED, N, Settings, Work, workspace
-from shoal.online.hedged_sharing.state import State
+from shoal.online.hedged_sharing.scratch import N_CROSSED, N, Settings, Work, for_dense, workspace
+from shoal.online.hedged_sharing.state import Mixed, State, mixed
+from shoal.online.mixed_effects import effects as mixed_effects
+from shoal.online.mixed_effects.effects import Effects
+from shoal.online.task_levels import levels as task_levels
+from shoal.online.task_levels.levels import Levels
 
 NONE = np.zeros(0, np.int32)
 
@@ -91,8 +118,8 @@ def contributions(
 
 
 def linear_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
-    """Of all experts on the scaled row; slot 0 is the constant."""
-    groups = _plain_weights(settings, state, task, slots), _full_weights(state, task, slots)
+    """Of all experts that are linear on the scaled row, zeros of the others on it; slot 0 is the constant."""
+    groups = _plain_weights(settings, state, task, slots), _dense_weights(settings, state, task, slots)
     return Weights(*map(np.concatenate, zip(*groups, strict=True)))
 
 
@@ -115,16 +142,58 @@ def _records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
     return found
 
 
-def _full_weights(state: State, task: int, slots: IntArray) -> Weights:
-    """Of the experts with full matrices; a feature without a column has none."""
-    full, side = state.full, state.full.pooled.shape[1]
+def _dense_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
+    """Of experts on dense rows but for trees and log levels; a feature without a column has none."""
+    shared, own = np.zeros((2, N_MARGINS, len(slots)))
+    if sleeps(state.dense, settings.full_features):
+        return Weights(shared, own)
+    full, side = state.dense.columns.full, state.dense.columns.full.pooled.shape[1]
     places = np.where(slots > 0, full.place[slots - 1], 0)
     there = (slots == 0) | (places > 0)
-    shared, own = np.zeros((2, len(slots))), np.zeros((2, len(slots)))
-    shared[0] = full.pooled[side, places] * there
+    shared[FULL_POOLED] = full.pooled[side, places] * there
     if task >= 0 and full.slot[task] > 0:
-        own[1] = full.own[full.slot[task] - 1, side, places] * there
+        own[FULL_OWN] = full.own[full.slot[task] - 1, side, places] * there
+    groups = groups_for(*state.seen[[FEATURES, SEEN_ROWS]].tolist(), for_dense(settings))
+    mean = state.targets[MEAN] if settings.regression else 0.0
+    if groups & FILTERS and len(state.dense.levels.mean) > 0:
+        filters = [(LEVELS, _of_levels(settings, state.dense.levels, task))]
+        filters.append((EFFECTS, _of_effects(settings, state.dense.effects, task)))
+        if groups & IMPLICIT_TOO:
+            filters.append((IMPLICIT, _of_effects(settings, state.dense.implicit, task)))
+        for e, of in filters:
+            shared[e], own[e] = of.shared[places] * there, of.own[places] * there
+            shared[e, slots == 0] += (of.offset - mean) / CONSTANT
     return Weights(shared, own)
+
+
+class Linear(NamedTuple):
+    """A forecast offset + (shared + own)'x by columns."""
+
+    offset: float
+    shared: FloatArray
+    own: FloatArray
+
+
+def _of_levels(settings: Settings, levels: Levels, task: int) -> Linear:
+    seen = task >= 0 and levels.rows[task] > 0.0
+    b, v = levels.levels[task] if seen else np.stack([0.0 * task_levels.PRIORS, task_levels.PRIORS])
+    shares, own = levels.grid[task_levels.SHARE], np.zeros(len(levels.mean))
+    if settings.regression:
+        unit = levels.scale[UNIT]
+        own[0] = unit * (shares @ b) / CONSTANT
+        return Linear(float(levels.scale[CENTER]), unit * levels.mean, own)
+    shares = shares / np.sqrt(1.0 + np.pi / 8.0 * task_levels.LOGIT * v)
+    own[0] = shares @ b / CONSTANT
+    return Linear(0.0, shares.sum() * levels.mean, own)
+
+
+def _of_effects(settings: Settings, effects: Effects, task: int) -> Linear:
+    """Of labels without the factor kappa, which depends on the row."""
+    own, slot = np.zeros(len(effects.mean)), int(effects.slot[task]) - 1 if task >= 0 else -1
+    if slot >= 0:
+        own = effects.vectors[slot, mixed_effects.MEAN] - effects.own[slot] @ effects.information[slot] @ effects.mean
+    unit = effects.scale[UNIT] if settings.regression else 1.0
+    return Linear(float(effects.scale[CENTER]) if settings.regression else 0.0, unit * effects.mean, unit * own)
 
 
 def _weights(plan: Plan, shared: NDArray[np.float64], own: NDArray[np.float64]) -> Weights:
@@ -138,11 +207,18 @@ def _weights(plan: Plan, shared: NDArray[np.float64], own: NDArray[np.float64]) 
 
 
 @kernel(entry=True, allocates=True)
-def read_one(rounds: Rounds, settings: Settings, state: State) -> Work:
+def read_one(rounds: Rounds, settings: Settings, state: Mixed) -> Work:
     """A row as the experts see it, and their margins."""
     work = workspace(rounds, 0, 1, settings, state.shared)
     decide_rows(rounds, 0, 1, settings, state, np.zeros(1), work)
     return work
+
+
+@kernel(entry=True)
+def explain_trees(d: int, raw: FloatArray, task: int, trees: boosted_trees.State, out: FloatArray) -> None:
+    """Of each expert what no column moves, and what columns do: the task, its mean, its last value, the row's."""
+    for i in range(len(out)):
+        out[i, 0] = boosted_trees.explain(d, raw, task, STAGES[i], trees, out[i, 1:])
 
 
 def _parts_of_row(settings: Settings, state: State, task: int, features: IndexArray, values: FloatArray) -> Parts:
@@ -155,27 +231,32 @@ def _parts_of_row(settings: Settings, state: State, task: int, features: IndexAr
         np.zeros(1),
         np.array([0, 1]),
     )
-    work = read_one(rounds, settings, state)
-    n, n_crossed = int(work.counts[N]), int(work.counts[N_CROSSED])
-    slots, x, cross = work.row.feature[:n], work.row.x[:n], work.crossed
-    on_row = linear_weights(settings, state, task, slots)
-    margins = np.zeros(len(work.awake))
-    margins[:FIRST_CROSSED] = (on_row.shared + on_row.own) @ x
+    of_trees = np.zeros((len(STAGES), 1 + FIRST_COLUMN + MOST_TREES))
+    margins = np.full((1, N_MARGINS), np.nan)
+    awake = not sleeps(state.dense, settings.full_features)
+    rows = answered(rounds, for_dense(settings), state.dense, margins) if awake else None
+    if rows is not None and not np.isnan(margins[0, TREES]):
+        of = 0 if settings.sharing == ALL_POOLED else task
+        explain_trees(int(rows.columns[0]) - 1, rows.raw[0], of, state.dense.trees, of_trees)
+    work = read_one(rounds, settings._replace(margins=margins), mixed(state))
+    n, n_crossed, cross = int(work.counts[N]), int(work.counts[N_CROSSED]), work.crossed
+    slots, x = work.row.feature[:n], work.row.x[:n]
+    on_row = Weights(*(part * x for part in linear_weights(settings, state, task, slots)))
+    if awake:
+        _add_nonlinear(settings, state, task, work, of_trees, slots, on_row)
     places, crossed_x = (cross.shared[:n_crossed], cross.own[:n_crossed]), cross.x[:n_crossed]
     on_crossed = _weights(crossing.PLAN, state.crossed.shared[places[0]], state.crossed.own[places[1]])
-    margins[FIRST_CROSSED:] = (on_crossed.shared + on_crossed.own) @ crossed_x
+    on_crossed = Weights(*(part * crossed_x for part in on_crossed))
+    margins = np.concatenate([(group.shared + group.own).sum(axis=1) for group in (on_row, on_crossed)])
     slopes, offset = mixture_of(settings, state, task, work.awake, margins)
-    both = []
-    for part in range(2):
-        found = slopes[:FIRST_CROSSED] @ on_row[part] * x
-        both.append((found, slopes[FIRST_CROSSED:] @ on_crossed[part] * crossed_x))
+    both = [(slopes[:FIRST_CROSSED] @ on_row[part], slopes[FIRST_CROSSED:] @ on_crossed[part]) for part in range(2)]
     items, of_entry = _items(state.crossed.bins, features, values)
     pairs = _pairs(n - 1) if n_crossed > 0 else []
+    last = n_crossed - len(pairs)
     for found, of_crossed in both:
-        np.add.at(found, of_entry[: n_crossed - len(pairs)], of_crossed[: n_crossed - len(pairs)])
+        np.add.at(found, of_entry[:last], of_crossed[:last])
     (shared, crossed_shared), (own, crossed_own) = both
     shared[0] += offset
-    last = n_crossed - len(pairs)
     return Parts(
         shared[None],
         own[None],
@@ -184,6 +265,36 @@ def _parts_of_row(settings: Settings, state: State, task: int, features: IndexAr
         crossed_shared[last:],
         crossed_own[last:],
     )
+
+
+def _add_nonlinear(
+    settings: Settings, state: State, task: int, work: Work, of_trees: FloatArray, slots: IntArray, found: Weights
+) -> None:
+    """What entries add to margins that are not linear in the row: of effects on labels, log levels and trees."""
+    shared, own = (part[FIRST_DENSE:FIRST_CROSSED] for part in found)
+    margins, mean = work.of_dense, state.targets[MEAN] if settings.regression else 0.0
+    for e in (EFFECTS, IMPLICIT):
+        total = float((shared[e] + own[e]).sum())
+        if not settings.regression and total != 0.0:
+            shared[e] *= margins[e] / total  # kappa
+            own[e] *= margins[e] / total
+    places = np.where(slots > 0, state.dense.columns.full.place[slots - 1], 0)
+    there = (slots == 0) | (places > 0)
+    if settings.regression and not math.isnan(margins[LOG_LEVELS]):
+        of = _of_levels(settings, state.dense.log_levels, task)
+        x = work.row.x[: len(slots)] * there
+        parts = of.shared[places] * x, of.own[places] * x
+        total = float(sum(part.sum() for part in parts))
+        grown = math.exp(min(of.offset + 0.5 * state.dense.logs[LOG_NOISE], state.dense.logs[LARGEST_LOG] + ABOVE))
+        slope = (margins[LOG_LEVELS] + mean - grown) / total if total != 0.0 else 0.0
+        shared[LOG_LEVELS], own[LOG_LEVELS] = slope * parts[0], slope * parts[1]
+        shared[LOG_LEVELS, 0] += margins[LOG_LEVELS] - slope * total
+    for i, columns in enumerate(of_trees):
+        if not math.isnan(margins[TREES + i]):
+            of_values = columns[1 + FIRST_COLUMN :]
+            shared[TREES + i] = np.where(places > 0, of_values[places - 1], 0.0)
+            own[TREES + i, 0] = columns[1 : 1 + FIRST_COLUMN].sum()
+            shared[TREES + i, 0] = margins[TREES + i] - own[TREES + i].sum() - shared[TREES + i, 1:].sum()
 
 
 def _items(bins: Bins, features: IndexArray, values: FloatArray) -> tuple[list[Item], IntArray]:
@@ -255,52 +366,73 @@ class Mixture(NamedTuple):
 def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
     """(experts,) who would be awake on a row like those so far."""
     awake, seen = np.empty(N_EXPERTS), state.seen
-    taking_part(settings.sharing, settings.interactions, settings.regression, awake)
+    taking_part(settings.sharing, settings.interactions, settings.trees.once >= 0.0, settings.regression, awake)
     narrow = is_narrow(1, 0, seen)
     if not (settings.interactions == ALWAYS or (settings.interactions == NARROW and narrow)):
         awake[FIRST_CROSSED:] = 0.0
-    if seen[FEATURES] > settings.full_features:
-        awake[FIRST_FULL:FIRST_CROSSED] = 0.0
-    if task < 0 or state.full.slot[task] == 0:
-        awake[FIRST_FULL + 1] = 0.0
+    linear = [] if sleeps(state.dense, settings.full_features) else [FULL_POOLED]
+    if linear and task >= 0 and state.dense.columns.full.slot[task] > 0:
+        linear.append(FULL_OWN)
+    groups = groups_for(*seen[[FEATURES, SEEN_ROWS]].tolist(), for_dense(settings))
+    if groups & FILTERS:
+        linear += [LEVELS, EFFECTS, *([IMPLICIT] if groups & IMPLICIT_TOO else [])]
+    asleep = np.setdiff1d(np.arange(N_MARGINS), linear)
+    awake[FIRST_DENSE + asleep] = 0.0
     return awake
 
 
 def mixture_of(settings: Settings, state: State, task: int, awake: FloatArray, margins: FloatArray | None) -> Mixture:
-    """Both mixings (`forecast` in `row`); without margins near no evidence."""
-    r, targets = state.regression, state.targets
-    rows = int(state.task_rows[task]) if task >= 0 else 0
+    """All three mixings (`forecast` in `row`); without margins near no evidence."""
+    targets, rows = state.targets, int(state.task_rows[task]) if task >= 0 else 0
     lean = _leaning(rows / (rows + settings.young) if settings.sharing == LEARNED else 1.0, awake)
     everybody = _normed(state.weights, awake)
     mine = _normed(state.task_weights[task], awake) if rows > 0 and settings.sharing != ALL_POOLED else everybody
     everybody = mine if settings.sharing == INDEPENDENT else everybody
     if settings.sharing == ALL_POOLED:
         rows = int(state.rows[0])
-    trust = rows / (rows + settings.fresh)
     limit = 2.0 * targets[LARGEST] if settings.regression else LIMIT
-    kept = awake if margins is None else awake * _kept(limit, margins)
-    forecasts = None if margins is None else lean @ (kept * margins)
-    unit = math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
-    pulled = np.zeros(N_EXPERTS)
-    if settings.regression:
-        if forecasts is not None and margins is not None:
+    kept, pulled = awake, np.zeros(N_EXPERTS)
+    forecasts = np.zeros(N_EXPERTS)
+    if margins is not None:
+        kept = awake * _kept(limit, margins)
+        forecasts = lean @ (kept * margins)
+        if settings.regression:
             lean, pulled = _near_the_heaviest(state, awake, lean, forecasts)
             forecasts = lean @ (kept * margins) + pulled
-        of_all = everybody
-        stack = r[HEAD:N_INPUTS] + r[OF_TASK] * mine + r[OF_ALL] * everybody
-        stack, constant = stack if unit > 0.0 else np.zeros(N_EXPERTS), unit * r[ONE] * constant_input(unit, state)
+    mixtures = [
+        weights if settings.regression else _kept_slopes(weights, forecasts)
+        for weights in (mine, everybody, _normed(state.slow, awake))
+    ]
+    answers = _answers(settings, state, rows / (rows + settings.fresh), limit, forecasts, mixtures)
+    offsets, slopes = np.array([a.offset for a in answers]), np.array([a.slopes for a in answers])
+    if settings.regression:
+        of_answers, offset = state.trusts, float(state.trusts @ offsets)
     else:
-        of_all, constant = _slopes(everybody, forecasts), r[ONE]
-        stack = r[HEAD:N_INPUTS] + r[OF_TASK] * _slopes(mine, forecasts) + r[OF_ALL] * of_all
-    whole = constant if forecasts is None else constant + stack @ forecasts
-    part = trust * float(_kept(limit, np.array([whole]))[0])
-    stretch = 1.0 + (float(state.stretch[task, 0]) if task >= 0 and settings.sharing != ALL_POOLED else 0.0)
-    of_forecasts = stretch * (part * stack + (1.0 - trust) * of_all)
-    slopes, offset = of_forecasts @ lean * kept, stretch * part * constant + float(of_forecasts @ pulled)
+        of_answers, offset = _slopes(state.trusts, slopes @ forecasts, offsets)
+    of_forecasts = of_answers @ slopes
+    slopes, offset = of_forecasts @ lean * kept, offset + float(of_forecasts @ pulled)
     if settings.regression:
         return Mixture(slopes, offset + targets[MEAN])
     sure = _sure(state, offset if margins is None else offset + slopes @ margins)
     return Mixture(sure * slopes, sure * offset)
+
+
+def _answers(
+    settings: Settings, state: State, trust: float, limit: float, forecasts: FloatArray, mixtures: list[FloatArray]
+) -> list[Mixture]:
+    """The inputs of the third mixing, in the experts' forecasts."""
+    mine, everybody, slow = mixtures
+    unit, constant = 1.0, 1.0
+    if settings.regression:
+        unit = deviation(state.targets)
+        constant = unit * constant_input(unit, state)
+    found = []
+    for r in state.stacks:
+        slopes = (r[HEAD:N_INPUTS] + r[OF_TASK] * mine + r[OF_ALL] * everybody) * (unit > 0.0)
+        offset = constant * r[ONE]
+        part = trust * float(_kept(limit, np.array([offset + slopes @ forecasts]))[0])
+        found.append(Mixture(part * slopes + (1.0 - trust) * everybody, part * offset))
+    return [*found, Mixture(slow, 0.0)]
 
 
 def _near_the_heaviest(
@@ -337,11 +469,16 @@ def _kept(limit: float, values: FloatArray) -> FloatArray:
     return np.divide(limit, sizes, out=np.ones(len(values)), where=sizes > limit)
 
 
-def _slopes(weights: FloatArray, forecasts: FloatArray | None) -> FloatArray:
-    """(experts,) mean slopes of logit Σ w_e sigmoid(u_e), held within LIMIT, from u = 0 to these forecasts."""
-    if forecasts is None:
-        return weights
-    p = 1.0 / (1.0 + np.exp(-AT[:, None] * forecasts))
+def _slopes(weights: FloatArray, steps: FloatArray, start: FloatArray) -> tuple[FloatArray, float]:
+    """Mean slopes of F(u) = logit Σ w_e sigmoid(u_e) on the way from `start` to `start + steps`, and F(start)."""
+    p = 1.0 / (1.0 + np.exp(-(start + AT[:, None] * steps)))
     mixed = p @ weights
     slopes = SHARE / (mixed * ((1.0 - p) @ weights)) @ (weights * p * (1.0 - p))
+    first = float(1.0 / (1.0 + np.exp(-start)) @ weights)
+    return slopes, math.log(first / (1.0 - first))
+
+
+def _kept_slopes(weights: FloatArray, forecasts: FloatArray) -> FloatArray:
+    """From no evidence to these forecasts, the whole held within LIMIT."""
+    slopes, _ = _slopes(weights, forecasts, np.zeros(len(weights)))
     return np.asarray(slopes * _kept(LIMIT, np.array([slopes @ forecasts])))

@@ -166,7 +166,7 @@ def extended(full: Full, rounds: Rounds, memory: float, most_features: int) -> F
     The same arrays if there is room.
     """
     (used, n_matrices), old = full.counters.tolist(), full.pooled.shape[1]
-    need = min(used + _most_new(full, rounds), most_features + 1)
+    need = min(used + most_new(full, rounds), most_features + 1)
     side = next(side for side in SIDES if side >= max(need, old))
     most = int(memory // matrix_bytes(side, full.pooled.itemsize))
     first, last = int(rounds.starts[0]), int(rounds.starts[1])
@@ -182,7 +182,7 @@ def extended(full: Full, rounds: Rounds, memory: float, most_features: int) -> F
     return found
 
 
-def _most_new(full: Full, rounds: Rounds) -> int:
+def most_new(full: Full, rounds: Rounds) -> int:
     """New features that the next round can bring, counted as often as they come."""
     first, last = int(rounds.starts[0]), int(rounds.starts[1])
     if rounds.width > 0:

@@ -1,4 +1,4 @@
-"""HedgedSharing, the default: nothing to tune, twenty ways of learning and sharing mixed row by row."""
+"""HedgedSharing, the default: nothing to tune, many ways of learning and sharing mixed row by row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.learner import Classifier, Learner, Regressor, WeightedLearner
 from shoal.model.parameters import read
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, PARAMETERS, settings_of
-from shoal.online.hedged_sharing.experts import EXPERTS, FIRST_CROSSED
+from shoal.online.hedged_sharing.experts import EXPERTS, LINEAR
 from shoal.online.hedged_sharing.explaining import contributions, linear_weights
 from shoal.online.hedged_sharing.state import State
 
@@ -32,7 +32,7 @@ class _Hedged(WeightedLearner):
 
     @property
     def weights_(self) -> FloatArray:
-        """(n_tasks, 20) Bayes weights of the experts in each task."""
+        """(n_tasks, n_experts) Bayes weights of the experts in each task."""
         state: State = self._state("weights_")
         n = len(self.tasks_)
         seen = state.task_rows[:n, None] > 0
@@ -52,7 +52,7 @@ class _Hedged(WeightedLearner):
     @property
     def linear_experts_(self) -> list[str]:
         """The experts on the row itself, whose weights `experts_coef` gives."""
-        return self.experts_[:FIRST_CROSSED]
+        return [EXPERTS[e].name for e in LINEAR]
 
     def experts_coef(self, task: Any) -> FloatArray:
         """(14, 1 + n_features) weights of `linear_experts_` on a task's scaled row; the first column is the constant's.
@@ -63,9 +63,9 @@ class _Hedged(WeightedLearner):
         if task not in self.tasks_:
             raise ValueError(f"no task {task!r} in this model")
         k, slots = self.tasks_.index(task), np.arange(1 + self.n_features_in_)
-        settings = settings_of(read(PARAMETERS, self.get_params(deep=False)), regression=False)
+        settings = settings_of(read(PARAMETERS, self.get_params(deep=False)), regression=isinstance(self, Regressor))
         weights = linear_weights(settings, state, k, slots)
-        return weights.shared + weights.own
+        return (weights.shared + weights.own)[LINEAR]
 
     @property
     def experts_coef_(self) -> FloatArray:
@@ -75,17 +75,18 @@ class _Hedged(WeightedLearner):
 
 
 class HedgedSharing(_Hedged, Classifier):
-    """The default: twenty ways of learning and sharing, mixed row by row. Nothing to tune.
+    """The default: many ways of learning and sharing, mixed row by row. Nothing to tune.
 
-    Experts learn by several rules (diagonal second order, AdaGrad, constant steps, full matrices) and share in several
-    ways (one model for all; shared plus own, both stepping; one model per task). Twelve work on the row itself. Six
+    Linear experts learn by several rules (diagonal second order, AdaGrad, constant steps) and share in several ways
+    (one model for all; shared plus own, both stepping; one model per task): with e = y - p, y in {0, 1}, they step by
+    ``w <- w + r x e / (1 + p (1 - p) Σ r x²)``, r the rule's step for each feature. Twelve work on the row itself. Four
     work on the crossed row, which has bins of numeric features and products of pairs as well, where rows are narrow.
-    Two have full matrices, while few features have come. With e = y - p, y in {0, 1}, linear experts step by
-    ``w <- w + r x e / (1 + p (1 - p) Σ r x²)``, r the rule's step for each feature. Forecasts are mixed by Bayes
-    weights with a fixed share, ``a_k <- 0.99 a_k P_k(y) / Σ_j a_j P_j(y) + 0.01 prior_k``, per task and for all tasks,
-    and then by an online logistic regression on the experts' logits, whose forecast is calibrated, times a factor of
-    each task; in a young task the answer leans on the mixture of all tasks. Rows may come on any scale: features are
-    brought near the overall r.m.s. and rows to usual length by running statistics.
+    While few features have come, there are two Kalman filters with full matrices, `MixedEffects` by moments and by
+    implicit steps, `TaskLevels`, and gradient-boosted trees on the last 16,384 rows. Forecasts are mixed three times:
+    by Bayes weights with a fixed share, ``a_k <- 0.995 a_k P_k(y) / Σ_j a_j P_j(y) + 0.005 prior_k``, per task and for
+    all tasks; by two online logistic regressions on the experts' logits, one of which moves cautiously; and these two
+    and a slow mixture by Bayes weights again. In a young task the answer leans on the mixture of all tasks. Rows may
+    come on any scale: features are brought near the overall r.m.s. and rows to usual length by running statistics.
 
     Cost O(non-zeros) an example whatever the number of tasks; on narrow rows O(pairs of non-zeros), at most some 400
     entries, and O(features²) while there are full matrices. Memory: 16 numbers a feature and 8 per (task, feature)
@@ -104,6 +105,11 @@ class HedgedSharing(_Hedged, Classifier):
     memory : float > 0
         Megabytes that full matrices may take: of n features they take 4 n² bytes a task. Tasks that come when all is
         taken have none. Tables of crossed rows become smaller where `memory` is less than 170.
+    effort : {"auto", "fast", "full"}
+        How long mixed effects and levels stay, and how often trees are trained anew. "full": for ever, and whenever
+        rows have grown by 15 %. "auto": while rows times columns² are at most 2e8, and the same while trainings have
+        cost less than 6e8 additions to a histogram, some nanoseconds each, and 500 for each row. "fast": to 5e7, and
+        no trees.
     dtype : {"float64", "float32"}
         What weights are stored in, and their steps computed in. float32 takes half the memory and less time; margins
         and mixtures are float64 all the same.
@@ -112,9 +118,9 @@ class HedgedSharing(_Hedged, Classifier):
 
     Attributes
     ----------
-    weights_ : (n_tasks, 20) Bayes weights of the experts `experts_`: which way of sharing won in each task
-    experts_ : names of the experts
-    linear_experts_ : names of the fourteen on the row itself
+    weights_ : (n_tasks, n_experts) Bayes weights of the experts `experts_`: which way of sharing won in each task
+    experts_ : names of the experts; "levels-log" is for real targets and sleeps
+    linear_experts_ : names of the fourteen with weights for the row itself
     experts_coef_ : (n_tasks, 14, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
 
@@ -128,7 +134,7 @@ class HedgedSharing(_Hedged, Classifier):
     The mixture is not linear in x, so there is no `coef_`; `experts_coef_` holds the linear models on the scaled
     row. The decision value is the logit of the probability of the larger label. An unseen task is answered by
     the shared parts of the experts, mixed by the weights of all tasks together. The first mixing loses at most
-    ln 20 + T ln(1/(1 - 0.01)) to its best expert in T rows, over the rows in which that one is awake:
+    ln 26 + T ln(1/(1 - 0.005)) to its best expert in T rows, over the rows in which that one is awake:
     `shoal.theory.fixed_share_regret_bound`. Entries of crossed rows have places in tables by a hash, so that two may
     share a record; `forget_task` empties the records that the task moved last.
 
@@ -174,12 +180,14 @@ class HedgedSharing(_Hedged, Classifier):
         relation: str = "learned",
         interactions: bool | str = "auto",
         memory: float = 256.0,
+        effort: str = "auto",
         dtype: Any = "float32",
         classes: Any = None,
     ) -> None:
         self.relation = relation
         self.interactions = interactions
         self.memory = memory
+        self.effort = effort
         self.dtype = dtype
         self.classes = classes
 
@@ -192,15 +200,16 @@ class HedgedSharing(_Hedged, Classifier):
 class HedgedSharingRegressor(_Hedged, Regressor):
     """The default for real targets: the experts of `HedgedSharing` with squared loss. Nothing to tune.
 
-    Linear experts step by ``w <- w + r x (y - f) / (1 + Σ r x²)``, those with full matrices are Kalman filters. Bayes
-    weights go by Gaussian likelihoods whose variance is the mixture's mean squared error over some 300 rows; the second
-    mixing is a ridge regression on the forecasts by recursive least squares. Targets are centered on their running mean
+    Linear experts step by ``w <- w + r x (y - f) / (1 + Σ r x²)``, those with full matrices are Kalman filters. Tasks'
+    levels are learned twice, of targets and, while all have been positive, of their logarithms. Bayes weights go by
+    Gaussian likelihoods whose variance is the mixture's mean squared error over some 300 rows; the second mixing is two
+    ridge regressions on the forecasts by recursive least squares. Targets are centered on their running mean
     and measured in their running deviation, so their scale and offset do not matter. Cost and memory are those of
     `HedgedSharing`.
 
     Parameters
     ----------
-    relation, interactions, memory : as in `HedgedSharing`
+    relation, interactions, memory, effort : as in `HedgedSharing`
     dtype : {"float64", "float32"}
         What weights are stored in, and their steps computed in. float32 takes half the memory and less time; margins
         and mixtures are float64 all the same. Weights are as large as targets are, which may be more than float32
@@ -208,9 +217,10 @@ class HedgedSharingRegressor(_Hedged, Regressor):
 
     Attributes
     ----------
-    weights_ : (n_tasks, 20) Bayes weights of the experts `experts_`: which way of sharing won in each task
-    experts_ : names of the experts; the first, which for real targets would equal the second, sleeps
-    linear_experts_ : names of the fourteen on the row itself
+    weights_ : (n_tasks, n_experts) Bayes weights of the experts `experts_`: which way of sharing won in each task
+    experts_ : names of the experts; "newton-pooled-undivided" and "effects-implicit", which for real targets would
+        equal others, sleep
+    linear_experts_ : names of the fourteen with weights for the row itself
     experts_coef_ : (n_tasks, 14, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
 
@@ -261,9 +271,11 @@ class HedgedSharingRegressor(_Hedged, Regressor):
         relation: str = "learned",
         interactions: bool | str = "auto",
         memory: float = 256.0,
+        effort: str = "auto",
         dtype: Any = "float64",
     ) -> None:
         self.relation = relation
         self.interactions = interactions
         self.memory = memory
+        self.effort = effort
         self.dtype = dtype

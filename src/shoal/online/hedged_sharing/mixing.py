@@ -1,4 +1,4 @@
-"""Two ways to mix forecasts: Bayes weights with a fixed share, and a logistic regression by online Newton steps.
+"""Ways to mix forecasts: Bayes weights with a fixed share, and logistic regressions by online Newton steps.
 
 Loops over experts end at the length of an array: one with a constant end is unrolled before it could be SIMD.
 """
@@ -16,10 +16,13 @@ from shoal.online.hedged_sharing.experts import FEW, N_INPUTS, N_LOGITS
 
 TURN, LOGITS_TURN = (-(-n // 8) * 8 for n in (N_INPUTS, N_LOGITS))  # with zeros after them: whole turns of SIMD loops
 INVERSES = (1 / 11, 1 / 10, 1 / 9, 1 / 8, 1 / 7, 1 / 6, 1 / 5, 1 / 4, 1 / 3, 1 / 2, 1.0)
-SHARE = 0.01  # of the weights that goes back to the prior after every row, so that any expert can come back
-DRIFT = 1e-3  # the regression's weights gain the variance DRIFT/t in row t, so that its steps shrink as 1/sqrt(t)
+SHARE = 0.005  # of the weights that goes back to the prior after every row, so that any expert can come back
+SLOW_SHARE = 1e-4  # of the slow mixture's, and of the third mixing's
+# The regressions' weights have a variance at the start, and gain DRIFT/t in row t: steps shrink as 1/sqrt(t).
+VARIANCES = (1.0, 0.1)
+DRIFTS = (1e-3, 1e-4)
+N_STACKS, N_ANSWERS = 2, 3
 LEAST_DRIFT = 1e-6  # without sharing, where the mixing alone follows what changes in all tasks
-VARIANCE = 3e-3  # of how far a task's answers are to be stretched, before its first row
 LIMIT = 15.0  # logits are kept within +-15
 ROWS, SURPRISES = range(2)  # positions in `surprises`
 
@@ -161,24 +164,24 @@ def mixture(weights: FloatArray, p: FloatArray, awake: FloatArray) -> float:
 
 
 @kernel(sums="in order", alone=False)
-def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray) -> None:
+def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray, share: float) -> None:
     """Weight times likelihood over the mixture's; then a share of the prior. Who sleeps has the mixture's likelihood.
 
     So a sleeping expert neither gains nor loses. In order: else each is divided by the total.
     """
     total, mass = of_those_awake(weights, likelihood, awake)
-    kept, asleep = (1.0 - SHARE) * mass / total, 1.0 - SHARE
+    kept, asleep = (1.0 - share) * mass / total, 1.0 - share
     for e in range(len(awake)):
         weights[e] *= awake[e] * (kept * likelihood[e]) + (1.0 - awake[e]) * asleep
-        weights[e] += SHARE * prior[e]
+        weights[e] += share * prior[e]
 
 
 class Regression(NamedTuple):
-    """Of the second mixing on its inputs z."""
+    """One of the second mixing's, on its inputs z."""
 
-    weights: FloatArray  # (24,)
-    covariance: FloatArray  # (23 * 24,)
-    direction: FloatArray  # (24,) scratch
+    weights: FloatArray  # (TURN,)
+    covariance: FloatArray  # (N_INPUTS * TURN,)
+    direction: FloatArray  # (TURN,) scratch
 
 
 class Observed(NamedTuple):
@@ -227,17 +230,3 @@ def _step_of(n: int, turn: int, z: FloatArray, seen: Observed, drift: float, reg
         weights[j] += direction[j] * error * scale
     for i in range(n):
         covariance[i * (TURN + 1)] += drift
-
-
-@kernel(alone=False)
-def learn_stretch(stretch: FloatArray, f: float, y: float, variance: float, h: float, regression: bool) -> None:
-    """A Newton step of s in the answer (1 + s) f of one task; real targets have this variance around it.
-
-    s <- s + v f e / (1 + h c v f^2);  v <- v / (1 + h c v f^2)
-    """
-    s, v = stretch[0], stretch[1]
-    f, m = f / math.sqrt(variance), (1.0 + s) * f / math.sqrt(variance)
-    p = 0.0 if regression else sigmoid(m)
-    tau = v * f * f
-    stretch[0] += v * f * slope(m, p, y / math.sqrt(variance) if regression else y, tau, False, h, regression)
-    stretch[1] = v / (1.0 + tau * (h if regression else h * p * (1.0 - p)))

@@ -203,10 +203,10 @@ ERROR_OUTLIER = 49.0  # times the noise's variance, beyond which the square of a
 ACCIDENTS = 1e-3  # of all rows
 
 
-@kernel(alone=False)
+@kernel(entry=True)
 def deviation(targets: FloatArray) -> float:
     """Of the targets so far, from the mean."""
-    return math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0
+    return float(math.sqrt(targets[SCATTER] / targets[COUNT]) if targets[COUNT] > 0.0 else 0.0)
 
 
 @kernel(alone=False)

@@ -12,15 +12,15 @@ from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import padded, row_bounds, whole_turns
 from shoal.engine.task_weights.record_table import Found
+from shoal.online.boosted_trees import Effort
 from shoal.online.hedged_sharing import crossing, linear
 from shoal.online.hedged_sharing.crossing import CrossedRow, most_entries
+from shoal.online.hedged_sharing.dense import N_MARGINS, DenseSettings
 from shoal.online.hedged_sharing.experts import HEAD, N_EXPERTS, NEVER, taking_part
-from shoal.online.hedged_sharing.kalman import SIDES, FullRow
 from shoal.online.hedged_sharing.linear import Lanes, new_lanes
-from shoal.online.hedged_sharing.mixing import LOGITS_TURN, TURN
+from shoal.online.hedged_sharing.mixing import LOGITS_TURN, N_ANSWERS, N_STACKS, TURN
 from shoal.online.hedged_sharing.scaling import ScaledRow
 
-WIDEST = SIDES[-1]
 PLACES, CROSSED_PLACES = 2**16, 2**17  # of a block, for entries of rows and of crossed rows
 
 # What is computed of a row before its answer.
@@ -28,11 +28,8 @@ _AHEAD = [
     ("mean_l1", np.float64),  # of scaled rows
     ("crossed", np.bool_),  # whether the experts on crossed rows are awake
     ("serial", np.int64),  # of the task's records of crossed rows
-    ("pooled_awake", np.bool_),
-    ("pooled_margin", np.float64),
-    ("own_awake", np.bool_),
-    ("own_margin", np.float64),
-    ("for_good", np.bool_),  # neither full matrices nor crossed rows will be awake again
+    ("dense", np.bool_),  # whether any expert on dense rows but the first is awake
+    ("for_good", np.bool_),  # neither they nor crossed rows will be awake again
     ("target", np.float64),  # 0 or 1, or a real target less the mean before it
     ("mean_before", np.float64),  # of real targets, as are the next three
     ("unit_before", np.float64),
@@ -51,8 +48,17 @@ class Settings(NamedTuple):
     interactions: int
     memory: float  # bytes, of full matrices
     full_features: int  # beyond which there are no full matrices
+    filters: float  # as in `dense`
+    trees: Effort
+    margins: FloatArray  # (rows, N_MARGINS) of experts on dense rows, or empty: all sleep
+    again: FloatArray  # the same just before each row is learned, when others of its round have been
     young: float = 10.0  # rows after which a task's own experts count half
-    fresh: float = 5.0  # rows after which the second mixing counts half
+    fresh: float = 2.5  # rows after which the second mixing counts half
+
+
+def for_dense(settings: Settings) -> DenseSettings:
+    """What experts on dense rows are told."""
+    return DenseSettings(*settings[:2], settings.memory, settings.full_features, settings.filters, settings.trees)
 
 
 class Block(NamedTuple):
@@ -66,6 +72,7 @@ class Block(NamedTuple):
     crossed_own: IntArray
     counts: IntArray  # (rows, 3)
     ahead: NDArray[np.record]  # (rows,) of AHEAD
+    margins: FloatArray  # (rows, N_MARGINS) of experts on dense rows
 
 
 class Work(NamedTuple):
@@ -74,9 +81,9 @@ class Work(NamedTuple):
     row: ScaledRow  # its features are places in `shared`
     found: Found  # of the row's pairs in `own`
     crossed: CrossedRow
-    full: FullRow
     counts: IntArray  # (3,)
     ahead: NDArray[np.record]  # (1,) of AHEAD
+    of_dense: FloatArray  # (N_MARGINS,) margins of experts on dense rows, NaN of those that sleep
     plain_lanes: Lanes
     crossed_lanes: Lanes
     logits: FloatArray  # (32,) of own experts leaning on pooled ones while young, and of all experts
@@ -84,9 +91,13 @@ class Work(NamedTuple):
     margins: FloatArray  # (experts,) within `logits`
     chances: FloatArray  # (experts,) within `forecasts`
     p: FloatArray  # (experts,) forecasts, with the leaning ones
-    z: FloatArray  # (24,) inputs of the second mixing, and a zero
-    direction: FloatArray  # (24,)
-    forecast: FloatArray  # (4,) everybody's mixture, the second mixing's, what the task stretches, and that stretched
+    z: FloatArray  # (TURN,) inputs of the second mixing, and zeros
+    direction: FloatArray  # (TURN,)
+    stacks: FloatArray  # (2,) forecasts of the second mixing's regressions
+    answers: FloatArray  # (3,) forecasts of the third mixing's inputs; of labels, probabilities
+    ones: FloatArray  # (3,)
+    thirds: FloatArray  # (3,)
+    forecast: FloatArray  # (2,) of the mixture of all tasks, and the answer
     part: FloatArray  # (experts,) 1 for those that may be awake
     awake: FloatArray  # (experts,) 1, or 0 for those that sleep
     uniform: FloatArray  # (experts,) over those that may be awake
@@ -99,27 +110,24 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
     for row in range(first, min(last, len(rounds.indptr) - 1)):
         longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
     n, crossed_n = padded(longest + 1), most_entries(longest) if settings.interactions != NEVER else 0
-    few = min(n, padded(WIDEST))
     # One array of each kind: each takes its time to be made.
     reals, ints = np.zeros(4 * n + 2 * crossed_n), np.zeros(3 * n + 2 * crossed_n, np.int64)
     small = np.zeros((7, LOGITS_TURN))
     room = ints[3 * n :]
     row_x, squares, counts, recent = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n], reals[3 * n : 4 * n]
     logits, forecasts, part = small[0], small[1], small[4, :N_EXPERTS]
-    n_part = taking_part(settings.sharing, settings.interactions, settings.regression, part)
+    n_part = taking_part(settings.sharing, settings.interactions, settings.trees.once >= 0.0, settings.regression, part)
     return Work(
         ScaledRow(row_x, ints[:n], squares, counts, recent, np.zeros(2)),
         Found(ints[n : 2 * n], ints[2 * n : 3 * n]),
         CrossedRow(
             reals[4 * n : 4 * n + crossed_n], room[:crossed_n], room[crossed_n:], np.zeros(n, np.int64), np.zeros(n)
         ),
-        FullRow(
-            np.zeros(few), np.zeros(few, np.int64), np.zeros(WIDEST, dtype_of.dtype), np.zeros(WIDEST, dtype_of.dtype)
-        ),
-        np.zeros(3, np.int64), np.zeros(1, AHEAD), new_lanes(linear.N_COLUMNS, n, dtype_of),
+        np.zeros(3, np.int64), np.zeros(1, AHEAD), np.full(N_MARGINS, np.nan), new_lanes(linear.N_COLUMNS, n, dtype_of),
         new_lanes(crossing.N_COLUMNS, crossed_n, dtype_of),
         logits, forecasts, logits[HEAD : HEAD + N_EXPERTS], forecasts[HEAD : HEAD + N_EXPERTS], small[5, :N_EXPERTS],
-        small[2, :TURN], small[3, :TURN], np.zeros(4), part, small[6, :N_EXPERTS], part / n_part,
+        small[2, :TURN], small[3, :TURN], np.zeros(N_STACKS), np.zeros(N_ANSWERS), np.ones(N_ANSWERS),
+        np.full(N_ANSWERS, 1.0 / N_ANSWERS), np.zeros(2), part, small[6, :N_EXPERTS], part / n_part,
     )  # fmt: skip
 
 
@@ -128,7 +136,7 @@ def new_block(n_rows: int, entries: IntArray, n_places: int, n_crossed: int) -> 
     plain, crossed = entries[: 3 * n_places].reshape(3, -1), entries[3 * n_places :].reshape(3, -1)
     return Block(
         plain[0].view(np.float64), plain[1], plain[2], crossed[0].view(np.float64), crossed[1], crossed[2],
-        np.zeros((n_rows, 3), np.int64), np.zeros(n_rows, AHEAD),
+        np.zeros((n_rows, 3), np.int64), np.zeros(n_rows, AHEAD), np.full((n_rows, N_MARGINS), np.nan),
     )  # fmt: skip
 
 
@@ -167,4 +175,4 @@ def waiting_row(block: Block, i: int, first: int, first_crossed: int, work: Work
         *work.crossed[3:],
     )  # fmt: skip
     found = Found(block.place[first:], work.found.entry)
-    return Work(row, found, crossed, work.full, block.counts[i], block.ahead[i : i + 1], *work[6:])
+    return Work(row, found, crossed, block.counts[i], block.ahead[i : i + 1], block.margins[i], *work[6:])

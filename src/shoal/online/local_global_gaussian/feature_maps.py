@@ -224,13 +224,13 @@ def n_mapped(feature_map: FeatureMap, n_features: int) -> int:
     return n_features if feature_map.kind == LINEAR else feature_map.size
 
 
-def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
     """The features of rows, some rounds at a time; the dictionary may take rows in that are learned."""
     feature_map: FeatureMap = setup.params.features
     n = len(rounds.task)
     if feature_map.kind in (LINEAR, TRANSFORMER):
         whole = rounds if feature_map.kind == LINEAR else _transformed(feature_map, rounds)
-        yield Piece(0, n, whole, setup.settings, state)
+        yield Piece(0, n, whole, setup.settings, state._asdict())
         return
     kept = MapState(*(getattr(state, name) for name in MapState._fields))
     starts = rounds.starts if learns else np.arange(n + 1)
@@ -245,7 +245,7 @@ def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator
             with_values = _evaluated(feature_map, kept, rows, int(state.counters[FEATURES]))
             nystrom(rows, with_values, feature_map.ridge, learns, kept, state.random, phi)
         mapped = dense_rounds(phi, rounds, first, last, starts[a : b + 1] - first)
-        yield Piece(first, last, mapped, setup.settings, state)
+        yield Piece(first, last, mapped, setup.settings, state._asdict())
 
 
 def _evaluated(feature_map: FeatureMap, state: MapState, rounds: Rounds, d: int) -> KernelFunction:

@@ -9,10 +9,11 @@ u_k = a_k - P_k A_k mu. A row tells mu through z = x - A_k P_k x, what the task 
     a_k <- a_k + P_k x (t - x'a_k)/(1/h + x'P_k x),   P_k <- P_k - P_k x x'P_k/(1/h + x'P_k x)
 
 which is exact for real targets as long as Omega stays. Of these h is the row's weight, and all variances are in units
-of the noise's, s^2, the mean of e^2/(1 + V) over at most 5,000 rows. A label is matched in moments: with
-kappa = 1/sqrt(1 + pi V/8), p = sigma(kappa m), c = max(kappa^2 p (1 - p), 1e-4), h = c/(1 - c V) and
-t = m + kappa (y - p)/c the mean and the variance of the margin are those after y = 1 with chance p. Without the match,
-t and h are those of the implicit step: q = m + V (y - sigma(q)), h = sigma'(q), t = q + (y - sigma(q))/h.
+of the noise's, s^2: the mean of e^2/(1 + V), in which row n counts n times until 5,000 rows have come. A label is
+matched in moments: with kappa = 1/sqrt(1 + pi V/8), p = sigma(kappa m), c = max(kappa^2 p (1 - p), 1e-4),
+h = c/(1 - c V) and t = m + kappa (y - p)/c the mean and the variance of the margin are those after y = 1 with chance p.
+Without the match, t and h are those of the implicit step: q = m + V (y - sigma(q)), h = sigma'(q) (at least 1e-4),
+t = q + (y - sigma(q))/h.
 
 Omega is the mean of P_k + u_k u_k'/s^2 over tasks (an EM step), all 10 + d/2 rows. Tasks follow it when their turn
 comes (`refresh`). At rows 256, 512, 1024, ... all tasks do, and a parameter-expanded step (Liu, Rubin, Wu 1998) scales
@@ -29,7 +30,6 @@ import numpy as np
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import OTHER, ROW, TASK
 from shoal.engine.compile import kernel
-from shoal.model.state import copy_block
 from shoal.online.common.dense import add_outer, add_to, inner, product, turns, whole_turns
 from shoal.online.common.standardized_targets import UNIT, clipped, from_units, in_units, learn_scale, new_scale
 
@@ -50,12 +50,15 @@ OMEGA, PRECISION, SCATTER, OUTER = range(4)  # positions in `spread`
 MEAN, PSEUDO, EFFECT = range(3)  # positions in `vectors`
 
 
+LEARNED = -1.0
+
+
 class Rule(NamedTuple):
     """What is learned and how."""
 
     regression: bool
     match: bool = True  # the moments of labels; or take the implicit step
-    fixed: bool = False  # Omega and the noise stay as they are, and mu does not drift
+    variance: float = LEARNED  # Omega is this times I; 0: no own weights; infinite: no common ones
 
 
 class Effects(NamedTuple):
@@ -179,7 +182,7 @@ def learn(
 
     y is 0 or 1, or a real target as it comes. There is room for d columns; for the task, if memory has some.
     """
-    changed = open_row(d, x, h, task, state)
+    changed = open_row(d, x, h, task, rule.variance, state)
     ratio, shift = learn_scale(y, h, state.scale) if rule.regression else (1.0, 0.0)
     if ratio != 1.0 or shift != 0.0:
         rescale(ratio, shift, state)
@@ -192,9 +195,8 @@ def learn(
         if rule.regression:
             s2 = state.sums[NOISE]
             e = clipped(in_units(y, state.scale) - f.margin, s2 * (1.0 + f.variance), h, state.scale)
-            if not rule.fixed:
-                rate = h / min(state.sums[WEIGHT] + 1.0, NOISE_ROWS + h)
-                state.sums[NOISE] = max(s2 + rate * (e * e / (1.0 + f.variance) - s2), LEAST_NOISE)
+            rate = 2.0 * h / min(state.sums[WEIGHT] + 1.0 + h, 2.0 * NOISE_ROWS + h)
+            state.sums[NOISE] = max(s2 + rate * (e * e / (1.0 + f.variance) - s2), LEAST_NOISE)
             step(x, Site(e, h), task, rule, f, state, scratch)
         else:
             site = matched(f.margin, f.variance, y) if rule.match else implicit(f.margin, f.variance, y)
@@ -208,7 +210,7 @@ def learn(
             state.refreshed[task] = state.counters[ROWS]
     state.counters[ROWS] += 1
     state.counters[SINCE] += 1
-    if not rule.fixed:
+    if rule.variance == LEARNED:
         follow(rule, state, scratch)
 
 
@@ -219,7 +221,7 @@ def step(x: FloatArray, site: Site, task: int, rule: Rule, f: Forecast, state: E
     n, d = turns(used), 1.0 / site.precision + f.variance
     add_to(n, e / d, scratch.w, state.mean)
     add_outer(n, -1.0 / d, scratch.w, state.covariance)
-    if not rule.fixed:
+    if rule.variance == LEARNED:
         for j in range(used):
             state.covariance[j, j] += DRIFT
     slot = state.slot[task] - 1
@@ -245,15 +247,21 @@ def is_due(before: float, rows: float) -> bool:
 
 
 @kernel(inline=False, alone=False)
-def open_row(d: int, x: FloatArray, h: float, task: int, state: Effects) -> bool:
+def open_row(d: int, x: FloatArray, h: float, task: int, variance: float, state: Effects) -> bool:
     """Count the row, let in its new columns and its task; return whether there are any."""
     for j in range(d):
         state.sums[SQUARES] += h * x[j] * x[j]
     state.sums[WEIGHT] += h
-    first, n_slots, c = state.counters[COLUMNS], state.counters[SLOTS], first_variance(state)
+    first, n_slots, c = state.counters[COLUMNS], state.counters[SLOTS], variance
+    if variance == LEARNED:
+        c = first_variance(state)
     for j in range(first, d):
-        state.covariance[j, j] = PRIOR
-        state.spread[OMEGA, j, j], state.spread[PRECISION, j, j] = c, 1.0 / c
+        if variance == math.inf:
+            c = PRIOR
+        else:
+            state.covariance[j, j] = PRIOR
+        state.spread[OMEGA, j, j] = c
+        state.spread[PRECISION, j, j] = 1.0 / c if c > 0.0 else 0.0
         state.spread[SCATTER, j, j] = n_slots * c
         for k in range(n_slots):
             state.own[k, j, j] = c
@@ -432,13 +440,14 @@ IN_SIDES = 6  # fields, the first, whose last axes have a matrix's side
 
 
 def with_room(state: Effects, side: int, slots: int) -> Effects:
-    """The same in larger matrices, for more tasks; the same arrays if there is room."""
+    """The same with matrices of this side for so many tasks, all that are in use; the same arrays if they are so."""
     if side == len(state.mean) and slots == len(state.own):
         return state
-    larger = new_effects(0, side, slots)
-    for old, new in zip(state[:IN_SIDES], larger[:IN_SIDES], strict=True):
-        copy_block(old, new)
-    return _with_rest_of(state, larger)
+    found = new_effects(0, side, slots)
+    for old, new in zip(state[:IN_SIDES], found[:IN_SIDES], strict=True):
+        block = tuple(slice(min(lengths)) for lengths in zip(old.shape, new.shape, strict=True))
+        new[block] = old[block]
+    return _with_rest_of(state, found)
 
 
 def _with_rest_of(state: Effects, matrices: Effects) -> Effects:
@@ -470,11 +479,7 @@ def forget(state: Effects, k: int) -> None:
 
 def pack(state: Effects) -> Effects:
     """What is in use."""
-    used, n = int(state.counters[COLUMNS]), int(state.counters[SLOTS])
-    smaller = new_effects(0, used, n)
-    for array, new in zip(state[:IN_SIDES], smaller[:IN_SIDES], strict=True):
-        new[...] = array[tuple(slice(length) for length in new.shape)]
-    return _with_rest_of(state, smaller)
+    return with_room(state, int(state.counters[COLUMNS]), int(state.counters[SLOTS]))
 
 
 def check(packed: Effects) -> None:

@@ -194,7 +194,7 @@ def new_tasks(state: Any, rounds: Rounds) -> IntArray:
     return np.append(np.unique(starts[starts > 0]), len(known))
 
 
-def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
     return support_vectors.pieces(setup, state, rounds, learns, ends=new_tasks, prepare=prepare)
 
 

@@ -224,7 +224,7 @@ def grow(setup: Setup, state: State, size: Size) -> State:
     return grown
 
 
-def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece[State]]:
+def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
     """A round that brings tasks begins a call: the matrix is formed anew before it."""
     first = 0
     for last in dual.new_tasks(state, rounds) if learns else [len(rounds.task)]:
@@ -232,7 +232,7 @@ def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator
         n_tasks = int(piece.task[: piece.starts[1]].max()) + 1
         if learns and n_tasks > state.counters[TASKS]:
             enter(setup, state, n_tasks)
-        yield Piece(first, int(last), piece, setup.settings, state)
+        yield Piece(first, int(last), piece, setup.settings, state._asdict())
         first = int(last)
 
 

@@ -145,7 +145,7 @@ def learn(
             e = clipped(in_units(y, state.scale) - f.margin, f.variance, h, state.scale)
             learn_target(f.margin + e, h, f, state, scratch)
         else:
-            learn_label(y, part, f, state, scratch)
+            learn_label(y, part, f.pooled, state, scratch)
             p = sigmoid(f.pooled + f.level)
             e, curvature = y - p, part * max(p * (1.0 - p), FLAT)
         step = 1.0 / (noise + curvature * f.pooled_variance)
@@ -181,13 +181,15 @@ def learn_target(t: float, h: float, f: Forecast, state: Levels, scratch: Scratc
 
 
 @kernel(alone=False)
-def learn_label(y: float, h: float, f: Forecast, state: Levels, scratch: Scratch) -> None:
+def learn_label(y: float, h: float, pooled: float, state: Levels, scratch: Scratch) -> None:
     """Every level of the task and its score."""
     b, v, score = scratch.levels[LEVEL], scratch.levels[VARIANCE], state.grid[SCORE]
     for g in range(len(b)):
-        p = sigmoid(f.pooled + b[g])
+        f = pooled + b[g]
+        rare = math.exp(-abs(f))
+        p = (1.0 if f > 0.0 else rare) / (1.0 + rare)
         gain = LOGIT * v[g] / (1.0 + h * max(p * (1.0 - p), FLAT) * LOGIT * v[g])
-        score[g] += h * math.log(max(p if y > 0.5 else 1.0 - p, 1e-300))
+        score[g] -= h * (math.log1p(rare) + (abs(f) if (f > 0.0) != (y > 0.5) else 0.0))
         b[g] += h * gain * (y - p)
         v[g] = gain / LOGIT
 

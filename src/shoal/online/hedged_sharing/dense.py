@@ -1,0 +1,591 @@
+"""Groups of experts on dense rows, which need no other expert's answer, while few features have come.
+
+Each group is a room of its own, with its state, twin and page: tasks' levels and mixed effects are public learners
+(`task_levels`, `mixed_effects`), boosted trees and full matrices serve here alone (`boosted_trees`, `kalman`). A group
+answers a row by margins, NaN while it sleeps, and learns the row from its own forecasts. So a piece of a chunk is read
+first (`read_rows`, with full matrices), then each group goes through all of its rows by itself, before the other
+experts and the mixings see the piece.
+
+A feature has the column that `kalman` gives it. Full matrices, levels and effects see the scaled row, trees the values
+as they came. Levels are there twice for real targets: `levels-log` learns log y while all targets have been positive,
+and answers exp(min(f + v/2, largest log y + 0.7)), v the mean squared error of f, each at most 9 times the mean before.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.compile import by_kind, kernel
+from shoal.engine.rounds import Rounds, cut
+from shoal.engine.rows import padded, row_bounds, weight_of
+from shoal.online import boosted_trees
+from shoal.online.boosted_trees import FIRST_COLUMN, LANES, STAGES, Effort
+from shoal.online.common.dense import whole_turns
+from shoal.online.hedged_sharing import kalman
+from shoal.online.hedged_sharing.experts import (
+    ALL_POOLED,
+    FEATURES,
+    INDEPENDENT,
+    OWN_PART,
+    SEEN_ROWS,
+    SHARED_PART,
+    is_narrow,
+    learn_seen,
+    new_features,
+    parts_of,
+)
+from shoal.online.hedged_sharing.kalman import OWN_DRIFT, PLACES, POOLED_DRIFT, SIDES, SLOTS, Full, FullRow
+from shoal.online.hedged_sharing.mixing import LIMIT, within
+from shoal.online.hedged_sharing.scaling import (
+    COUNT,
+    LARGEST,
+    MEAN,
+    N_TARGETS,
+    Scale,
+    ScaledRow,
+    learn_scale,
+    learn_target,
+    new_scale,
+    scaled_row,
+)
+from shoal.online.mixed_effects import effects as mixed_effects
+from shoal.online.mixed_effects.effects import Effects
+from shoal.online.task_levels import levels as task_levels
+from shoal.online.task_levels.levels import Levels
+
+# Positions of margins.
+LEVELS, LOG_LEVELS, FULL_POOLED, FULL_OWN, EFFECTS, IMPLICIT, TREES = range(7)
+N_MARGINS = TREES + len(STAGES)
+MOST_EFFECTS, MOST_IMPLICIT, MOST_TREES = 63, 31, 119  # features of levels and effects, of implicit ones, of trees
+SIDE = whole_turns(1 + MOST_EFFECTS)
+SHARE_OF_MEMORY = 0.25  # of what full matrices may take, for each of the effects
+LOG_ROWS, LOG_NOISE, LARGEST_LOG, BROKEN = range(4)  # positions in `logs`; the last: whether a target was not positive
+ABOVE = 0.7  # the largest log y, answers may be
+LOG_MEMORY, LOG_OUTLIER, LOG_FEW = 2000.0, 9.0, 5.0  # rows of the mean squared error; times it; rows before it counts
+
+
+class DenseSettings(NamedTuple):
+    """What the groups are told."""
+
+    regression: bool
+    sharing: int
+    memory: float  # bytes, of full matrices
+    most: int  # features, beyond which all groups sleep
+    filters: float  # squares of columns that levels and effects may go through, one a row; then they sleep
+    trees: Effort
+
+
+class Columns(NamedTuple):
+    """How rows become columns, and full matrices."""
+
+    full: Full
+    scale: Scale  # of rows: what the other experts' is
+    targets: FloatArray  # (8,) as theirs
+    seen: IntArray  # (3,) as theirs
+
+
+class Dense(NamedTuple):
+    """What the groups have learned."""
+
+    columns: Columns
+    levels: Levels
+    log_levels: Levels
+    logs: FloatArray  # (4,)
+    effects: Effects
+    implicit: Effects
+    trees: boosted_trees.State
+
+
+class PackedDense(NamedTuple):
+    """What is saved."""
+
+    columns: Columns
+    levels: Levels
+    log_levels: Levels
+    logs: FloatArray
+    effects: Effects
+    implicit: Effects
+    trees: boosted_trees.Packed
+
+
+class Room(NamedTuple):
+    """What the groups have room for."""
+
+    columns: int  # of levels and effects
+    new_effects: int  # tasks
+    rows: int  # of trees
+    values: int
+    slot: IntArray  # 0 of tasks without effects
+
+
+class Rows(NamedTuple):
+    """A piece of a chunk by columns."""
+
+    x: FloatArray  # (rows, SIDE) scaled, the constant first
+    raw: FloatArray  # (rows, MOST_TREES) as they came, a column less
+    columns: IntArray  # (rows,) in use, with those of the row
+    groups: IntArray  # (rows,) that are awake
+    target: FloatArray  # (rows,) 0 or 1, or the real target, clipped
+    mean: FloatArray  # (rows,) of real targets before the row
+    h: FloatArray  # (rows,) how often it counts
+
+
+def new_rows(n: int) -> Rows:
+    """Room for so many."""
+    reals, ints = np.zeros((3, n)), np.zeros((2, n), np.int64)
+    return Rows(np.zeros((n, SIDE)), np.zeros((n, MOST_TREES)), ints[0], ints[1], reals[0], reals[1], reals[2])
+
+
+FILTERS, IMPLICIT_TOO, FORESTS = 1, 2, 4  # groups that a row is for, by bits: levels and effects, the implicit, trees
+
+
+@kernel(entry=True)
+def groups_for(features: int, rows: int, settings: DenseSettings) -> int:
+    """Groups beside full matrices that are there when so many features and rows have come."""
+    if features > settings.most:
+        return 0
+    found = 0
+    shares = settings.sharing not in (ALL_POOLED, INDEPENDENT)
+    if shares and features <= MOST_EFFECTS and rows * float(1 + features) ** 2 <= settings.filters:
+        found |= FILTERS
+        if features <= MOST_IMPLICIT and not settings.regression:
+            found |= IMPLICIT_TOO
+    if settings.sharing != INDEPENDENT and settings.trees.once >= 0.0 and features <= MOST_TREES:
+        found |= FORESTS
+    return found
+
+
+class Reading(NamedTuple):
+    """Scratch of one row."""
+
+    row: ScaledRow
+    full: FullRow
+
+
+@kernel(allocates=True, alone=False)
+def new_reading(rounds: Rounds, dtype_of: NDArray[np.float64]) -> Reading:
+    """For the rows of a chunk."""
+    longest = rounds.width
+    for row in range(len(rounds.indptr) - 1):
+        longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
+    n, few, dtype = padded(longest + 1), padded(SIDES[-1]), dtype_of.dtype
+    reals = np.zeros((4, n))
+    return Reading(
+        ScaledRow(reals[0], np.zeros(n, np.int64), reals[1], reals[2], reals[3], np.zeros(2)),
+        FullRow(np.zeros(few), np.zeros(few, np.int64), np.zeros(SIDES[-1], dtype), np.zeros(SIDES[-1], dtype)),
+    )
+
+
+@kernel(entry=True, allocates=True)
+def read_rows(
+    rounds: Rounds, settings: DenseSettings, columns: Columns, room: Room, rows: Rows, margins: FloatArray, begin: int,
+    learns: bool,
+) -> int:  # fmt: skip
+    """Read rows from `begin` on, and learn what is learned of them here; return the one before which room ended."""
+    here, new_effects = new_reading(rounds, columns.full.pooled), 0
+    for row in range(begin, len(margins)):
+        if columns.seen[FEATURES] > settings.most:  # all groups sleep for good
+            margins[row:] = np.nan
+            break
+        if learns:
+            new_effects += int(room.slot[rounds.task[row]] == 0)
+            if not has_room(rounds, row, row + 1 - begin, new_effects, settings, columns, room):
+                return row
+        n = read(rounds, row, settings, columns, rows, here, margins[row])
+        h = weight_of(rounds, row) if learns else 0.0
+        if h > 0.0:
+            learn(rounds, row, n, h, settings, columns, rows, here, margins[row])
+    return len(margins)
+
+
+@kernel(alone=False)
+def read(
+    rounds: Rounds,
+    row: int,
+    settings: DenseSettings,
+    columns: Columns,
+    rows: Rows,
+    here: Reading,
+    margins: FloatArray,
+) -> int:
+    """Scale a row, fill the margins of full matrices and what other groups need; return its entries."""
+    for i in range(len(margins)):
+        margins[i] = np.nan
+    narrow = is_narrow(1, 0, columns.seen)
+    n = scaled_row(rounds, row, columns.scale, narrow, not settings.regression, here.row)
+    features = columns.seen[FEATURES] + new_features(n, here.row.feature, columns.scale.features, columns.seen)
+    if features > settings.most:
+        return n
+    full, task, parts = columns.full, rounds.task[row], parts_of(settings.sharing)
+    kalman.full_row(n, here.row.x, here.row.feature, full, here.full)
+    if parts & SHARED_PART:
+        margins[FULL_POOLED] = kalman.full_margin(n, here.full, full.pooled)
+    if parts & OWN_PART:
+        slot = full.slot[task] if task >= 0 else 0
+        most = settings.memory // kalman.matrix_bytes(full.pooled.shape[1], full.pooled.itemsize)
+        if slot > 0:
+            margins[FULL_OWN] = kalman.full_margin(n, here.full, full.own[slot - 1])
+        elif full.counters[SLOTS] < most:
+            margins[FULL_OWN] = 0.0
+    rows.groups[row], rows.mean[row] = groups_for(features, columns.seen[SEEN_ROWS], settings), columns.targets[MEAN]
+    rows.columns[row] = full.counters[PLACES]
+    _fill(rounds, row, n, full, rows, here)
+    return n
+
+
+@kernel(alone=False)
+def _fill(rounds: Rounds, row: int, n: int, full: Full, rows: Rows, here: Reading) -> None:
+    """The row by columns; a feature without one is left out."""
+    if rows.groups[row] & FILTERS:
+        x = rows.x[row]
+        for j in range(len(x)):
+            x[j] = 0.0
+        for i in range(n):
+            x[here.full.place[i]] += here.full.x[i]  # 0 of a feature without a column
+    if rows.groups[row] & FORESTS:
+        raw = rows.raw[row]
+        for j in range(full.counters[PLACES] - 1):
+            raw[j] = 0.0
+        first, last = row_bounds(rounds, row)
+        for p in range(first, last):
+            column = full.place[p - first if rounds.width > 0 else rounds.indices[p]]
+            if column > 0:
+                raw[column - 1] = rounds.values[p]
+
+
+@kernel(alone=False)
+def learn(
+    rounds: Rounds,
+    row: int,
+    n: int,
+    h: float,
+    settings: DenseSettings,
+    columns: Columns,
+    rows: Rows,
+    here: Reading,
+    margins: FloatArray,
+) -> None:
+    """Learn a row of n entries that was read: its scale and its targets', and full matrices."""
+    regression, y, task, full = settings.regression, rounds.y[row], rounds.task[row], columns.full
+    limit, off = LIMIT, 0.5 * (y + 1.0)
+    rows.h[row], rows.target[row] = h, off
+    if regression:
+        limit, before = 2.0 * columns.targets[LARGEST], columns.targets[MEAN] if columns.targets[COUNT] > 0.0 else y
+        off = learn_target(y, h, columns.targets)
+        rows.target[row] = before + off  # clipped
+    new = new_features(n, here.row.feature, columns.scale.features, columns.seen)
+    if columns.seen[FEATURES] + new <= settings.most:
+        kalman.give_places(n, here.row.x, here.row.feature, full, here.full)
+        used = rows.columns[row] = full.counters[PLACES]
+        if not math.isnan(margins[FULL_POOLED]):
+            m = within(limit, margins[FULL_POOLED])
+            kalman.kalman_step(n, here.full, m, off, h, POOLED_DRIFT, used, regression, full.pooled)
+        if not math.isnan(margins[FULL_OWN]):
+            if full.slot[task] == 0:
+                full.counters[SLOTS] += 1
+                full.slot[task] = full.counters[SLOTS]
+            m = within(limit, margins[FULL_OWN])
+            kalman.kalman_step(n, here.full, m, off, h, OWN_DRIFT, used, regression, full.own[full.slot[task] - 1])
+        if new > 0:
+            _fill(rounds, row, n, full, rows, here)
+    learn_scale(columns.scale, here.row, n, h, is_narrow(1, 0, columns.seen))
+    learn_seen(n, new, columns.seen)
+
+
+# ---- groups: each answers rows begin, ..., end - 1 and learns those that count -------------------------------------
+
+
+@kernel(entry=True, allocates=True)
+def run_levels(
+    task: IntArray, begin: int, end: int, regression: bool, levels: Levels, rows: Rows, margins: FloatArray
+) -> None:
+    """Tasks' levels."""
+    scratch = task_levels.new_scratch(SIDE)
+    for row in range(begin, end):
+        if rows.groups[row] & FILTERS:
+            d, x, y, h = rows.columns[row], rows.x[row], rows.target[row], rows.h[row]
+            f = task_levels.ask(d, x, task[row], regression, levels, scratch)
+            margins[row, LEVELS] = task_levels.answer(f, regression, levels) - rows.mean[row]
+            if h > 0.0:
+                task_levels.learn(d, x, y, h, task[row], regression, f, levels, scratch)
+
+
+@kernel(entry=True, allocates=True)
+def run_logs(
+    task: IntArray, begin: int, end: int, levels: Levels, logs: FloatArray, rows: Rows, margins: FloatArray
+) -> None:
+    """Tasks' levels of log y."""
+    scratch = task_levels.new_scratch(SIDE)
+    for row in range(begin, end):
+        if rows.groups[row] & FILTERS and logs[BROKEN] == 0.0:
+            d, x, y, h = rows.columns[row], rows.x[row], rows.target[row], rows.h[row]
+            f = task_levels.ask(d, x, task[row], True, levels, scratch)
+            answer = task_levels.answer(f, True, levels)
+            if logs[LOG_ROWS] > 0.0:
+                log = min(answer + 0.5 * logs[LOG_NOISE], logs[LARGEST_LOG] + ABOVE)
+                margins[row, LOG_LEVELS] = math.exp(log) - rows.mean[row]
+            if h > 0.0 and y <= 0.0:
+                logs[BROKEN] = 1.0
+            elif h > 0.0:
+                learn_log(math.log(y), answer, h, logs)
+                task_levels.learn(d, x, math.log(y), h, task[row], True, f, levels, scratch)
+
+
+@kernel(alone=False)
+def learn_log(y: float, answer: float, h: float, logs: FloatArray) -> None:
+    """Take a logarithm and its forecast into the running numbers."""
+    square = (y - answer) ** 2
+    if logs[LOG_ROWS] > LOG_FEW:
+        square = min(square, LOG_OUTLIER * logs[LOG_NOISE])
+    logs[LARGEST_LOG] = y if logs[LOG_ROWS] == 0.0 else max(logs[LARGEST_LOG], y)
+    logs[LOG_ROWS] += h
+    logs[LOG_NOISE] += h / min(logs[LOG_ROWS], LOG_MEMORY + h) * (square - logs[LOG_NOISE])
+
+
+@kernel(entry=True, allocates=True)
+def run_effects(
+    task: IntArray, begin: int, end: int, rule: mixed_effects.Rule, effects: Effects, rows: Rows, margins: FloatArray
+) -> None:
+    """Mixed effects: by moments, or the implicit ones."""
+    scratch = mixed_effects.new_scratch(SIDE)
+    group, place = (FILTERS, EFFECTS) if rule.match else (IMPLICIT_TOO, IMPLICIT)
+    for row in range(begin, end):
+        if rows.groups[row] & group:
+            d, x, y, h = rows.columns[row], rows.x[row], rows.target[row], rows.h[row]
+            f = mixed_effects.ask(d, x, task[row], effects, scratch)
+            margins[row, place] = mixed_effects.answer(f, rule, effects) - rows.mean[row]
+            if h > 0.0:
+                mixed_effects.learn(d, x, y, h, task[row], rule, f, effects, scratch)
+
+
+@kernel(entry=True, allocates=True)
+def run_trees(
+    task: IntArray, begin: int, end: int, regression: bool, pooled: bool, effort: Effort, trees: boosted_trees.State,
+    rows: Rows, margins: FloatArray,
+) -> None:  # fmt: skip
+    """Boosted trees; one model for all tasks takes all rows to be of the first."""
+    possible = np.zeros(LANES, np.uint32)
+    for row in range(begin, end):
+        if rows.groups[row] & FORESTS:
+            of, d, x, here = 0 if pooled else task[row], rows.columns[row] - 1, rows.raw[row], margins[row, TREES:]
+            awake = boosted_trees.margins(d, x, of, trees, possible, here)
+            for i in range(len(here)):
+                here[i] = here[i] - rows.mean[row] if awake else np.nan
+            if rows.h[row] > 0.0:
+                boosted_trees.learn(d, x, rows.target[row], rows.h[row], of, regression, effort, trees)
+
+
+# ---- room --------------------------------------------------------------------------------------------------
+
+
+def new_dense(n_tasks: int, n_features: int, dtype: type[np.floating], *, regression: bool) -> Dense:
+    """Nothing learned."""
+    full, seen = kalman.new_full(n_tasks, n_features, dtype), np.zeros(3, np.int64)
+    return Dense(
+        Columns(full, new_scale(n_features), np.zeros(N_TARGETS), seen),
+        task_levels.new_levels(n_tasks, 0),
+        task_levels.new_levels(n_tasks if regression else 0, 0),
+        np.zeros(4),
+        mixed_effects.new_effects(n_tasks, 0, 0),
+        mixed_effects.new_effects(0 if regression else n_tasks, 0, 0),
+        boosted_trees.new_state(n_tasks),
+    )
+
+
+def room_of(settings: DenseSettings, dense: Dense) -> Room:
+    """Effects have room for all if memory has none for more."""
+    effects, side, trees = dense.effects, len(dense.levels.mean), dense.trees
+    left = len(effects.own) - int(effects.counters[mixed_effects.SLOTS])
+    if len(effects.own) >= most_effects.py_func(settings.memory, side) > 0:
+        left = 2**60
+    rows_left = boosted_trees.rows_left.py_func(trees)
+    return Room(side, left, rows_left, trees.values.shape[1] - FIRST_COLUMN, effects.slot)
+
+
+@kernel(alone=False)
+def has_room(
+    rounds: Rounds, row: int, n: int, new_effects: int, settings: DenseSettings, columns: Columns, room: Room
+) -> bool:
+    """Whether a row fits; with it and those before it the groups have n rows to learn and so many new effects."""
+    full, features, task = columns.full, columns.seen[FEATURES], rounds.task[row]
+    if features > settings.most:
+        return True
+    side, used = full.pooled.shape[1], full.counters[PLACES] + _new_columns(rounds, row, full)
+    most = np.int64(settings.memory // kalman.matrix_bytes(side, full.pooled.itemsize))
+    slots = min(full.counters[SLOTS] + int(full.slot[task] == 0), most)
+    if min(used, settings.most + 1) > side or (settings.sharing != ALL_POOLED and slots > len(full.own)):
+        return False
+    groups = groups_for(features, columns.seen[SEEN_ROWS], settings)
+    if groups & FILTERS and (min(used, 1 + MOST_EFFECTS) > room.columns or new_effects > room.new_effects):
+        return False
+    return groups & FORESTS == 0 or (n <= room.rows and min(used - 1, MOST_TREES) <= room.values)
+
+
+@kernel(alone=False)
+def _new_columns(rounds: Rounds, row: int, full: Full) -> int:
+    """Entries of a row whose feature has no column."""
+    new = 0
+    if rounds.width > 0:
+        for j in range(rounds.width):
+            new += int(rounds.values[row * rounds.width + j] != 0.0 and full.place[j] == 0)
+    else:
+        for p in range(rounds.indptr[row], rounds.indptr[row + 1]):
+            new += int(full.place[rounds.indices[p]] == 0)
+    return new
+
+
+def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray) -> Rows:
+    """Fill the margins of rows of which nothing is learned; the rows by columns."""
+    rows, columns = new_rows(len(margins)), dense.columns
+    room = room_of(settings, dense)
+    by_kind(read_rows, columns.full.pooled.dtype, rounds, settings, columns, room, rows, margins, 0, False)
+    run_groups(rounds.task, 0, len(margins), settings, dense, rows, margins)
+    return rows
+
+
+def learned(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, again: FloatArray) -> Dense:
+    """Fill the margins of rows, and learn them; what is learned, in larger arrays where it has to be.
+
+    All rows of a round are answered before any of them is learned, and each `again` before itself is learned.
+    """
+    n = len(margins)
+    if len(rounds.starts) - 1 < n:
+        for first, last in pairwise(rounds.starts.tolist()):
+            piece = cut(rounds, first, last)
+            answered(piece, settings, dense, margins[first:last])
+            single = piece._replace(starts=np.arange(last - first + 1))
+            dense = learned(single, settings, dense, again[first:last], again[first:last])
+        return dense
+    rows, done, kind = new_rows(n), 0, dense.columns.full.pooled.dtype
+    while True:
+        room = room_of(settings, dense)
+        end = by_kind(read_rows, kind, rounds, settings, dense.columns, room, rows, margins, done, True)
+        run_groups(rounds.task, done, end, settings, dense, rows, margins)
+        if end == n:
+            return dense
+        dense, done = extended(cut(rounds, end, n), settings, dense), end
+
+
+def run_groups(
+    task: IntArray, begin: int, end: int, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray
+) -> None:
+    """Run each group that any row is for."""
+    part, regression = (task, begin, end), settings.regression
+    awake = int(np.bitwise_or.reduce(rows.groups[begin:end], initial=0))
+    rule = mixed_effects.Rule(regression, True, mixed_effects.LEARNED)
+    if awake & FILTERS:
+        by_kind(run_levels, None, *part, regression, dense.levels, rows, margins)
+        by_kind(run_effects, None, *part, rule, dense.effects, rows, margins)
+    if awake & FILTERS and regression:
+        by_kind(run_logs, None, *part, dense.log_levels, dense.logs, rows, margins)
+    if awake & IMPLICIT_TOO:
+        by_kind(run_effects, None, *part, rule._replace(match=False), dense.implicit, rows, margins)
+    if awake & FORESTS:
+        pooled = settings.sharing == ALL_POOLED
+        by_kind(run_trees, None, *part, regression, pooled, settings.trees, dense.trees, rows, margins)
+
+
+@kernel(entry=True)
+def most_effects(memory: float, side: int) -> int:
+    """Tasks whose effects have room in memory."""
+    return int(SHARE_OF_MEMORY * memory // mixed_effects.slot_bytes(side)) if side > 0 else 0
+
+
+@kernel(entry=True)
+def trees_fit(n: int, d: int, trees: boosted_trees.State) -> bool:
+    return boosted_trees.has_room(n, d, trees)
+
+
+def sleeps(dense: Dense | PackedDense, most: int) -> bool:
+    """Whether all groups sleep for good, since more than `most` features have come. Nothing of them is kept then."""
+    return bool(dense.columns.seen[FEATURES] > most)
+
+
+def asleep(dense: Dense, *, regression: bool) -> Dense:
+    """What is left then."""
+    empty = new_dense(0, 0, dense.columns.full.pooled.dtype.type, regression=regression)
+    return empty._replace(columns=empty.columns._replace(seen=dense.columns.seen))
+
+
+def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
+    """The same with room for the first row, its new features and its task."""
+    full = dense.columns.full
+    used = int(full.counters[PLACES]) + kalman.most_new(full, rounds)
+    groups = groups_for(*dense.columns.seen[[FEATURES, SEEN_ROWS]].tolist(), settings)
+    full = kalman.extended(full, rounds, settings.memory, settings.most)
+    dense = dense._replace(columns=dense.columns._replace(full=full))
+    if groups & FILTERS:
+        effects, side = dense.effects, max(len(dense.levels.mean), whole_turns(min(used, 1 + MOST_EFFECTS)))
+        have, most = len(effects.own), most_effects(settings.memory, side)
+        new = int(effects.slot[rounds.task[0]] == 0)
+        wanted = min(int(effects.counters[mixed_effects.SLOTS]) + new, most)
+        slots = have if wanted <= have else min(max(2 * have, wanted), most)
+        dense = dense._replace(
+            levels=task_levels.with_side(dense.levels, side),
+            log_levels=task_levels.with_side(dense.log_levels, side),
+            effects=mixed_effects.with_room(effects, side, slots),
+            implicit=mixed_effects.with_room(dense.implicit, side, 0 if settings.regression else slots),
+        )
+    d = min(used - 1, MOST_TREES)
+    if groups & FORESTS and not trees_fit(1, d, dense.trees):
+        dense = dense._replace(trees=boosted_trees.extended(dense.trees, 1, d))
+    return dense
+
+
+def forget(dense: Dense, k: int) -> None:
+    """A task leaves."""
+    if k < len(dense.levels.rows):
+        kalman.forget(dense.columns.full, k)
+        mixed_effects.forget(dense.effects, k)
+        boosted_trees.forget(dense.trees, k)
+    if k < len(dense.implicit.slot):
+        mixed_effects.forget(dense.implicit, k)
+
+
+def pack(dense: Dense) -> PackedDense:
+    """What is in use."""
+    return PackedDense(
+        dense.columns._replace(full=kalman.pack(dense.columns.full)),
+        task_levels.pack(dense.levels),
+        task_levels.pack(dense.log_levels),
+        dense.logs,
+        mixed_effects.pack(dense.effects),
+        mixed_effects.pack(dense.implicit),
+        boosted_trees.pack(dense.trees),
+    )
+
+
+def blank(n_tasks: int, n_features: int, dtype: type[np.floating], *, regression: bool) -> PackedDense:
+    """An empty `pack`."""
+    return pack(new_dense(n_tasks, n_features, dtype, regression=regression))
+
+
+def check(packed: PackedDense, n_tasks: int) -> None:
+    """Raise ValueError unless sizes and places are in range."""
+    kalman.check(packed.columns.full)
+    task_levels.check(packed.levels)
+    task_levels.check(packed.log_levels)
+    mixed_effects.check(packed.effects)
+    mixed_effects.check(packed.implicit)
+    boosted_trees.check(packed.trees, n_tasks)
+    if (packed.columns.seen < 0).any():
+        raise ValueError("its numbers of rows are negative")
+
+
+def unpack(packed: PackedDense) -> Dense:
+    """What `pack` gave."""
+    return Dense(
+        packed.columns._replace(full=kalman.unpack(packed.columns.full)),
+        task_levels.unpack(packed.levels),
+        task_levels.unpack(packed.log_levels),
+        packed.logs,
+        mixed_effects.unpack(packed.effects),
+        mixed_effects.unpack(packed.implicit),
+        boosted_trees.unpack(packed.trees),
+    )
