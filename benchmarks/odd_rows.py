@@ -139,7 +139,9 @@ WRAPPERS: dict[str, Callable[[], Any]] = {
     "Periodic(MTFL), window 500": lambda: Periodic(shoal.MTFL(), window=500),
     "Periodic(MTFL, squared), window 500": lambda: Periodic(shoal.MTFL(loss="squared"), window=500),
 }
-LEARNERS = WRAPPERS | {name: case.make for name, case in CASES.items() if name not in ("MultiClass", "LabelQuery")}
+FEW_FEATURES = (shoal.MixedEffects, shoal.MixedEffectsRegressor, shoal.TaskLevels, shoal.TaskLevelsRegressor)
+LEARNERS = WRAPPERS | {kind.__name__: kind for kind in FEW_FEATURES}
+LEARNERS |= {name: case.make for name, case in CASES.items() if name not in ("MultiClass", "LabelQuery")}
 
 
 def error_after(make: Callable[[], Any], rows: Rows, first: int) -> float:

@@ -25,6 +25,8 @@ from shoal import (
     LabelQuery,
     Learner,
     LocalGlobalGaussian,
+    MixedEffects,
+    MixedEffectsRegressor,
     MultiClass,
     MultitaskPerceptron,
     MultitaskRegressor,
@@ -35,6 +37,8 @@ from shoal import (
     SchattenPerceptron,
     SecondOrderPerceptron,
     SharedLoss,
+    TaskLevels,
+    TaskLevelsRegressor,
 )
 from shoal.model.algorithm import Size
 from shoal.model.state import named_leaves
@@ -64,6 +68,11 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "LocalGlobalGaussian": LocalGlobalGaussian,
     "LocalGlobalGaussian-diagonal": lambda: LocalGlobalGaussian(loss="hinge", covariance="diagonal"),
     "LocalGlobalGaussian-rank": lambda: LocalGlobalGaussian(covariance=3, update="all"),
+    "MixedEffects": MixedEffects,
+    "MixedEffects-fixed": lambda: MixedEffects(covariance=0.5, memory=0.005),
+    "MixedEffects-pooled": lambda: MixedEffects(covariance=0.0),
+    "MixedEffectsRegressor": MixedEffectsRegressor,
+    "MixedEffectsRegressor-independent": lambda: MixedEffectsRegressor(covariance=float("inf")),
     "MultiClass": lambda: MultiClass(PassiveAggressive()),
     "MultiClass-OSMTL": lambda: MultiClass(OSMTL()),
     "MultitaskPerceptron": MultitaskPerceptron,
@@ -113,6 +122,8 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "SharedLoss": SharedLoss,
     "SharedLoss-linf-implicit": lambda: SharedLoss(norm="linf", rule="implicit"),
     "SharedLoss-rmax-capped": lambda: SharedLoss(norm="rmax", r=2, rule="capped"),
+    "TaskLevels": TaskLevels,
+    "TaskLevelsRegressor": TaskLevelsRegressor,
 }
 
 
@@ -129,6 +140,8 @@ NAME_THEIR_TASKS = {
 }
 REGRESSORS = {
     "HedgedSharingRegressor",
+    "MixedEffectsRegressor",
+    "MixedEffectsRegressor-independent",
     "MultitaskRegressor",
     "MultitaskRegressor-epsilon",
     "MultitaskRegressor-graph",
@@ -136,6 +149,7 @@ REGRESSORS = {
     "OSMTLRegressor-follow",
     "PassiveAggressiveRegressor",
     "PassiveAggressiveRegressor-pooled",
+    "TaskLevelsRegressor",
 }
 OPEN = [name for name in LEARNERS if name not in NAME_THEIR_TASKS]
 CLASSIFIERS = [name for name in LEARNERS if name not in REGRESSORS]

@@ -17,6 +17,8 @@ MANY_LABELS = "a third label is one more class for it, and a single one needs no
 AROUND_ANOTHER = "it holds estimators of others, which need not have coefficients"
 KERNEL = "its functions are sums of kernels, which have no coefficients"
 HEDGED = "it weighs a row's gradients and losses by h, with the rates of one row"
+FOLLOWS = "it follows the covariance of tasks' weights once a row, whatever the row weighs"
+DRIFTS = "its levels and common weights drift once a row, whatever the row weighs"
 HASHED = "records of pairs of columns have places by a hash of these: now and then two share one"
 OWN_SETS = "it chooses the tasks' own sets in turn, in the order of appearance"
 
@@ -74,6 +76,10 @@ EXCLUSIONS: dict[str, dict[str, str]] = {
         "HedgedSharing-independent": HEDGED,
         "HedgedSharing-pooled": HEDGED,
         "HedgedSharingRegressor": HEDGED,
+        "MixedEffects": FOLLOWS,
+        "MixedEffectsRegressor": FOLLOWS,
+        "TaskLevels": DRIFTS,
+        "TaskLevelsRegressor": DRIFTS,
         "LabelQuery": "it asks once for the label of a row of any weight",
         "MultitaskPerceptron-b-logistic": "its steps shrink with the rounds, and repeated rows are rounds of their own",
         "MultitaskRegressor-epsilon": "its steps shrink with the rounds, and repeated rows are rounds of their own",

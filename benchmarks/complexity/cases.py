@@ -67,7 +67,14 @@ CASES = {
     "LocalGlobalGaussian": Case(shoal.LocalGlobalGaussian, COVARIANCE, base=Size(nnz=30, tasks=10, features=100)),
 }
 # Public online learner -> why its cost is not measured.
-EXCLUDED = {"Periodic": "it trains a batch learner anew, whose cost depends on its solver"}
+FEW = "it takes at most 511 features, and curves have up to 10,000,000"
+EXCLUDED = {
+    "Periodic": "it trains a batch learner anew, whose cost depends on its solver",
+    "MixedEffects": FEW,
+    "MixedEffectsRegressor": FEW,
+    "TaskLevels": FEW,
+    "TaskLevelsRegressor": FEW,
+}
 
 
 def learner_of(case: str) -> str:

@@ -28,6 +28,8 @@ ONLINE: dict[str, Callable[[], Learner]] = {
     "KernelPerceptron": lambda: shoal.KernelPerceptron(gamma=0.1),
     "LabelQuery": lambda: shoal.LabelQuery(shoal.PassiveAggressive(), b=1.0, random_state=0),
     "LocalGlobalGaussian": shoal.LocalGlobalGaussian,
+    "MixedEffects": shoal.MixedEffects,
+    "MixedEffectsRegressor": shoal.MixedEffectsRegressor,
     "MultiClass": lambda: shoal.MultiClass(shoal.PassiveAggressive()),
     "MultitaskPerceptron": shoal.MultitaskPerceptron,
     "MultitaskRegressor": lambda: shoal.MultitaskRegressor(eta=0.02),
@@ -41,6 +43,8 @@ ONLINE: dict[str, Callable[[], Learner]] = {
     "SchattenPerceptron": shoal.SchattenPerceptron,
     "SecondOrderPerceptron": shoal.SecondOrderPerceptron,
     "SharedLoss": shoal.SharedLoss,
+    "TaskLevels": shoal.TaskLevels,
+    "TaskLevelsRegressor": shoal.TaskLevelsRegressor,
 }
 BATCH: dict[str, Callable[[], BatchLearner]] = {
     "IndependentTasks": shoal.IndependentTasks,

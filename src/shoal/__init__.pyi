@@ -18,6 +18,8 @@ from .online.hedged_sharing.learner import HedgedSharing as HedgedSharing
 from .online.hedged_sharing.learner import HedgedSharingRegressor as HedgedSharingRegressor
 from .online.kernel_perceptron import KernelPerceptron as KernelPerceptron
 from .online.local_global_gaussian.learner import LocalGlobalGaussian as LocalGlobalGaussian
+from .online.mixed_effects.learner import MixedEffects as MixedEffects
+from .online.mixed_effects.learner import MixedEffectsRegressor as MixedEffectsRegressor
 from .online.multitask_perceptron import MultitaskPerceptron as MultitaskPerceptron
 from .online.multitask_perceptron import MultitaskRegressor as MultitaskRegressor
 from .online.omtrl import OMTRL as OMTRL
@@ -30,6 +32,8 @@ from .online.romco import ROMCO as ROMCO
 from .online.schatten_perceptron import SchattenPerceptron as SchattenPerceptron
 from .online.second_order_perceptron.learner import SecondOrderPerceptron as SecondOrderPerceptron
 from .online.shared_loss import SharedLoss as SharedLoss
+from .online.task_levels.learner import TaskLevels as TaskLevels
+from .online.task_levels.learner import TaskLevelsRegressor as TaskLevelsRegressor
 from .tabular.estimators import TabularClassifier as TabularClassifier
 from .tabular.estimators import TabularRegressor as TabularRegressor
 from .tabular.loading import load as load
@@ -54,6 +58,8 @@ __all__ = [
     "LabelQuery",
     "Learner",
     "LocalGlobalGaussian",
+    "MixedEffects",
+    "MixedEffectsRegressor",
     "MultiClass",
     "MultitaskPerceptron",
     "MultitaskRegressor",
@@ -74,6 +80,8 @@ __all__ = [
     "TabularClassifier",
     "TabularRegressor",
     "TaskColumn",
+    "TaskLevels",
+    "TaskLevelsRegressor",
     "TraceNorm",
     "load",
 ]

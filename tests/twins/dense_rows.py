@@ -16,7 +16,7 @@ class Columns:
     def row(self, x: np.ndarray, *, new: bool) -> np.ndarray:
         """The dense row; new features get columns, or are left out."""
         z = {0: 1.0}
-        for j in np.flatnonzero(x):
+        for j in np.flatnonzero(x).tolist():
             if new:
                 self.place.setdefault(j, 1 + len(self.place))
             if j in self.place:
@@ -31,7 +31,7 @@ class Columns:
         return float(np.clip(v, -limit, limit))
 
     def learn(self, x: np.ndarray, h: float) -> None:
-        for j in np.flatnonzero(x):
+        for j in np.flatnonzero(x).tolist():
             v = self.within(j, x[j])
             self.squares[j] = self.squares.get(j, 0.0) + h * v * v
             self.count[j] = self.count.get(j, 0.0) + h

@@ -28,26 +28,28 @@ class Twin:
     def __init__(self, regression: bool, *, variance: float | None = None, match: bool = True) -> None:
         self.regression, self.variance, self.match = regression, variance, match
         self.columns, self.scale, self.tasks = Columns(), Scale(), dict[Any, Task]()
-        self.mu, self.P, self.Omega, self.precision = np.zeros(0), np.zeros((0, 0)), np.zeros((0, 0)), np.zeros((0, 0))
+        self.mu: np.ndarray = np.zeros(0)
+        self.P: np.ndarray = np.zeros((0, 0))
+        self.Omega, self.precision = self.P, self.P
         self.weight = self.squares = 0.0
         self.s2, self.rows, self.since = 1.0, 0, 0
 
     # ---- a row ------------------------------------------------------------------------------------------
 
-    def ask(self, x: np.ndarray, task: Any) -> tuple[float, float, float, np.ndarray, np.ndarray]:
-        k, own = self.tasks.get(task), self.Omega
-        z, m = x, 0.0
+    def ask(self, x: np.ndarray, task: Any) -> tuple[float, float, np.ndarray]:
+        """m, V and P_mu z."""
+        k, own, z, m = self.tasks.get(task), self.Omega, x, 0.0
         if k is not None:
             own = k.P()
-            z, m = x - k.A @ own @ x, x @ own @ k.B
+            z, m = x - k.A @ own @ x, float(x @ own @ k.B)
         w = self.P @ z
-        return m + z @ self.mu, z @ w + x @ own @ x, x @ own @ x, z, w
+        return m + float(z @ self.mu), float(z @ w + x @ own @ x), w
 
     def decide(self, row: np.ndarray, task: Any) -> float:
         if not len(self.mu):
             return 0.0
         x = self.columns.row(row, new=False)
-        m, V, *_ = self.ask(x, task)
+        m, V, _ = self.ask(x, task)
         return self.scale.center + self.scale.unit * m if self.regression else m / math.sqrt(1 + math.pi / 8 * V)
 
     def learn(self, row: np.ndarray, y: float, task: Any, h: float = 1.0) -> None:
@@ -66,7 +68,7 @@ class Twin:
         done = 0.0
         while done < h:
             part = h if self.regression else min(max(done, 1.0), h - done)
-            m, V, _, _, w = self.ask(x, task)
+            m, V, w = self.ask(x, task)
             precision = part
             if self.regression:
                 e = self.scale.clip((y - self.scale.center) / self.scale.unit - m, self.s2 * (1 + V), h)
@@ -129,17 +131,18 @@ class Twin:
 
     def follow(self) -> None:
         sweeps = self.rows >= 256 and self.rows & (self.rows - 1) == 0
-        d, n, z = len(self.mu), len(self.tasks), np.ones(len(self.mu))
+        d, n = len(self.mu), len(self.tasks)
+        z: np.ndarray = np.ones(d)
         if sweeps:
             for k in self.tasks.values():
                 self.refresh(k)
-            M = 10 * np.eye(d) + sum(k.A * S for k, S in zip(self.tasks.values(), self.spread(), strict=True))
+            M: np.ndarray = 10 * np.eye(d) + (np.array([k.A for k in self.tasks.values()]) * self.spread()).sum(0)
             g = np.diag(self.precision @ self.spread().sum(0)) - n
-            z = np.clip(1 + np.linalg.solve(M, g), 0.5, 2.0)
+            z = np.clip(1.0 + np.linalg.solve(M, g), 0.5, 2.0)
         if sweeps or self.since >= 10 + d // 2:
             c = self.weight / self.squares
             self.Omega = (np.outer(z, z) * self.spread().sum(0) + 0.2 * c * np.eye(d)) / (n + 2) + 1e-5 * np.eye(d)
-            self.precision = np.linalg.inv(self.Omega)
+            self.precision = np.asarray(np.linalg.inv(self.Omega))
             self.since = 0
         if sweeps:
             for k in self.tasks.values():

@@ -26,13 +26,13 @@ class Twin:
         self.levels: dict[Any, tuple[np.ndarray, np.ndarray]] = {}
         self.score, self.shares, self.s2 = np.zeros(35), np.full(35, 1 / 35), np.ones(35)
 
-    def ask(self, x: np.ndarray, task: Any) -> tuple[float, float, float, float, float]:
+    def ask(self, x: np.ndarray, task: Any) -> list[float]:
         """The forecast, x'w, the mean level, x'P x, and the noise of the likeliest pair."""
         b, v = self.levels.get(task, (np.zeros(35), 1 / LAM))
         a, g = self.shares, int(self.shares.argmax())
         m, level = x @ self.w, a @ b
         f = m + level if self.regression else a @ ((m + b) / np.sqrt(1 + math.pi / 2 * v))
-        return f, m, level, x @ self.P @ x, self.s2[g] * (1 + v[g])
+        return [float(number) for number in (f, m, level, x @ self.P @ x, self.s2[g] * (1 + v[g]))]
 
     def decide(self, row: np.ndarray, task: Any) -> float:
         if not len(self.w):

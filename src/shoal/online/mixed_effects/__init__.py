@@ -1,4 +1,5 @@
 """The linear mixed model by the row: common weights, and tasks' own with a covariance that is learned.
 
-`effects` is the filter on dense rows. Its twin in plain NumPy is tests/twins/mixed_effects.py.
+Begin with its twin in plain NumPy, tests/twins/mixed_effects.py. `effects` is the filter on dense rows, `learner` makes
+dense rows of what comes, and is what users see.
 """
