@@ -1,7 +1,7 @@
 """What each part of HedgedSharing is worth: `python -m benchmarks.ablation [STREAM ...] [--markdown]`.
 
 Each line leaves one part out; a cell is what that costs: log-loss more than the whole learner's, or RMSE in percent.
-Positive numbers say that the part helps. `--experts` leaves out each of the twenty experts by itself, `--constants`
+Positive numbers say that the part helps. `--experts` leaves out each of the experts by itself, `--constants`
 gives each constant a smaller and a larger value. The change is made before numba compiles, in a process with an empty
 cache of its own: half a minute a line, and the streams. All streams but flights and delay need SHOAL_DATA.
 """
@@ -46,8 +46,8 @@ def without_experts(leave_out: Callable[[Any], bool]) -> None:
     there = np.array([not leave_out(expert) for expert in EXPERTS], np.float64)
 
     @kernel(entry=True)
-    def those_left(sharing: int, interactions: int, regression: bool, out: Any) -> float:
-        taking_part(sharing, interactions, regression, out)
+    def those_left(sharing: int, interactions: int, trees: bool, regression: bool, out: Any) -> float:
+        taking_part(sharing, interactions, trees, regression, out)
         n = 0.0
         for e in range(len(out)):
             out[e] *= there[e]
@@ -82,6 +82,12 @@ def without_clipping() -> None:
     replace("NEAR", HUGE, "row")
 
 
+def without_caution() -> None:
+    """Both regressions of the second mixing are the same."""
+    replace("VARIANCES", (1.0, 1.0), "state")
+    replace("DRIFTS", (1e-3, 1e-3), "row")
+
+
 def without_band() -> None:
     """Features keep the scale in which they come."""
     replace("BAND", HUGE, "scaling")
@@ -98,15 +104,17 @@ PARTS: dict[str, Callable[[], None]] = {
     "experts: constant steps": _rule("constant"),
     "experts: full matrices": _rule("full"),
     "experts: on crossed rows": _rule("crossed"),
-    "experts: forgetting": lambda: without_experts(lambda expert: "forgetting" in expert.name),
+    "experts: levels of tasks": _rule("levels"),
+    "experts: mixed effects": _rule("effects"),
+    "experts: trees": _rule("trees"),
     "experts: pooled": lambda: without_experts(lambda expert: "pooled" in expert.name),
     "experts: together": lambda: without_experts(lambda expert: "together" in expert.name),
     "experts: own": lambda: without_experts(lambda expert: "own" in expert.name),
     "second mixing": lambda: with_settings(fresh=HUGE),
     "mixture of all tasks for new tasks": lambda: with_settings(fresh=1e-9),
     "leaning of young tasks": lambda: with_settings(young=1e-9),
-    "fixed share": lambda: replace("SHARE", 0.0, "mixing"),
-    "stretch": lambda: replace("VARIANCE", 0.0, "mixing", "state"),
+    "fixed share": lambda: replace("SHARE", 0.0, "row"),
+    "cautious regression": without_caution,
     "doubt in labels": without_doubt,
     "clipping": without_clipping,
     "features in a band": without_band,
@@ -121,15 +129,14 @@ def _constant(name: str, value: float, *modules: str) -> Callable[[], None]:
 CONSTANTS: dict[str, tuple[str, tuple[str, ...], float, float]] = {
     "constant of a row (0.3)": ("CONSTANT", ("scaling", "explaining"), 0.1, 1.0),
     "band of features (3)": ("BAND", ("scaling", "explaining"), 1.5, 10.0),
-    "fixed share (0.01)": ("SHARE", ("mixing",), 0.003, 0.03),
+    "fixed share (0.005)": ("SHARE", ("row",), 0.002, 0.02),
+    "share of the slow mixture (1e-4)": ("SLOW_SHARE", ("row",), 1e-5, 1e-3),
     "rows of a young task (10)": ("young", (), 3.0, 30.0),
-    "rows until the second mixing counts half (5)": ("fresh", (), 1.5, 15.0),
-    "drift of the second mixing (1e-3)": ("DRIFT", ("row",), 1e-4, 1e-2),
+    "rows until the second mixing counts half (2.5)": ("fresh", (), 1.0, 7.5),
     "its least curvature (1e-5)": ("FLAT", ("row",), 1e-6, 1e-4),
-    "prior variance of the stretch (3e-3)": ("VARIANCE", ("state",), 1e-3, 1e-2),
     "prior variance of full matrices (10)": ("PRIOR", ("kalman",), 3.0, 30.0),
-    "drift of the pooled matrix (0.05)": ("POOLED_DRIFT", ("row",), 0.01, 0.2),
-    "drift of tasks' matrices (1e-5)": ("OWN_DRIFT", ("row",), 1e-6, 1e-4),
+    "drift of the pooled matrix (0.05)": ("POOLED_DRIFT", ("dense",), 0.01, 0.2),
+    "drift of tasks' matrices (1e-5)": ("OWN_DRIFT", ("dense",), 1e-6, 1e-4),
     "clipping beyond deviations² (100)": ("OUTLIER", ("scaling",), 25.0, 400.0),
     "clipping of errors² (49)": ("ERROR_OUTLIER", ("scaling",), 16.0, 100.0),
 }

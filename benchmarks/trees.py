@@ -42,7 +42,7 @@ def made(n: int) -> tuple[Any, Any, Any]:
 @kernel(entry=True, allocates=True)
 def learn_rows(X: Any, y: Any, task: Any, regression: bool, state: boosted_trees.State) -> None:
     for i in range(len(X)):
-        boosted_trees.learn(X.shape[1], X[i], y[i], 1.0, task[i], regression, state)
+        boosted_trees.learn(X.shape[1], X[i], y[i], 1.0, task[i], regression, boosted_trees.Effort(0.0, np.inf), state)
 
 
 @kernel(entry=True, allocates=True)

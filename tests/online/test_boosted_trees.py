@@ -44,7 +44,7 @@ def learned(rows: tuple[Any, ...], *, regression: bool, cuts: Any = (), saved: b
     X, y, h, task = rows
     state, out = trees.new_state(int(task.max()) + 1), np.zeros((len(y), len(STAGES)))
     for part in np.split(np.arange(len(y)), cuts):
-        while not fits(len(part), X.shape[1], state):
+        while not trees.has_room(len(part), X.shape[1], state):
             state = trees.extended(state, len(part), X.shape[1])
         at = slice(part[0], part[-1] + 1)
         learn_rows(X[at], y[at], h[at], task[at], regression, state, out[at])
@@ -53,11 +53,6 @@ def learned(rows: tuple[Any, ...], *, regression: bool, cuts: Any = (), saved: b
             trees.check(packed, len(state.tasks.sums))
             state = trees.unpack(packed)
     return state, out
-
-
-@kernel(entry=True)
-def fits(n: int, d: int, state: State) -> bool:
-    return trees.has_room(n, d, state)
 
 
 def test_answers_are_those_of_the_twin() -> None:

@@ -31,8 +31,8 @@ class Counted(Protocol):
 
 
 S = TypeVar("S", bound=Counted)  # an algorithm's own state
-Learn: TypeAlias = Callable[Concatenate[Rounds, Any, S, FloatArray, ...], int]  # of (rounds, settings, state, out)
-Decide: TypeAlias = Callable[Concatenate[Rounds, Any, S, FloatArray, ...], None]  # of the same
+Learn: TypeAlias = Callable[Concatenate[Rounds, Any, Any, FloatArray, ...], int]  # of (rounds, settings, state, out)
+Decide: TypeAlias = Callable[Concatenate[Rounds, Any, Any, FloatArray, ...], None]  # of the same
 
 
 class Setup(NamedTuple):
@@ -141,8 +141,8 @@ class Explain(NamedTuple, Generic[S]):
     """Why a row is decided so, see `shoal.model.explanations`, and how surely."""
 
     linear: bool = True  # is `decide` a sum over the features of a row?
-    confidence: Decide[S] | None = None  # |f| less the doubt of a row, for label queries
-    shared: Decide[S] | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
+    confidence: Decide | None = None  # |f| less the doubt of a row, for label queries
+    shared: Decide | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
     contributions: Callable[[Setup, S, IntArray, IndexArray, FloatArray | None], Parts] | None = None  # of features
     # to the decisions of tasks where `decide` is no such sum: in a row of these values, or (None) of 1 in a usual row
     likeness: Callable[[S, int, int], FloatArray] | None = None  # of task k to the first n, as it was learned
@@ -159,8 +159,8 @@ class Algorithm(NamedTuple, Generic[S]):
     parameters: Readers  # what each hyper-parameter may be
     settings: Callable[[Params], Settings]
     allocate: Callable[[Setup, Size], S]  # the state of a learner that has seen nothing
-    learn: Learn[S]
-    decide: Decide[S]  # answer each row; a task of -1 has not been seen
+    learn: Learn
+    decide: Decide  # answer each row; a task of -1 has not been seen
     exchange: Exchange | str  # how copies of the state merge, or the reason why they cannot
     no_weights: str  # why rows cannot have weights, or "" if the learn kernel reads `rounds.weight`
     retune: Callable[[Setup, Setup, S], None] | None = None  # hyper-parameters changed after the first row

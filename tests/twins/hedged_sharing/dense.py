@@ -31,8 +31,9 @@ class DenseRows:
         self.pooled, self.matrices = Kalman(d, 0.05), [Kalman(d, 1e-5) for _ in range(K)]
         self.levels, self.logs = task_levels.Twin(real), task_levels.Twin(real)
         self.effects = [mixed_effects.Twin(real), mixed_effects.Twin(real, match=False)]
-        for twin in (self.levels, self.logs, *self.effects):
-            twin.columns = AsItIs()  # type: ignore[assignment]
+        twins: list[Any] = [self.levels, self.logs, *self.effects]
+        for twin in twins:
+            twin.columns = AsItIs()
         self.trees = BoostedTrees(regression=real)
         self.n_logs = self.log_noise = 0.0
         self.largest, self.positive = -np.inf, True

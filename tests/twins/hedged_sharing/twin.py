@@ -130,7 +130,7 @@ class Twin:
 
     def wake(self, x: np.ndarray, k: int) -> None:
         """Experts on dense rows while few features have come, crossed rows while rows are narrow."""
-        n_features = np.count_nonzero((self.counts > 0) | (x != 0))
+        n_features = int(np.count_nonzero((self.counts > 0) | (x != 0)))
         narrow = n_features <= 256 or self.n_entries + np.count_nonzero(x) <= 32 * (self.n_rows + 1)
         self.crosses = bool(narrow) if self.interactions == "auto" else bool(self.interactions)
         self.is_full = n_features <= (255 if self.interactions else 31)
@@ -217,7 +217,8 @@ class Twin:
             curvature = h * max(says * q * (1 - q), 1e-5)
             stack.learn(says * (y - q) / (1 + curvature * tau) if h == 1 else pull, curvature)
         happened = [p if y else 1 - p for p in (sigmoid(self.logits), self.answers)]
-        self.mix(*[((1 - self.doubt) * p + self.doubt / 2) ** h for p in happened], k)
+        of_experts, of_answers = (((1 - self.doubt) * p + self.doubt / 2) ** h for p in happened)
+        self.mix(of_experts, of_answers, k)
         self.surprises += h * (sigmoid(self.mixed if y else -self.mixed) < 1 / (self.weight + 2))
         self.weight += h
 
@@ -330,10 +331,9 @@ class RegressionTwin(Twin):
                 tau = stack.drift(self.n.sum())
                 stack.learn(precision * (y - stack.forecast) / before / (1 + precision * tau), precision)
             squares, of_answers = (y - self.logits) ** 2, (y - self.answers) ** 2
-            best = squares[self.awake > 0].min(), of_answers.min()
-            self.mix(
-                *[np.exp(h * (b - s) / (2 * variance)) for b, s in zip(best, (squares, of_answers), strict=True)], k
-            )
+            least = squares[self.awake > 0].min()
+            likelihood = np.exp(h * (least - squares) / (2 * variance))
+            self.mix(likelihood, np.exp(h * (of_answers.min() - of_answers) / (2 * variance)), k)
         else:
             self.n[k] += 1
         return answer

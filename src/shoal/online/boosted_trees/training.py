@@ -106,14 +106,12 @@ def explain(d: int, x: FloatArray, task: int, stage: int, state: State, out: Flo
 # ---- the buffer -----------------------------------------------------------------------------------------------
 
 
-@kernel(entry=True)
 def rows_left(state: State) -> int:
     """How many more rows fit."""
     n_rows = len(state.values)
     return 2**60 if n_rows == BUFFER + SPARE else int(n_rows - state.counters[STORED])
 
 
-@kernel(alone=False)
 def has_room(n: int, d: int, state: State) -> bool:
     """Whether n more rows of d values fit."""
     return bool(FIRST_COLUMN + d <= state.values.shape[1] and n <= rows_left(state))

@@ -402,10 +402,9 @@ def room_of(settings: DenseSettings, dense: Dense) -> Room:
     """Effects have room for all if memory has none for more."""
     effects, side, trees = dense.effects, len(dense.levels.mean), dense.trees
     left = len(effects.own) - int(effects.counters[mixed_effects.SLOTS])
-    if len(effects.own) >= most_effects.py_func(settings.memory, side) > 0:
+    if len(effects.own) >= most_effects(settings.memory, side) > 0:
         left = 2**60
-    rows_left = boosted_trees.rows_left.py_func(trees)
-    return Room(side, left, rows_left, trees.values.shape[1] - FIRST_COLUMN, effects.slot)
+    return Room(side, left, boosted_trees.rows_left(trees), trees.values.shape[1] - FIRST_COLUMN, effects.slot)
 
 
 @kernel(alone=False)
@@ -491,15 +490,9 @@ def run_groups(
         by_kind(run_trees, None, *part, regression, pooled, settings.trees, dense.trees, rows, margins)
 
 
-@kernel(entry=True)
 def most_effects(memory: float, side: int) -> int:
     """Tasks whose effects have room in memory."""
     return int(SHARE_OF_MEMORY * memory // mixed_effects.slot_bytes(side)) if side > 0 else 0
-
-
-@kernel(entry=True)
-def trees_fit(n: int, d: int, trees: boosted_trees.State) -> bool:
-    return boosted_trees.has_room(n, d, trees)
 
 
 def sleeps(dense: Dense | PackedDense, most: int) -> bool:
@@ -517,7 +510,8 @@ def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
     """The same with room for the first row, its new features and its task."""
     full = dense.columns.full
     used = int(full.counters[PLACES]) + kalman.most_new(full, rounds)
-    groups = groups_for(*dense.columns.seen[[FEATURES, SEEN_ROWS]].tolist(), settings)
+    seen = dense.columns.seen
+    groups = groups_for(int(seen[FEATURES]), int(seen[SEEN_ROWS]), settings)
     full = kalman.extended(full, rounds, settings.memory, settings.most)
     dense = dense._replace(columns=dense.columns._replace(full=full))
     if groups & FILTERS:
@@ -533,7 +527,7 @@ def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
             implicit=mixed_effects.with_room(dense.implicit, side, 0 if settings.regression else slots),
         )
     d = min(used - 1, MOST_TREES)
-    if groups & FORESTS and not trees_fit(1, d, dense.trees):
+    if groups & FORESTS and not boosted_trees.has_room(1, d, dense.trees):
         dense = dense._replace(trees=boosted_trees.extended(dense.trees, 1, d))
     return dense
 

@@ -153,7 +153,7 @@ def _dense_weights(settings: Settings, state: State, task: int, slots: IntArray)
     shared[FULL_POOLED] = full.pooled[side, places] * there
     if task >= 0 and full.slot[task] > 0:
         own[FULL_OWN] = full.own[full.slot[task] - 1, side, places] * there
-    groups = groups_for(*state.seen[[FEATURES, SEEN_ROWS]].tolist(), for_dense(settings))
+    groups = groups_for(int(state.seen[FEATURES]), int(state.seen[SEEN_ROWS]), for_dense(settings))
     mean = state.targets[MEAN] if settings.regression else 0.0
     if groups & FILTERS and len(state.dense.levels.mean) > 0:
         filters = [(LEVELS, _of_levels(settings, state.dense.levels, task))]
@@ -373,7 +373,7 @@ def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
     linear = [] if sleeps(state.dense, settings.full_features) else [FULL_POOLED]
     if linear and task >= 0 and state.dense.columns.full.slot[task] > 0:
         linear.append(FULL_OWN)
-    groups = groups_for(*seen[[FEATURES, SEEN_ROWS]].tolist(), for_dense(settings))
+    groups = groups_for(int(seen[FEATURES]), int(seen[SEEN_ROWS]), for_dense(settings))
     if groups & FILTERS:
         linear += [LEVELS, EFFECTS, *([IMPLICIT] if groups & IMPLICIT_TOO else [])]
     asleep = np.setdiff1d(np.arange(N_MARGINS), linear)
@@ -425,7 +425,7 @@ def _answers(
     unit, constant = 1.0, 1.0
     if settings.regression:
         unit = deviation(state.targets)
-        constant = unit * constant_input(unit, state)
+        constant = unit * constant_input(unit, mixed(state))
     found = []
     for r in state.stacks:
         slopes = (r[HEAD:N_INPUTS] + r[OF_TASK] * mine + r[OF_ALL] * everybody) * (unit > 0.0)
