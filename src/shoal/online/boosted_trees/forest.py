@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
-from shoal.engine.axes import OTHER, ROW, TASK
+from shoal.engine.axes import INFINITE, OTHER, ROW, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import lowest_bit
 
@@ -44,7 +44,7 @@ U = np.uint64
 class Forests(NamedTuple):
     """Two: one answers while the other is trained."""
 
-    edges: Annotated[ValueArray, ROW]  # (2, columns, 31) ascending, filled up by infinity
+    edges: Annotated[ValueArray, ROW, INFINITE]  # (2, columns, 31) ascending, filled up by infinity
     possible: Annotated[SetArray, ROW]  # (2, columns, 64, 240) sets of leaves, by column, code and tree
     leaves: Annotated[FloatArray, ROW]  # (2, 240, 32) values
     is_used: Annotated[IntArray, ROW]  # (2, columns) whether any split is on the column

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.engine.axes import ROW
+from shoal.engine.axes import INFINITE, ROW
 from shoal.engine.compile import kernel
 from shoal.online.boosted_trees.forest import (
     FIRST_COLUMN,
@@ -116,7 +116,7 @@ class Packed(NamedTuple):
     """What is saved: the rows in the buffer, splits, and of a training the codes and the frozen rows."""
 
     tasks: Tasks
-    edges: Annotated[ValueArray, ROW]  # (forests, columns, 31): the one that answers, the one in training
+    edges: Annotated[ValueArray, ROW, INFINITE]  # (forests, columns, 31): the one that answers, the one in training
     column: Annotated[SmallArray, ROW]  # (forests, 240, 31)
     parent: Annotated[SmallArray, ROW]  # (forests, 240, 31)
     left: Annotated[NDArray[np.uint64], ROW]  # (forests, 240, 31)
@@ -191,10 +191,11 @@ def check(packed: Packed, n_tasks: int) -> None:
     if (counters < 0).any() or counters[SIDE] > 2 or n_columns > MOST_COLUMNS + 1:
         raise ValueError("counts of its trees are out of range")
     n_forests, n_frozen, n_coded = len(_needed(counters)), packed.codes.shape[1], len(packed.codes)
+    trees = N_TREES if n_columns > 0 else 0
     shapes = [
         (packed.edges, (n_forests, n_columns, N_EDGES)),
-        *((each, (n_forests, N_TREES, N_LEAVES - 1)) for each in (packed.column, packed.parent, packed.left)),
-        (packed.forest_values, (n_forests, N_TREES, 2 * N_LEAVES - 1)),
+        *((each, (n_forests, trees, N_LEAVES - 1)) for each in (packed.column, packed.parent, packed.left)),
+        (packed.forest_values, (n_forests, trees, 2 * N_LEAVES - 1)),
         (packed.units, (n_forests, 2)),
         (sizes, (n_forests,)),
         (packed.frozen, (3, n_frozen)),
