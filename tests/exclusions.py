@@ -17,8 +17,7 @@ MANY_LABELS = "a third label is one more class for it, and a single one needs no
 AROUND_ANOTHER = "it holds estimators of others, which need not have coefficients"
 KERNEL = "its functions are sums of kernels, which have no coefficients"
 HEDGED = "it weighs a row's gradients and losses by h, with the rates of one row"
-FOLLOWS = "it follows the covariance of tasks' weights once a row, whatever the row weighs"
-DRIFTS = "its levels and common weights drift once a row, whatever the row weighs"
+ONCE = "it scales a row by an r.m.s. in which the row counts once, and drifts or follows its covariance once a row"
 HASHED = "records of pairs of columns have places by a hash of these: now and then two share one"
 OWN_SETS = "it chooses the tasks' own sets in turn, in the order of appearance"
 
@@ -76,10 +75,13 @@ EXCLUSIONS: dict[str, dict[str, str]] = {
         "HedgedSharing-independent": HEDGED,
         "HedgedSharing-pooled": HEDGED,
         "HedgedSharingRegressor": HEDGED,
-        "MixedEffects": FOLLOWS,
-        "MixedEffectsRegressor": FOLLOWS,
-        "TaskLevels": DRIFTS,
-        "TaskLevelsRegressor": DRIFTS,
+        "MixedEffects": ONCE,
+        "MixedEffects-fixed": ONCE,
+        "MixedEffects-pooled": ONCE,
+        "MixedEffectsRegressor": ONCE,
+        "MixedEffectsRegressor-independent": ONCE,
+        "TaskLevels": ONCE,
+        "TaskLevelsRegressor": ONCE,
         "LabelQuery": "it asks once for the label of a row of any weight",
         "MultitaskPerceptron-b-logistic": "its steps shrink with the rounds, and repeated rows are rounds of their own",
         "MultitaskRegressor-epsilon": "its steps shrink with the rounds, and repeated rows are rounds of their own",

@@ -54,7 +54,7 @@ def test_the_twin(regression: bool, sparse: bool) -> None:
 
 @pytest.mark.parametrize("regression", [False, True], ids=["labels", "targets"])
 def test_weights_and_the_twin(regression: bool) -> None:
-    stream = draw(4, n_rows=150, regression=regression)
+    stream = draw(4, n_rows=150, d=8, regression=regression)  # with the constant one more than a whole turn
     learner: Any = MixedEffectsRegressor() if regression else MixedEffects()
     compare(learner, stream, Twin(regression), sparse=False, weight=drawn_weights(len(stream.y)))
 
@@ -117,6 +117,23 @@ def test_the_covariance_and_the_noise_are_found() -> None:
     errors = {name: np.square(other.test_then_train(X, y, task) - y)[4000:].mean() for name, other in
               {"learned": MixedEffectsRegressor(), **learner.baselines()}.items()}  # fmt: skip
     assert errors["learned"] < 0.96 * min(errors["independent"], errors["pooled"])
+
+
+def test_one_pass_is_near_to_maximum_likelihood() -> None:
+    """Common weights within three standard errors of statsmodels' mixed model, tasks' deviations within 0.06."""
+    mixed_linear_model = pytest.importorskip("statsmodels.regression.mixed_linear_model")
+    rng, K = np.random.default_rng(2), 60
+    X, task = rng.normal(size=(25 * K, 2)), rng.permutation(np.repeat(np.arange(K), 25))
+    w = np.array([5.0, 1.0, -1.0]) + [1.0, 0.5, 0.2] * rng.normal(size=(K, 3))
+    x = np.column_stack([np.ones(len(task)), X])
+    y = np.einsum("ij,ij->i", x, w[task]) + 0.7 * rng.normal(size=len(task))
+    batch = mixed_linear_model.MixedLM(y, x, groups=task, exog_re=x).fit()
+    learner = MixedEffectsRegressor().partial_fit(X, y, task)
+    common = np.concatenate([[learner.intercept_shared_], learner.coef_shared_])
+    assert (np.abs(common - batch.fe_params) < 3 * batch.bse_fe).all()
+    deviations, expected = (np.sqrt(np.diag(found)) for found in (learner.covariance_, batch.cov_re))
+    np.testing.assert_allclose(deviations, expected, atol=0.06)
+    np.testing.assert_allclose(learner.noise_, batch.scale, rtol=0.15)
 
 
 def test_tasks_beyond_memory_are_answered_by_common_weights() -> None:

@@ -17,7 +17,7 @@ from shoal import TaskLevels, TaskLevelsRegressor
 @pytest.mark.parametrize("regression", [False, True], ids=["labels", "targets"])
 def test_the_twin(regression: bool, sparse: bool, weighted: bool) -> None:
     """With odd targets and an odd value; a feature comes late."""
-    stream = draw(3, n_rows=400, K=20, d=9, protocol="growing", density=0.3 if sparse else 1.0, regression=regression)
+    stream = draw(3, n_rows=400, K=20, d=8, protocol="growing", density=0.3 if sparse else 1.0, regression=regression)
     stream.X[:100, 4] = 0.0
     stream.X[300, 2] = 1e4
     y = 3.0 + 20.0 * stream.y if regression else (stream.y > 0).astype(float)

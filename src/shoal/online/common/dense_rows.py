@@ -98,20 +98,19 @@ def learn_columns(rounds: Rounds, row: int, h: float, columns: Columns) -> None:
 
 
 @kernel(entry=True)
-def n_missing(rounds: Rounds, first: int, last: int, columns: Columns) -> int:
-    """Entries of rows whose feature has no column; a feature counts once for each."""
-    missing = 0
+def columns_after(rounds: Rounds, first: int, last: int, used: int, columns: Columns) -> int:
+    """How many are in use after these rows, at most: a new feature counts once for each of its entries."""
+    used = max(used, 1)
     for row in range(first, last):
         begin, end = row_bounds(rounds, row)
         for p in range(begin, end):
-            missing += int(columns.place[feature_at(rounds, row, p)] == 0 and rounds.values[p] != 0.0)
-    return missing
+            used += int(columns.place[feature_at(rounds, row, p)] == 0 and rounds.values[p] != 0.0)
+    return int(min(used, 1 + len(columns.place)))
 
 
-def side_for(used: int, missing: int, side: int, n_features: int) -> int:
-    """The side of matrices that have room for new columns, at least a quarter more than before."""
-    need = whole_turns(min(used + missing, 1 + n_features))
-    return side if need <= side else max(need, whole_turns(min(side + side // 4, 1 + n_features)))
+def side_for(need: int, side: int) -> int:
+    """The side of matrices that have room for so many columns, at least a quarter more than before if it grows."""
+    return side if need <= side else max(whole_turns(need), whole_turns(side + side // 4))
 
 
 def few_features(setup: Setup, have: Size, need: Size) -> Size:

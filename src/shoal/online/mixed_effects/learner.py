@@ -22,10 +22,10 @@ from shoal.online.common.dense_rows import (
     Columns,
     add_columns,
     check_columns,
+    columns_after,
     few_features,
     fill_row,
     learn_columns,
-    n_missing,
     new_columns,
     per_feature,
     scaled_values,
@@ -68,7 +68,7 @@ def has_room(rounds: Rounds, first: int, last: int, settings: Settings, state: S
     """Whether a round's new features and tasks fit; memory may have none for more tasks."""
     filter = state.effects
     side, most = len(filter.mean), most_slots(len(filter.mean), settings)
-    if max(filter.counters[COLUMNS], 1) + n_missing(rounds, first, last, state.columns) > side:
+    if columns_after(rounds, first, last, filter.counters[COLUMNS], state.columns) > side:
         return False
     new = 0
     for row in range(first, last):
@@ -147,8 +147,8 @@ def extend(setup: Setup, state: State, size: Size, rounds: Rounds) -> State:
     """Room for the next round. If matrices that grow leave memory for fewer tasks, the youngest lose theirs."""
     first, last = int(rounds.starts[0]), int(rounds.starts[1])
     counters, have = state.effects.counters, len(state.effects.own)
-    missing = n_missing(rounds, first, last, state.columns)
-    side = side_for(max(int(counters[COLUMNS]), 1), missing, len(state.effects.mean), size.features)
+    columns = columns_after(rounds, first, last, int(counters[COLUMNS]), state.columns)
+    side = side_for(columns, len(state.effects.mean))
     new = int((state.effects.slot[rounds.task[first:last]] == 0).sum())
     most, need = most_slots(side, setup.settings), int(counters[SLOTS]) + new
     for k in np.flatnonzero(state.effects.slot > most):

@@ -21,10 +21,10 @@ from shoal.online.common.dense_rows import (
     Columns,
     add_columns,
     check_columns,
+    columns_after,
     few_features,
     fill_row,
     learn_columns,
-    n_missing,
     new_columns,
     per_feature,
     scaled_values,
@@ -102,7 +102,7 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
     x, scratch = np.zeros(side), new_scratch(side)
     for r in range(len(rounds.starts) - 1):
         first, last = rounds.starts[r], rounds.starts[r + 1]
-        if max(state.levels.columns[0], 1) + n_missing(rounds, first, last, state.columns) > side:
+        if columns_after(rounds, first, last, state.levels.columns[0], state.columns) > side:
             return r
         open_weighted(rounds, r, state.counters)
         if len(decisions) > 0 and last - first > 1:  # the whole round is decided before any of it is learned
@@ -129,9 +129,9 @@ def allocate(setup: Setup, size: Size) -> State:
 
 def extend(setup: Setup, state: State, size: Size, rounds: Rounds) -> State:
     """Room for the next round."""
-    missing = n_missing(rounds, int(rounds.starts[0]), int(rounds.starts[1]), state.columns)
-    side = side_for(max(int(state.levels.columns[0]), 1), missing, len(state.levels.mean), size.features)
-    return state._replace(levels=levels.with_side(state.levels, side))
+    first, last = int(rounds.starts[0]), int(rounds.starts[1])
+    columns = columns_after(rounds, first, last, int(state.levels.columns[0]), state.columns)
+    return state._replace(levels=levels.with_side(state.levels, side_for(columns, len(state.levels.mean))))
 
 
 def pack(setup: Setup, state: State, size: Size) -> Any:
@@ -306,7 +306,11 @@ class TaskLevelsRegressor(_TaskLevels, Regressor):
     has its noise, the mean of e²/(1 + v) over at most 2,000 rows, and its score,
     ``l <- 0.999 l - (log(s² (1 + v)) + e²/(s² (1 + v)))/2``. The answer is ``x'w + Σ_g a_g b_kg``.
 
-    Cost and memory are those of `TaskLevels`. It has no hyper-parameters.
+    Cost and memory are those of `TaskLevels`.
+
+    Parameters
+    ----------
+    None : there is nothing to choose.
 
     Attributes
     ----------
@@ -347,7 +351,7 @@ class TaskLevelsRegressor(_TaskLevels, Regressor):
     ...     predictions = learner.test_then_train(X, y, task)
     ...     print(f"{learner!s:24} mean squared error {((predictions - y) ** 2)[1000:].mean():.3f}")
     TaskLevelsRegressor()    mean squared error 1.331
-    MixedEffectsRegressor()  mean squared error 2.921
+    MixedEffectsRegressor()  mean squared error 2.920
     MultitaskRegressor()     mean squared error 8.675
     """
 

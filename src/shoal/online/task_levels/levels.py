@@ -30,17 +30,17 @@ from shoal.engine.compile import kernel
 from shoal.model.state import copy_block
 from shoal.online.common.dense import add_outer, add_to, inner, product, turns, whole_turns
 from shoal.online.common.standardized_targets import UNIT, clipped, from_units, in_units, learn_scale, new_scale
+from shoal.online.mixed_effects.effects import LEAST_NOISE, PRIOR
 
 LAMBDAS, DRIFTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0), (0.0, 0.01, 0.1, 1.0, 10.0)
 PRIORS = np.repeat(1.0 / np.array(LAMBDAS), len(DRIFTS))  # of v
 DRIFT_OF = np.tile(DRIFTS, len(LAMBDAS))
 G = len(PRIORS)
-PRIOR, DRIFT = 10.0, 1e-5  # variance of common weights, and what it gains in a row
+DRIFT = 1e-5  # what the variance of common weights gains in a row
 KEPT = 0.999  # of scores in a row
 NOISE_ROWS = 2000.0
 FLAT = 1e-3  # the least curvature of a label
 LOGIT = 4.0  # variance of a label's noise, in logits
-LEAST_NOISE = 1e-12
 LEVEL, VARIANCE = range(2)  # positions in `levels`
 SCORE, SHARE, NOISE = range(3)  # positions in `grid`
 
