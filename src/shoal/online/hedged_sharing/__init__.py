@@ -3,6 +3,7 @@ paper.
 
 Begin with its twin in plain NumPy, tests/twins/hedged_sharing/twin.py, which says all of it on one dense row. Then read
 `experts` (the table), `row` (what happens to a row, in order), `scaling`, the groups of experts (`linear`, `crossing`,
-`dense` with `kalman`) and `mixing`. `scratch`, `state` and `algorithm` hold, keep and run it; `learner` is what users see and
+`dense` with `kalman`) and `mixing`. `scratch`, `state` and `algorithm` hold, keep and run it; `learner` is what users
+see and
 `explaining` what moved an answer.
 """

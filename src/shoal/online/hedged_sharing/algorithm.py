@@ -124,7 +124,7 @@ def learn_rounds(
                 h = weight_of(rounds, row) if learns else 0.0
                 if part.prepares:
                     new = read_row(
-                        rounds, row, settings, state, settings.margins if turn == 0 else settings.again, here
+                        rounds, row, settings, state, settings.again if learns else settings.margins, here
                     )
                     if h > 0.0:
                         learn_ahead(rounds, row, new, h, settings, state, here)
