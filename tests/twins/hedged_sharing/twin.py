@@ -92,7 +92,7 @@ class Twin:
         self.uniform = self.part / self.part.sum()
         self.pi, self.pi_k, self.slow = self.uniform.copy(), np.tile(self.uniform, (K, 1)), self.uniform.copy()
         self.stacks = [Stack(1.0, 1e-3), Stack(0.1, 1e-4)]
-        self.trusts = np.full(3, 1 / 3)
+        self.trusts = np.array([0.45, 0.45, 0.1])
         self.surprises = self.weight = self.length = 0.0
 
     def was_narrow(self) -> bool:
@@ -247,7 +247,8 @@ class Twin:
         self.pi = 0.995 * self.pi + 0.005 * self.uniform
         self.pi_k[k] = 0.995 * self.pi_k[k] + 0.005 * self.pi
         self.slow = (1 - 1e-4) * self.moved(self.slow, likelihood) + 1e-4 * self.uniform
-        self.trusts = (1 - 1e-4) * self.trusts * of_answers / (self.trusts @ of_answers) + 1e-4 / 3
+        trusts = self.trusts * of_answers / (self.trusts @ of_answers)
+        self.trusts = (1 - 1e-4) * trusts + 1e-4 * np.array([0.45, 0.45, 0.1])
         self.n[k] += 1
 
 

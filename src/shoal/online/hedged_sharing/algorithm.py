@@ -123,9 +123,7 @@ def learn_rounds(
                 here = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
                 h = weight_of(rounds, row) if learns else 0.0
                 if part.prepares:
-                    new = read_row(
-                        rounds, row, settings, state, settings.again if learns else settings.margins, here
-                    )
+                    new = read_row(rounds, row, settings, state, settings.again if learns else settings.margins, here)
                     if h > 0.0:
                         learn_ahead(rounds, row, new, h, settings, state, here)
                 if part.learns:

@@ -22,6 +22,7 @@ SLOW_SHARE = 1e-4  # of the slow mixture's, and of the third mixing's
 VARIANCES = (1.0, 0.1)
 DRIFTS = (1e-3, 1e-4)
 N_STACKS, N_ANSWERS = 2, 3
+TRUSTS = (0.45, 0.45, 0.1)  # of the third mixing, before the first row: a slow mixture is slow to see what is rare
 LEAST_DRIFT = 1e-6  # without sharing, where the mixing alone follows what changes in all tasks
 LIMIT = 15.0  # logits are kept within +-15
 ROWS, SURPRISES = range(2)  # positions in `surprises`

@@ -210,7 +210,7 @@ def mix(task: int, h: float, settings: Settings, state: Mixed, work: Work) -> No
     bayes(state.weights, work.p, work.awake, work.uniform, SHARE)
     bayes(state.task_weights[task], work.p, work.awake, prior, SHARE)
     bayes(state.slow, work.p, work.awake, work.uniform, SLOW_SHARE)
-    bayes(state.trusts, work.answers, work.ones, work.thirds, SLOW_SHARE)
+    bayes(state.trusts, work.answers, work.ones, work.trusts, SLOW_SHARE)
 
 
 @kernel(alone=False)

@@ -18,7 +18,7 @@ from shoal.online.hedged_sharing.crossing import CrossedRow, most_entries
 from shoal.online.hedged_sharing.dense import N_MARGINS, DenseSettings
 from shoal.online.hedged_sharing.experts import HEAD, N_EXPERTS, NEVER, taking_part
 from shoal.online.hedged_sharing.linear import Lanes, new_lanes
-from shoal.online.hedged_sharing.mixing import LOGITS_TURN, N_ANSWERS, N_STACKS, TURN
+from shoal.online.hedged_sharing.mixing import LOGITS_TURN, N_ANSWERS, N_STACKS, TRUSTS, TURN
 from shoal.online.hedged_sharing.scaling import ScaledRow
 
 PLACES, CROSSED_PLACES = 2**16, 2**17  # of a block, for entries of rows and of crossed rows
@@ -96,7 +96,7 @@ class Work(NamedTuple):
     stacks: FloatArray  # (2,) forecasts of the second mixing's regressions
     answers: FloatArray  # (3,) forecasts of the third mixing's inputs; of labels, probabilities
     ones: FloatArray  # (3,)
-    thirds: FloatArray  # (3,)
+    trusts: FloatArray  # (3,) of the third mixing, before the first row
     forecast: FloatArray  # (2,) of the mixture of all tasks, and the answer
     part: FloatArray  # (experts,) 1 for those that may be awake
     awake: FloatArray  # (experts,) 1, or 0 for those that sleep
@@ -127,7 +127,7 @@ def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_o
         new_lanes(crossing.N_COLUMNS, crossed_n, dtype_of),
         logits, forecasts, logits[HEAD : HEAD + N_EXPERTS], forecasts[HEAD : HEAD + N_EXPERTS], small[5, :N_EXPERTS],
         small[2, :TURN], small[3, :TURN], np.zeros(N_STACKS), np.zeros(N_ANSWERS), np.ones(N_ANSWERS),
-        np.full(N_ANSWERS, 1.0 / N_ANSWERS), np.zeros(2), part, small[6, :N_EXPERTS], part / n_part,
+        np.array(TRUSTS), np.zeros(2), part, small[6, :N_EXPERTS], part / n_part,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from shoal.online.hedged_sharing.crossing import Crossed, PackedCrossed, new_cro
 from shoal.online.hedged_sharing.dense import Dense, PackedDense
 from shoal.online.hedged_sharing.experts import N_EXPERTS, N_INPUTS, OF_TASK, taking_part
 from shoal.online.hedged_sharing.linear import OWN_WIDTH, WIDTH
-from shoal.online.hedged_sharing.mixing import N_ANSWERS, N_STACKS, TURN, VARIANCES
+from shoal.online.hedged_sharing.mixing import N_STACKS, TRUSTS, TURN, VARIANCES
 from shoal.online.hedged_sharing.scaling import N_ERRORS, N_TARGETS, Scale, new_scale
 
 
@@ -119,7 +119,7 @@ def _rest(setup: Setup, size: Size) -> dict[str, Any]:
         "slow": uniform.copy(),
         "stacks": stacks,
         "covariances": covariances.reshape(N_STACKS, -1),
-        "trusts": np.full(N_ANSWERS, 1.0 / N_ANSWERS),
+        "trusts": np.array(TRUSTS),
         "updates": np.zeros(size.tasks, np.int64),
         "counters": np.zeros(3, np.int64),
     }
