@@ -207,7 +207,7 @@ def search(
     >>> grid = {"relation": [0.0, 1.0, 4.0, 16.0], "loss": ["perceptron", "logistic"]}
     >>> found = search(MultitaskPerceptron(), data.X, data.y, data.task, parameters=grid, random_state=0)
     >>> print(found.best_params, f"error {found.best_score:.3f}")
-    {'loss': 'logistic', 'relation': 16.0} error 0.089
+    {'loss': 'logistic', 'relation': 16.0} error 0.119
     """
     rows = _checked(learner, X, y, task, sample_weight)
     folds = _folds(learner, rows.code, validation, n_folds, random_state) if cv is None else _splits(cv, rows)

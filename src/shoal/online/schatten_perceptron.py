@@ -437,6 +437,7 @@ ALGORITHM = Algorithm[State](
     no_weights=ONE_STEP,
     tasks=Tasks(enter=enter, leave=leave, left=left),
     storage=Storage(pack=support_vectors.pack(allocate), check=check),
+    chunks=Chunks(simultaneous=True),
     explain=Explain(likeness=correlations),
 )
 WITH_ROWS = ALGORITHM._replace(
