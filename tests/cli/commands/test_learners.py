@@ -23,7 +23,7 @@ def test_all_public_learners_are_listed_with_their_defaults(shoal: Program) -> N
 
 # What brings a table to any learner has no paper; TaskLevelsRegressor has no parameters.
 ABSENT = {
-    **dict.fromkeys(("TabularClassifier", "TabularRegressor", "TaskColumn"), {"References\n"}),
+    **{name: {"References\n"} for name in ("TabularClassifier", "TabularRegressor", "TaskColumn")},
     "TaskLevelsRegressor": {"Parameters\n"},
 }
 
