@@ -62,10 +62,6 @@ BATCH: dict[str, Callable[[], BatchLearner]] = {
 # Public learner -> why it has no workload.
 EXCLUDED = {
     "Periodic": "what it costs and answers is its batch learner's, which has a workload",
-    **dict.fromkeys(
-        ("TabularClassifier", "TabularRegressor", "TaskColumn"),
-        "what it costs and answers is its learner's, which has a workload; the rest is reading a table",
-    ),
 }
 
 

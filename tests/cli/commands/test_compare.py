@@ -134,6 +134,7 @@ def test_what_goes_wrong_is_one_line(shoal: Program, csv_file: Path, tmp_path: P
         (["--learners", "OSMTL,OSMTL"], "names OSMTL twice"),
         (["--learners", "OSMTL,MultitaskRegressor"], "all for labels or all for numbers"),
         (["--learners", "SMTL"], "batch learner"),
+        (["--learners", "TabularClassifier"], "TabularClassifier is for Python: a run reads tables by itself"),
         (["--tune", "3"], "--tune takes a number of rows, 10 or more"),
         (["--tune", "1500"], "--tune 1500: the stream has no more rows"),
         (["--tune", "2000"], "--tune 2000: the stream has only 1,500 rows"),

@@ -10,15 +10,20 @@ import pytest
 from tests.cli.conftest import Program
 
 from shoal import MultitaskPerceptron
-from shoal.cli.commands.learners import batch_kinds, learner_kinds, make_learner, parse_value
+from shoal.cli.commands.learners import batch_kinds, learner_kinds, make_learner, parse_value, table_kinds
 
 
 def test_all_public_learners_are_listed_with_their_defaults(shoal: Program) -> None:
     code, out, _ = shoal("learners")
     assert code == 0
-    for name in learner_kinds():
-        assert name in out
+    sections = [section.splitlines() for section in out.split("\n\n")]
+    headings = ["Online", "Batch (in Python only)", "For tables, around a learner (in Python only)"]
+    assert [section[0] for section in sections[:-1]] == headings
+    for (_, *lines), kinds in zip(sections, (learner_kinds(), batch_kinds(), table_kinds()), strict=False):
+        assert [line.split()[0] for line in lines if line[2] != " "] == list(kinds)
+    assert list(table_kinds()) == ["TabularClassifier", "TabularRegressor", "TaskColumn"]
     assert "relation='pairwise'" in out
+    assert "estimator, task='task'" in out
 
 
 # What brings a table to any learner has no paper; TaskLevelsRegressor has no parameters.
@@ -28,7 +33,7 @@ ABSENT = {
 }
 
 
-@pytest.mark.parametrize("name", [*learner_kinds(), *batch_kinds()])
+@pytest.mark.parametrize("name", [*learner_kinds(), *batch_kinds(), *table_kinds()])
 def test_a_learner_is_explained_by_its_name(shoal: Program, name: str) -> None:
     code, out, _ = shoal("learners", name)
     assert code == 0
@@ -72,3 +77,9 @@ def test_values_of_settings(text: str, value: object) -> None:
 def test_a_graph_can_be_set() -> None:
     learner = make_learner("MultitaskPerceptron", ['relation=[["a", "b"], ["b", "c"]]'])
     assert learner.fit(np.eye(2), [-1, 1], ["a", "c"]).tasks_ == ["a", "b", "c"]
+
+
+def test_what_is_compiled_is_made_without_arguments(shoal: Program) -> None:
+    assert [kind().get_params() for kind in (learner_kinds() | batch_kinds()).values()]
+    code, _, err = shoal("compile", "TaskColumn")
+    assert (code, "TaskColumn has nothing of its own to compile" in err) == (2, True)

@@ -22,7 +22,7 @@ from scipy.sparse import csr_matrix
 from sklearn.base import clone, is_classifier
 
 import shoal
-from shoal.cli.commands.learners import batch_kinds, find_learner, learner_kinds
+from shoal.cli.commands.learners import batch_kinds, find_learner, learner_kinds, reads_tables
 from shoal.evaluation import progressive_validate
 from shoal.files import FORMATS, open_stream
 from shoal.learner import Learner
@@ -44,6 +44,8 @@ def compile_for_this_computer(names: list[str], *, n_jobs: int) -> None:
         Processes; -1 is one a core.
     """
     chosen = [find_learner(name) for name in names] if names else list((learner_kinds() | batch_kinds()).values())
+    for kind in filter(reads_tables, chosen):
+        raise ValueError(f"{kind.__name__} has nothing of its own to compile: name its learner, such as HedgedSharing")
     start = time.perf_counter()
     console = Console(stderr=True)
     columns = TextColumn("compiling {task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()

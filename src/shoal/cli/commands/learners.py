@@ -19,7 +19,17 @@ def learner_kinds() -> dict[str, type[Any]]:
 
 def batch_kinds() -> dict[str, type[Any]]:
     """All public batch learners by name."""
-    return {name: kind for name, kind in _kinds().items() if not issubclass(kind, Learner)}
+    return {name: kind for name, kind in _kinds().items() if not issubclass(kind, Learner) and not reads_tables(kind)}
+
+
+def table_kinds() -> dict[str, type[Any]]:
+    """All public estimators that bring a table to a learner, by name."""
+    return {name: kind for name, kind in _kinds().items() if reads_tables(kind)}
+
+
+def reads_tables(kind: type[Any]) -> bool:
+    """Is the task a column of its tables, and no argument of its methods?"""
+    return "task" in inspect.signature(kind).parameters
 
 
 def _kinds() -> dict[str, type[Any]]:
@@ -43,6 +53,8 @@ def find_learner(name: str) -> type[Any]:
 def make_learner(name: str, settings: list[str]) -> Learner:
     """An online learner with settings such as `["alpha=0.9"]`. Raises ValueError with the nearest right name."""
     kind = find_learner(name)
+    if reads_tables(kind):
+        raise ValueError(f"{name} is for Python: a run reads tables by itself, so name the learner inside")
     if not issubclass(kind, Learner):
         raise ValueError(f"{name} is a batch learner: it needs all rows at once, and a stream gives one at a time")
     known = list(inspect.signature(kind).parameters)
@@ -83,6 +95,8 @@ def print_learners() -> None:
     _print_kinds(learner_kinds())
     print("\nBatch (in Python only)")
     _print_kinds(batch_kinds())
+    print("\nFor tables, around a learner (in Python only)")
+    _print_kinds(table_kinds())
     print("\nshoal learners NAME explains one: its idea, its hyper-parameters, its paper.")
 
 
@@ -91,8 +105,9 @@ def _print_kinds(kinds: Mapping[str, type]) -> None:
         summary = (inspect.getdoc(kind) or "").splitlines()[0]
         print(f"  {name:28}{summary}")
         parameters = inspect.signature(kind).parameters.values()
-        defaults = ", ".join(f"{parameter.name}={parameter.default!r}" for parameter in parameters)
-        print(f"  {'':28}{defaults}".rstrip())
+        if parameters:
+            said = [str(parameter.replace(annotation=parameter.empty)) for parameter in parameters]
+            print(f"  {'':28}{', '.join(said)}")
 
 
 def print_learner(name: str) -> None:
