@@ -1,7 +1,5 @@
 """The extra that brings a package which the base install lacks, named where a public name needs it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

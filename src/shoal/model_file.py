@@ -4,8 +4,6 @@
 the file that it would be alone: its header, and its arrays under its name.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

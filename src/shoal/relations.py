@@ -6,8 +6,6 @@ matrices and graphs name their tasks; a graph stands for A = I + Laplacian (sect
 The attention P of Murugesan et al. is another relation, of rows that sum to 1; a given one names its tasks, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

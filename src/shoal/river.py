@@ -4,8 +4,6 @@ The value of the feature named `task` says whose row it is; the learner gets the
 river's: dicts of features that come and go, pipelines, `evaluate.progressive_val_score`.
 """
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Hashable, Iterator

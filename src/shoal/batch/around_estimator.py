@@ -1,7 +1,5 @@
 """One or many copies of a scikit-learn estimator, their answers on a common scale."""
 
-from __future__ import annotations
-
 from dataclasses import field
 from typing import Any, Self
 

@@ -3,8 +3,6 @@
 w_k = argmin_w (mu/2)||w||² + L_k(w),   L_k(w) = (1/N_k) sum_i [1 - y_i w.x_i]_+
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

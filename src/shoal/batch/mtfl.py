@@ -6,8 +6,6 @@ The best D is (W W^T)^½ / tr (W W^T)^½, which leaves  min_W loss + gamma ||W||
 features. Solved in W by accelerated proximal gradient, or by the paper's alternation between W and D.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -3,8 +3,6 @@
 w = argmin_w (mu/2)||w||² + (1/N) sum_i [1 - y_i w.x_i]_+
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

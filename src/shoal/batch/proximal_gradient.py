@@ -7,8 +7,6 @@ model at Z bounds the smooth part at W. A step that would raise the objective is
 The smooth part is the losses of all rows under the weights of their tasks. A penalty is its proximal operator.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple

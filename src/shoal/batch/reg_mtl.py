@@ -11,8 +11,6 @@ This is one kernel machine over all tasks, without a bias, with the kernel
 It is solved by libsvm, which always fits a bias, or by Newton's method.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from dataclasses import field

@@ -4,8 +4,6 @@ Like K-means with models for centres: fit a hypothesis to the pooled rows of eac
 the hypothesis with the least loss on its rows, repeat until no task moves.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

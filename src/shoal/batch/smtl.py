@@ -12,8 +12,6 @@ With real targets L_j is half the mean squared error, and every w_k a weighted r
 the paper says that its methods apply to regression (section 2.1) and gives no loss.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@
 The trace norm, the sum of the singular values, makes W a matrix of low rank: the tasks share few directions.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ Read `app` first (signatures and help), then `options`, then a command in `comma
 commands.
 """
 
-from __future__ import annotations
-
 import sys
 
 EXTRA = ("altair", "cyclopts", "polars", "rich", "vl_convert")  # packages of shoal[cli]

@@ -3,8 +3,6 @@
 A command's module is imported when the command runs, so that help and mistyped options cost no import.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

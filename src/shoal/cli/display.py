@@ -1,7 +1,5 @@
 """The display of `shoal run`: a progress table as Vowpal Wabbit prints, a live bar on a terminal, the summary."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import TracebackType

@@ -4,8 +4,6 @@ They stand apart from the commands, because `--help` must not import what a comm
 options in `app`. `in_options` rewrites messages of the library, which name the arguments of functions.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Checks of outputs before the first row: a run must be able to write them and must not overwrite its inputs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Predictions as a file, written during the stream: CSV, NDJSON, Parquet, or CSV on standard output."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Results as files: everything as JSON (docs/json.md describes it), and a table with a row per task."""
 
-from __future__ import annotations
-
 import json
 import math
 import sys

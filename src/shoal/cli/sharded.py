@@ -1,7 +1,5 @@
 """`--shards` and `--cluster`: a learner's tasks, or independent jobs, on processes of a Ray cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace

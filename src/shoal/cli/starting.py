@@ -4,8 +4,6 @@ All three functions change the whole interpreter. Only the program calls them, b
 never does.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import importlib.util

@@ -5,8 +5,6 @@ Read `placement` first (which shard a task lives on), then `cluster`, `shard` an
 `tests/cluster/test_merge_state.py` merges copies entry by entry.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import Any
 

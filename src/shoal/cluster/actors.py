@@ -1,7 +1,5 @@
 """Shards as Ray actors, and the connection to Ray."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -4,8 +4,6 @@
 during a call go with the next call, so a lone row waits for nothing.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Independent jobs, such as the trials of a search, on a Ray cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -10,8 +10,6 @@ copy's value, bit for bit. An entry that several copies changed becomes
 Sums are float64 and in the order of the copies, so equal copies merge to equal bits on every machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

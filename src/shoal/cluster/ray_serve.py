@@ -4,8 +4,6 @@ It serves clusters, because Ray restarts it on any machine. It answers fewer req
 (docs/cluster.md has numbers), which is therefore used if all shards are on this machine.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -5,8 +5,6 @@ and its arguments alone, so replaying commands on an earlier model gives the sam
 the command after which it is asked; a shard that is not there yet, after a restart, refuses to answer.
 """
 
-from __future__ import annotations
-
 import copy
 import tempfile
 from collections.abc import Hashable

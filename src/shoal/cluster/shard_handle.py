@@ -6,8 +6,6 @@ same shard, bit for bit (`shard`). Until then a restarted shard refuses commands
 command is lost or done twice, and no question is answered from an earlier model.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple

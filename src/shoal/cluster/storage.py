@@ -1,7 +1,5 @@
 """A cluster on disk: a folder with a model file per shard, the shared arrays, and a manifest that names the files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ The producer distributes the tasks over the topics by `shoal.cluster.shards_of`,
 stands between a broker and a shard, and labels from a topic of their own find their rows in the same shard.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Mapping

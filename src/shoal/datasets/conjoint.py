@@ -5,8 +5,6 @@ shows 4 products; the person takes the one with the largest w_k·x + Gumbel nois
 (chosen - other) are examples of the label +1, their negatives of -1: ranking becomes classification.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Personalised spam filtering: the ECML/PKDD 2006 Discovery Challenge (Bickel), one inbox a user."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Enron-Spam: the mail of six users, each with fresh spam (Metsis, Androutsopoulos, Paliouras, CEAS 2006)."""
 
-from __future__ import annotations
-
 import tarfile
 from pathlib import Path
 from typing import Any, Literal, NamedTuple

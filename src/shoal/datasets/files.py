@@ -1,7 +1,5 @@
 """Finds a data file: in `$SHOAL_DATA`, then in the cache, then at its official address."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import os

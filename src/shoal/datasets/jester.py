@@ -1,7 +1,5 @@
 """Jester: ratings of 100 jokes (Goldberg, Roeder, Gupta, Perkins, Information Retrieval 4(2), 2001)."""
 
-from __future__ import annotations
-
 import gzip
 import io
 from typing import Literal

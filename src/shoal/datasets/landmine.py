@@ -1,7 +1,5 @@
 """Landmine detection: 29 radar-surveyed fields (Xue, Liao, Carin, Krishnapuram, JMLR 8, 2007)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.datasets.dataset import Dataset

@@ -1,7 +1,5 @@
 """RCV1: newswire stories as four tasks that overlap more and more (Cavallanti et al., JMLR 11, 2010, section 7)."""
 
-from __future__ import annotations
-
 import io
 from functools import lru_cache
 from typing import Any

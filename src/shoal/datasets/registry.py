@@ -1,7 +1,5 @@
 """The data sets by name, as the program calls them: `dataset:NAME`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Linear tasks with a given relatedness, noise, drift and sparse rows."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

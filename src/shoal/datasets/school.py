@@ -1,7 +1,5 @@
 """School: exam scores of London pupils (ILEA; encoding of Bakker and Heskes, JMLR 4, 2003)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.datasets.dataset import Dataset

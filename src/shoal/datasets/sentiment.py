@@ -1,7 +1,5 @@
 """Sentiment of reviews in 16 domains, 14 of them Amazon's products (FDU-MTL: Liu, Qiu, Huang, ACL 2017)."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 from typing import Literal

@@ -1,7 +1,5 @@
 """Word counts of mails, as they are or scaled as text learners like them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 TRANSFORMS = ("counts", "log-norm")

@@ -1,7 +1,5 @@
 """Array types, and arrays laid out for caches and SIMD loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, TypeAlias

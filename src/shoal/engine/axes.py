@@ -1,7 +1,5 @@
 """What the axes of a state's arrays count: marks in the annotations of its fields, see `shoal.model.state`."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 

@@ -3,8 +3,6 @@
 Written for numba 0.61 to 0.68: `make numba` runs the tests with both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeAlias, cast

@@ -4,8 +4,6 @@ A function cannot be called from compiled code: its values for the rows at hand 
 look them up. Nothing else tells the two kinds apart.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from typing import Any, Final, NamedTuple

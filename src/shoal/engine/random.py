@@ -4,8 +4,6 @@ A generator is one array of three counters: the seed, and how many numbers each 
 not disturb each other, so that how rows are cut into chunks changes no draw. The numbers are splitmix64's.
 """
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 import numpy as np

@@ -4,8 +4,6 @@ The branch on `rounds.width` is the same for all rows of a table, so it costs no
 for an index.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

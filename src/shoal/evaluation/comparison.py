@@ -5,8 +5,6 @@ Chance is judged by Wilcoxon's signed rank test of paired differences (Biometric
 importing `scipy.stats` takes 0.4 s, a quarter of the program's start.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Several learners on one stream, ranked by their scores over tasks: is the best ahead beyond chance?"""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Predictions as columns for readers: of a piece of a stream before it is learned, or of rows that are not learned."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ A learner of the simultaneous protocol forms its rounds anew in every call. So t
 is held back until the next chunk shows whether it is complete: how a stream is chunked does not matter.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Does sharing pay? A learner compared with itself without sharing (a model per task) and with one model for all."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

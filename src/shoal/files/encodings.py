@@ -4,8 +4,6 @@ A text that is not UTF-8 is taken for Windows-1252 if its bytes beyond ASCII sta
 alone or in pairs. Runs of them are letters of another script, whose encoding the user has to name.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Messages about files: bad rows, counts of things, names that do not exist."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 

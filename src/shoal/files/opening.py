@@ -31,8 +31,6 @@ An open stream knows `s.kind`, `s.notes` and `s.rows_total` or `s.total_bytes`. 
 pass it as `state` to go on with another file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -4,8 +4,6 @@ A path is a file, a pattern such as `2024-*.csv`, a folder, a zip archive, a URL
 follows from the endings of the names unless the user gives it.
 """
 
-from __future__ import annotations
-
 import difflib
 import glob
 import os

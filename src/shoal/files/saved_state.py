@@ -1,7 +1,5 @@
 """The saved state of a stream, and one error for all that can be wrong with it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -3,8 +3,6 @@
 Nothing here is a base class, and nothing overrides anything. `Core` runs an algorithm and owns its state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, Concatenate, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 

@@ -5,8 +5,6 @@ what that feature adds, and the decision of an unseen task is what comes from al
 Algorithms that decide otherwise bring `Algorithm.contributions`, or say that they are not linear.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol

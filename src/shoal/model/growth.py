@@ -1,7 +1,5 @@
 """Making a state larger takes long: who holds a lock for learning lets readers go on with the old one meanwhile."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext

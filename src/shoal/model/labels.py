@@ -1,7 +1,5 @@
 """Two labels of any kind as +1 and -1."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any
 

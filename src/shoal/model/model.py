@@ -3,8 +3,6 @@
 Input is validated before anything changes; large tables in blocks while they are learned, inside a transaction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Hyper-parameters: each algorithm declares once what its own may be, for checks, messages and documentation."""
 
-from __future__ import annotations
-
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping

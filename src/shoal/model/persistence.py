@@ -4,8 +4,6 @@ A file is safe to read, whoever wrote it: only learners are built, and every arr
 allocates before it is taken. It is not safe to trust: it may hold any numbers that a model can have.
 """
 
-from __future__ import annotations
-
 import base64
 import datetime
 import hashlib

@@ -1,7 +1,5 @@
 """How often rows count: weights checked, and rows of weight 0 told apart from the others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rows of tables of any kind: NumPy, SciPy, pandas, polars and Arrow cut and joined alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -7,8 +7,6 @@
 A state may hold other named tuples of arrays. An array without a mark is shared by all tasks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints

@@ -1,7 +1,5 @@
 """Rows in: from what users hold (arrays, sparse matrices, data frames, dicts) to the arrays that kernels take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What a learner predicts: one of two labels, one of many, or a real number; and the numbers that kernels learn."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Task ids of any hashable kind, and the column each has in a model."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable
 from typing import Any
 

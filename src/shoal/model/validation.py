@@ -4,8 +4,6 @@ A large table is validated in blocks of rows just before they are learned: to re
 validate it takes as long as learning from it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray

@@ -5,8 +5,6 @@ rows on which it was wrong, and decides  f = sum_s y_s B[i_s, i] k(x_s, x).  Wit
 `MultitaskPerceptron`; with any other kernel, Theorem 1 holds for functions in place of weights.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

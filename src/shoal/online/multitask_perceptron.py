@@ -9,8 +9,6 @@ task graph keeps W itself; columns of B come from the matrix, or for large spars
 triangular solves.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, ClassVar, NamedTuple
 

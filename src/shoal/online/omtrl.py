@@ -12,8 +12,6 @@ Taken literally, G grows with B and B with G: doubles overflow within a hundred 
 after each step. W changes with rate matrices of all times, so it is stored, all tasks of a feature together.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, Final, NamedTuple
 

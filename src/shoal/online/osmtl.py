@@ -13,8 +13,6 @@ P is kept as log P: losses of raw counts reach 1e5, where every exp underflows a
 as it is, and only the weights learn.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, NamedTuple
 

@@ -12,8 +12,6 @@ features costs O(n) whatever d is and no error adds up. All powers are taken of 
 entry, so nothing over- or underflows.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, NamedTuple
 

@@ -6,8 +6,6 @@ PA tau = l/||x||^2,  PA-I tau = min(C, l/||x||^2),  PA-II tau = l/(||x||^2 + 1/(
 One model per task is the multi-task papers' PA-ITL or PA-Unique, one for all tasks their PA-ONE or PA-Global.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, NamedTuple
 

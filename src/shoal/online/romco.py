@@ -23,8 +23,6 @@ number. Doing so at once costs O(d); here a row waits until an example touches i
   up.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, NamedTuple
 

@@ -17,8 +17,6 @@ has moved far or the power shrunk, so that rounding does not add up. What is kep
 near the trace: the gradient does not depend on it, and powers neither over- nor underflow.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, Final, NamedTuple
 

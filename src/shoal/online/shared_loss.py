@@ -5,8 +5,6 @@ the dual ball ||tau||_* <= C and so compete: L2 favours tasks with large losses,
 is between L1 and Linf. The multi-task papers' OMTL and OSGL.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

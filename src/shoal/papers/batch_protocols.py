@@ -1,7 +1,5 @@
 """The papers' protocols for batch learners: as in `protocols`, one function a protocol."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The data sets as the papers' experiments use them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any

@@ -1,7 +1,5 @@
 """An experiment as data: learners, data sets, a measure, and the numbers that the paper printed."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import zlib

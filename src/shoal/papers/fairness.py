@@ -4,8 +4,6 @@ An edge counts if a step back inside costs something: if all settings inside are
 with that value moved one step. Where they are not, the error is flat there, and nothing can be gained beyond.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ A name of `shoal`, "VW" for Vowpal Wabbit, "Periodic NAME" for a batch learner t
 (for what a learner is built around) a full name such as "sklearn.linear_model.Ridge".
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from importlib import import_module

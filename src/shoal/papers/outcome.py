@@ -1,7 +1,5 @@
 """An experiment's results: each number beside the paper's, with a verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

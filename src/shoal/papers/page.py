@@ -1,7 +1,5 @@
 """One HTML page for all papers: their claims judged, every table with its verdicts, every figure and deviation."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

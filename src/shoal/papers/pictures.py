@@ -1,7 +1,5 @@
 """The kinds of pictures that papers draw."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice, repeat
 from typing import Any, NamedTuple

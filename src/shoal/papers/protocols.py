@@ -4,8 +4,6 @@ A `seed` is a shuffle: all learners see the same rows in the same order. Times a
 rows to load compiled code.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

@@ -4,8 +4,6 @@ Shuffles of one data set are not independent data sets: the tests say whether a 
 the order, not whether it would be found on other data (Demsar, JMLR 7, 2006, uses them over data sets).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

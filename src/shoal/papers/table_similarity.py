@@ -1,7 +1,5 @@
 """Similarity of our table to the paper's by correlations, where only the shape over data sets can be compared."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """An outcome as text: the table paper | ours | difference, what was tried, and the tests."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Vowpal Wabbit as an entrant (package `vowpalwabbit`, an optional extra): text in, predictions out, in its own C++."""
 
-from __future__ import annotations
-
 import math
 import tempfile
 from importlib.util import find_spec

@@ -3,8 +3,6 @@
 The project's threads obey joblib's `n_jobs`: inside `joblib.parallel_config(n_jobs=1)` only the caller's thread works.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from functools import cache

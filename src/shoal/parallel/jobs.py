@@ -1,7 +1,5 @@
 """Independent jobs on the active backend of joblib, with results as they come."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Preparing rows (scaling them, finding their pairs) needs neither labels nor weig
 loop is one compiled function that does the first part, the second, or both row by row: all three give the same bits.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """An iterator whose next items are made by a thread while the consumer works on the last one."""
 
-from __future__ import annotations
-
 import weakref
 from collections.abc import Generator, Iterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Picture: forecasts held against what happened."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A picture with what it says."""
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """All pictures of a run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

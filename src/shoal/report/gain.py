@@ -1,7 +1,5 @@
 """Picture 2: what each task gains from sharing, by its size."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

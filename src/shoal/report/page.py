@@ -1,7 +1,5 @@
 """The report as one HTML page that needs no network: text, table and interactive pictures."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence

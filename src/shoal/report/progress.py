@@ -1,7 +1,5 @@
 """Picture 1: scores as the stream goes, the learner against its baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Picture 3: the relation between tasks as a heat map, related tasks side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Picture: which way of sharing won in which task, for learners that weigh several."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any

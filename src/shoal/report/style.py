@@ -1,7 +1,5 @@
 """How all pictures look: fonts, colours, scales, labels at the ends of lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Picture 4: how often a row of each task led to an update."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Predictions of the model as it is now. Single rows are read without making a frame."""
 
-from __future__ import annotations
-
 import random
 import threading
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Commands to the writer of the log, each with the future of its answer; and the ways in which a command ends."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections.abc import Callable, Sequence

@@ -3,8 +3,6 @@
 `engine` implements `Service` and knows no HTTP. HTTP, Kafka and the cluster's actors know `Service` and not the engine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Labels that come after the prediction: ids of predictions, and the rows that labels complete."""
 
-from __future__ import annotations
-
 import random
 import statistics
 import threading

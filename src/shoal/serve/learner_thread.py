@@ -1,7 +1,5 @@
 """The thread that learns committed rows and takes snapshots."""
 
-from __future__ import annotations
-
 import logging
 import queue
 import threading

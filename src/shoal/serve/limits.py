@@ -1,7 +1,5 @@
 """Limits on new tasks and columns, which are never freed: so many a minute, and so many tasks in all."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -11,8 +11,6 @@ replaces the id of the one before in its own transaction: if a lock is lost (a s
 another session), the second writer's commit fails.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import secrets

@@ -5,8 +5,6 @@ one leaves no trace. If the log cannot be written, the whole commit fails, and s
 requests of a commit in doubt wait until its outcome is known.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import queue

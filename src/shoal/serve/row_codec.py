@@ -3,8 +3,6 @@
 JSON values become text, as in the files that `shoal run` reads, so that a row means the same in every format.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Shadows are the same learner without sharing ("independent") and with one model 
 same rows, so that the page shows what sharing is worth.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -5,8 +5,6 @@ meanwhile are copied, so predictions wait for the fork (a copy of page tables) a
 fork write the model in place.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """Joins the rows of one topic and the labels of another by their ids, in whichever order they come."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """What mixing by Bayes weights with a fixed share can lose against its best expert."""
 
-from __future__ import annotations
-
 import math
 
 

@@ -1,7 +1,5 @@
 """How large the rates of a task graph can be (Cavallanti, Cesa-Bianchi, Gentile 2010, section 3.3)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

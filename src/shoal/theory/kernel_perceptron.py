@@ -1,7 +1,5 @@
 """Mistake bound of the multitask kernel Perceptron (Cavallanti, Cesa-Bianchi, Gentile 2010, Theorem 1, any kernel)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any

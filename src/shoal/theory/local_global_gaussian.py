@@ -1,7 +1,5 @@
 """Regret bound of the local and global Gaussians (Yang, Li 2020, supplement, Theorem 1, corrected)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Regret bound of OSMTL (Murugesan, Liu, Carbonell, Yang 2016, Theorem 1 and Corollary 2)."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

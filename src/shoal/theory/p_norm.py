@@ -1,7 +1,5 @@
 """Mistake bound of the multitask p-norm Perceptron (Cavallanti, Cesa-Bianchi, Gentile 2010, Theorem 6)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any

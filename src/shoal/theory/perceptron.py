@@ -1,7 +1,5 @@
 """Mistake bounds of the multitask Perceptron (Cavallanti, Cesa-Bianchi, Gentile 2010, section 3)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Regret of ROMCO (Yang, Zhao, Gao 2017): Lemma 3, proximal steps with the Euclidean distance, spelled out."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

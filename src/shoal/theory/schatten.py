@@ -1,7 +1,5 @@
 """Bounds of the 2p-norm matrix Perceptron (Cavallanti, Cesa-Bianchi, Gentile 2010, Theorem 9 and Remark 12)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Mistake bound of the second-order multitask Perceptron (Cavallanti, Cesa-Bianchi, Gentile 2010, section 4.2)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Bound on the cumulative shared loss (Dekel, Long, Singer 2007)."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

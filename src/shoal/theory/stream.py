@@ -1,7 +1,5 @@
 """What the bounds share: checked comparators and streams, hinge losses, norms."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any
 

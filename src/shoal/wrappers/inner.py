@@ -1,7 +1,5 @@
 """Learners within a wrapper: make their cores, and show a core as a learner. Shared by all wrappers of classifiers."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from shoal.learner import Learner, view

@@ -11,8 +11,6 @@ The sum over n rows is  n budget - (labels asked for) = (ln b now - ln b at firs
 is, and however it changes, the labels miss the budget by a number that does not grow with n.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable

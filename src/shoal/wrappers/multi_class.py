@@ -8,8 +8,6 @@ scikit-learn's `OneVsRestClassifier` does not serve: its metadata routing brings
 its `predict` and `decision_function` take `X` alone, and its `partial_fit` refuses a class not named in the first call.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Hashable
 from contextlib import nullcontext

@@ -11,8 +11,6 @@ triangular, in the leading `size` rows and columns of a larger array. Rows of R 
 them.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -16,8 +16,6 @@ weak vector is no sign of that, for it is only the best of the candidates drawn:
 them in a row, and they are taken back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import Any, NamedTuple

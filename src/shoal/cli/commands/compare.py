@@ -1,7 +1,5 @@
 """`shoal compare`: learners side by side in one pass, with ranks and significance; `--tune` tunes them first."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence

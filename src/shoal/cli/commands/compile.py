@@ -4,8 +4,6 @@ Numba keeps compiled code on disk, by source and argument types. So every learne
 its public methods on a stream of a few rows: dense and sparse, arrays and dicts.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """`shoal edit`: a saved model with fewer columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`shoal explain`: a saved model's strongest features, its most similar tasks, and the reasons for single forecasts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any

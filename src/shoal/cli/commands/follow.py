@@ -1,7 +1,5 @@
 """`shoal follow`: a Kafka topic into a service, with a saved model or a new one of the first messages."""
 
-from __future__ import annotations
-
 import os
 import signal
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`shoal inspect`: a saved model's class, hyper-parameters, tasks and updates."""
 
-from __future__ import annotations
-
 import os
 
 from shoal.model_file import load_model

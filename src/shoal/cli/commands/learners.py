@@ -1,7 +1,5 @@
 """`shoal learners` and `shoal datasets`: learners by name, made with their hyper-parameters, and data sets."""
 
-from __future__ import annotations
-
 import difflib
 import inspect
 import json

@@ -1,7 +1,5 @@
 """`shoal log` and `shoal replay`: the records that a service accepted, and its model at an earlier time."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 

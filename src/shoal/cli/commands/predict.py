@@ -1,7 +1,5 @@
 """`shoal predict`: a saved model predicts the rows of a file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from contextlib import closing

@@ -1,7 +1,5 @@
 """`shoal reproduce`: list the papers' experiments, run them, print ours next to theirs."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`shoal run`: progressive validation of a learner and its baselines over a stream, then the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass

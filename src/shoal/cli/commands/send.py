@@ -1,7 +1,5 @@
 """`shoal send`: the rows of a file into a service; sent again, they are not learned again."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping, Sequence

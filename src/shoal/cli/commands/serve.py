@@ -1,7 +1,5 @@
 """`shoal serve`: a model behind HTTP that learns while it answers."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import signal

@@ -12,8 +12,6 @@ group, that answers "absent" without touching the table; it is wrong only where 
 home group.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

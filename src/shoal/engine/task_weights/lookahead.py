@@ -4,8 +4,6 @@ Memory answers slowly, but many questions at a time. So while a row is answered 
 which entries may occur and in which groups of the table, and these are fetched; when its turn comes, they are there.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, TypeAlias
 
 import numpy as np

@@ -1,7 +1,5 @@
 """(task, feature) pairs as files hold them: for each task its features in order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -3,8 +3,6 @@
 Records lie in the order in which their pairs came, without gaps, and never move: the pair's slot tells where.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

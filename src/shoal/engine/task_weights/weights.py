@@ -8,8 +8,6 @@ The door of this folder: `allocate`, `grow`, `extend`, `remove`, `pack` and `unp
 `has_capacity`, `task_dot`, `task_dot_and`, `task_add` for their kernels.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

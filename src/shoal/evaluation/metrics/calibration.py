@@ -3,8 +3,6 @@
 Evaluation, the program and the service count and judge in this one way.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ All see `code` (the row's task as a number), `truth` (+1/-1, a real target or th
 decision value or prediction given before learning; for several classes see `shoal.evaluation.metrics.multiclass`).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The metrics by name, and the choice among them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from shoal.evaluation.metrics.auc import Ranking

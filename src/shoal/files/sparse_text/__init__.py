@@ -5,8 +5,6 @@ scans: `scan` (rows under construction), `bytes`, `numbers`, `names`. The parser
 scan; tests/files/sparse_text holds both to the same rows.
 """
 
-from __future__ import annotations
-
 from shoal.files.ids import id_of
 from shoal.files.labels import Labels
 from shoal.files.messages import BadRows

@@ -4,8 +4,6 @@ A mask has the highest bit of each byte that was found. Above the lowest of them
 (Mycroft's test for zero bytes, as in Warren, "Hacker's Delight", section 6-1).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

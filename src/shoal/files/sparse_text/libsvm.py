@@ -6,8 +6,6 @@ features that are new then stand behind it: no feature ever moves, and the same 
 The compiled scan reads the common lines of a block; the parser reads or refuses the others.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The hash of a prefix can be continued, so `namespace^feature` has the same hash 
 Names become Python strings only on request.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar

@@ -7,8 +7,6 @@ second", Software: Practice and Experience 2021, algorithm 1). The rest (subnorm
 nan) falls back to `float`.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ A scan adds rows to a buffer until it meets a line that it does not know, or nee
 chunk. The parser alone decides the meaning of an unusual line and writes the message about a bad one.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from abc import ABC, abstractmethod

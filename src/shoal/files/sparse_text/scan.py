@@ -1,7 +1,5 @@
 """`RowBuffer`: the compiled scans append rows to it, and a full buffer becomes the matrix of a chunk."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple, TypeVar
 

@@ -3,8 +3,6 @@
 The compiled scan reads the common lines of a block; the parser reads or refuses the others.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -10,8 +10,6 @@ So the pull is linear in the precisions and in precision x mean, and those are w
 that all begin with, so that what has learned nothing is zero).
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 from typing import Annotated, Any, NamedTuple

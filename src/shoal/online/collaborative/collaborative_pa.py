@@ -8,8 +8,6 @@ alpha = e2/(e1 + e2),  ubar = (1 - alpha) u_k + alpha g  and  l = [1 - y <ubar, 
 the minimiser of (1 - alpha)/2 ||u - u_k||^2 + alpha/2 ||u - g||^2 + C [1 - y <u, x>]_+. g learns the row first.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

@@ -9,8 +9,6 @@ A model may have several parts (a Gaussian has two) that are pulled together. A 
 was pending, and `applied[j, k]`, how many of them feature j has had.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

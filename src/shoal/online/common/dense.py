@@ -1,7 +1,5 @@
 """Products of dense rows and square matrices, for filters with few columns. Loops run over whole turns of SIMD."""
 
-from __future__ import annotations
-
 from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 

@@ -4,8 +4,6 @@ A value is divided by the r.m.s. of its feature, over the values that are not 0,
 beyond 10 times that r.m.s. is clipped first.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, NamedTuple
 

@@ -1,7 +1,5 @@
 """The rates B[i, j] of given tasks, for loops that touch single entries: constant relations, matrices and graphs."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -8,8 +8,6 @@ L1 and Linf are the two ends of r-max, the sum of the r largest losses, whose ba
 The dual of Lp is Lq with 1/p + 1/q = 1.
 """
 
-from __future__ import annotations
-
 import math
 import numbers
 from typing import Any, Final, NamedTuple

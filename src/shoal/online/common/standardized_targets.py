@@ -4,8 +4,6 @@ While the first ten come the scale moves. Who has learned on the scale before is
 `ratio` w, and the weight of the constant 1 gains `shift` more.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

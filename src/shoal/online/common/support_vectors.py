@@ -4,8 +4,6 @@ Dense rows are stored dense, sparse rows sparse; a row to compare is laid out on
 over the stored row. The oldest row leaves by moving the others up, which costs no more than comparing them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Annotated, NamedTuple
 

@@ -1,7 +1,5 @@
 """What algorithms do alike whose state has a field `own` of `TaskWeights`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple, get_type_hints

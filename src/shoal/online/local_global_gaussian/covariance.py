@@ -21,8 +21,6 @@ s_j/sqrt(1 + sum a q_j²). The diagonal of the precision is always exact, as wit
 rows span m dimensions at most, S is exact. A fold costs O(D m²), once in m/2 rows, and a row O(D m).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Final, NamedTuple
 

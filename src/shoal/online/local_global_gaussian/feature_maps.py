@@ -8,8 +8,6 @@ the dictionary's kernel matrix. A row that enters appends one coordinate and lea
 on these features goes on: new weights start at their prior. ||phi(x)||² <= k(x, x).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

@@ -10,8 +10,6 @@ Weights of task k are N(mu_0 + mu_k, S_0 + S_k). On a mistaken row x of task k, 
 `shoal.LabelQuery` asks for labels: always where the margin is within the model's doubt (proof of Theorem 2).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple
 

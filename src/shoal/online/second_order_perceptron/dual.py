@@ -10,8 +10,6 @@ Where rows are so large that a is lost beside them, what rounding leaves is held
 ||U^-T k||^2 <= k(x, x), ||U^-T y||^2 <= s/a and ||beta|| <= s^½/a.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, NamedTuple

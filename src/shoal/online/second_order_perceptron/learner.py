@@ -8,8 +8,6 @@ phi = B_x^(1/2) (e_i (x) x), S the columns phi of the mistakes and v = sum y phi
 Theorem 8 bounds the mistakes. `dual` has the loops over the rows kept (eq. 11), `primal` those over the weights.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -11,8 +11,6 @@ what is true of the exact J: with l the least eigenvalue of a A, ||U^-T phi|| <=
 ||J^-1 g|| <= ||U^-T g||/l^½.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any, Final, NamedTuple

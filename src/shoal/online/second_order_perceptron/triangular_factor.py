@@ -4,8 +4,6 @@ Rows of U are contiguous, and every operation runs along them. Rotations never s
 positive definite however long the stream is.
 """
 
-from __future__ import annotations
-
 import math
 
 from shoal.engine.arrays import FloatArray

@@ -1,7 +1,5 @@
 """Cavallanti, Cesa-Bianchi, Gentile: Linear Algorithms for Online Multitask Classification (JMLR 2010), section 7."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -4,8 +4,6 @@ Words are log(1 + count), rows have unit norm; one pass, every row predicted bef
 learner may try 30 settings, drawn from its grid, on a held-out shuffle; one that has nothing to tune tries none.
 """
 
-from __future__ import annotations
-
 from shoal.papers import data_sets, pictures
 from shoal.papers.experiment import CONFIDENCE, OF_LABELS, TENTHS, Data, Entrant, Experiment, Metric, Tuning, decades
 from shoal.papers.protocols import progressive

@@ -1,7 +1,5 @@
 """Murugesan, Liu, Carbonell, Yang: Adaptive Smoothed Online Multi-Task Learning (NIPS 2016), section 3."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Each paper's protocol beside ours, and their differences: the notes that open a paper on the page."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Yang, Zhao, Gao: Robust Online Multi-Task Learning with Correlative and Personalized Structures (2017), section 6."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from typing import Any

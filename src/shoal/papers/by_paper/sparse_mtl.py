@@ -1,7 +1,5 @@
 """Srijith, Shevade: Multi-Task Learning Using Shared and Task Specific Information (ECML PKDD 2012), section 4."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial

@@ -6,8 +6,6 @@ solutions on the whole stream: multitask support vector machines (Evgeniou, Pont
 stream the one with the smallest bound is taken.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from typing import Any

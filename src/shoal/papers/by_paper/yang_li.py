@@ -4,8 +4,6 @@ Only the supplement is public: proofs, no tables. What is run here is what its t
 the error against the share of labels asked for, and the time against the number of features D.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Results and prepared data on disk, by content: a killed run continues, a second run is instant."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

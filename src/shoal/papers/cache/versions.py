@@ -1,7 +1,5 @@
 """The version of code: a hash of the source of a module, or of one function, and of all of the package it needs."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Callable, Iterable, Iterator

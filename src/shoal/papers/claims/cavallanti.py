@@ -1,7 +1,5 @@
 """Claims of Cavallanti, Cesa-Bianchi, Gentile (JMLR 2010)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """A claim of a paper: where it stands, how we read it, and the rule that decides it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

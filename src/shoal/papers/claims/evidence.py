@@ -1,7 +1,5 @@
 """Evidence for rules: the runs of experiments, ours or, as far as it prints numbers, the paper's."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Claims of Murugesan, Liu, Carbonell, Yang (NIPS 2016)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from shoal.papers.claims import rules

@@ -1,7 +1,5 @@
 """Claims of Yang, Zhao, Gao (TKDE 2017)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

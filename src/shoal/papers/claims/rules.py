@@ -1,7 +1,5 @@
 """Cases that many claims have in common."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Claims of Srijith, Shevade (ECML PKDD 2012)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from shoal.papers.claims import rules

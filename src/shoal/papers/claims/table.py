@@ -1,7 +1,5 @@
 """All claims, judged, and as lines of text."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module

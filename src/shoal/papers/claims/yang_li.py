@@ -1,7 +1,5 @@
 """Claims of Yang, Li (WWW 2020); only the supplement is public."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

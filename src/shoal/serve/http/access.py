@@ -1,7 +1,5 @@
 """Access: tokens with scopes, and names of this computer. `routes` has the scope that each route needs."""
 
-from __future__ import annotations
-
 import hmac
 import json
 import os

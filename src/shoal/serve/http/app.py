@@ -1,7 +1,5 @@
 """The application: Litestar with the handlers of `routes`, inside the layers of `middleware`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from litestar import Litestar, Response, route

@@ -1,7 +1,5 @@
 """Calls of the engine from an event loop: slow ones in threads, single rows of one loop turn as one batch."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future

@@ -3,8 +3,6 @@
 Uvicorn's parser itself keeps a line of a head until it is complete, and any number of lines.
 """
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Metrics for Prometheus: the gauges of the engine, and counts and times of requests."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate

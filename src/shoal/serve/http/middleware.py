@@ -6,8 +6,6 @@ Litestar reads the request while it streams an answer, to see whether the client
 its routing and arguments cost more than the model's prediction.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

@@ -4,8 +4,6 @@ Litestar cannot make it: some routes are answered in front of it, and its handle
 document and the client; the tests hold each answer of the service to its schema.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, get_type_hints

@@ -1,7 +1,5 @@
 """Errors as problem details (RFC 9457): what is wrong, and in which row and column. Internals are never shown."""
 
-from __future__ import annotations
-
 import logging
 import math
 import secrets

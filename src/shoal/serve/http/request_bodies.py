@@ -1,7 +1,5 @@
 """Bodies of requests, read within limits as JSON, NDJSON or Arrow; and bodies of answers."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -4,8 +4,6 @@ From the table `ROUTES` come Litestar's handlers (`app`), the scope that a reque
 and methods, the OpenAPI document, and the labels of the metrics. The functions below the table are the handlers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping

@@ -1,7 +1,5 @@
 """The thread that reads topics into an engine: each message once, as one commit has its rows and its offset."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """Messages as rows and labels: each a JSON object, as the lines of NDJSON are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 The log keeps the offsets with the rows, so there is no consumer group: one engine reads all partitions.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The page at `/`: a few files, and events with its numbers once a second."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from functools import cache
