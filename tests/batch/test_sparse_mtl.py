@@ -304,8 +304,8 @@ def test_the_candidates_are_drawn_by_random_state() -> None:
     ("bad", "message"),
     [
         ({"tol": 1.0}, "tol must be a number >= 0 and < 1"), ({"inner_tol": -1e-9}, "inner_tol must be"),
-        ({"sigma": 0.0}, "sigma must be a number from 1e-150 to 1e150"),
-        ({"sigma": 1e151}, "sigma must be a number from"), ({"n_common": 0}, "n_common must be an integer >= 1"),
+        ({"sigma": 0.0}, r"sigma must be a number in \[1e-150, 1e\+150\]"),
+        ({"sigma": 1e151}, "sigma must be a number in"), ({"n_common": 0}, "n_common must be an integer >= 1"),
         ({"sharing": "none"}, "sharing must be one of"), ({"kernel": "poly"}, "kernel must be 'linear', 'rbf' or a"),
     ],
 )  # fmt: skip

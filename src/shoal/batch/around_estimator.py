@@ -1,7 +1,7 @@
 """One or many copies of a scikit-learn estimator, their answers on a common scale."""
 
 from dataclasses import field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone, is_classifier
@@ -10,7 +10,7 @@ from sklearn.utils.validation import has_fit_parameter
 from shoal.batch.base import BatchLearner
 from shoal.batch.linear_svm import Fit, weighted_hinge
 from shoal.engine.arrays import FloatArray
-from shoal.model.parameters import from_keywords
+from shoal.model.parameters import Readers, from_keywords, positive
 
 
 @from_keywords
@@ -20,8 +20,10 @@ class AroundEstimator(BatchLearner):
     estimator: Any = field(default=None, kw_only=False)
     mu: float = 1e-3
 
+    parameters: ClassVar[Readers] = {"mu": positive()}
+
     def check_parameters(self) -> None:
-        self._require_positive("mu")
+        super().check_parameters()
         known = isinstance(self.estimator, BaseEstimator) and hasattr(self.estimator, "predict")
         if self.estimator is not None and not known:
             raise ValueError(f"estimator must be None or a scikit-learn estimator, got {self.estimator!r}")

@@ -1,13 +1,12 @@
 """What all batch learners share: `task=`, checks before anything changes, what was learned, save and load.
 
-An algorithm gives `check_parameters`, `solve` (checked rows to what is learned, by attribute name) and `decide`
-(checked rows to decision values or predictions). Whether it classifies may depend on its hyper-parameters
+An algorithm gives `parameters` (what each may be), `solve` (checked rows to what is learned, by attribute name) and
+`decide` (checked rows to decision values or predictions). Whether it classifies may depend on its hyper-parameters
 (`loss="squared"`, `estimator=Ridge()`), so one class serves both kinds of target.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from shoal.model import labels as label_codes
 from shoal.model import persistence
 from shoal.model.features import Features
 from shoal.model.labels import Labels
+from shoal.model.parameters import Readers, read
 from shoal.model.sample_weight import read_weights, refuse_all_zero, without_weightless
 from shoal.model.table import Table, read_table, validated
 from shoal.model.targets import TwoLabels
@@ -83,8 +83,8 @@ def _that_count(rows: Rows) -> Rows:
 
 # What a kind of learner defines for `fit` and `predict`, and a user does not call.
 INTERNAL = (
-    "check_parameters classifies decide estimator_names losses machine minimiser named_tasks no_weights primal_loss "
-    "prox solve"
+    "check_parameters classifies decide estimator_names losses machine minimiser named_tasks no_weights parameters "
+    "primal_loss prox solve"
 )
 
 
@@ -94,6 +94,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
     _tasks: TaskIndex | None = None
     _features: Features = Features()
     _labels: Labels | None = None
+    parameters: ClassVar[Readers] = {}
     estimator_names: ClassVar[tuple[str, ...]] = ()  # hyper-parameters that are learners themselves
     _learned: tuple[str, ...] = ()  # names of the attributes that `fit` set
 
@@ -106,7 +107,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
 
     def check_parameters(self) -> None:
         """Raise ValueError if a hyper-parameter is out of its range."""
-        raise NotImplementedError
+        read(self.parameters, self.get_params(deep=False))
 
     def solve(self, rows: Rows) -> dict[str, Any]:
         """What is learned from the rows, by attribute name; changes nothing in the learner."""
@@ -272,24 +273,6 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         if self._features.names is None:
             raise AttributeError(f"{type(self).__name__} has no feature_names_in_: its rows came without names")
         return np.fromiter(self._features.names, object, len(self._features.names))
-
-    # ---- checks that algorithms use ----------------------------------------------------------------------
-
-    def _require_choice(self, name: str, allowed: tuple[str, ...]) -> None:
-        if getattr(self, name) not in allowed:
-            raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-
-    def _require_positive(self, *names: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name} must be a finite number > 0, got {value}")
-
-    def _require_count(self, *names: str) -> None:
-        for name in names:
-            value = getattr(self, name)
-            if not (isinstance(value, int | np.integer) and value >= 1):
-                raise ValueError(f"{name} must be an integer >= 1, got {value!r}")
 
     def _warn_not_converged(self, advice: str) -> None:
         warnings.warn(f"{type(self).__name__} did not converge: {advice}", ConvergenceWarning, stacklevel=4)

@@ -7,14 +7,14 @@ features. Solved in W by accelerated proximal gradient, or by the paper's altern
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from shoal.batch.base import Rows
 from shoal.batch.proximal_gradient import Path, Risk, SmoothLossLearner, group_lasso, minimise, squared_nuclear
 from shoal.engine.arrays import FloatArray
-from shoal.model.parameters import from_keywords
+from shoal.model.parameters import Readers, from_keywords, one_of, positive
 
 EPSILONS = tuple(10.0**-e for e in range(1, 9))  # D = (W W^T + eps I)^½ / tr: the smaller eps, the slower
 
@@ -92,15 +92,19 @@ class MTFL(SmoothLossLearner):
     tol: float = 1e-6
     max_iter: int = 1000
 
+    parameters: ClassVar[Readers] = {
+        **SmoothLossLearner.parameters,
+        "gamma": positive(),
+        "penalty": one_of(("squared-nuclear", "l21")),
+        "solver": one_of(("fista", "alternating")),
+    }
+
     def check_parameters(self) -> None:
         super().check_parameters()
-        self._require_choice("penalty", ("squared-nuclear", "l21"))
-        self._require_choice("solver", ("fista", "alternating"))
         if self.solver == "alternating" and self.penalty != "squared-nuclear":
             raise ValueError(
                 f"solver='alternating' is for penalty='squared-nuclear'; use solver='fista' for {self.penalty!r}"
             )
-        self._require_positive("gamma")
 
     def solve(self, rows: Rows) -> dict[str, Any]:
         smooth = Risk(rows, self.loss, np.ones(rows.n_tasks))

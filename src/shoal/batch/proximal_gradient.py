@@ -19,6 +19,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
 from shoal.engine.rows import add, dot
+from shoal.model.parameters import Readers, one_of, positive, whole
 
 Smooth = Callable[[FloatArray], tuple[float, FloatArray]]  # value and gradient
 Prox = Callable[[FloatArray, float], tuple[FloatArray, float]]  # (Z, s) -> argmin s penalty(W) + ½||W - Z||², penalty
@@ -140,11 +141,7 @@ class SmoothLossLearner(LinearBatchLearner):
         "squared_hinge": losses.SQUARED_HINGE,
         "squared": losses.SQUARED,
     }
-
-    def check_parameters(self) -> None:
-        self._require_choice("loss", tuple(self.losses))
-        self._require_positive("tol")
-        self._require_count("max_iter")
+    parameters: ClassVar[Readers] = {"loss": one_of(tuple(losses)), "tol": positive(), "max_iter": whole(1)}
 
     def classifies(self) -> bool:
         return self.loss != "squared"

@@ -14,14 +14,14 @@ It is solved by libsvm, which always fits a bias, or by Newton's method.
 import warnings
 from collections.abc import Iterator
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from shoal.batch.base import BatchLearner, Rows, task_margins
 from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.model.parameters import from_keywords
+from shoal.model.parameters import Readers, from_keywords, non_negative, one_of, positive, read, whole
 
 BLOCK = 256  # rows of a kernel matrix at a time
 MOST_STEPS, STEPS_A_ROW = 10_000_000, 100  # libsvm's own limit: the larger; where rounding errors rule, it never ends
@@ -162,10 +162,12 @@ class _RegMTL(BatchLearner):
     support_vectors_: Any = field(init=False)
     support_task_: IntArray = field(init=False)
 
+    parameters: ClassVar[Readers] = dict.fromkeys(("mu", "C", "tol"), positive())
+
     def check_parameters(self) -> None:
-        self._require_positive("mu", "C", "tol")
+        super().check_parameters()
         if self.max_iter != -1:
-            self._require_count("max_iter")
+            read({"max_iter": whole(1)}, {"max_iter": self.max_iter})
         kernel_functions.resolve(self.kernel, self.gamma)
 
     def machine(self, K: FloatArray, y: FloatArray) -> Machine:
@@ -312,9 +314,7 @@ class RegMTL(_RegMTL):
 
     loss: str = "hinge"
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        self._require_choice("loss", ("hinge", "squared_hinge"))
+    parameters: ClassVar[Readers] = {**_RegMTL.parameters, "loss": one_of(("hinge", "squared_hinge"))}
 
     def machine(self, K: FloatArray, y: FloatArray) -> Machine:
         if self.loss == "squared_hinge":
@@ -390,11 +390,11 @@ class RegMTLRegressor(_RegMTL):
     epsilon: float = 0.1
     loss: str = "epsilon_insensitive"
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        self._require_choice("loss", ("epsilon_insensitive", "squared"))
-        if not self.epsilon >= 0:
-            raise ValueError(f"epsilon must be a number >= 0, got {self.epsilon}")
+    parameters: ClassVar[Readers] = {
+        **_RegMTL.parameters,
+        "epsilon": non_negative(infinite=True),
+        "loss": one_of(("epsilon_insensitive", "squared")),
+    }
 
     def classifies(self) -> bool:
         return False

@@ -4,14 +4,14 @@ Like K-means with models for centres: fit a hypothesis to the pooled rows of eac
 the hypothesis with the least loss on its rows, repeat until no task moves.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.batch.linear_svm import mean_hinge_by_task, weighted_hinge
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.model.parameters import from_keywords
+from shoal.model.parameters import Readers, from_keywords, positive, whole
 
 
 class Clustering(NamedTuple):
@@ -98,9 +98,7 @@ class SHAMO(LinearBatchLearner):
     max_iter: int = 50
     random_state: Any = None
 
-    def check_parameters(self) -> None:
-        self._require_count("n_hypotheses", "n_init", "max_iter")
-        self._require_positive("mu")
+    parameters: ClassVar[Readers] = dict.fromkeys(("n_hypotheses", "n_init", "max_iter"), whole(1)) | {"mu": positive()}
 
     def solve(self, rows: Rows) -> dict[str, Any]:
         from sklearn.utils import check_random_state

@@ -13,7 +13,7 @@ the paper says that its methods apply to regression (section 2.1) and gives no l
 """
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,7 +23,7 @@ from scipy.linalg import solve_triangular
 from shoal.batch.base import LinearBatchLearner, Rows
 from shoal.batch.linear_svm import WEAKEST, mean_by_task, weighted_hinge
 from shoal.engine.arrays import FloatArray
-from shoal.model.parameters import from_keywords
+from shoal.model.parameters import Readers, between, from_keywords, one_of, positive, read, whole
 from shoal.relations import Attention, resolve_attention
 
 
@@ -38,13 +38,15 @@ class _SMTL(LinearBatchLearner):
     tol: float = 1e-4
     max_iter: int = 50
 
+    parameters: ClassVar[Readers] = dict.fromkeys(("lam", "mu", "tol"), positive()) | {
+        "alpha": between(0, 1),
+        "max_iter": whole(1),
+    }
+
     def check_parameters(self) -> None:
+        super().check_parameters()
         if self._given() is None:
-            self._require_choice("attention", ("exponential", "threshold"))
-        if not 0 <= self.alpha <= 1:
-            raise ValueError(f"alpha must be a number in [0, 1], got {self.alpha}")
-        self._require_positive("lam", "mu", "tol")
-        self._require_count("max_iter")
+            read({"attention": one_of(("exponential", "threshold"))}, {"attention": self.attention})
 
     def minimiser(self, rows: Rows, weight: FloatArray) -> FloatArray:
         """(d,) argmin (mu/2)||w||² + sum_i weight_i loss_i(w)."""

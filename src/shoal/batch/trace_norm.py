@@ -5,14 +5,14 @@
 The trace norm, the sum of the singular values, makes W a matrix of low rank: the tasks share few directions.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from shoal.batch.base import Rows
 from shoal.batch.proximal_gradient import Risk, SmoothLossLearner, minimise, nuclear
 from shoal.engine.arrays import FloatArray
-from shoal.model.parameters import from_keywords
+from shoal.model.parameters import Readers, from_keywords, positive
 
 
 @from_keywords
@@ -80,9 +80,7 @@ class TraceNorm(SmoothLossLearner):
     tol: float = 1e-4
     max_iter: int = 1000
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        self._require_positive("rho")
+    parameters: ClassVar[Readers] = {**SmoothLossLearner.parameters, "rho": positive()}
 
     def solve(self, rows: Rows) -> dict[str, Any]:
         smooth = Risk(rows, self.loss, 1.0 / np.bincount(rows.task))

@@ -1,32 +1,26 @@
-"""Making a state larger takes long: who holds a lock for learning lets readers go on with the old one meanwhile."""
+"""Lets the holder of a lock for learning release it while arrays are copied into larger ones."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 
-_of_thread = threading.local()
+_aside: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar("aside", default=nullcontext)
 
 
 @contextmanager
 def stepping_aside(aside: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
     """In the body, this thread makes larger states inside of `aside()`, and takes them outside of it.
 
-    The rows before some row have been learned then, and none of those after it. Who holds several states, of which
-    some have learned a row and others have not, takes `nullcontext` for its body.
+    The rows before some row are learned then, and none of those after it. A holder of several states, of which some
+    have learned a row and others have not, passes `nullcontext`.
     """
-    before = _aside()
-    _of_thread.aside = aside
+    token = _aside.set(aside)
     try:
         yield
     finally:
-        _of_thread.aside = before
+        _aside.reset(token)
 
 
 def aside() -> AbstractContextManager[None]:
-    """What this thread does while a larger state is made."""
-    return _aside()()
-
-
-def _aside() -> Callable[[], AbstractContextManager[None]]:
-    found: Callable[[], AbstractContextManager[None]] = getattr(_of_thread, "aside", nullcontext)
-    return found
+    """The context in which this thread makes a larger state."""
+    return _aside.get()()

@@ -96,6 +96,11 @@ def share() -> Reader:
     return Reader("in (0, 1]", _number(lambda value: 0 < value <= 1))
 
 
+def below_one() -> Reader:
+    """A number in [0, 1)."""
+    return Reader("a number >= 0 and < 1", _number(lambda value: 0 <= value < 1))
+
+
 def strictly_between(low: float, high: float) -> Reader:
     """A number in an open interval."""
     return Reader(f"between {low:g} and {high:g}, both excluded", _number(lambda value: low < value < high))

@@ -18,7 +18,7 @@ them in a row, and they are taken back.
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,8 @@ from shoal.batch.sparse_mtl import coefficients
 from shoal.batch.sparse_mtl.coefficients import Family, Fit, add_vector, alternate, family
 from shoal.engine import kernel_functions
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.model.parameters import from_keywords
+from shoal.model.parameters import Readers, below_one, between, from_keywords, one_of, positive, whole
 
-SMALLEST_SIGMA = 1e-150  # whose square is a number
 BLOCK = 1024  # rows of a kernel matrix at a time
 MOST_SWEEPS = 500  # of one estimation
 PATIENCE = 3  # so many weak vectors in a row complete a set
@@ -234,16 +233,17 @@ class _SparseMTL(BatchLearner):
     dual_coef_: FloatArray = field(init=False)  # (n_basis,)
     basis_starts_: IntArray = field(init=False)  # (1 + n_tasks + 1,) where the common ones and each task's begin
 
+    parameters: ClassVar[Readers] = {
+        **dict.fromkeys(("gamma", "lam"), positive()),
+        "sigma": between(1e-150, 1e150),  # numbers whose squares are numbers
+        **dict.fromkeys(("n_common", "n_task", "n_candidates"), whole(1)),
+        **dict.fromkeys(("tol", "inner_tol"), below_one()),
+        "sharing": one_of(("both", "common", "task")),
+    }
+
     def check_parameters(self) -> None:
-        self._require_positive("gamma", "lam")
-        if not SMALLEST_SIGMA <= self.sigma <= 1.0 / SMALLEST_SIGMA:
-            raise ValueError(f"sigma must be a number from 1e-150 to 1e150, got {self.sigma}")
+        super().check_parameters()
         kernel_functions.resolve(self.kernel, 1.0)
-        self._require_count("n_common", "n_task", "n_candidates")
-        for name in ("tol", "inner_tol"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise ValueError(f"{name} must be a number >= 0 and < 1, got {getattr(self, name)}")
-        self._require_choice("sharing", ("both", "common", "task"))
 
     def solve(self, rows: Rows) -> dict[str, Any]:
         from sklearn.utils import check_random_state
