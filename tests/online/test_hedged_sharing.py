@@ -49,19 +49,20 @@ def test_equals_the_twin(kind: type[Any], protocol: str, density: float, interac
         weight = drawn_weights(len(stream.y))
         weight[np.unique(stream.task, return_index=True)[1]] = 0.5  # all tasks begin with their first rows
         weight[::50] = 300.0
+    bound = 1e-10 if protocol == "some" else 1e-12  # a likelihood to the power 300 is as much less exact
     model = twin.RegressionTwin if regression else twin.Twin
     expected, theirs = twin.learn(stream.X, stream.y, stream.task, rounds, K, model, weight, interactions)
     for X in (stream.X, stream.sparse):
         learner = kind(interactions=interactions, effort="fast", dtype="float64")
         answers = learner.test_then_train(X, stream.y, stream.task, rounds=rounds, sample_weight=weight)
-        assert_close(answers, expected)
-        assert_close(learner.weights_, theirs.pi_k)
+        assert_close(answers, expected, bound)
+        assert_close(learner.weights_, theirs.pi_k, bound)
         mine = learner.expert_weights(2)
         assert [*mine.values()] == sorted(mine.values(), reverse=True)
         row = learner.weights_[learner.tasks_.index(2)]
         assert mine == dict(zip(learner.experts_, row.tolist(), strict=True))
-        assert_close(learner.experts_coef(2), coef_of(theirs, 2))
-        assert_close(learner.experts_coef_[learner.tasks_.index(2)], coef_of(theirs, 2))
+        assert_close(learner.experts_coef(2), coef_of(theirs, 2), bound)
+        assert_close(learner.experts_coef_[learner.tasks_.index(2)], coef_of(theirs, 2), bound)
 
 
 @pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])

@@ -36,9 +36,11 @@ def run(step: Callable[[Part], int], whole: Part, rounds: Rounds, two_blocks: Ca
     whole : all of it, row by row
     two_blocks : each for at most so many rows, and at least for any single one
     """
+    if len(rounds.values) < FEWEST:
+        return step(whole)
     n, n_rows = len(rounds.starts) - 1, rounds.starts[-1] - rounds.starts[0]
     start = max(1, START * len(rounds.task) // max(1, len(rounds.values)))
-    if len(rounds.values) < FEWEST or n <= start or n_rows > n:  # or rounds of several rows
+    if n <= start or n_rows > n:  # or rounds of several rows
         return step(whole)
     done = step(whole._replace(last=start))
     if done < start:

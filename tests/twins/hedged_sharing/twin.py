@@ -219,7 +219,7 @@ class Twin:
         happened = [p if y else 1 - p for p in (sigmoid(self.logits), self.answers)]
         of_experts, of_answers = (((1 - self.doubt) * p + self.doubt / 2) ** h for p in happened)
         self.mix(of_experts, of_answers, k)
-        self.surprises += h * (sigmoid(self.mixed if y else -self.mixed) < 1 / (self.weight + 2))
+        self.surprises += h * (sigmoid(self.mixed if y else -self.mixed) * (self.weight + 2) < 1 - 1e-9)
         self.weight += h
 
     def learn_experts(self, x: np.ndarray, k: int, now: Now) -> None:

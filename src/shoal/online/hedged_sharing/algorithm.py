@@ -169,7 +169,6 @@ class Asked(NamedTuple):
 
     piece: Piece
     dense: Dense
-    seconds: float  # of processor time
 
 
 def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
@@ -182,34 +181,42 @@ def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator
     with ThreadPoolExecutor(1) as pool:
         while asked.piece.last < n:
             last, dense = asked.piece.last, asked.dense
-            ahead = pool.submit(ask, last, dense) if n_threads() > 1 else None
+            ahead = pool.submit(_timed, ask, last, dense) if n_threads() > 1 else None
             yield asked.piece
-            asked = ahead.result() if ahead is not None else ask(last, dense)
-            add_seconds(asked.seconds if ahead is not None else 0.0)
+            asked, seconds = ahead.result() if ahead is not None else (ask(last, dense), 0.0)
+            add_seconds(seconds)
         yield asked.piece
+
+
+def _timed(ask: Callable[[int, Dense], Asked], first: int, dense: Dense) -> tuple[Asked, float]:
+    """With the seconds of processor time that it takes."""
+    began = time.thread_time()
+    return ask(first, dense), time.thread_time() - began
 
 
 def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Asked:
     """The piece that begins there; all that is left once all of them sleep."""
-    began, told, n = time.thread_time(), for_dense(setup.settings), len(rounds.task)
-    last = n
-    if first + PIECE < n and not sleeps(dense, told.most):
+    settings, n = setup.settings, len(rounds.task)
+    if sleeps(dense, settings.full_features):
+        piece = rounds if first == 0 else cut(rounds, first, n)
+        return Asked(Piece(first, n, piece, settings, {"dense": dense}), dense)
+    told, last, piece = for_dense(settings), n, rounds
+    if first + PIECE < n:
         starts = rounds.starts if learns else np.arange(0, n + 1)
         at = int(np.searchsorted(starts, first + PIECE, "right")) - 1
         last = int(starts[max(at, int(np.searchsorted(starts, first)) + 1)])
-    piece = rounds if last - first == n else cut(rounds, first, last)
-    margins = again = ASLEEP
-    if not sleeps(dense, told.most):
-        margins = again = np.empty((last - first, N_MARGINS))
-        if learns:
-            again = margins if len(piece.starts) - 1 == last - first else margins.copy()
-            dense = learned(piece, told, dense, margins, again)
-            if sleeps(dense, told.most):
-                dense = asleep(dense, regression=told.regression)
-        else:
-            answered(piece, told, dense, margins)
-    settings = setup.settings._replace(margins=margins, again=again)
-    return Asked(Piece(first, last, piece, settings, {"dense": dense}), dense, time.thread_time() - began)
+    if last - first < n:
+        piece = cut(rounds, first, last)
+    margins = again = np.empty((last - first, N_MARGINS))
+    if learns:
+        again = margins if len(piece.starts) - 1 == last - first else margins.copy()
+        dense = learned(piece, told, dense, margins, again)
+        if sleeps(dense, told.most):
+            dense = asleep(dense, regression=told.regression)
+    else:
+        answered(piece, told, dense, margins)
+    settings = settings._replace(margins=margins, again=again)
+    return Asked(Piece(first, last, piece, settings, {"dense": dense}), dense)
 
 
 SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}
@@ -260,7 +267,9 @@ LABELS = Algorithm[State](
             ("scale.features", (0, 1)),
         ),
         local=tuple(
-            leaf.name for leaf in described(State) if TASK not in leaf.axes and leaf.name not in (*MEANS, *TOTALS)
+            leaf.name
+            for leaf in described(State)
+            if TASK not in leaf.axes and leaf.name not in (*MEANS, *TOTALS) and not leaf.name.startswith("own.")
         ),
         recount=count_features,
     ),

@@ -102,6 +102,16 @@ class Dense(NamedTuple):
     trees: boosted_trees.State
 
 
+class Filters(NamedTuple):
+    """Of that, what runs in one kernel."""
+
+    levels: Levels
+    log_levels: Levels
+    logs: FloatArray
+    effects: Effects
+    implicit: Effects
+
+
 class PackedDense(NamedTuple):
     """What is saved."""
 
@@ -188,7 +198,17 @@ def read_rows(
     learns: bool,
 ) -> int:  # fmt: skip
     """Read rows from `begin` on, and learn what is learned of them here; return the one before which room ended."""
-    here, new_effects = new_reading(rounds, columns.full.pooled), 0
+    return _read_rows(
+        rounds, settings, columns, room, rows, margins, begin, learns, new_reading(rounds, columns.full.pooled)
+    )
+
+
+@kernel(inline=False, alone=False)
+def _read_rows(
+    rounds: Rounds, settings: DenseSettings, columns: Columns, room: Room, rows: Rows, margins: FloatArray, begin: int,
+    learns: bool, here: Reading,
+) -> int:  # fmt: skip
+    new_effects = 0
     for row in range(begin, len(margins)):
         if columns.seen[FEATURES] > settings.most:  # all groups sleep for good
             margins[row:] = np.nan
@@ -255,7 +275,7 @@ def _fill(rounds: Rounds, row: int, n: int, full: Full, rows: Rows, here: Readin
         first, last = row_bounds(rounds, row)
         for p in range(first, last):
             column = full.place[p - first if rounds.width > 0 else rounds.indices[p]]
-            if column > 0:
+            if column > 0 and rounds.values[p] != 0.0:  # -0.0 is 0
                 raw[column - 1] = rounds.values[p]
 
 
@@ -302,11 +322,27 @@ def learn(
 
 
 @kernel(entry=True, allocates=True)
-def run_levels(
-    task: IntArray, begin: int, end: int, regression: bool, levels: Levels, rows: Rows, margins: FloatArray
+def run_filters(
+    task: IntArray, begin: int, end: int, regression: bool, filters: Filters, rows: Rows, margins: FloatArray
 ) -> None:
+    """Tasks' levels and mixed effects."""
+    side, rule = len(filters.levels.mean), mixed_effects.Rule(regression, True, mixed_effects.LEARNED)
+    of_levels, of_effects = task_levels.new_scratch(side), mixed_effects.new_scratch(side)
+    run_levels(task, begin, end, regression, filters.levels, rows, margins, of_levels)
+    run_effects(task, begin, end, rule, filters.effects, rows, margins, of_effects)
+    if regression:
+        run_logs(task, begin, end, filters.log_levels, filters.logs, rows, margins, of_levels)
+    else:
+        implicit = mixed_effects.Rule(regression, False, mixed_effects.LEARNED)
+        run_effects(task, begin, end, implicit, filters.implicit, rows, margins, of_effects)
+
+
+@kernel(inline=False, alone=False)
+def run_levels(
+    task: IntArray, begin: int, end: int, regression: bool, levels: Levels, rows: Rows, margins: FloatArray,
+    scratch: task_levels.Scratch,
+) -> None:  # fmt: skip
     """Tasks' levels."""
-    scratch = task_levels.new_scratch(SIDE)
     for row in range(begin, end):
         if rows.groups[row] & FILTERS:
             d, x, y, h = rows.columns[row], rows.x[row], rows.target[row], rows.h[row]
@@ -316,12 +352,12 @@ def run_levels(
                 task_levels.learn(d, x, y, h, task[row], regression, f, levels, scratch)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(inline=False, alone=False)
 def run_logs(
-    task: IntArray, begin: int, end: int, levels: Levels, logs: FloatArray, rows: Rows, margins: FloatArray
-) -> None:
+    task: IntArray, begin: int, end: int, levels: Levels, logs: FloatArray, rows: Rows, margins: FloatArray,
+    scratch: task_levels.Scratch,
+) -> None:  # fmt: skip
     """Tasks' levels of log y."""
-    scratch = task_levels.new_scratch(SIDE)
     for row in range(begin, end):
         if rows.groups[row] & FILTERS and logs[BROKEN] == 0.0:
             d, x, y, h = rows.columns[row], rows.x[row], rows.target[row], rows.h[row]
@@ -348,12 +384,12 @@ def learn_log(y: float, answer: float, h: float, logs: FloatArray) -> None:
     logs[LOG_NOISE] += h / min(logs[LOG_ROWS], LOG_MEMORY + h) * (square - logs[LOG_NOISE])
 
 
-@kernel(entry=True, allocates=True)
+@kernel(inline=False, alone=False)
 def run_effects(
-    task: IntArray, begin: int, end: int, rule: mixed_effects.Rule, effects: Effects, rows: Rows, margins: FloatArray
-) -> None:
+    task: IntArray, begin: int, end: int, rule: mixed_effects.Rule, effects: Effects, rows: Rows, margins: FloatArray,
+    scratch: mixed_effects.Scratch,
+) -> None:  # fmt: skip
     """Mixed effects: by moments, or the implicit ones."""
-    scratch = mixed_effects.new_scratch(SIDE)
     group, place = (FILTERS, EFFECTS) if rule.match else (IMPLICIT_TOO, IMPLICIT)
     for row in range(begin, end):
         if rows.groups[row] & group:
@@ -477,14 +513,8 @@ def run_groups(
     """Run each group that any row is for."""
     part, regression = (task, begin, end), settings.regression
     awake = int(np.bitwise_or.reduce(rows.groups[begin:end], initial=0))
-    rule = mixed_effects.Rule(regression, True, mixed_effects.LEARNED)
     if awake & FILTERS:
-        by_kind(run_levels, None, *part, regression, dense.levels, rows, margins)
-        by_kind(run_effects, None, *part, rule, dense.effects, rows, margins)
-    if awake & FILTERS and regression:
-        by_kind(run_logs, None, *part, dense.log_levels, dense.logs, rows, margins)
-    if awake & IMPLICIT_TOO:
-        by_kind(run_effects, None, *part, rule._replace(match=False), dense.implicit, rows, margins)
+        by_kind(run_filters, None, *part, regression, Filters(*dense[1:-1]), rows, margins)
     if awake & FORESTS:
         pooled = settings.sharing == ALL_POOLED
         by_kind(run_trees, None, *part, regression, pooled, settings.trees, dense.trees, rows, margins)

@@ -293,7 +293,8 @@ def _add_nonlinear(
         if not math.isnan(margins[TREES + i]):
             of_values = columns[1 + FIRST_COLUMN :]
             shared[TREES + i] = np.where(places > 0, of_values[places - 1], 0.0)
-            own[TREES + i, 0] = columns[1 : 1 + FIRST_COLUMN].sum()
+            if task >= 0 and settings.sharing != ALL_POOLED:
+                own[TREES + i, 0] = columns[1 : 1 + FIRST_COLUMN].sum()
             shared[TREES + i, 0] = margins[TREES + i] - own[TREES + i].sum() - shared[TREES + i, 1:].sum()
 
 

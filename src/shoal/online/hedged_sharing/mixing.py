@@ -25,6 +25,7 @@ N_STACKS, N_ANSWERS = 2, 3
 TRUSTS = (0.45, 0.45, 0.1)  # of the third mixing, before the first row: a slow mixture is slow to see what is rare
 LEAST_DRIFT = 1e-6  # without sharing, where the mixing alone follows what changes in all tasks
 LIMIT = 15.0  # logits are kept within +-15
+ROUNDING = 1e-9
 ROWS, SURPRISES = range(2)  # positions in `surprises`
 
 
@@ -102,9 +103,9 @@ def doubt(surprises: FloatArray) -> float:
 def learn_doubt(f: float, y: float, h: float, surprises: FloatArray) -> None:
     """Count a label, and whether the logit f made it less likely than 1/(rows + 2).
 
-    A calibrated forecaster meets about ln n surprises in n rows.
+    A calibrated forecaster meets about ln n surprises in n rows. The first forecast is 1/2 but for rounding.
     """
-    surprises[SURPRISES] += h if sigmoid(f if y > 0.5 else -f) * (surprises[ROWS] + 2.0) < 1.0 else 0.0
+    surprises[SURPRISES] += h if sigmoid(f if y > 0.5 else -f) * (surprises[ROWS] + 2.0) < 1.0 - ROUNDING else 0.0
     surprises[ROWS] += h
 
 
