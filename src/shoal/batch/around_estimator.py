@@ -15,7 +15,7 @@ from shoal.model.parameters import Readers, from_keywords, positive
 
 @from_keywords
 class AroundEstimator(BatchLearner):
-    """What learners have in common whose models are scikit-learn's, or the papers' linear one."""
+    """The base of learners whose models are scikit-learn's, or the papers' linear one."""
 
     estimator: Any = field(default=None, kw_only=False)
     mu: float = 1e-3

@@ -117,7 +117,7 @@ def compare(
     rows: RowOptions = ROWS_BY_DEFAULT,
     options: CompareOptions = COMPARE_BY_DEFAULT,
 ) -> int:
-    """Run learners side by side over a stream, and say who is best and whether that may be chance.
+    """Run learners side by side over a stream, and say which is best and whether that may be chance.
 
     Example: shoal compare mails.csv --task user --label spam --learners HedgedSharing,OSMTL --tune 2000
 

@@ -21,7 +21,7 @@ ONE_STEP = "on a mistake it makes one step of a fixed size, and its paper has no
 
 
 class Counted(Protocol):
-    """What every state is: a named tuple of arrays, see `shoal.model.state`, whose last field is `counters`."""
+    """A state: a named tuple of arrays, see `shoal.model.state`, whose last field is `counters`."""
 
     @property
     def counters(self) -> IntArray:
@@ -147,7 +147,7 @@ class Explain(NamedTuple, Generic[S]):
 
 
 class Algorithm(NamedTuple, Generic[S]):
-    """What an algorithm is made of. Its functions see hyper-parameters, rounds and state, and nothing above them.
+    """The parts of an algorithm. Its functions see hyper-parameters, rounds and state, and nothing above them.
 
     `learn` learns rounds in order; `out`, unless it is empty, gets a round's decisions before any of it is learned. It
     returns how many rounds it has learned: all of them; fewer, if the state has to be extended before the next

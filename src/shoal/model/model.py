@@ -23,8 +23,8 @@ from shoal.model.validation import are_valid, blocks, first_out_of_range
 ONE_ROUND = np.array([0, 1])
 COPY_PAYS = 8  # a model is copied for a rollback if the input is at least so many times as large
 INSTEAD = "give rows several times, or use HedgedSharing, MultitaskPerceptron or PassiveAggressive, which take weights"
-NO_TARGET = object()  # what a row to predict has for y
-ZERO = np.zeros(1)  # and what stands in its place
+NO_TARGET = object()  # the y of a row to predict
+ZERO = np.zeros(1)  # the number that kernels get for it
 
 
 class Admitted(NamedTuple):

@@ -13,7 +13,7 @@ u = c V^T x + (c^2/2) ||x||^2 e_k, and hence, m = p - 1,
     G'^m - G^m = sum_{i < m}  (G'^i e_k) (G^(m-1-i) u)^T + (G'^i u) (G^(m-1-i) e_k)^T,
 
 which takes O(K^2 p) instead of the O(K^3) of a product. The power is multiplied anew after K steps, or when the trace
-has moved far or the power shrunk, so that rounding does not add up. What is kept is G / scale, scale a power of two
+has moved far or the power shrunk, so that rounding does not add up. The state holds G / scale, scale a power of two
 near the trace: the gradient does not depend on it, and powers neither over- nor underflow.
 """
 

@@ -186,7 +186,7 @@ class SharedLoss(Classifier):
     algorithm = ALGORITHM
 
     def baselines(self) -> dict[str, Learner]:
-        """What the rule is for a single task: steps of C under "finite", else Passive-Aggressive I."""
+        """The rule for a single task: steps of C under "finite", else Passive-Aggressive I."""
         if self.rule == "finite":
             kind, options = learner_class("MultitaskPerceptron"), {"loss": "hinge", "eta": self.C}
         else:

@@ -98,7 +98,7 @@ def progress_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
 
 
 def _title(evaluations: Mapping[str, Evaluation]) -> str:
-    """Who is ahead, and since when."""
+    """The leader, and since when it leads."""
     metric = main_metric(next(iter(evaluations.values())))
     sign = 1 if metric in HIGHER_IS_BETTER else -1
     scores = {name: evaluation.macro[metric] for name, evaluation in evaluations.items()}

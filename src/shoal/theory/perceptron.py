@@ -108,7 +108,7 @@ def perceptron_mistake_bound(
 
         m <= L + D + sqrt(D L),     D = max_{t in M} B[i_t, i_t] ||x_t||^2  u^T A u,     B = A^-1
 
-    The paper takes ||x|| = 1 and max_i B_ii. What its proof needs is the largest ||psi(x_t, i_t)||^2 =
+    The paper takes ||x|| = 1 and max_i B_ii. Its proof needs only the largest ||psi(x_t, i_t)||^2 =
     B[i_t, i_t] ||x_t||^2 among the mistaken rows, which makes the bound hold for rows of any length.
 
     Parameters

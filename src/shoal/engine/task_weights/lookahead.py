@@ -1,7 +1,6 @@
-"""Sparse rows against a task's table of numbers, most of whose pairs do not occur: hints are looked at first.
+"""Hides memory latency: while a row is processed, the next row's table groups are located and prefetched.
 
-Memory answers slowly, but many questions at a time. So while a row is answered and learned, it is noted of the next row
-which entries may occur and in which groups of the table, and these are fetched; when its turn comes, they are there.
+Most pairs of a sparse row do not occur in its task's table, so one-byte hints are tested before any slot is read.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -46,13 +45,13 @@ def _column(row: Row, i: int | np.uint64) -> np.uint32:
 
 @kernel
 def _note(number: int, ahead: Lookahead) -> np.uint64:
-    """Where it is noted what is known of a row: of one while the one before is learned."""
+    """The first word of a row's notes; there are notes of two rows, this one and the next."""
     return U(number & 1) * U(len(ahead) // 2)
 
 
 @kernel
 def nothing_ahead(ahead: Lookahead) -> None:
-    """Nothing is known of any row."""
+    """Clear the notes of both rows."""
     for number in range(2):
         ahead[_note(number, ahead) + ROW] = NO_ROW
 

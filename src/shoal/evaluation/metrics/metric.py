@@ -79,7 +79,7 @@ def mean_over_tasks(metric: str, per_task: FloatArray, rows: Any) -> float:
 
 
 class TaskSums:
-    """What most metrics are: sums over the rows of each task, one column a number."""
+    """The base of most metrics: sums over the rows of each task, one column a number."""
 
     width: int  # columns
 

@@ -1,6 +1,6 @@
 """Real targets on one scale: less the mean of the first ten, over their deviation. Errors beyond a limit are clipped.
 
-While the first ten come the scale moves. Who has learned on the scale before is told by how much: a weight w becomes
+During the first ten targets the scale moves. Weights learned on the old scale must move with it: a weight w becomes
 `ratio` w, and the weight of the constant 1 gains `shift` more.
 """
 

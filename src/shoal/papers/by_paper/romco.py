@@ -98,7 +98,7 @@ TABLE_1 = Experiment(
 STEPS, STRENGTHS = decades(1e-4, 100.0, 2), decades(1e-7, 10.0, 2)
 ROMCO_GRID = {"eta": STEPS, "rho": STEPS, "lambda1": STRENGTHS, "lambda2": STRENGTHS}
 RELATION_GRID = {"eta_A": decades(1e-9, 10.0, 4)}
-BUDGET = 200  # settings a learner may try; who has fewer tries all
+BUDGET = 200  # settings a learner may try; one with fewer tries all
 GIVEN_C = "C = 1, as in the paper, is all it has; with C tuned it stands among the controls"
 
 ENTRANTS = (

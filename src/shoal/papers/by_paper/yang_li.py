@@ -1,6 +1,6 @@
 """Yang, Li: Efficient Online Multi-Task Learning via Adaptive Kernel Selection (WWW 2020).
 
-Only the supplement is public: proofs, no tables. What is run here is what its title, its rule and its theorem promise:
+Only the supplement is public: proofs, no tables. These experiments test the promises of its title, its rule and its theorem:
 the error against the share of labels asked for, and the time against the number of features D.
 """
 
@@ -72,7 +72,7 @@ def _draw_asked(outcome: Outcome) -> Figure | None:
     error, share, auc = outcome.experiment.metrics
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for data in outcome.main_data():
-        metric = auc if data is LANDMINE else error  # who knows little of rare positives never says so, and errs less
+        metric = auc if data is LANDMINE else error  # to answer always "negative" would err least
         for line, names in LINES.items():
             points = [
                 (outcome.values(name, data.name, share).mean(), outcome.values(name, data.name, metric).mean())

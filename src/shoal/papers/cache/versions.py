@@ -100,7 +100,7 @@ def closure(module: str) -> frozenset[str]:
 
 @cache
 def _imports(module: str) -> tuple[str, ...]:
-    if module == PACKAGE:  # its stub names everything; who needs a part of it says which
+    if module == PACKAGE:  # its stub names everything; modules import the parts they need by name
         return ()
     return tuple(_imported(module, ast.parse(_source(module))))
 
