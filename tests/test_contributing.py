@@ -114,6 +114,8 @@ from shoal import SharedLoss
 from shoal.online import shared_loss
 learner = SharedLoss(C=5.0).fit([[3.0, 0.0], [0.0, 1.0]], [1, 0], ["a", "b"])
 print(type(shared_loss.learn).__name__, learner.coef_.tolist())
+from shoal import HedgedSharing
+HedgedSharing().fit([[3.0, 0.0], [0.0, 1.0]], [1, 0], ["a", "b"])  # its operations on records, and its other ways in
 """
 
 

@@ -30,6 +30,7 @@ def enable() -> None:
     numba: Any = untyped
     numba.njit = found.kernel = lambda function=None, /, **_: function or (lambda other: other)
     found.call = lambda function, rounds, settings, state, out, _, *more: function(rounds, settings, state, out, *more)
+    found.by_kind = lambda function, _, *arguments: function(*arguments)
 
     def doubles(words: Any, i: Any) -> Any:
         return words[int(i) : int(i) + 2].view(np.float64)
@@ -49,12 +50,12 @@ def enable() -> None:
 
         return products
 
-    def record_moves(pattern: tuple[int, ...], keep: tuple[float, ...]) -> Any:
+    def record_moves(pattern: tuple[int, ...]) -> Any:
         def move(n: int, place: Any, columns: Any, room: int, scales: Any, records: Any) -> None:
             table = records.reshape(-1, len(pattern))
             for i in range(n):
                 numbers = [0.0 if c == intrinsics.STAYS else columns.reshape(-1)[room * c + i] for c in pattern]
-                table[place[i]] = table[place[i]] * np.array(keep, table.dtype) + scales[: len(pattern)] * numbers
+                table[place[i]] += scales[: len(pattern)] * numbers
 
         return move
 

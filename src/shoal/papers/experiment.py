@@ -124,8 +124,8 @@ class Experiment:
         Paper, table or figure, page.
     protocol : "as published" or "as it should be done"
     data, entrants, metrics
-        The learners and their data; metrics in the order of columns. Variants (see `Data`, `Entrant`) are shown only to say
-        what was tried.
+        The learners and their data; metrics in the order of columns. Variants (see `Data`, `Entrant`) are shown only to
+        say what was tried.
     measure, options
         A function of a module, ``measure(data, learner, seed, **options)``, and its options.
     seeds : int

@@ -1,7 +1,7 @@
 """Yang, Li: Efficient Online Multi-Task Learning via Adaptive Kernel Selection (WWW 2020).
 
-Only the supplement is public: proofs, no tables. These experiments test the promises of its title, its rule and its theorem:
-the error against the share of labels asked for, and the time against the number of features D.
+Only the supplement is public: proofs, no tables. These experiments test the promises of its title, its rule and its
+theorem: the error against the share of labels asked for, and the time against the number of features D.
 """
 
 from dataclasses import replace
