@@ -29,7 +29,9 @@ from shoal.model.state import named_leaves
 from shoal.model.targets import RealTargets, Targets, TwoLabels
 
 # What other parts of the library use of a learner, and a user does not.
-INTERNAL = "algorithm algorithms deciding_cores decide_sparse estimator_names new_core number_of_task targets"
+INTERNAL = (
+    "algorithm algorithms deciding_cores decide_sparse estimator_names learn_sparse new_core number_of_task targets"
+)
 
 
 class Learner(BaseEstimator):  # type: ignore[misc]
@@ -156,6 +158,15 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         decision = model.core.new_out(1)
         model.core.decide(model.row_to_decide(x, task), decision)
         return decision
+
+    def learn_sparse(self, row: tuple[IndexArray, FloatArray], y: Any, task: Hashable) -> bool:
+        """Learn a sparse row, for callers that have validated it; False if it is not learned, for what is new."""
+        model = self._begun()
+        rounds = model.known_sparse_row(row, task, y)
+        if rounds is None or model.core.may_fail:
+            return False
+        model.core.learn(rounds, NO_OUT)
+        return True
 
     def decide_sparse(self, rows: Sequence[tuple[IndexArray, FloatArray]], tasks: Sequence[Hashable]) -> FloatArray:
         """The decision values of sparse rows, for callers that have validated them: columns in increasing order, finite

@@ -17,7 +17,15 @@ from sklearn.exceptions import NotFittedError
 from tests.serve.material import assert_same
 
 import shoal
-from shoal import HedgedSharing, MultiClass, PassiveAggressive, RegMTL, TabularClassifier, TabularRegressor
+from shoal import (
+    HedgedSharing,
+    MultiClass,
+    PassiveAggressive,
+    PassiveAggressiveRegressor,
+    RegMTL,
+    TabularClassifier,
+    TabularRegressor,
+)
 from shoal.cli.app import start
 from shoal.files import open_stream
 
@@ -128,6 +136,61 @@ def test_ids_and_labels_come_back_as_they_came(labels: Any, tasks: Any, classes:
         assert one.predict_one(rows[0]) in classes
         assert one.knows_task(tasks[1])
         assert not one.knows_task("neither")
+
+
+@pytest.mark.filterwarnings("ignore:.*column 'unknown'", "ignore:there is no column 'price'")
+@pytest.mark.parametrize("kind", ["binary", "several", "numbers"])
+def test_a_dict_is_learned_as_a_frame_of_one_row_bit_for_bit(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New categories, words, tasks and labels; missing, late, absent and unknown columns; outliers; refused rows."""
+    rng = np.random.default_rng(1)
+    words = ["free", "lunch", "Straße", "win", "東京駅"]
+    rows = [
+        {
+            "shop": int(rng.integers(6)) if i > 100 else 1,
+            "price": [None, float("nan"), float(rng.normal()), i % 5, True, 1e9][i % 6 if i % 60 == 5 else i % 5],
+            "offer": [None, float("nan"), f"o{i % (3 + i // 20)}", 3.0][i % 4],
+            "day": [None, "2026-03-01", f"2026-0{1 + i % 9}-1{i % 9} 06:00", "2026-01-31"][i % 4],
+            "title": None if i % 9 == 0 else " ".join(rng.choice(words, 4)) + f" {i}",
+            "late": None if i < 130 else float(i),
+            "word": None if i < 140 else "x",
+        }
+        for i in range(220)
+    ]
+    labels: list[Any] = [float(rng.normal()) if kind == "numbers" else ("no", "yes")[i % 2] for i in range(220)]
+    if kind == "several":
+        labels[:60] = [("no", "yes", "neither")[i % 3] for i in range(60)]
+    for i in range(60, 70):
+        del rows[i]["price"]
+        rows[i + 10]["unknown"] = 1
+    several = MultiClass(PassiveAggressive())
+    estimator = {"binary": HedgedSharing(), "several": several, "numbers": PassiveAggressiveRegressor()}[kind]
+    made = TabularRegressor if kind == "numbers" else TabularClassifier
+    frames, dicts = (made("shop", estimator, text=["title"], hash_bits=8, keep_names=True) for _ in range(2))
+    for one in (frames, dicts):
+        one.fit(rows[:60], labels[:60])
+    for row, label in zip(rows[60:], labels[60:], strict=True):
+        frames.partial_fit([row], [label])
+    learned, by_frame = made._learn, list[Any]()
+    monkeypatch.setattr(made, "_learn", lambda *arguments: by_frame.append(arguments) or learned(*arguments))
+    for row, label in zip(rows[60:], labels[60:], strict=True):
+        dicts.learn_one(row, label)
+    assert len(by_frame) < 30
+    frames.save(tmp_path / "frames.shoal")
+    dicts.save(tmp_path / "dicts.shoal")
+    assert_same(tmp_path / "frames.shoal", tmp_path / "dicts.shoal")
+    assert dicts.predict_one(rows[3]) == frames.predict(rows[3:4])[0]
+    assert dicts.notes_ == frames.notes_
+    for row, label in (
+        ({**rows[3], "price": "x"}, labels[0]),
+        ({**rows[3], "title": "\ud83d"}, labels[0]),
+        ({**rows[3], "shop": None}, labels[0]),
+    ):
+        with pytest.raises(ValueError, match=r"column|surrogates"):
+            dicts.learn_one(row, label)
+    dicts.save(tmp_path / "dicts.shoal")
+    assert_same(tmp_path / "frames.shoal", tmp_path / "dicts.shoal")
 
 
 def test_a_column_may_hold_the_labels(sales: pd.DataFrame, tmp_path: Path) -> None:

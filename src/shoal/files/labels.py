@@ -127,6 +127,12 @@ class Labels:
             codes.append(place)
         return codes
 
+    def known(self, value: Any) -> Any:
+        """The label of a value of Python; None if it is none of those so far."""
+        text = id_of(value) or ""
+        label = whole_number(text, self.decimal) if self.numeric else text
+        return label if label in self.classes else None
+
     def as_written(self, found: Iterable[Any]) -> list[Any]:
         """Labels as the file wrote them: integers, floats or truth values if it wrote all of them so, else text.
 

@@ -253,6 +253,13 @@ class Model:
             return None
         return Rounds(width, indptr, indices, values, column, target, ONE_ROUND, weight)
 
+    def known_sparse_row(self, row: tuple[IndexArray, FloatArray], task: Hashable, y: Any) -> Rounds | None:
+        """A valid sparse row, columns in increasing order, if neither its task nor its label is new."""
+        column, target = self.tasks.one(task), self.targets.encode_one(y, self.labels)
+        if column is None or target is None or self.core.state is None:
+            return None
+        return Rounds(0, np.array([0, len(row[0])]), *row, column, target, ONE_ROUND, NO_WEIGHT)
+
     def row_to_decide(self, x: Any, task: Hashable) -> Rounds:
         """An example without its label, validated; its task may be unseen."""
         rounds = self.known_row(x, task, NO_TARGET)

@@ -121,8 +121,29 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
 
     def learn_one(self, x: Mapping[str, Any], y: Any = None, *, sample_weight: float = 1.0) -> None:
         """Learn one row, a dict of its values by column; `y` None: the label is among them."""
+        known = self._known
+        if known is not None and sample_weight == 1.0 and isinstance(learner := known.table.learner, Learner):
+            rows = known.table.rows
+            rows.encoder.unmatched.strict = self.strict
+            try:
+                row, label, task = rows.learn_one(x, x.get(rows.roles.label) if y is None else y)
+            except Unread:
+                pass
+            else:
+                self._one_row = None
+                _warn(rows.encoder.unmatched)
+                self._learn_row(learner, row, label, task)
+                return
         weight = None if sample_weight == 1.0 else [sample_weight]
         self._learn("partial_fit", self._known, [x], None if y is None else [y], None, weight)
+
+    def _learn_row(self, learner: Learner, row: Row, label: Any, task: str | None) -> None:
+        """Learn one row of features, which may be new."""
+        if (wider := len(self._fitted().table.encoder.feature_names) - learner.n_features_in_) > 0:
+            learner.add_features(wider)
+        if not learner.learn_sparse(row, label, task):
+            X = csr_matrix((row.values, row.indices, [0, len(row.indices)]), shape=(1, learner.n_features_in_))
+            learner.partial_fit(X, [label], None if task is None else [task])
 
     def _learn(self, verb: str, known: Known | None, X: Any, y: Any, classes: Any, sample_weight: Any) -> Any:
         frame = self._frame(X, known)
@@ -246,16 +267,12 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
     def _one(self, x: Mapping[str, Any]) -> tuple[Row, str | None]:
         """One row as features, and its task."""
         known = self._fitted()
-        tasks = known.table.roles.tasks
         if self._one_row is None:
             self._one_row = known.table.rows.one_row()
         unmatched = known.table.encoder.unmatched
         unmatched.strict = self.strict
         try:
-            task = id_of(x.get(tasks[0])) if tasks else None
-            if len(tasks) > 1 or (tasks and not task):
-                raise Unread
-            row = self._one_row.read(x)
+            task, row = known.table.rows.task_of(x), self._one_row.read(x)
             _warn(unmatched)
             return row, task
         except Unread:

@@ -2,8 +2,8 @@
 
 Reading order: `reader` (the way of a row); `table_files` with `csv`, `json` and `columnar` (formats to batches);
 `check_rows` with `column_kinds`, `values_in_text` and `label_columns` (batches to values); `encoder` with
-`column_state`, `words` and `assemble` (values to features). `encode_one` is the twin of `encoder` for single rows; its
-tests hold both to the same bits.
+`column_state`, `words` and `assemble` (values to features). `encode_one` and `learn_one` are the twins of `encoder` for
+single rows; tests hold them to the same bits.
 """
 
 import lazy_loader as lazy

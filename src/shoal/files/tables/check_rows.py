@@ -5,7 +5,7 @@ A check changes no statistic, so that rows can still be refused. It may add colu
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,14 +13,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from shoal.engine.rounds import Chunk
-from shoal.files.ids import TYPES
+from shoal.files.ids import TYPES, id_of
 from shoal.files.labels import Labels
 from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.column_kinds import Values
-from shoal.files.tables.encode_one import OneRow
+from shoal.files.tables.encode_one import OneRow, Row, Unread, number_of
 from shoal.files.tables.encoder import Mark, RowName, StreamEncoder
 from shoal.files.tables.label_columns import Clock, Tasks, read_labels, read_weights
 from shoal.files.tables.values_in_text import Notation
@@ -170,15 +170,44 @@ class RowReader:
         """An encoder of single rows to predict, with the columns of now."""
         return self.encoder.one_row(self.roles.tasks, self.roles.not_features)
 
+    def learn_one(self, row: Mapping[str, Any], label: Any) -> tuple[Row, Any, str | None]:
+        """Features, label and task of one row of plain values; updates the statistics of the columns.
+
+        They are those of a frame of one row. Raises Unread, and changes nothing, if only a frame can be read.
+        """
+        no_feature, task = self.roles.not_features, self.task_of(row)
+        y = number_of(label, ()) if self.labels.kind == "regression" else self.labels.known(label)
+        odd = y is None or y != y or self.clock is not None or self.roles.weight in row
+        absent, new = self._unmatched({name: None for name in row if name not in no_feature})
+        if odd or new or (absent and self.encoder.unmatched.strict):
+            raise Unread
+        found = self.encoder.learn_one(row)
+        self.encoder.unmatched.count(absent, [], 1)
+        return found, y, task
+
+    def task_of(self, row: Mapping[str, Any]) -> str | None:
+        """The task of one row of plain values. Raises Unread if only a frame can be read."""
+        if not self.roles.tasks:
+            return None
+        value = row.get(self.roles.tasks[0])
+        task = id_of(value)
+        if len(self.roles.tasks) > 1 or not task or value != value or self.task_type is None:
+            raise Unread
+        return task
+
     def _matched(self, features: pl.DataFrame) -> pl.DataFrame:
         """The columns that are known or may be learned; the others are counted, and known ones that are absent."""
         if self.most_columns is None:
             return features
-        known, found = self.encoder.column_names, set(features.columns)
-        new = [name for name in features.columns if name not in set(known)]
-        unknown = new[max(self.most_columns - len(known), 0) :]
-        self.encoder.unmatched.count([name for name in known if name not in found], unknown, features.height)
+        absent, new = self._unmatched(dict.fromkeys(features.columns))
+        unknown = new[max(self.most_columns - len(self.encoder.column_names), 0) :]
+        self.encoder.unmatched.count(absent, unknown, features.height)
         return features.drop(unknown)
+
+    def _unmatched(self, names: Mapping[str, None]) -> tuple[list[str], list[str]]:
+        """The known columns that are absent, and those that are new."""
+        known = dict.fromkeys(self.encoder.column_names)
+        return [name for name in known if name not in names], [name for name in names if name not in known]
 
     def drop(self, names: Collection[str]) -> None:
         """Read these columns no more. Raises ValueError if one is not a known column of features."""

@@ -174,6 +174,14 @@ class Categories(Slots):
             local[unknown] = slots[texts.cast(pl.Enum(distinct)).to_physical().to_numpy()]
         return local
 
+    def learn(self, value: str | None) -> int:
+        """The slot of one value, a new one if it is unknown."""
+        slot = self.slot_of(value)
+        if slot < 0 and value is not None:
+            slot = self._slot(value, learns=True)
+            self._grow()
+        return slot
+
     def slot_of(self, value: str | None) -> int:
         """The slot of one value, -1 if it is unknown; learns nothing."""
         if value is None:

@@ -1,11 +1,13 @@
 """`OneRow`: the features of one row of plain values without a data frame, which takes longer than the row itself.
 
-They are bit for bit those of `StreamEncoder.encode(..., learns=False)` for a frame of one row.
+They are bit for bit those of `StreamEncoder.encode(..., learns=False)` for a frame of one row. `learn_one` is the same
+for a row to learn.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,7 +21,7 @@ from shoal.files.tables.column_kinds import Way
 from shoal.files.tables.column_state import Categories, Column
 from shoal.files.tables.unmatched import Unmatched, note
 from shoal.files.tables.values_in_text import LARGEST, Notation, date_parts
-from shoal.files.tables.words import bags_of
+from shoal.files.tables.words import bag_of
 
 NUMBERS = frozenset((float, int, bool))  # true is 1
 
@@ -127,51 +129,31 @@ class OneRow:
         get = row.get
         for name, column, missing, mean, deviation, most in self._numbers:
             value: Any = get(name)
-            if type(value) in NUMBERS:  # three times as fast as `isinstance`
+            if type(value) in NUMBERS and value == value:  # three times as fast as `isinstance`
                 if not -LARGEST <= value <= LARGEST:
                     raise Unread
                 if column >= 0 and deviation > 0.0 and (z := (value - mean) / deviation) != 0.0:
                     found[column] = min(max(z, -most), most)
-            elif value is None or (isinstance(value, str) and value in self._absent):
+            elif value is None or value != value or (isinstance(value, str) and value in self._absent):
                 if missing >= 0:
                     found[missing] = 1.0
             else:
                 raise Unread
         for name, way, parts in self._choices:
-            text = self._text(get(name))
-            if way.kind == "category":
-                values: tuple[str | None, ...] = (text,)
-            elif text is None:
-                values = (None,) * len(parts)
-            elif way.kind == "date":
-                values = _date(text, way.form)
-            else:
-                raise Unread
+            values = parts_of(text_of(get(name), self._absent), way, len(parts))
             for (categories, places), value in zip(parts, values, strict=True):
                 slot = categories.slot_of(value)
                 if 0 <= slot < len(places) and places[slot] >= 0:
                     found[int(places[slot])] = 1.0
         for name, missing, index in self._texts:
-            text = self._text(get(name))
+            text = text_of(get(name), self._absent)
             if text is None:
                 if missing >= 0:
                     found[missing] = 1.0
                 continue
-            buckets = bags_of([pl.Series([text])], self._bits).buckets
-            columns, counts = np.unique(index[buckets], return_counts=True)
-            for at, count in zip(columns.tolist(), counts.tolist(), strict=True):
-                if 0 <= at < self._width:
-                    found[at] = math.log1p(count)
-        nonzero = sorted(found)
-        return Row(np.array(nonzero, np.int32), np.array([found[j] for j in nonzero]))
-
-    def _text(self, value: Any) -> str | None:
-        """A JSON value as the text in a file; None if it is missing."""
-        if isinstance(value, str):
-            return None if value in self._absent else value
-        if value is not None and type(value) not in NUMBERS:
-            raise Unread
-        return id_of(value)
+            counts = Counter(index[bag_of(text, self._bits)].tolist())
+            found |= {at: math.log1p(n) for at, n in counts.items() if 0 <= at < self._width}
+        return row_of(found)
 
     def note(self, row: Mapping[str, Any]) -> str | None:
         """Which columns the row lacks, and which are not known; None if it has those of the model."""
@@ -185,6 +167,41 @@ class OneRow:
             unknown = [name for name in names if name not in self._usual and name not in self._names.others]
             latest = self._latest = names, absent, unknown, note(absent, unknown)
         return latest
+
+
+def row_of(found: Mapping[int, float]) -> Row:
+    """The features as arrays."""
+    nonzero = sorted(found)
+    return Row(np.array(nonzero, np.int32), np.array([found[j] for j in nonzero]))
+
+
+def number_of(value: Any, absent: Collection[str]) -> float:
+    """A JSON value as a number; nan if it is missing. Raises Unread for all else."""
+    if value is None or value != value or (isinstance(value, str) and value in absent):
+        return math.nan
+    if type(value) not in NUMBERS or not -LARGEST <= value <= LARGEST:
+        raise Unread
+    return float(value)
+
+
+def text_of(value: Any, absent: Collection[str]) -> str | None:
+    """A JSON value as the text in a file; None if it is missing."""
+    if isinstance(value, str):
+        return None if value in absent else value
+    if value is None or value != value:
+        return None
+    if type(value) not in NUMBERS:
+        raise Unread
+    return id_of(value)
+
+
+def parts_of(text: str | None, way: Way, n: int) -> tuple[str | None, ...]:
+    """The n values of a category or of a date."""
+    if text is None or way.kind == "category":
+        return (text,) * n
+    if way.kind != "date":
+        raise Unread
+    return _date(text, way.form)
 
 
 @lru_cache(maxsize=4096)

@@ -3,17 +3,18 @@
 Numbers are standardized by the rows so far and outliers clipped (`column_state`), categories and the parts of dates are
 one-hot, words are hashed (`words`). A missing value is 0 (for a number: the mean) and sets the feature
 `column=missing`. Features get their columns of X in the order of the rows in which they first appear. Therefore neither
-values nor columns depend on the chunks. `encode_one` is the same for single rows.
+values nor columns depend on the chunks. `encode_one` and `learn_one` are the same for single rows.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from shoal.files.saved_state import State, check_state, reading_state
@@ -22,7 +23,8 @@ from shoal.files.tables.assemble import Cells, TextSlots, assemble, shallow
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.column_kinds import Values, Way
 from shoal.files.tables.column_state import Column, Moments, scale, standardize
-from shoal.files.tables.encode_one import Names, OneRow
+from shoal.files.tables.encode_one import Names, OneRow, Row, Unread, text_of
+from shoal.files.tables.learn_one import learn_one, read_one
 from shoal.files.tables.unmatched import Unmatched
 from shoal.files.tables.values_in_text import Notation
 from shoal.files.tables.words import bags_of, name_buckets
@@ -157,7 +159,9 @@ class StreamEncoder:
             if column.kind != "numeric":
                 part = cells.of(place[column].start, place[column].stop)
                 column.encode(values[column.name], part, learns=learns)
-        self._scale([column for column in laid_out if column.kind == "numeric"], values, cells, name_row, learns=learns)
+        numeric = [column for column in laid_out if column.kind == "numeric"]
+        numbers = np.array([values[column.name].numbers for column in numeric])
+        self._scale(numeric, numbers, cells, name_row, learns=learns)
         for column in found:
             if begins[column] > 0:
                 cells.local[: begins[column], place[column]] = -1
@@ -172,6 +176,20 @@ class StreamEncoder:
         self._width = X.shape[1]
         self._n_rows += n_rows if learns else 0
         return X
+
+    def learn_one(self, row: Mapping[str, Any]) -> Row:
+        """The features of one row of plain values; updates the statistics of the columns, as `encode` does.
+
+        Raises Unread, and changes nothing, if only a frame can be read.
+        """
+        if any(column is None and text_of(row.get(name), self._absent) for name, column in self._columns.items()):
+            raise Unread  # its first value decides its kind
+        values = read_one(self._used(), row, self._absent, self._texts.bits)
+        found, appeared = learn_one(values, self._texts, self._width, self._scale)
+        self._add_names(appeared)
+        self._width += len(appeared)
+        self._n_rows += 1
+        return found
 
     def frozen(self) -> StreamEncoder:
         """A copy for `read` and `encode` without `learns`, while this encoder goes on learning in another thread.
@@ -189,9 +207,8 @@ class StreamEncoder:
         `tasks` are the columns of the task, `others` further ones that are no features.
         """
         texts = dict(zip(self._texts.names, self._texts.index, strict=True))
-        absent = self.notation.absent if self.notation.strings else ()
         names = Names(self.column_names, tasks, others)
-        return OneRow(self._used(), texts, self._texts.bits, self._width, absent, names, self.unmatched)
+        return OneRow(self._used(), texts, self._texts.bits, self._width, self._absent, names, self.unmatched)
 
     def notes(self) -> list[str]:
         """How each column became features, a sentence each."""
@@ -257,20 +274,24 @@ class StreamEncoder:
         return {column.name: column.kind for column in self._used()}
 
     def _scale(
-        self, numeric: list[Column], values: dict[str, Values], cells: Cells, name_row: RowName | None, *, learns: bool
+        self,
+        numeric: list[Column],
+        numbers: NDArray[np.float64],
+        cells: Cells,
+        name_row: RowName | None = None,
+        *,
+        learns: bool = True,
     ) -> None:
         if not numeric:
             return None
-        moments = Moments(*np.stack([column.moments for column in numeric], axis=1))
-        numbers = np.stack([values[column.name].numbers for column in numeric])
+        moments = np.stack([column.moments for column in numeric], axis=1)
         if not learns:
-            return scale(numbers, moments, cells)
+            return scale(numbers, Moments(*moments), cells)
         first_clipped = np.full(len(numeric), -1)
-        standardize(numbers, moments, first_clipped, cells)
-        for i, column in enumerate(numeric):
-            column.moments = np.array([known[i] for known in moments])
-            if first_clipped[i] >= 0:
-                row = int(first_clipped[i])
+        standardize(numbers, Moments(*moments), first_clipped, cells)
+        for i, (column, row) in enumerate(zip(numeric, first_clipped.tolist(), strict=True)):
+            column.moments = moments[:, i]
+            if row >= 0:
                 column.first_clipped = f"row {self._n_rows + row + 1:,}" if name_row is None else name_row(row)
         return None
 
@@ -297,6 +318,10 @@ class StreamEncoder:
                     self._texts.add(series.name)
             self._columns[series.name] = column
         return column
+
+    @property
+    def _absent(self) -> tuple[str, ...]:
+        return self.notation.absent if self.notation.strings else ()
 
     def _used(self) -> list[Column]:
         return [column for column in self._known() if column.name not in self._dropped]

@@ -9,6 +9,7 @@ the first word or pair that came to a bucket.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -138,6 +139,14 @@ def bags_of(texts: list[pl.Series], bits: int) -> Bags:
     return Bags(ends, buckets[:n])
 
 
+def bag_of(text: str, bits: int) -> NDArray[np.int32]:
+    """The features of one text, without a data frame."""
+    data = np.frombuffer(text.encode(), np.uint8)
+    buckets, ends = np.empty(len(data) + 1, np.int32), np.zeros(2, np.int64)
+    n = hash_words(data, np.array([0, len(data)]), fold_table(), bits, ends, buckets)
+    return buckets[:n]
+
+
 class _Folded(dict[int, str]):
     """`fold_table` for `str.translate`: lower case, spaces around words of one character, a space for all else."""
 
@@ -164,7 +173,7 @@ def words_and_pairs(text: str) -> list[str]:
 
 
 def name_buckets(
-    text: pl.Series,
+    text: pl.Series | Sequence[str | None],
     ends: NDArray[np.int64],
     buckets: NDArray[np.int32],
     index: NDArray[np.int32],
