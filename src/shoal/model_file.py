@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sklearn.base import is_classifier
+
 from shoal.learner import Learner
 from shoal.model import persistence
 
@@ -60,6 +62,15 @@ def load_named(path: str | os.PathLike[str]) -> tuple[Learner, Reading | None, l
     from shoal.files.opening import saved_feature_names  # `shoal.load` needs no reader of files
 
     return learner, reading, saved_feature_names(reading.state)
+
+
+def knows_no_table(path: str | os.PathLike[str], learner: Learner) -> ValueError:
+    """The error for a learner that is asked for rows of a table, and learned plain numbers or sparse text."""
+    name, wrapper = type(learner).__name__, "TabularClassifier" if is_classifier(learner) else "TabularRegressor"
+    return ValueError(
+        f"{path} holds a {name} alone, which does not know how the columns of a table are read: `shoal run FILE "
+        f"--task … --label … --save` writes models that do, and in Python shoal.{wrapper}(task, {name}(…))"
+    )
 
 
 def save_model(

@@ -17,7 +17,7 @@ from tests.serve.material import assert_same, predict_one
 from tests.serve.material import rows as as_rows
 
 import shoal
-from shoal import TabularClassifier
+from shoal import HedgedSharing, TabularClassifier
 from shoal.serve.contract import Refused
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.limits import Caps
@@ -180,6 +180,24 @@ def test_columns_are_learned_where_that_is_asked_for_and_dropped_again(
     for arguments, message in ((["--drop", "wether"], "no column 'wether'"), ([], "--drop names the columns")):
         code, _, err = shoal("edit", later, *arguments)
         assert (code, message in err) == (2, True)
+
+
+def test_a_learner_without_a_table_is_refused_with_the_way_out(shoal: Program, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "b": [1.0, 0.0, 1.0, 0.0]})
+    path, csv = tmp_path / "alone.shoal", tmp_path / "rows.csv"
+    HedgedSharing().fit(frame, [0, 1, 0, 1]).save(path)
+    frame.with_columns(y=pl.Series([0, 1, 0, 1])).write_csv(csv)
+    for arguments in (
+        ("serve", path),
+        ("predict", csv, "--model", path),
+        ("run", csv, "--label", "y", "--load", path),
+        ("explain", csv, "--model", path),
+        ("edit", path, "--drop", "a"),
+    ):
+        code, _, err = shoal(*arguments)
+        assert (code, len(err.splitlines())) == (2, 1), err
+        assert f"{path} holds a HedgedSharing alone" in err
+        assert "shoal.TabularClassifier(task, HedgedSharing(…))" in err
 
 
 def of(path: Path) -> Any:

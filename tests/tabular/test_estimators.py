@@ -173,7 +173,12 @@ def test_a_dict_is_learned_as_a_frame_of_one_row_bit_for_bit(
     for row, label in zip(rows[60:], labels[60:], strict=True):
         frames.partial_fit([row], [label])
     learned, by_frame = made._learn, list[Any]()
-    monkeypatch.setattr(made, "_learn", lambda *arguments: by_frame.append(arguments) or learned(*arguments))
+
+    def noted(*arguments: Any) -> Any:
+        by_frame.append(arguments)
+        return learned(*arguments)
+
+    monkeypatch.setattr(made, "_learn", noted)
     for row, label in zip(rows[60:], labels[60:], strict=True):
         dicts.learn_one(row, label)
     assert len(by_frame) < 30

@@ -72,6 +72,11 @@ class FileStream(Iterator[Chunk]):
         return chunk
 
     @property
+    def is_table(self) -> bool:
+        """Are its rows those of a table, and not of LIBSVM or VW text?"""
+        return self._family == "table"
+
+    @property
     def feature_names(self) -> list[str]:
         """Names of the columns of X so far; they may become more while the stream goes."""
         return list(self._reader.feature_names)

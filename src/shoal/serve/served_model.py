@@ -25,7 +25,7 @@ from shoal.files.tables.values_in_text import Notation
 from shoal.learner import Learner, weights_for
 from shoal.model.slicing import rows_of
 from shoal.model.tasks import TaskIndex
-from shoal.model_file import load_baselines, load_model
+from shoal.model_file import knows_no_table, load_baselines, load_model
 from shoal.serve.contract import Fault, Refused, Rows
 from shoal.tabular.table_model import TableModel
 
@@ -68,10 +68,7 @@ class ServedModel:
     def __init__(self, path: Path, *, with_shadows: bool = True) -> None:
         learner, reading = load_model(path)
         if reading is None or reading.state.get("family") != "table":
-            raise ValueError(
-                f"{path} does not say how the columns of a table are read; `shoal run FILE --task … --label … --save` "
-                "writes models that do"
-            )
+            raise knows_no_table(path, learner)
         self._table = TableModel.loaded(learner, reading)
         self.learner, self.rows_to_learn = self._table.learner, self._table.rows
         self.encoder, self.roles, self.labels = self._table.encoder, self._table.roles, self._table.labels

@@ -126,7 +126,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
             rows = known.table.rows
             rows.encoder.unmatched.strict = self.strict
             try:
-                row, label, task = rows.learn_one(x, x.get(rows.roles.label) if y is None else y)
+                row, label, task = rows.learn_one(x, x.get(str(rows.roles.label)) if y is None else y)
             except Unread:
                 pass
             else:

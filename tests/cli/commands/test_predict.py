@@ -71,7 +71,7 @@ def test_what_goes_wrong_is_one_line(shoal: Program, csv_file: Path, model: Path
     learner = MultitaskPerceptron().fit(np.eye(2), [0, 1])
     learner.save(tmp_path / "python.shoal")
     for arguments, message in (
-        (["--model", tmp_path / "python.shoal"], "was not saved by `shoal run` from a file"),
+        (["--model", tmp_path / "python.shoal"], "which does not know how the columns of a table are read"),
         (["--model", tmp_path / "none.shoal"], "no model at"),
         (["--model", model, "--out", model], "is read as the input"),
         (["--model", model, "--out", csv_file], "is read as the input"),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from shoal.files.messages import plural
-from shoal.model_file import load_baselines, load_model
+from shoal.model_file import knows_no_table, load_baselines, load_model
 from shoal.tabular.table_model import TableModel
 
 
@@ -14,7 +14,7 @@ def edit_model(path: str, drop: Sequence[str]) -> None:
         raise ValueError("nothing to do: --drop names the columns that the model shall use no more")
     learner, reading = load_model(path)
     if reading is None or reading.state.get("family") != "table":
-        raise ValueError(f"{path} was not learned from a table: it knows no columns to drop")
+        raise knows_no_table(path, learner)
     table = TableModel.loaded(learner, reading)
     table.drop_columns(drop)
     table.save(Path(path), load_baselines(path))

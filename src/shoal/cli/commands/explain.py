@@ -14,7 +14,7 @@ from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
 from shoal.learner import Learner
 from shoal.model.explanations import UNSEEN, Explanation, strongest, table, with_rest
-from shoal.model_file import Reading, load_named
+from shoal.model_file import Reading, knows_no_table, load_named
 
 WEIGHT_TITLES = ("spread", "shared", "own", "total")
 N_ALIKE = 5
@@ -47,7 +47,7 @@ def _open(data: Sequence[str], learner: Learner, reading: Reading | None, option
             raise ValueError(f"{data[0]} has {found.X.shape[1]} features, but the model {learner.n_features_in_}")
         return found.stream()
     if reading is None:
-        raise ValueError(f"{options.model} was not saved by `shoal run` from a file: it does not know columns of files")
+        raise knows_no_table(options.model, learner)
     read = read_options(RowOptions(format=options.format), reading, labeled=False)
     return open_stream(list(data), read, state=reading.state)
 

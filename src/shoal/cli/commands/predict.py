@@ -12,7 +12,7 @@ from shoal.cli.sharded import is_folder, opened
 from shoal.cli.streams import is_dataset, read_options
 from shoal.evaluation.predictions import predict_chunk
 from shoal.files import open_stream
-from shoal.model_file import Reading, load_model
+from shoal.model_file import Reading, knows_no_table, load_model
 
 
 def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions) -> None:
@@ -34,7 +34,7 @@ def _predict(
     data: Sequence[str], rows: RowOptions, options: PredictOptions, learner: Any, reading: Reading | None
 ) -> None:
     if reading is None:
-        raise ValueError(f"{options.model} was not saved by `shoal run` from a file: it does not know columns of files")
+        raise knows_no_table(options.model, learner)
     read = read_options(rows, reading, labeled=False, keep=options.keep, strict=options.strict)
     unseen: dict[Any, int] = {}
     with PredictionFile(options.out, "--out") as file, open_stream(list(data), read, state=reading.state) as stream:
