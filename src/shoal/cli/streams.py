@@ -96,7 +96,7 @@ class Stream:
         return [in_options(note) for note in (*self._signs(), *self.file.notes, *self.file.bad_rows)]
 
     def _signs(self) -> list[str]:
-        """Which of two labels is positive; of two numbers in order, everybody expects the larger one."""
+        """Which of two labels is positive; of two numbers, by default the larger one."""
         assert self.file is not None
         labels = self.file.classes
         if self.kind != "binary" or len(labels) != 2 or (self.file.labels_are_numbers and labels == sorted(labels)):

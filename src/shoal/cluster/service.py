@@ -504,7 +504,7 @@ class TopicFanout:
         Raises
         ------
         Refused
-            If labels come apart from rows: nobody knows which shard has the row of a label.
+            If labels come apart from rows: a label does not tell which shard has its row.
         Unavailable
             If a shard is away.
         """

@@ -1,4 +1,4 @@
-"""A batch learner as an online baseline: trained anew every so many rows, its last model answers in between.
+"""A batch learner as an online baseline: retrained at an interval of rows, its last model answers in between.
 
 So the ROMCO paper runs MTFL and trace-norm learning (Yang, Zhao, Gao, TKDE 2017: retrained after every 100 samples).
 """
@@ -231,7 +231,7 @@ def _predicts_numbers(learner: Any) -> bool:
 
 @from_keywords
 class Periodic(WeightedLearner):
-    """A batch learner that is trained anew every so many rows of a stream: an online learner with all verbs.
+    """A batch learner that is retrained at an interval of rows of a stream: an online learner with all verbs.
 
     Between two trainings the last model answers; before the first every decision value is 0. Cost: a training every
     `every` rows, each on the last `window` rows.

@@ -125,7 +125,7 @@ def progressive_validate(
         The label of a row is learned only after this many later rows have been predicted (rounds of several
         rows: after their last row). Exact, so each round costs a call of its own.
     checkpoints : "exponential", int or None
-        When to record the scores: after 1,000, 2,000, 4,000, ... rows, every so many rows, or at the end
+        When to record the scores: after 1,000, 2,000, 4,000, ... rows, at an interval of rows, or at the end
         only. A checkpoint inside a round waits for the round's end.
     classes : sequence of two labels
         Needed if the stream begins with a single label of unknown kind.

@@ -70,7 +70,7 @@ class ReadOptions:
         Tables, with a state: refuse rows that lack a known column, or that have an unknown one. Otherwise the values of
         the one are missing and the other is not used; the notes of the stream name both.
     new_columns : int
-        Tables, with a state: learn so many columns that are new.
+        Tables, with a state: learn this many columns that are new.
     skip_bad : bool
         Count bad rows (`FileStream.skipped`, `bad_rows`) instead of raising `BadRow` at the first.
     chunk_rows : int, optional

@@ -13,7 +13,7 @@ from shoal.papers.protocols import held_out
 
 
 def by_size(data: Any, learner: Any, seed: int, *, sizes: tuple[int, ...]) -> dict[str, Any]:
-    """The AUC after training on so many rows a task, for each size, and its mean over sizes."""
+    """The AUC after training on this many rows a task, for each size, and its mean over sizes."""
     curve = [held_out(data, clone(learner), seed, train=size)["auc"] for size in sizes]
     return {"curve": curve, "auc": float(np.mean(curve)), "auc_20": curve[0], "auc_last": curve[-1]}
 

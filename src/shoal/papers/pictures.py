@@ -183,7 +183,7 @@ def _matrix(title: str, matrix: FloatArray, names: Sequence[str]) -> Any:
 
 
 def _grid(panels: Sequence[Any], rows: Sequence[int] = ()) -> Any:
-    """Two in a row: more of that size would be shrunk on the page until nobody can read them."""
+    """Two in a row: more of that size would be shrunk on the page until they cannot be read."""
     rest = iter(panels)
     filled = [list(islice(rest, n)) for n in rows or [2] * -(-len(panels) // 2)]
     return alt.vconcat(*(alt.hconcat(*row) for row in filled if row))

@@ -34,7 +34,7 @@ def run(step: Callable[[Part], int], whole: Part, rounds: Rounds, two_blocks: Ca
     ----------
     step : does a part; returns the round before which it stopped, because the block or the model was full, or the end
     whole : all of it, row by row
-    two_blocks : each for at most so many rows, and at least for any single one
+    two_blocks : each for at most this many rows, and at least for any single one
     """
     if len(rounds.values) < FEWEST:
         return step(whole)

@@ -224,7 +224,7 @@ class _Answering:
                 self._is_free.set()
 
     def wait_for_none(self, seconds: float) -> None:
-        """Wait until no prediction waits or runs, at most so many seconds."""
+        """Wait until no prediction waits or runs, at most this many seconds."""
         self._is_free.wait(seconds)
 
 
@@ -232,7 +232,7 @@ class _Answering:
 
 
 def _last_cut(cuts: IntArray, first: int, rows: float) -> int:
-    """The last cut at most so many rows behind the first, or else the next cut."""
+    """The last cut at most this many rows behind the first, or else the next cut."""
     following, beyond = np.searchsorted(cuts, [first, first + rows], side="right")
     return int(cuts[max(following, beyond - 1)])
 

@@ -17,7 +17,7 @@ PAUSE_SECONDS = 10.0  # after a failed snapshot
 
 
 class Rhythm(NamedTuple):
-    """A snapshot is due after so many rows, or so many seconds."""
+    """A snapshot is due after a number of rows, or of seconds."""
 
     rows: int = 1_000_000
     seconds: float = 300.0

@@ -1,4 +1,4 @@
-"""Limits on new tasks and columns, which are never freed: so many a minute, and so many tasks in all."""
+"""Limits on new tasks and columns, which are never freed: per minute, and for tasks in all."""
 
 import time
 from collections.abc import Callable

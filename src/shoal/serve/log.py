@@ -145,7 +145,7 @@ class Batch(NamedTuple):
 
 
 class End(NamedTuple):
-    """The end of the log, with the id of the last commit; a position alone does not say whose record stands there."""
+    """The end of the log, with the id of the last commit; a position alone does not name the writer of its record."""
 
     position: int
     commit: str
@@ -445,7 +445,7 @@ class Log:
             session.commit()
 
     def _owning(self, patience: float) -> sa.Connection | None:
-        """The session that has the lock; None if another session keeps it for so many seconds."""
+        """The session that has the lock; None if another session keeps it for this many seconds."""
         if self._session is not None:
             return self._session
         session, ends = self._engine.connect(), time.monotonic() + patience

@@ -12,9 +12,9 @@ def fixed_share_regret_bound(n_experts: int, n_rows: int, *, share: float = 0.01
         sum_t -ln p_t(y_t)  <=  min_i sum_t -ln p_t,i(y_t) + ln N + T ln(1/(1 - share))
 
     An expert that sleeps keeps its weight but for the share, as if it forecast what the mixture does. So the same holds
-    against every expert i over the rows in which it is awake:
+    against every expert i over the rows in which it is active:
 
-        sum_{t: i awake} -ln p_t(y_t)  <=  sum_{t: i awake} -ln p_t,i(y_t) + ln N + T ln(1/(1 - share))
+        sum_{t: i active} -ln p_t(y_t)  <=  sum_{t: i active} -ln p_t,i(y_t) + ln N + T ln(1/(1 - share))
 
     Parameters
     ----------

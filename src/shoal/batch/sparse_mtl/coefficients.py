@@ -66,7 +66,7 @@ def family(reg: float, starts: IntArray, capacity: int) -> Family:
 
 
 def with_capacity(sets: Family, capacity: int) -> Family:
-    """The same sets with capacity for at least so many vectors each; at least doubled if it grows."""
+    """The same sets with capacity for at least this many vectors each; at least doubled if it grows."""
     have = sets.K.shape[1]
     if capacity <= have:
         return sets

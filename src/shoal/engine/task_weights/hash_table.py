@@ -41,25 +41,20 @@ MOST_WAITING = 64
 class Tables(NamedTuple):
     """Task k's groups are start[k] to start[k] + size[k] - 1. Nothing is written before it is needed."""
 
-    words: Annotated[IndexArray, ROW]  # (16 capacity,) of each group its keys (FREE, or a feature + 1), then what its
-    # slots hold
-    taken: Annotated[NDArray[np.uint8], ROW]  # (capacity,) so many of a group's slots, the first ones, are
-    hints: Annotated[
-        NDArray[np.uint8], ROW
-    ]  # (4 capacity,) bit j & 7 at the home of feature j's block: j may occur; or
-    # none for places
+    # (16 capacity,) of each group: its keys (FREE, or a feature + 1), then the content of its slots
+    words: Annotated[IndexArray, ROW]
+    # (capacity,) number of used slots per group; they are its first ones
+    taken: Annotated[NDArray[np.uint8], ROW]
+    # (4 capacity,) bit j & 7 at the home of feature j's block: j may occur; empty for places
+    hints: Annotated[NDArray[np.uint8], ROW]
     start: Annotated[IntArray, TASK]
     size: Annotated[IntArray, TASK]  # groups, a power of two, or 0
     filled: Annotated[IntArray, TASK]  # pairs of the task
     used: Annotated[IntArray, ROW]  # (1,) groups that were ever given away
-    waiting: Annotated[
-        IntArray, ROW
-    ]  # (3, 64) scratch: features that are to be put into a table, their slots, what goes
-    # into these
-    spare: Annotated[
-        IntArray, ROW
-    ]  # (32,) 1 + where a blank piece of 2^i groups starts, whose first word is that of the
-    # next; or 0
+    # (3, 64) scratch: features to be put into a table, their slots, and the new content of these
+    waiting: Annotated[IntArray, ROW]
+    # (32,) 1 + the start of a blank piece of 2^i groups, whose first word is that of the next one; or 0
+    spare: Annotated[IntArray, ROW]
 
 
 def new_tables(n_tasks: int, capacity: int, slots: int) -> Tables:
@@ -311,7 +306,7 @@ def make_capacity(tables: Tables, task: int, n: int) -> None:
 
 
 def with_capacity(tables: Tables, pairs: int = 0) -> Tables:
-    """The same tables, where they are, in an arena four times as large, or for so many pairs if that is more."""
+    """The same tables, where they are, in an arena four times as large, or for this many pairs if that is more."""
     capacity, slots = len(tables.taken), slots_of(tables)
     if capacity >= MOST_CAPACITY:
         raise OverflowError(f"no capacity for more (task, feature) pairs: all {slots * MOST_CAPACITY:,} slots are used")

@@ -23,9 +23,8 @@ class Records(NamedTuple):
     """Slots hold their records' places."""
 
     tables: hash_table.Tables
-    records: Annotated[
-        FloatArray, ROW
-    ]  # (1 + most pairs, numbers a pair); the first is zero: what a pair that is not there has
+    # (1 + most pairs, numbers a pair); the first is zero, the record of absent pairs
+    records: Annotated[FloatArray, ROW]
     used: Annotated[IntArray, ROW]  # (1,) records, with the first
 
 
@@ -91,7 +90,7 @@ def add_all(pairs: Records, task: int, features: IntArray, missing: int, found: 
 
 
 def with_capacity(pairs: Records, n_more: int = 0) -> Records:
-    """The same pairs with capacity for four times as many, or for so many more if that is more."""
+    """The same pairs with capacity for four times as many, or for this many more if that is more."""
     used = int(pairs.used[0])
     tables = _tables.with_capacity(pairs.tables, used + n_more)
     records = _zero_records(tables, pairs.records.shape[1], pairs.records.dtype)
@@ -108,7 +107,7 @@ class Packed(NamedTuple):
 
 
 def pack(pairs: Records, n_tasks: int) -> Packed:
-    """The records of so many tasks, the same whatever the order in which pairs came."""
+    """The records of this many tasks, the same whatever the order in which pairs came."""
     found = [sorted_pairs(pairs.tables, task) for task in range(n_tasks)]
     starts = np.cumsum([0, *(len(features) for features, _ in found)])
     features = np.concatenate([np.zeros(0, np.int32), *(features for features, _ in found)]).astype(np.int32)
@@ -122,7 +121,7 @@ def blank(n_numbers: int, n_tasks: int, dtype: Any) -> Packed:
 
 
 def check(packed: Packed, n_numbers: int, n_tasks: int, n_features: int) -> None:
-    """Raise ValueError unless these are records of so many tasks and features."""
+    """Raise ValueError unless these are records of this many tasks and features."""
     if packed.records.shape != (len(packed.features), n_numbers):
         raise ValueError(f"records have shape {packed.records.shape}, expected {(len(packed.features), n_numbers)}")
     check_pairs(packed.starts, packed.features, len(packed.records), n_tasks, n_features)

@@ -26,7 +26,7 @@ DENSE_MOST = 2**28  # weights; 2 GiB
 DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learned from: caches hold what is read
 CACHED = 2**24  # bytes of dense weights: up to here caches hold most of what rows need, and to fetch it takes longer
 MOST_FIRST_CAPACITY = 2**20  # groups of the first arena, which take no memory before they are used
-FILLED = 128  # of so many pairs one occurs: from there on dense rows are faster, because rows find most of their pairs
+FILLED = 128  # pairs of which at least one occurs: then dense rows are faster, because rows find most of their pairs
 
 
 class TaskWeights(NamedTuple):
@@ -103,7 +103,7 @@ def remove(own: TaskWeights, k: int) -> None:
 
 
 def pack(own: TaskWeights, n_tasks: int, n_features: int, most_dense: int) -> PackedWeights:
-    """The weights of so many tasks and features, the same whatever capacity there was."""
+    """The weights of this many tasks and features, the same whatever capacity there was."""
     none = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0)
     if not is_wide(own):
         return PackedWeights(np.ascontiguousarray(own.dense[:n_tasks, :n_features]), *none)
@@ -123,7 +123,7 @@ def blank(n_tasks: int, n_features: int, dtype: Any) -> PackedWeights:
 
 
 def check(packed: PackedWeights, n_tasks: int, n_features: int) -> None:
-    """Raise ValueError unless these are weights of so many tasks and features."""
+    """Raise ValueError unless these are weights of this many tasks and features."""
     if packed.dense.shape == (n_tasks, n_features):
         if len(packed.starts) or len(packed.features) or len(packed.numbers):
             raise ValueError("weights of tasks are both dense and in pairs")
@@ -257,7 +257,7 @@ def _as_dense(own: TaskWeights, n_features: int) -> TaskWeights:
 
 
 def _tables_pay(dense: FloatArray, wanted: int) -> bool:
-    """Shall dense rows of several tasks that have to grow to so many weights rather become tables?"""
+    """Are tables better than dense rows of several tasks that have to grow to this many weights?"""
     if len(dense) < 2 or dense.size == 0:
         return False
     return bool(wanted > DENSE_MOST or FILLED * np.count_nonzero(dense) < wanted)

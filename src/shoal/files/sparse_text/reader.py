@@ -138,7 +138,7 @@ class SparseReader(ABC):
         """The columns of a parsed row's features."""
 
     def reserve(self, features: int, letters: int) -> None:
-        """Ensure capacity for a row with so many features, whose names have so many letters."""
+        """Ensure capacity for a row with this many features, whose names have this many letters."""
         self._buffer = scan.with_capacity(self._buffer, features)
         self._tasks.reserve(1, letters)
 

@@ -30,7 +30,7 @@ def write(table: pl.DataFrame) -> bytes:
 
 
 def read(body: bytes, most_text: int) -> pl.DataFrame:
-    """The table of an Arrow stream, with at most so many bytes of text. Raises HttpProblem or Refused."""
+    """The table of an Arrow stream, with at most this many bytes of text. Raises HttpProblem or Refused."""
     try:
         compressed = is_compressed(body)
         frame = pl.DataFrame() if compressed else pl.read_ipc_stream(io.BytesIO(body))
