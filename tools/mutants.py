@@ -38,7 +38,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
+from importlib.util import spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -189,6 +189,8 @@ class Planter(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
+        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return  # no program runs it
         self._plant(node.test, "False", "True")
         self.generic_visit(node)
 
@@ -324,11 +326,11 @@ class Changed(MetaPathFinder, Loader):
         """Ours."""
         if name != self._module:
             return None
-        return spec_from_loader(name, self, origin=str(self._path), is_package=self._path.name == "__init__.py")
+        folder = [str(self._path.parent)] if self._path.name == "__init__.py" else None
+        return spec_from_file_location(name, self._path, loader=self, submodule_search_locations=folder)
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the other source."""
-        module.__file__ = str(self._path)
         exec(compile(self._source, str(self._path), "exec"), module.__dict__)
 
 

@@ -20,6 +20,8 @@ mutants: Any = importlib.util.module_from_spec(spec)
 sys.modules["mutants"] = mutants
 spec.loader.exec_module(mutants)
 SOURCE = b'''
+if TYPE_CHECKING:
+    import d
 def f(a: int | None, b=2) -> int:
     """Adds up: a < b."""
     with a.lock:
@@ -51,7 +53,7 @@ def test_faults() -> None:
     assert "strict=False" not in said
     assert "1 - 1" not in said
     [first, *_] = mutants.mutants_of(SOURCE)
-    assert first.shown(SOURCE) == "2: def f(a: int | None, b=2) -> int:  ->  def f(a: int | None, b=3) -> int:"
+    assert first.shown(SOURCE) == "4: def f(a: int | None, b=2) -> int:  ->  def f(a: int | None, b=3) -> int:"
 
 
 def test_every_fault_is_python_and_another_source() -> None:
@@ -96,21 +98,24 @@ def test_a_file_without_tests_of_its_own_takes_those_of_its_importers(
 
 RUN_WITH_A_FAULT = """
 import mutants, pathlib
-path = pathlib.Path("one/two.py").resolve()
+path = pathlib.Path("{path}").resolve()
 mutants.SOURCE = path.parents[1]
 raise SystemExit(mutants._run(path, path.read_bytes().replace(b"return 1", b"return {found}"), [str(path)]))
 """
 
 
 @pytest.mark.parametrize("found", [1, 2])
-def test_examples_of_a_file_run_with_its_fault(found: int, tmp_path: Path) -> None:
-    """pytest imports a file whose examples it runs by a way of its own."""
+@pytest.mark.parametrize("path", ["one/two.py", "one/__init__.py"])
+def test_examples_of_a_file_run_with_its_fault(found: int, path: str, tmp_path: Path) -> None:
+    """pytest imports a file whose examples it runs by a way of its own; a package holds its modules."""
     (tmp_path / "one").mkdir()
-    (tmp_path / "one" / "__init__.py").touch()
-    (tmp_path / "one" / "two.py").write_text('def f():\n    """\n    >>> f()\n    1\n    """\n    return 1\n')
+    for name in ("__init__.py", "three.py"):
+        (tmp_path / "one" / name).touch()
+    text = 'import one.three\n\ndef f():\n    """\n    >>> f()\n    1\n    """\n    return 1\n'
+    (tmp_path / path).write_text(text)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --doctest-modules --import-mode=importlib\n")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT / 'tools'}"}
-    command = [sys.executable, "-c", RUN_WITH_A_FAULT.format(found=found)]
+    command = [sys.executable, "-c", RUN_WITH_A_FAULT.format(found=found, path=path)]
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert ("1 passed" if found == 1 else "1 failed") in run.stdout, run.stderr
 

@@ -216,8 +216,7 @@ class Placement:
 
     def expected_shards(self, tasks: list[Any]) -> IntArray:
         """The shards that tasks have or would get; a task without a known block goes by its own hash."""
-        known = self.blocks
-        return self._by_block([known.get(task) for task in tasks], tasks) if known else self.plan.shards_of(tasks)
+        return self._by_block([self.blocks.get(task) for task in tasks], tasks)
 
     def _by_block(self, blocks: list[Any], tasks: list[Any]) -> IntArray:
         pairs = zip(blocks, tasks, strict=True)
@@ -268,7 +267,7 @@ class Placement:
 
 def without_column(X: Any, column: str | None) -> tuple[Any, list[Any] | None]:
     """A frame without a column, and the column's values; X as it is and None where there is no such column."""
-    frame: Any = X if column is None else nw.from_native(X, eager_only=True, pass_through=True)
+    frame: Any = nw.from_native(X, eager_only=True, pass_through=True)
     if column is None or not isinstance(frame, nw.DataFrame) or column not in frame.columns:
         return X, None
     return frame.drop(column).to_native(), frame[column].to_list()
