@@ -116,18 +116,19 @@ def test_a_row_does_a_bounded_part_of_a_training() -> None:
     """Counted in additions to histograms; and at the widest, a step is worth a few milliseconds of them."""
     X, y, h, task = stream(2_000, regression=False)
     state, steps = trees.extended(trees.new_state(5), 2_000, X.shape[1]), []
+    cost: Any = getattr(cost_of, "py_func", cost_of)  # itself where kernels are plain Python
     for i in range(len(y)):
         before = int(state.counters[STEP])
         learn_rows(X[i : i + 1], y[i : i + 1], h[i : i + 1], task[i : i + 1], False, state, np.zeros((1, len(STAGES))))
         n, columns = int(state.counters[FROZEN]), 3 + X.shape[1]
         after = int(state.counters[STEP]) or columns + N_TREES
         if before > 0:
-            costs = [cost_of.py_func(step, n, columns) for step in range(before, after)]  # type: ignore[attr-defined]
+            costs = [cost(step, n, columns) for step in range(before, after)]
             assert len(costs) == 1 or sum(costs) <= BUDGET
             steps.append(len(costs))
     assert min(steps) < max(steps)
     assert sum(steps) % (columns + N_TREES - 1) == 0
-    widest = max(cost_of.py_func(step, BUFFER, 67) for step in (1, 67))  # type: ignore[attr-defined]
+    widest = max(cost(step, BUFFER, 67) for step in (1, 67))
     assert widest < 4 * BUDGET
 
 

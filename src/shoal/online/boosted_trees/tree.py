@@ -102,7 +102,7 @@ def enter(c: int, n: int, training: Training) -> None:
         return
     for i in range(n):
         if codes[i] != training.common[c]:
-            training.entries[i, training.lengths[i]] = c * N_CODES + codes[i]
+            training.entries[i, training.lengths[i]] = c * N_CODES + int(codes[i])  # plain Python overflows a uint8
             training.lengths[i] += 1
 
 
