@@ -156,7 +156,7 @@ def test_outputs_destroy_nothing(shoal: Program, csv_file: Path, tmp_path: Path)
 
 
 def test_two_outputs_are_two_files(tmp_path: Path) -> None:
-    check_outputs({"--save": str(tmp_path / "a"), "--report": str(tmp_path / "b")}, ["-"])
+    check_outputs({"--save": str(tmp_path / "a"), "--report": str(tmp_path / "b"), "--json": None}, ["-", None])
     with pytest.raises(ValueError, match=r"--report .*a is the file of --save, too"):
         check_outputs({"--save": str(tmp_path / "a"), "--report": str(tmp_path / "a")}, [])
 
@@ -164,15 +164,23 @@ def test_two_outputs_are_two_files(tmp_path: Path) -> None:
 def test_no_room_and_no_right_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a"
     file.touch()
-    with pytest.raises(NotADirectoryError, match="expected a folder"):
+    with pytest.raises(NotADirectoryError, match=r"--figures .*a is a file, expected a folder"):
         check_folder("--figures", str(file))
+    for folder in (None, str(tmp_path), str(tmp_path / "new")):
+        check_folder("--figures", folder)
+    with pytest.raises(FileNotFoundError, match=r"the folder .*new for --figures does not exist; make it first"):
+        check_folder("--figures", str(tmp_path / "new" / "newer"))
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(PermissionError, match=r"--save .* must not be written to"):
         check_outputs({"--save": str(file)}, [])
+    with pytest.raises(PermissionError, match=r"the folder .* for --figures must not be written to"):
+        check_folder("--figures", str(tmp_path))
     monkeypatch.undo()
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))
     with pytest.raises(OSError, match="no room"):
         check_outputs({"--save": str(file)}, [])
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1 << 20}))
+    check_outputs({"--save": str(file)}, [])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Where tasks go, the same in every process and version, balanced, and hardly changed by more shards; and their rows."""
+"""Where tasks go, the same in every process and version, balanced, and hardly changed by more shards; their rows."""
 
 from __future__ import annotations
 

@@ -16,8 +16,9 @@ from shoal.datasets import make_related_tasks
 from shoal.engine.task_weights import record_table
 from shoal.model.algorithm import Size
 from shoal.model.state import leaves
-from shoal.online.hedged_sharing import scratch
+from shoal.online.hedged_sharing import mixing, scratch
 from shoal.online.hedged_sharing.crossing import SERIAL
+from shoal.online.hedged_sharing.dense import BROKEN
 from shoal.online.hedged_sharing.experts import N_INPUTS
 from shoal.online.hedged_sharing.mixing import TURN
 from shoal.parallel import cores, pipeline
@@ -92,6 +93,35 @@ def test_equals_the_twin_with_trees(kind: type[Any]) -> None:
     learner = kind(dtype="float64")
     assert_close(learner.test_then_train(stream.X, stream.y, stream.task), expected, 1e-10)
     assert_close(learner.weights_, theirs.pi_k, 1e-10)
+
+
+def test_equals_the_twin_on_positive_targets() -> None:
+    """Whose logarithms have levels, too, until a target is not positive; one is far off."""
+    stream = draw(7, n_rows=160, d=4, K=5, regression=True)
+    y = np.exp(1.0 + 0.5 * stream.y)
+    y[60], weight = 1e4, drawn_weights(len(y))
+    weight[np.unique(stream.task, return_index=True)[1]] = 0.5
+    for last in (1.0, 0.0):
+        y[120] = last
+        expected, _ = twin.learn(stream.X, y, stream.task, None, 5, twin.RegressionTwin, weight, False)
+        learner = HedgedSharingRegressor(interactions=False, effort="fast", dtype="float64")
+        assert_close(learner.test_then_train(stream.X, y, stream.task, sample_weight=weight), expected, 1e-9)
+        state: Any = learner._model
+        assert state.core.state.dense.logs[BROKEN] == (last == 0.0)
+
+
+def test_the_best_of_an_expert_with_a_weight_has_the_likelihood_1() -> None:
+    """However far all forecasts lie from the target, and however unlikely all are."""
+    sharpen, gaussian = (getattr(one, "py_func", one) for one in (mixing.sharpen, mixing.gaussian))
+    likelihood = np.array([1e-9, 0.5e-9, 1.0, 1.0, 0.25e-9])
+    sharpen(likelihood, np.array([0.5, 0.5, 0.0, 0.3, 0.2]), np.array([1.0, 1.0, 1.0, 0.0, 1.0]), 2.0)
+    assert_close(likelihood, [1.0, 0.25, 1.0, 1.0, 0.0625])
+    nothing = np.zeros(2)
+    sharpen(nothing, np.ones(2), np.ones(2), 3.0)
+    assert nothing.tolist() == [1.0, 1.0]
+    forecasts = np.array([-100.0, -101.0, 0.0])
+    gaussian(forecasts, np.array([1.0, 1.0, 0.0]), 0.0, 100.0)
+    assert_close(forecasts, [1.0, np.exp(-2.01 / 2), 1.0])
 
 
 def test_a_heavy_mistake_does_not_shoot_over() -> None:

@@ -136,6 +136,19 @@ def test_one_pass_is_near_to_maximum_likelihood() -> None:
     np.testing.assert_allclose(learner.noise_, batch.scale, rtol=0.15)
 
 
+@pytest.mark.parametrize("regression", [False, True], ids=["labels", "targets"])
+def test_contributions_sum_to_the_decision(regression: bool) -> None:
+    """Also of a feature that came in no row before."""
+    stream = draw(4, n_rows=150, d=4, regression=regression)
+    stream.X[:, 2] = 0.0
+    learner: Any = MixedEffectsRegressor() if regression else MixedEffects()
+    learner.partial_fit(stream.X, 3.0 + 2.0 * stream.y if regression else stream.y, stream.task)
+    for row in np.array([[1.0, -2.0, 0.0, 0.5], [1.0, 0.0, 7.0, 0.0], [0.0, 0.0, 0.0, 0.0]]):
+        values = learner.predict([row], [1]) if regression else learner.decision_function([row], [1])
+        found = learner.explain_one(row, 1)
+        assert_close(sum(one.shared + one.own for one in found.contributions), values[0], 1e-9)
+
+
 def test_tasks_beyond_memory_are_answered_by_common_weights() -> None:
     stream = draw(7, n_rows=200, K=8, regression=True)
     some = 3 * effects.slot_bytes(8) / 1e6

@@ -51,6 +51,18 @@ def test_how_levels_differ_and_drift_is_found() -> None:
         np.testing.assert_allclose(sum(learner.shares_.values()), 1.0)
 
 
+def test_rows_of_a_round_are_answered_before_any_is_learned() -> None:
+    stream = draw(2, n_rows=60, K=5, d=8, protocol="some", regression=True)
+    said = TaskLevelsRegressor().test_then_train(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    learner, largest = TaskLevelsRegressor(), 0
+    for rows in stream.rows_of_rounds:
+        if hasattr(learner, "coef_shared_"):
+            assert_close(said[rows], learner.predict(stream.X[rows], stream.task[rows]), 1e-10)
+        largest = max(largest, len(rows))
+        learner.partial_fit(stream.X[rows], stream.y[rows], stream.task[rows], rounds=stream.rounds[rows])
+    assert largest > 2
+
+
 def test_an_unseen_task_has_no_level() -> None:
     stream = draw(1, n_rows=100, regression=True)
     learner = TaskLevelsRegressor().partial_fit(*stream[:3])

@@ -229,6 +229,30 @@ def test_learners_of_all_kinds(sales: pd.DataFrame, sold: pd.Series, tmp_path: P
     assert set(colors.predict_proba_one(sales.iloc[0].to_dict())) == {"coupon", "flyer", "none"}
 
 
+def test_a_table_without_tasks_and_with_dates_of_a_form(tmp_path: Path) -> None:
+    """A loaded model reads dates as the first did, and what is dropped is read no more."""
+    rows = [
+        {"x": float(i % 7), "day": f"{1 + i % 28:02}.0{1 + i % 9}.2026", "note": f"word {i % 3}"} for i in range(90)
+    ]
+    y = [3.0 * row["x"] + int(row["day"][3:5]) for row in rows]
+    model: Any = TabularRegressor(date=["day"], date_format="%d.%m.%Y", text=["note"], hash_bits=8).fit(rows, y)
+    model.save(tmp_path / "m.shoal")
+    loaded = shoal.load(tmp_path / "m.shoal")
+    assert isinstance(loaded, TabularRegressor)
+    assert loaded.predict(rows).tobytes() == model.predict(rows).tobytes()
+    found = loaded.explain_one(rows[3])
+    assert sum(one.total for one in found.contributions) == pytest.approx(model.predict(rows[3:4])[0])
+    loaded.drop_columns(["note"]).save(tmp_path / "m.shoal")
+    again = shoal.load(tmp_path / "m.shoal")
+    for one in (loaded, again):
+        options = one._fitted().table.options
+        assert ("text" in options, options["date"], options["ignore"]) == (False, ["day"], ["note"])
+        assert list(one._fitted().table.encoder.column_names) == ["x", "day"]
+    assert again.predict(rows).tobytes() == loaded.predict(rows).tobytes()
+    PassiveAggressive().partial_fit([[1.0], [2.0]], [0, 1]).save(tmp_path / "plain.shoal")
+    assert isinstance(shoal.load(tmp_path / "plain.shoal"), PassiveAggressive)
+
+
 def test_what_is_wrong_is_said_and_changes_nothing(sales: pd.DataFrame, sold: pd.Series, tmp_path: Path) -> None:
     model = TabularClassifier("shop", PassiveAggressive(), hash_bits=8)
     with pytest.raises(NotFittedError):

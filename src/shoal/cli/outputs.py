@@ -17,9 +17,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
     outputs : dict of option -> file, or None
     inputs : files to be read
     """
-    taken = {
-        Path(name).resolve(): "is read as the input" for name in inputs if name is not None and Path(name).exists()
-    }
+    taken = {Path(name).resolve(): "is read as the input" for name in inputs if name is not None}
     for option, name in outputs.items():
         if name is None or name == STDOUT:
             continue

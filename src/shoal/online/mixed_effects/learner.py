@@ -205,10 +205,9 @@ def contributions(
     rule, scale = setup.settings.rule, state.effects.scale
     common, own = weights_of(state, tasks)
     x, row = scaled_values(state.columns, features, values), np.zeros(len(common))
-    row[0] = 1.0
     if values is not None:
         row[state.columns.place[features]] = x
-        row[0] = 1.0
+    row[0] = 1.0
     kappa = [scale[UNIT]] * len(tasks)
     if not rule.regression:
         kappa = [1.0 / math.sqrt(1.0 + math.pi / 8.0 * ask_one(row, k, state.effects).variance) for k in tasks.tolist()]
