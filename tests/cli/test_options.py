@@ -42,7 +42,7 @@ def test_what_is_typed_becomes_options() -> None:
     assert run == RunOptions(settings=("C=1", "p=2"), baselines=False, json="-")
 
 
-BY_DEFAULT = {  # beside None, () and False
+BY_DEFAULT: dict[str, dict[str, Any]] = {  # beside None, () and False
     "RunOptions": {"new_columns": 0, "window": 1000, "delay": 0, "baselines": True, "shards": 1},
     "PredictOptions": {"out": "-"},
     "CompareOptions": {"window": 1000, "delay": 0},

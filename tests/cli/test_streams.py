@@ -65,7 +65,7 @@ def test_a_stream_is_read_up_to_the_second_label(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("shoal.cli.streams.MOST_HELD", 20)
     read: list[int] = []
 
-    def chunks(second: int) -> Iterator[int]:
+    def chunks(second: int) -> Iterator[Any]:
         for k in range(8):
             read.append(k)
             file.n_rows = 10 * (k + 1)

@@ -130,7 +130,7 @@ def test_the_tasks_of_a_block_live_together() -> None:
     assert placement.blocks == {"b": "x", "c": "w"}
     for new, blocks in ((["a"], {"b": "x"}), (["b", "z"], {"b": "x"})):
         with pytest.raises(ValueError, match=f"no 'region' is known of task '{new[-1]}': give frames"):
-            placement.shards_of_new(new, blocks)
+            placement.shards_of_new(new, dict[Any, Any](blocks))
 
 
 def test_a_new_shard_takes_half_of_the_fullest() -> None:
@@ -191,10 +191,9 @@ def test_rows_are_split_with_all_they_have(is_sparse: bool, weighted: bool, n_sh
     starts = np.concatenate([[0], np.flatnonzero(np.diff(round_of)) + 1, [n]])
     table, y, column = sp.csr_matrix(X), rng.normal(size=n), np.arange(100, 100 + n)
     weight = rng.random(n) if weighted else np.zeros(0)
-    layout: tuple[Any, ...] = (d, NO_INDPTR, NO_INDICES, X.ravel())
+    rounds = Rounds(d, NO_INDPTR, NO_INDICES, X.ravel(), np.zeros(n, np.int64), y, starts, weight)
     if is_sparse:
-        layout = 0, table.indptr, table.indices, table.data
-    rounds = Rounds(*layout, np.zeros(n, np.int64), y, starts, weight)
+        rounds = rounds._replace(width=0, indptr=table.indptr, indices=table.indices, values=table.data)
     shard = rng.integers(n_shards, size=n)
     for first, last in ((0, n), (7, 41), (20, 21)):
         parts = list(split(rounds, first, last, shard, column))
@@ -223,7 +222,7 @@ def test_a_shard_may_form_its_own_rounds() -> None:
 
 
 def test_rows_of_a_service_go_by_the_ids_of_their_tasks() -> None:
-    rows = [{"shop": 7, "x": 1}, {"shop": "7"}, {"shop": 7.0}, {"x": 3}, {"shop": "9"}]
+    rows: list[dict[str, Any]] = [{"shop": 7, "x": 1}, {"shop": "7"}, {"shop": 7.0}, {"x": 3}, {"shop": "9"}]
     frame = tasks_frame(rows, ["shop"])
     assert frame["shop"].to_list() == ["7", "7", "7", None, "9"]
     shards, problems = shards_of_rows(frame, ["shop"], 5)

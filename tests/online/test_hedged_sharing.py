@@ -112,7 +112,8 @@ def test_equals_the_twin_on_positive_targets() -> None:
 
 def test_the_best_of_an_expert_with_a_weight_has_the_likelihood_1() -> None:
     """However far all forecasts lie from the target, and however unlikely all are."""
-    sharpen, gaussian = (getattr(one, "py_func", one) for one in (mixing.sharpen, mixing.gaussian))
+    sharpen: Any = getattr(mixing.sharpen, "py_func", mixing.sharpen)
+    gaussian: Any = getattr(mixing.gaussian, "py_func", mixing.gaussian)
     likelihood = np.array([1e-9, 0.5e-9, 1.0, 1.0, 0.25e-9])
     sharpen(likelihood, np.array([0.5, 0.5, 0.0, 0.3, 0.2]), np.array([1.0, 1.0, 1.0, 0.0, 1.0]), 2.0)
     assert_close(likelihood, [1.0, 0.25, 1.0, 1.0, 0.0625])

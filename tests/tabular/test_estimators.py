@@ -231,7 +231,7 @@ def test_learners_of_all_kinds(sales: pd.DataFrame, sold: pd.Series, tmp_path: P
 
 def test_a_table_without_tasks_and_with_dates_of_a_form(tmp_path: Path) -> None:
     """A loaded model reads dates as the first did, and what is dropped is read no more."""
-    rows = [
+    rows: list[Any] = [
         {"x": float(i % 7), "day": f"{1 + i % 28:02}.0{1 + i % 9}.2026", "note": f"word {i % 3}"} for i in range(90)
     ]
     y = [3.0 * row["x"] + int(row["day"][3:5]) for row in rows]
