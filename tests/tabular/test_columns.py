@@ -40,7 +40,6 @@ def without(*names: str) -> dict[str, Any]:
 
 MISSING = {**WHOLE, "price": None}
 TRIES = {
-    "as it was learned": Try(WHOLE),
     "absent": Try(without("price"), MISSING, ("no column 'price'",)),
     "extra": Try({**WHOLE, "weather": "rain"}, WHOLE, ("does not know column 'weather'",)),
     "misspelt": Try(
@@ -54,6 +53,7 @@ TRIES = {
     "of an unseen task and category": Try(
         {**WHOLE, "shop": "s9", "offer": "new"}, {**WHOLE, "shop": "s9", "offer": "new"}
     ),
+    "with NaN": Try({**WHOLE, "price": "nan", "offer": "nan"}, {**WHOLE, "price": None, "offer": None}),
     "with infinity": Try({**WHOLE, "price": "inf"}, None, (), "column 'price' has"),
     "empty": Try({}, None, (), "no column 'shop'|row.csv is empty"),
 }
@@ -95,7 +95,7 @@ def services(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def of_python(model: Any, row: dict[str, Any], *, strict: bool, one: bool) -> tuple[float, str]:
-    row = {**row, "price": float("inf")} if row.get("price") == "inf" else row
+    row = {name: float(value) if value in ("inf", "nan") else value for name, value in row.items()}
     model.set_params(strict=strict)
     model._fitted().table.encoder.unmatched._said.clear()  # each name is said once: here once a try
     counted = model._fitted().table.encoder.unmatched

@@ -198,6 +198,21 @@ def test_a_dict_is_learned_as_a_frame_of_one_row_bit_for_bit(
     assert_same(tmp_path / "frames.shoal", tmp_path / "dicts.shoal")
 
 
+def test_words_for_missing_values_and_the_decimal_mark_are_options(tmp_path: Path) -> None:
+    rows = [{"price": ("1,234", "5,678")[i % 2], "offer": ("-", "flyer", None)[i % 3], "y": i % 2} for i in range(30)]
+    said = {"label": "y", "numeric": ["price"]}
+    model = TabularClassifier(estimator=PassiveAggressive(), missing=["-"], decimal=",", **said).fit(rows)
+    assert "offer=-" not in model._fitted().table.encoder.feature_names
+    assert model.explain_one({"price": "1,234", "offer": "-"}) == model.explain_one({"price": 1.234, "offer": None})
+    assert model.explain_one({"price": "1,234", "offer": "-"}) == model.explain_one(rows[0])
+    thousands = TabularClassifier(estimator=PassiveAggressive(), decimal=".", **said).fit(rows)
+    assert thousands.decision_function(rows[:1]) == thousands.decision_function([{**rows[0], "price": 1234}])
+    model.save(tmp_path / "m.shoal")
+    found = shoal.load(tmp_path / "m.shoal")
+    assert (found.missing, found.decimal) == (["-"], ",")
+    assert found.predict(rows).tolist() == model.predict(rows).tolist()
+
+
 def test_a_column_may_hold_the_labels(sales: pd.DataFrame, tmp_path: Path) -> None:
     table = sales.assign(units=sales["price"].fillna(0.0) * 2.0, n=1.0)
     model = TabularRegressor("shop", label="units", weight="n", ignore=["title"], hash_bits=8).fit(table)

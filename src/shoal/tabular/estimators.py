@@ -25,6 +25,7 @@ from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.tables.encode_one import Row, Unread
 from shoal.files.tables.frames import as_frame, as_series
+from shoal.files.tables.reader import KINDS
 from shoal.files.tables.unmatched import Unmatched
 from shoal.learner import Learner, model_of, probabilities, view, weights_for
 from shoal.model.explanations import Explanation, SimilarTask
@@ -68,6 +69,8 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         date: Sequence[str] = (),
         ignore: Sequence[str] = (),
         date_format: str | None = None,
+        decimal: str | None = None,
+        missing: Sequence[str] = (),
         hash_bits: int = 18,
         keep_names: bool = False,
         strict: bool = False,
@@ -83,6 +86,8 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         self.date = date
         self.ignore = ignore
         self.date_format = date_format
+        self.decimal = decimal
+        self.missing = missing
         self.hash_bits = hash_bits
         self.keep_names = keep_names
         self.strict = strict
@@ -181,7 +186,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
     def _begun(self, frame: pl.DataFrame, label: pl.Series, classes: Any, floats: bool) -> Known:
         """A new model, whose columns and labels the first rows decide."""
         tasks = [self.task] if isinstance(self.task, str | int) else list(self.task or ())
-        for name in ("text", "category", "numeric", "date"):
+        for name in KINDS:
             for column in getattr(self, name):
                 if column not in frame.columns:
                     raise ValueError(unknown_name("X has no column", column, frame.columns))
@@ -191,8 +196,8 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
             label=label.name,
             kind=kind,
             labels=labels,
-            **{name: getattr(self, name) for name in ("weight", "text", "category", "numeric", "date", "ignore")},
-            **{name: getattr(self, name) for name in ("date_format", "hash_bits", "keep_names")},
+            **{name: getattr(self, name) for name in ("weight", *KINDS, "ignore")},
+            **{name: getattr(self, name) for name in ("date_format", "decimal", "missing", "hash_bits", "keep_names")},
         )
         self._check_tasks(options.tasks, frame)
         columns = [name for name in frame.columns if name != label.name]
@@ -479,7 +484,11 @@ class TabularClassifier(ClassifierMixin, Tabular):  # type: ignore[misc]
     ignore : sequence of str
         Columns that are no features.
     date_format : str, optional
-        How the dates of `date` are written if they are text; by default as ISO 8601 says.
+        How dates are written where they are text. [default: found where day and month cannot be mistaken]
+    decimal : {".", ","}, optional
+        The decimal mark of the columns `numeric` where they are text. [default: what each column has]
+    missing : sequence of str
+        Words for missing values in text, beside None and NaN.
     hash_bits : int
         The words of a column share 2**hash_bits features.
     keep_names : bool
@@ -595,7 +604,11 @@ class TabularRegressor(RegressorMixin, Tabular):  # type: ignore[misc]
     ignore : sequence of str
         Columns that are no features.
     date_format : str, optional
-        How the dates of `date` are written if they are text; by default as ISO 8601 says.
+        How dates are written where they are text. [default: found where day and month cannot be mistaken]
+    decimal : {".", ","}, optional
+        The decimal mark of the columns `numeric` where they are text. [default: what each column has]
+    missing : sequence of str
+        Words for missing values in text, beside None and NaN.
     hash_bits : int
         The words of a column share 2**hash_bits features.
     keep_names : bool
@@ -651,7 +664,7 @@ def of_file(kind: type[Tabular], learner: Any, reading: Reading) -> Any:
     """The estimator of a learner, and of how the rows of its tables are read."""
     table = TableModel.loaded(learner, reading)
     said, tasks = reading.options, table.roles.tasks
-    names = ("weight", "text", "category", "numeric", "date", "ignore", "date_format", "hash_bits", "keep_names")
+    names = ("weight", *KINDS, "ignore", "date_format", "decimal", "missing", "hash_bits", "keep_names")
     made = kind(
         tasks[0] if len(tasks) == 1 else tasks or None,
         clone(learner),

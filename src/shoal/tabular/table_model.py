@@ -62,13 +62,14 @@ class TableModel:
         `floats`: labels that are whole numbers came as floats.
         """
         given = {column: kind for kind in KINDS for column in getattr(options, kind)}
-        notation = Notation(False, None, options.date_format, points=True)
+        missing = tuple(options.missing)
+        notation = Notation(False, options.decimal, options.date_format, missing, points=True)
         encoder = StreamEncoder(given, notation, options.hash_bits, keep_names=options.keep_names)
         as_text = any(isinstance(label, str) for label in options.labels or ())
         rows = RowReader(encoder, Labels(options.kind, options.labels, as_text=as_text), Roles.of(options, None))
         decide_labels(rows.labels, frame[str(options.label)].head(SAMPLE), notation)
         encoder.decide(rows.roles.features(frame.head(SAMPLE)))
-        names = ("label", "weight", *KINDS, "ignore", "date_format", "hash_bits", "keep_names")
+        names = ("label", "weight", *KINDS, "ignore", "date_format", "decimal", "missing", "hash_bits", "keep_names")
         said = {"task": options.tasks} | {name: getattr(options, name) for name in names}
         said = {name: list(value) if isinstance(value, tuple) else value for name, value in said.items() if value}
         return cls(learner, rows, Reading(said, {"family": "table", "reader": {"last_time": None, "floats": floats}}))

@@ -180,9 +180,9 @@ def hint(column: pl.Series, notation: Notation) -> str:
 
 
 def missing(text: pl.Series, notation: Notation) -> NDArray[np.bool_]:
-    """(n,) whether the value is missing; MISSING counts in text formats only."""
+    """(n,) whether the value is missing; of typed formats, the words of `notation.missing` count alone."""
     found = np.zeros(len(text), bool) if text.null_count() == 0 else text.is_null().to_numpy()
-    if notation.strings:
+    if notation.words:
         tokens = text.cast(pl.Enum(list(dict.fromkeys(notation.absent))), strict=False)
         if tokens.null_count() < len(tokens):
             found = found | tokens.is_not_null().to_numpy()

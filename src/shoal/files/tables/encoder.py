@@ -182,9 +182,11 @@ class StreamEncoder:
 
         Raises Unread, and changes nothing, if only a frame can be read.
         """
-        if any(column is None and text_of(row.get(name), self._absent) for name, column in self._columns.items()):
+        if any(
+            column is None and text_of(row.get(name), self.notation.words) for name, column in self._columns.items()
+        ):
             raise Unread  # its first value decides its kind
-        values = read_one(self._used(), row, self._absent, self._texts.bits)
+        values = read_one(self._used(), row, self.notation.words, self._texts.bits)
         found, appeared = learn_one(values, self._texts, self._width, self._scale)
         self._add_names(appeared)
         self._width += len(appeared)
@@ -208,7 +210,8 @@ class StreamEncoder:
         """
         texts = dict(zip(self._texts.names, self._texts.index, strict=True))
         names = Names(self.column_names, tasks, others)
-        return OneRow(self._used(), texts, self._texts.bits, self._width, self._absent, names, self.unmatched)
+        absent = self.notation.words
+        return OneRow(self._used(), texts, self._texts.bits, self._width, absent, names, self.unmatched)
 
     def notes(self) -> list[str]:
         """How each column became features, a sentence each."""
@@ -318,10 +321,6 @@ class StreamEncoder:
                     self._texts.add(series.name)
             self._columns[series.name] = column
         return column
-
-    @property
-    def _absent(self) -> tuple[str, ...]:
-        return self.notation.absent if self.notation.strings else ()
 
     def _used(self) -> list[Column]:
         return [column for column in self._known() if column.name not in self._dropped]

@@ -46,6 +46,11 @@ class Notation(NamedTuple):
         """All words for missing values."""
         return MISSING + self.missing
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Those that are missing in columns of text, too, which typed formats have beside null."""
+        return self.absent if self.strings else self.missing
+
 
 def numbers(
     column: pl.Series, notation: Notation, *, lenient: bool = False
