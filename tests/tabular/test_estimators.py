@@ -200,7 +200,7 @@ def test_a_dict_is_learned_as_a_frame_of_one_row_bit_for_bit(
 
 def test_words_for_missing_values_and_the_decimal_mark_are_options(tmp_path: Path) -> None:
     rows = [{"price": ("1,234", "5,678")[i % 2], "offer": ("-", "flyer", None)[i % 3], "y": i % 2} for i in range(30)]
-    said = {"label": "y", "numeric": ["price"]}
+    said: dict[str, Any] = {"label": "y", "numeric": ["price"]}
     model = TabularClassifier(estimator=PassiveAggressive(), missing=["-"], decimal=",", **said).fit(rows)
     assert "offer=-" not in model._fitted().table.encoder.feature_names
     assert model.explain_one({"price": "1,234", "offer": "-"}) == model.explain_one({"price": 1.234, "offer": None})
