@@ -103,7 +103,7 @@ def attack(
     return tried
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", [name for name in LEARNERS if not name.startswith("HedgedSharing-")])  # same arrays
 def test_forged_models(name: str, tmp_path: Path) -> None:
     stream = stream_for(name, seed=3, n_rows=8)
 
