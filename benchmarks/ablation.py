@@ -59,7 +59,7 @@ def without_experts(leave_out: Callable[[Any], bool]) -> None:
 
 def with_settings(**changed: Any) -> None:
     """Other constants of the recipe."""
-    from shoal.online.hedged_sharing.scratch import Settings
+    from shoal.online.hedged_sharing.row import Settings
 
     replace("Settings", partial(Settings, **changed), "algorithm")
 

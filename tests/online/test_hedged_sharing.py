@@ -16,7 +16,7 @@ from shoal.datasets import make_related_tasks
 from shoal.engine.task_weights import record_table
 from shoal.model.algorithm import Size
 from shoal.model.state import leaves
-from shoal.online.hedged_sharing import mixing, scratch
+from shoal.online.hedged_sharing import mixing, row
 from shoal.online.hedged_sharing.crossing import SERIAL
 from shoal.online.hedged_sharing.dense import BROKEN
 from shoal.online.hedged_sharing.experts import N_INPUTS
@@ -347,8 +347,8 @@ def test_two_threads_learn_the_same_bits_as_one(
     monkeypatch.setattr(pipeline, "START", 500)
     for fewest, places, crossed in ((2**30, 0, 0), (0, 64, 2**17), (0, 2**16, 300), (0, 2**16, 2**17)):
         monkeypatch.setattr(pipeline, "FEWEST", fewest)
-        monkeypatch.setattr(scratch, "PLACES", places)
-        monkeypatch.setattr(scratch, "CROSSED_PLACES", crossed)
+        monkeypatch.setattr(row, "PLACES", places)
+        monkeypatch.setattr(row, "CROSSED_PLACES", crossed)
         learner = kind()
         with patch.object(pipeline, "learn_in_blocks", wraps=pipeline.learn_in_blocks) as spy:
             answers = learner.test_then_train(X, y, task)

@@ -42,16 +42,20 @@ from shoal.online.hedged_sharing.experts import (
 )
 from shoal.online.hedged_sharing.kalman import FEW_FULL, MOST_FULL
 from shoal.online.hedged_sharing.linear import WIDTH, G, H
-from shoal.online.hedged_sharing.row import answer, decide_row, learn_ahead, learn_answer, read_row
-from shoal.online.hedged_sharing.scratch import (
+from shoal.online.hedged_sharing.row import (
     N_CROSSED,
     Block,
     N,
     Settings,
     Work,
+    answer,
     block_has_room,
+    decide_row,
     for_dense,
+    learn_ahead,
+    learn_answer,
     new_block,
+    read_row,
     two_blocks,
     waiting_row,
     workspace,

@@ -74,7 +74,7 @@ from shoal.online.hedged_sharing.experts import (
 )
 from shoal.online.hedged_sharing.linear import Plan
 from shoal.online.hedged_sharing.mixing import LIMIT, doubt, doubted
-from shoal.online.hedged_sharing.row import NEAR, constant_input
+from shoal.online.hedged_sharing.row import N_CROSSED, NEAR, N, Settings, Work, constant_input, for_dense, workspace
 from shoal.online.hedged_sharing.scaling import (
     BAND,
     CONSTANT,
@@ -91,7 +91,6 @@ from shoal.online.hedged_sharing.scaling import (
     deviation,
     noise,
 )
-from shoal.online.hedged_sharing.scratch import N_CROSSED, N, Settings, Work, for_dense, workspace
 from shoal.online.hedged_sharing.state import Mixed, State, mixed
 from shoal.online.mixed_effects import effects as mixed_effects
 from shoal.online.mixed_effects.effects import Effects
