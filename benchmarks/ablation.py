@@ -54,7 +54,7 @@ def without_experts(leave_out: Callable[[Any], bool]) -> None:
             n += out[e]
         return n
 
-    replace("taking_part", those_left, "experts", "scratch", "state", "explaining")
+    replace("taking_part", those_left, "experts", "row", "state", "explaining")
 
 
 def with_settings(**changed: Any) -> None:

@@ -2,10 +2,11 @@
 
     python -m benchmarks.recipes [STREAM ...] [--quick] [--save FOLDER] [--against FOLDER]
 
-The forms are those of its parameters: each `relation`, and `interactions` where there is that parameter. To compare two
-versions, run the first with `--save FOLDER`, which keeps the logits of all lines in a file per stream, and the second
-with `--against FOLDER`. Differences are HedgedSharing() less the line: a negative one of log-loss is a gain. Their
-standard errors are over rows, those of the macro-AUC over tasks of 100 rows; "won" counts the tasks of higher AUC.
+The forms are those of its parameters: each `relation`, and each `interactions` and `effort` where there is that
+parameter. To compare two versions, run the first with `--save FOLDER`, which keeps the logits of all lines in a file
+per stream, and the second with `--against FOLDER`. Differences are HedgedSharing() less the line: a negative one of
+log-loss is a gain. Their standard errors are over rows, those of the macro-AUC over tasks of 100 rows; "won" counts the
+tasks of higher AUC.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _HEAD = (
     f"{'':26}{'AUC':>10}{'macro-AUC':>10}{'error':>8}{'log-loss':>10}{'rows/s':>12}"
     f"{'d macro-AUC':>21}{'won':>8}{'d error':>21}{'d log-loss':>21}"
 )
-_FORMS = {"relation": ("independent", "pooled"), "interactions": (False, True)}
+_FORMS = {"relation": ("independent", "pooled"), "interactions": (False, True), "effort": ("fast", "full")}
 
 
 def forms(learner: type[Any]) -> dict[str, dict[str, Any]]:
