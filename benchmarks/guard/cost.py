@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import is_classifier
 
 from benchmarks.guard.processor import compile_for_haswell
@@ -79,14 +78,18 @@ def online_work(name: str) -> Callable[[], object]:
     X, y, task = rows(regression=not is_classifier(learner))
     for round_ in np.split(np.arange(WARM_UP), WARM_UP // N_TASKS):  # Python, too, gets faster over the first calls
         learner.partial_fit(X[round_], y[round_], task[round_])
-    n = times(name)
-    X, y, task = sp.vstack([X[WARM_UP:]] * n, "csr"), np.tile(y[WARM_UP:], n), np.tile(task[WARM_UP:], n)
+    which = np.resize(np.arange(WARM_UP, len(y)), learned(name))
+    X, y, task = X[which], y[which], task[which]
     return lambda: learner.partial_fit(X, y, task)
 
 
-def times(name: str) -> int:
-    """How often the rows are learned: once where trees are trained, a hundred times the work of other learners."""
-    return 1 if name.startswith("Hedged") else TIMES
+def learned(name: str) -> int:
+    """How many rows are learned: few where trees are trained, a hundred times the work of other learners."""
+    from benchmarks.guard.workloads import BATCH, N_ROWS
+
+    if name in BATCH:
+        return FITTED
+    return 60 if name.startswith("Hedged") else TIMES * (N_ROWS - WARM_UP)
 
 
 def batch_work(name: str) -> Callable[[], object]:
@@ -101,7 +104,7 @@ def batch_work(name: str) -> Callable[[], object]:
 
 def instructions(elsewhere: int = 0) -> dict[str, float]:
     """Instructions a row of each learner's `partial_fit`, or of its `fit`; another `elsewhere`, other addresses."""
-    from benchmarks.guard.workloads import BATCH, N_ROWS, ONLINE
+    from benchmarks.guard.workloads import BATCH, ONLINE
 
     CACHE.mkdir(parents=True, exist_ok=True)
     for old in CACHE.glob("callgrind.*"):
@@ -117,8 +120,7 @@ def instructions(elsewhere: int = 0) -> dict[str, float]:
         text = path.read_text(encoding="utf-8", errors="replace")
         trigger, total = re.search(r"Client Request: (\w+)", text), re.search(r"^totals: (\d+)", text, re.MULTILINE)
         if trigger and total:
-            n_rows = times(trigger[1]) * (N_ROWS - WARM_UP) if trigger[1] in ONLINE else FITTED
-            counts[trigger[1]] = round(int(total[1]) / n_rows, 1)
+            counts[trigger[1]] = round(int(total[1]) / learned(trigger[1]), 1)
     return {name: counts[name] for name in [*ONLINE, *BATCH]}
 
 

@@ -161,7 +161,7 @@ def test_what_goes_wrong_is_one_line(
     for arguments, message in (
         (["--model", model, "--task", "shp0"], "the model has no task 'shp0' (did you mean shop0?)"),
         ([new_rows, "--model", model, "--task", "shop1"], "has no rows of task shop1"),
-        ([new_rows, "--model", tmp_path / "kernel.shoal"], "does not know columns of files"),
+        ([new_rows, "--model", tmp_path / "kernel.shoal"], "does not know how the columns of a table are read"),
         (["--model", tmp_path / "kernel.shoal"], "there are no contributions of single features"),
         (["--model", model, "--rows", "0"], "--rows must be 1 or more"),
         (["--model", model, "--top", "0"], "--top must be 1 or more"),
@@ -188,7 +188,7 @@ def test_models_of_data_sets_keep_the_names_of_features(shoal: Program, tmp_path
     assert "features, but the model" in err or "landmine" in err
     code, _, err = shoal("predict", tmp_path / "any.csv", "--model", path)
     assert code == 2
-    assert "does not know columns of files" in err
+    assert "does not know how the columns of a table are read" in err
 
 
 def test_words_can_keep_their_names(shoal: Program, tmp_path: Path) -> None:
