@@ -3,8 +3,6 @@
 Limits stand beside the peers: what the memory of this machine allows, and what NumPy does that learns nothing.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 import warnings

@@ -6,8 +6,6 @@ gives each constant a smaller and a larger value. The change is made before numb
 cache of its own: half a minute a line, and the streams. All streams but flights and delay need SHOAL_DATA.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import json

@@ -4,8 +4,6 @@ Each model predicts the twentieth that follows. The task is a categorical column
 first training the forecast is the base rate so far, or the mean so far.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Rows like the ECML 2006 mails: 100 distinct words of a dictionary of 150,000; and rows with no structure at all."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

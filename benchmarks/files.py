@@ -6,8 +6,6 @@ once before, so its code is compiled. VW crosses the task with the features (`-q
 Python, on default settings but for the loss and a table large enough. Medians of 3, taken in turn.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

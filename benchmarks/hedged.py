@@ -7,8 +7,6 @@ few to judge speed by), `--markdown` prints tables for a page, `--all` every run
 stream needs.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import warnings

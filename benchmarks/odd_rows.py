@@ -5,8 +5,6 @@ row is row 1,000. A cell has the error with and without it, of targets the root 
 noise: over the 1,000 rows after it, or from 2,000 rows later on where a unit changes. Means over three streams.
 """
 
-from __future__ import annotations
-
 import argparse
 import warnings
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Two systems on the same rows: differences of their scores, with standard errors."""
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Tables for a terminal or for a page in Markdown."""
 
-from __future__ import annotations
-
 
 def print_head(title: str, columns: list[str], *, markdown: bool, first: str = "system", width: int = 12) -> None:
     """What the table is of, and what stands in its columns, which are so wide in a terminal."""

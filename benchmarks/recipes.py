@@ -9,8 +9,6 @@ log-loss is a gain. Their standard errors are over rows, those of the macro-AUC 
 tasks of higher AUC.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -5,8 +5,6 @@ the choices of `make_conjoint`, taken as numbers -1 and +1, in random order. `--
 `--markdown` prints tables for a page, `--all` every setting of LightGBM. school needs SHOAL_DATA.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial

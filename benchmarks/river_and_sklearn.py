@@ -1,7 +1,5 @@
 """river and scikit-learn on the rows of several tasks."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

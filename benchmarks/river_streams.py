@@ -4,8 +4,6 @@ Every row is answered before it is learned. AUC is exact; `ROCAUC` is river's, w
 prints and which goes by ten thresholds. `--markdown` prints tables for a page.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 import warnings

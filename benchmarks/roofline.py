@@ -13,8 +13,6 @@ learning take for rows of 256 words, whose weights all lie in the caches next to
 Before the loop tasks and labels are read and rows are checked.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple

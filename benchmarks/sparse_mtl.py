@@ -4,8 +4,6 @@ The paper's sizes: 65 common basis vectors and 10 of every school's own, kappa =
 so the same number of vectors is chosen whatever n is, and the time should grow as n does.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

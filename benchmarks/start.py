@@ -3,8 +3,6 @@
 `python -m benchmarks.start`: every file has an empty cache of compiled code to begin with. Medians of 3.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 from functools import partial

@@ -4,8 +4,6 @@ diamonds, randhie, segment and yeast need `pip install "shoal[bench]"`; all othe
 of the four tables are brought to mean 0 and deviation 1 over all rows: without that linear learners do worse on them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.resources import as_file, files
 from typing import Any

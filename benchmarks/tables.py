@@ -9,8 +9,6 @@ the delay in minutes. departures: the package's file less the columns that are k
 order of actual departures, so they tell more of delays than a timetable does. school: exam scores, shuffled.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import subprocess

@@ -5,8 +5,6 @@ one prepares rows ahead of the other; and what preparing rows and learning them 
 work could take less than half of both.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from itertools import pairwise

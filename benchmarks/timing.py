@@ -1,7 +1,5 @@
 """Medians of repeated timings, and the machine they were taken on."""
 
-from __future__ import annotations
-
 import platform
 import statistics
 import time

@@ -7,8 +7,6 @@ learner does it, and by a call from Python, as the others are. Times are the pro
 machine counts little. `docs/choices.md` says what follows.
 """
 
-from __future__ import annotations
-
 import argparse
 import pickle
 import time

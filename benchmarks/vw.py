@@ -1,7 +1,5 @@
 """Vowpal Wabbit by its fast path: a text file in, its parser and learner in C++, a file of predictions out."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Write docs/api.md: a line for every public name, with the first sentence of its docstring."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

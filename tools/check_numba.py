@@ -8,8 +8,6 @@ fits it. Usage:
     python tools/check_numba.py 0.65       another one
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

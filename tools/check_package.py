@@ -5,8 +5,6 @@ environment that runs this script: they are not what is tested. That the core ne
 one fails.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import tarfile

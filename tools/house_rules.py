@@ -4,8 +4,6 @@ A rule yields problems; a problem is a place and a sentence. `EXEMPTIONS` names 
 with its reason; a line that is not needed is a problem, too.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -23,8 +23,6 @@ which numba cannot compile. cosmic-ray writes into the tree and starts a process
 out calls, which our tests did not notice, are not among them.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import importlib

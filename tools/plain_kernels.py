@@ -5,8 +5,6 @@ Enable it before anything imports `shoal.engine`.
     PYTHONPATH=tools .venv/bin/python -m pytest -p plain_kernels -n 0 -k "OSMTL and chunking" --pdb
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

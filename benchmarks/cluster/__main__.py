@@ -5,8 +5,6 @@ rows a second of 1 and 2 shards, and of one core that routes; milliseconds of an
 bytes a task; and on paper what ten million tasks would take.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

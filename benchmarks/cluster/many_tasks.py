@@ -3,8 +3,6 @@
 Memory of the shards' processes while rows come: it grows with the tasks that have come, and not with their rows.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

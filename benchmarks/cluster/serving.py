@@ -4,8 +4,6 @@ Shards, the door in front of them and the clients share the cores of one machine
 more machines gain.
 """
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 from contextlib import ExitStack

@@ -18,8 +18,6 @@ pays for misses, from 1 MB to 1 GB up to a power of 0.2), or the second half of 
 the same measure.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every public online learner, and how its docstring says that the cost of an example grows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Seconds an example as one size grows and the others stay, as far as memory and time allow."""
 
-from __future__ import annotations
-
 import math
 import time
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The curves as small multiples: a row of panels for each class of documented cost, a column for what varies."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from statistics import median

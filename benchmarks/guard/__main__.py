@@ -4,8 +4,6 @@ Error and loss must agree to 1e-6 (relative), instructions a row to 5 %. `--upda
 why they changed, to numbers.json, which is committed with the change. `--cost` needs valgrind and some minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

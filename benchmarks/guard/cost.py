@@ -7,8 +7,6 @@ one alone takes more. What are left are Python's and NumPy's caches that go by a
 in one, looking them up takes longer. So a count can be made again with everything elsewhere.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import mmap

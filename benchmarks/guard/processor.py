@@ -5,8 +5,6 @@ LLVM puts behind vectorised ones for the turns left over: they begin with an ins
 know (vmovq between registers).
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

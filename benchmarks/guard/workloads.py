@@ -4,8 +4,6 @@ An error is a share of rows (or, of real targets, the root of the mean square); 
 learners answer each row before they learn it; batch learners learn the first half and answer the second.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ shoal's forecasts to a file; `--against` compares with such a file of an earlier
 learners a parameter, `--markdown` prints tables for a page.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -1,7 +1,5 @@
 """Peers that learn from the stream a row at a time, as shoal does: Vowpal Wabbit, SGD, river, means of the task."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ as independent, since neighbors that share a task or a year err together.
 What a row contributes to the AUC: DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

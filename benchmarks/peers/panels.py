@@ -1,7 +1,5 @@
 """A stream of the folder `panels`: the same rows as linear learners get them, and as trees do."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 Where a training fails, the answer is the mean of the rows so far, or the base rate.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable

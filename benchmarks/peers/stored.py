@@ -1,7 +1,5 @@
 """A peer, and its forecasts on disk: they cost an hour, and a change of shoal does not change them."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator

@@ -6,8 +6,6 @@ NDJSON over HTTP; and memory over M minutes of all of it together. Load comes fr
 of rounds in turns.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import subprocess

@@ -1,8 +1,6 @@
 """Routes that do nothing, in the framework of the service: how a page of its documentation has them, and with the
 least that the framework can do."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

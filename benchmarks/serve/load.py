@@ -1,8 +1,6 @@
 """Clients that ask one after the other, in a process of their own: `python -m benchmarks.serve.load URL FILE SECONDS
 CLIENTS` posts the file and prints requests a second and milliseconds of the median and of the slowest hundredth."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 import time

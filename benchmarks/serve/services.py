@@ -1,7 +1,5 @@
 """Processes to ask: `shoal serve`, and empty routes."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

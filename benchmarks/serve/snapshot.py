@@ -5,8 +5,6 @@ taken; one thread predicts one row after the other. Printed are the size, the pa
 slowest predictions with and without a snapshot.
 """
 
-from __future__ import annotations
-
 import argparse
 import tempfile
 import time

@@ -4,8 +4,6 @@ A row x of task k becomes (x, 0, ..., x, ..., 0), so the decision is  f = <g + u
 g <- g + eta y x,  u_k <- u_k + eta y x  (section 3, with the Perceptron as the base learner).
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """EasyAdapt is its twin, in every protocol."""
 
-from __future__ import annotations
-
 import pytest
 from tests.streams import assert_close, draw, own_parameters
 from tests.twins import easy_adapt as twin

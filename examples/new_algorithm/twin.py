@@ -1,7 +1,5 @@
 """Daumé 2007 with a Perceptron, in plain NumPy: on the augmented rows, as the paper writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -142,10 +142,9 @@ def _sparse_factors(A: Any) -> Factors:
     if (lu.perm_r != lu.perm_c).any() or not (pivots > 0).all():
         raise ValueError("the task relation is not positive definite")
     strict = sp.tril(L, -1, format="csc")
-    return Factors(
-        np.zeros((0, 0)), strict.indptr.astype(np.int64), strict.indices.astype(np.int64),
-        np.ascontiguousarray(strict.data), np.ascontiguousarray(pivots), lu.perm_r.astype(np.int64), 1.0,
-    )  # fmt: skip
+    starts, rows, order = (a.astype(np.int64) for a in (strict.indptr, strict.indices, lu.perm_r))
+    data, pivots = np.ascontiguousarray(strict.data), np.ascontiguousarray(pivots)
+    return Factors(np.zeros((0, 0)), starts, rows, data, pivots, order, 1.0)
 
 
 def constant(b: float) -> Constant:

@@ -4,8 +4,6 @@ The classes of numba that this needs are internals of it: written for numba 0.61
 tests with both.
 """
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

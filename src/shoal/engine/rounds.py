@@ -4,8 +4,6 @@ A *round* is the set of examples that arrive together, at most one per task. The
 two extremes: one task a round (Cavallanti et al., section 2), all tasks a round (section 5; OSMTL; ROMCO).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

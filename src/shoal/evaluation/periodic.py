@@ -225,10 +225,6 @@ def _classifies(learner: Any) -> bool:
     return bool(is_classifier(learner.estimator))
 
 
-def _predicts_numbers(learner: Any) -> bool:
-    return not _classifies(learner)
-
-
 @from_keywords
 class Periodic(WeightedLearner):
     """A batch learner that is retrained at an interval of rows of a stream: an online learner with all verbs.

@@ -119,10 +119,8 @@ def _alone(decide: Decide, tasks: IntArray, features: IndexArray) -> FloatArray:
     indptr = np.concatenate([[0], np.cumsum(entries)])
     columns = np.tile(features, len(tasks)).astype(np.int32)
     n_rows = len(entries)
-    rounds = Rounds(
-        0, indptr, columns, np.ones(len(columns)), np.repeat(tasks, n).astype(np.int64), np.zeros(n_rows),
-        np.arange(n_rows + 1),
-    )  # fmt: skip
+    of_rows = np.repeat(tasks, n).astype(np.int64)
+    rounds = Rounds(0, indptr, columns, np.ones(len(columns)), of_rows, np.zeros(n_rows), np.arange(n_rows + 1))
     decisions = np.empty(n_rows)
     decide(rounds, decisions)
     found = decisions.reshape(len(tasks), n)

@@ -1,7 +1,5 @@
 """`TabularClassifier`, `TabularRegressor`: tables in, forecasts out; a learner and the reader of its rows as one."""
 
-from __future__ import annotations
-
 import copy
 import os
 import warnings

@@ -1,7 +1,5 @@
 """`shoal.load`: the model of a file, with the reader of its rows if they came from a table."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -5,8 +5,6 @@ and how it is cut into slices), `tree` (how one grows) and `state`. They are ker
 as hedged sharing holds a `State`. The twin in plain NumPy is tests/twins/boosted_trees.py.
 """
 
-from __future__ import annotations
-
 from shoal.online.boosted_trees.forest import FIRST_COLUMN as FIRST_COLUMN
 from shoal.online.boosted_trees.forest import LANES as LANES
 from shoal.online.boosted_trees.forest import STAGES as STAGES

@@ -9,8 +9,6 @@ possible, one bit a leaf; what is possible by all columns is the one leaf that t
 trees lie side by side, so that one SIMD operation does 8 or 16 trees.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What boosted trees know: allocated, grown, saved and checked."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

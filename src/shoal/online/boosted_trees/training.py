@@ -6,8 +6,6 @@ or one tree. The buffer has room for the rows that come while columns are coded,
 on the sequence of rows alone, and not on time or on how it is cut into chunks.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

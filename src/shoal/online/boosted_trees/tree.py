@@ -8,8 +8,6 @@ So sums are the same in any order, the histogram of a split's larger part is exa
 part's, and the most common code of a column needs no addition at all: it has what the others leave.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, NamedTuple
 

@@ -20,8 +20,6 @@ comes (`refresh`). At rows 256, 512, 1024, ... all tasks do, and a parameter-exp
 Omega's deviations, which EM alone would take long for.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, NamedTuple
 

@@ -1,7 +1,5 @@
 """MixedEffects as an algorithm, and what users see of it."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Annotated, Any, NamedTuple

@@ -1,7 +1,5 @@
 """TaskLevels as an algorithm, and what users see of it."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any, NamedTuple
 

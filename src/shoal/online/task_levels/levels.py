@@ -17,8 +17,6 @@ The common weights have a Kalman filter, whose noise is that of the g with the l
 and gains 1e-5 I in a row.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, NamedTuple
 
