@@ -12,7 +12,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.model.parameters import read
 from shoal.online.p_norm_perceptron import ALGORITHM, AUTO
 from shoal.relations import Given
-from shoal.theory.stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
+from shoal.theory.stream import comparator_matrix, hinge, mistakes
 
 
 def p_norm_mistake_bound(
@@ -73,15 +73,11 @@ def p_norm_mistake_bound(
     """
     U, resolved = comparator_matrix(comparator), relations.resolve(relation)
     p = read(ALGORITHM.parameters, {"p": p, "variant": variant}).p
-    if isinstance(resolved, Given):
-        U, tasks = in_order_of(resolved.tasks, U, tasks), resolved.tasks
     K, d = U.shape
     order = max(2.0, 2.0 * math.log(max(K, d))) if p == AUTO else float(p)
-    rows, signs, columns = stream_table(X, y, task, K, tasks)
-    wrong = mistaken_rows(mistaken, len(signs))
-    if not len(wrong):
+    U, rows, signs, columns = mistakes(U, resolved, X, y, task, mistaken, tasks)
+    if not len(signs):
         return 0.0
-    rows, signs, columns = rows[wrong], signs[wrong], columns[wrong]
     if not isinstance(resolved, Given) and math.isinf(resolved.b):
         return math.inf
     B = resolved.rates(K)

@@ -153,13 +153,9 @@ def perceptron_mistake_bound(
     pairwise     291 mistakes, at most 325
     """
     U, resolved = stream.comparator_matrix(comparator), relations.resolve(relation)
-    if isinstance(resolved, Given):
-        U, tasks = stream.in_order_of(resolved.tasks, U, tasks), resolved.tasks
-    rows, signs, columns = stream.stream_table(X, y, task, len(U), tasks)
-    wrong = stream.mistaken_rows(mistaken, len(signs))
-    if not len(wrong):
+    U, rows, signs, columns = stream.mistakes(U, resolved, X, y, task, mistaken, tasks)
+    if not len(signs):
         return 0.0
-    rows, signs, columns = rows[wrong], signs[wrong], columns[wrong]
     largest = float(np.max(own_rates(resolved, len(U))[columns] * stream.squared_norms(rows)))
     D = largest * task_complexity(U, resolved) if largest > 0 else 0.0
     L = sum(float(stream.hinge(signs[columns == k], rows[columns == k] @ U[k]).sum()) for k in range(len(U)))

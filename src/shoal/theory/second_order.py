@@ -8,9 +8,8 @@ import numpy as np
 
 from shoal import relations
 from shoal.model.parameters import positive, read
-from shoal.relations import Given
 from shoal.theory.perceptron import task_complexity
-from shoal.theory.stream import comparator_matrix, hinge, in_order_of, mistaken_rows, stream_table
+from shoal.theory.stream import comparator_matrix, hinge, mistakes
 
 
 def second_order_mistake_bound(
@@ -78,11 +77,7 @@ def second_order_mistake_bound(
     """
     U, resolved = comparator_matrix(comparator), relations.resolve(relation)
     read({"a": positive()}, {"a": a})
-    if isinstance(resolved, Given):
-        U, tasks = in_order_of(resolved.tasks, U, tasks), resolved.tasks
-    rows, signs, columns = stream_table(X, y, task, len(U), tasks)
-    wrong = mistaken_rows(mistaken, len(signs))
-    rows, signs, columns = rows[wrong], signs[wrong], columns[wrong]
+    U, rows, signs, columns = mistakes(U, resolved, X, y, task, mistaken, tasks)
     products = rows @ rows.T
     G = (products.toarray() if hasattr(products, "toarray") else products) / a
     G *= resolved.rates(len(U))[np.ix_(columns, columns)]

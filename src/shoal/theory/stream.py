@@ -10,6 +10,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.model.labels import encode
 from shoal.model.table import read_table, validated
 from shoal.model.tasks import TaskIndex
+from shoal.relations import Given, Relation
 
 
 def comparator_matrix(comparator: Any) -> FloatArray:
@@ -39,6 +40,17 @@ def squared_norms(rows: Any) -> FloatArray:
     """||x||^2 of every row, dense or sparse."""
     squares = rows.power(2) if hasattr(rows, "tocsr") else rows**2
     return np.asarray(squares.sum(axis=1)).ravel()
+
+
+def mistakes(
+    U: FloatArray, relation: Relation, X: Any, y: Any, task: Any, mistaken: Any, tasks: Sequence[Hashable] | None
+) -> tuple[FloatArray, Any, FloatArray, IntArray]:
+    """The comparator in the order of the relation's tasks; the mistaken rows, their signs and tasks."""
+    if isinstance(relation, Given):
+        U, tasks = in_order_of(relation.tasks, U, tasks), relation.tasks
+    rows, signs, columns = stream_table(X, y, task, len(U), tasks)
+    wrong = mistaken_rows(mistaken, len(signs))
+    return U, rows[wrong], signs[wrong], columns[wrong]
 
 
 def mistaken_rows(mistaken: Any, n_rows: int) -> IntArray:

@@ -11,22 +11,23 @@ that all begin with, so that what has learned nothing is zero).
 """
 
 import math
+from functools import partial
 from statistics import NormalDist
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IntArray
-from shoal.engine.axes import FEATURE, OTHER, TASK
+from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import feature_at, open_round, row_bounds
 from shoal.learner import Classifier, Learner
-from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Storage
+from shoal.model.algorithm import Algorithm, Exchange, Storage
 from shoal.model.parameters import Params, between, from_keywords, positive, strictly_between
 from shoal.online.collaborative.lazy_pull import (
     ROUNDING,
-    CountArray,
+    State,
+    allocate,
     apply_pending,
     check,
     may_be_pending,
@@ -48,17 +49,6 @@ class Settings(NamedTuple):
     phi: float  # the normal quantile of the confidence
     pooled: bool  # only the global model learns and answers
     powers: FloatArray  # (1 - alpha)^n
-
-
-class State(NamedTuple):
-    """Gaussians in natural parameters; see `lazy_pull` for how the tasks' pulls are counted."""
-
-    common: Annotated[FloatArray, OTHER, FEATURE]  # (2, features) the global one
-    own: Annotated[FloatArray, OTHER, FEATURE, TASK]  # (2, features, tasks) the tasks', less the pulls that they owe
-    applied: Annotated[CountArray, FEATURE, TASK]  # pulls that the feature has had
-    pulls: Annotated[IntArray, TASK]  # pulls of the task
-    updates: Annotated[IntArray, TASK]
-    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True)
@@ -164,17 +154,10 @@ def only_global(p: Params) -> Settings:
     return settings(p)._replace(pooled=True)
 
 
-def allocate(setup: Setup, size: Size) -> State:
-    n_tasks, n_features = size
-    common, own = np.zeros((2, n_features)), np.zeros((2, n_features, n_tasks))
-    applied, pulls = np.zeros((n_features, n_tasks), np.int16), np.zeros(n_tasks, np.int64)
-    return State(common, own, applied, pulls, updates=np.zeros(n_tasks, np.int64), counters=np.zeros(3, np.int64))
-
-
 ALGORITHM = Algorithm[State](
     parameters={"pull": between(0, 1), "C": positive(infinite=True), "confidence": strictly_between(0.5, 1)},
     settings=settings,
-    allocate=allocate,
+    allocate=partial(allocate, 2),
     learn=learn,
     decide=decide,
     exchange=Exchange(mean=("common",), local=("counters",), settle=settle),

@@ -8,22 +8,23 @@ alpha = e2/(e1 + e2),  ubar = (1 - alpha) u_k + alpha g  and  l = [1 - y <ubar, 
 the minimiser of (1 - alpha)/2 ||u - u_k||^2 + alpha/2 ||u - g||^2 + C [1 - y <u, x>]_+. g learns the row first.
 """
 
-from typing import Annotated, Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.engine.arrays import FloatArray, IntArray
-from shoal.engine.axes import FEATURE, OTHER, TASK
+from shoal.engine.arrays import FloatArray
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import add, dot, feature_at, open_round, row_bounds, squared_norm
 from shoal.learner import Classifier, Learner
-from shoal.model.algorithm import Algorithm, Exchange, Setup, Size, Storage
+from shoal.model.algorithm import Algorithm, Exchange, Storage
 from shoal.model.parameters import Params, between, from_keywords, one_of, positive, truth
 from shoal.model.persistence import learner_class
 from shoal.online.collaborative.lazy_pull import (
     ROUNDING,
-    CountArray,
+    State,
+    allocate,
     apply_pending,
     check,
     may_be_pending,
@@ -46,17 +47,6 @@ class Settings(NamedTuple):
     mix: bool
     passive: bool
     powers: FloatArray  # (1 - alpha)^n; all 1 for "mix", which pulls nothing
-
-
-class State(NamedTuple):
-    """Task models lie feature by feature: before g moves on a feature, all of them are looked at there."""
-
-    common: Annotated[FloatArray, OTHER, FEATURE]  # (1, features) g
-    own: Annotated[FloatArray, OTHER, FEATURE, TASK]  # (1, features, tasks) u, less the pulls that it owes
-    applied: Annotated[CountArray, FEATURE, TASK]  # pulls that u_kj has had
-    pulls: Annotated[IntArray, TASK]  # pulls of the task
-    updates: Annotated[IntArray, TASK]
-    counters: IntArray  # (3,) tasks, rounds, features
 
 
 @kernel(entry=True)
@@ -133,13 +123,6 @@ def settings(p: Params) -> Settings:
     return Settings(p.pull, pa, mix, p.passive, powers_of(1.0 if mix else 1.0 - p.pull))
 
 
-def allocate(setup: Setup, size: Size) -> State:
-    n_tasks, n_features = size
-    common, own = np.zeros((1, n_features)), np.zeros((1, n_features, n_tasks))
-    applied, pulls = np.zeros((n_features, n_tasks), np.int16), np.zeros(n_tasks, np.int64)
-    return State(common, own, applied, pulls, updates=np.zeros(n_tasks, np.int64), counters=np.zeros(3, np.int64))
-
-
 ALGORITHM = Algorithm[State](
     parameters={
         "pull": between(0, 1),
@@ -148,7 +131,7 @@ ALGORITHM = Algorithm[State](
         "passive": truth(),
     },
     settings=settings,
-    allocate=allocate,
+    allocate=partial(allocate, 1),
     learn=learn,
     decide=decide,
     exchange=Exchange(mean=("common",), local=("counters",), settle=settle),

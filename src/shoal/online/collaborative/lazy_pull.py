@@ -4,17 +4,16 @@ While g_j stands still, n pulls are one: u_kj <- g_j + (1 - alpha)^n (u_kj - g_j
 own features at once, and for all others the pull stays *pending*. Before g moves on a feature, all pending pulls are
 applied there: O(nnz K) a row instead of O(d). A dense row pulls all features anyway, and then nothing is pending.
 
-A model may have several parts (a Gaussian has two) that are pulled together. A state holds the global model `common`
-(parts, features), the tasks' `own` (parts, features, tasks) and two counts: `pulls[k]`, pulls of task k since nothing
-was pending, and `applied[j, k]`, how many of them feature j has had.
+A model may have several parts (a Gaussian has two) that are pulled together.
 """
 
-from typing import Any
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import FEATURE, OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import TASKS, feature_at, row_bounds
@@ -24,6 +23,24 @@ CountArray = NDArray[np.int16]
 MOST = 32_000  # pulls that may be pending on a feature; at this many the task's whole model is applied: d/32,000 a row
 
 ROUNDING = 1e-12  # the common model has often just repaired the row: what is left of the loss is then zero but for this
+
+
+class State(NamedTuple):
+    """Task models lie feature by feature: before g moves on a feature, all of them are read there."""
+
+    common: Annotated[FloatArray, OTHER, FEATURE]  # (parts, features) the global model g
+    own: Annotated[FloatArray, OTHER, FEATURE, TASK]  # (parts, features, tasks) u, less the pulls that are pending
+    applied: Annotated[CountArray, FEATURE, TASK]  # pulls that u_kj has had
+    pulls: Annotated[IntArray, TASK]  # pulls of the task since nothing was pending
+    updates: Annotated[IntArray, TASK]
+    counters: IntArray  # (3,) tasks, rounds, features
+
+
+def allocate(n_parts: int, setup: Setup, size: Size) -> State:
+    n_tasks, n_features = size
+    common, own = np.zeros((n_parts, n_features)), np.zeros((n_parts, n_features, n_tasks))
+    applied, pulls = np.zeros((n_features, n_tasks), np.int16), np.zeros(n_tasks, np.int64)
+    return State(common, own, applied, pulls, updates=np.zeros(n_tasks, np.int64), counters=np.zeros(3, np.int64))
 
 
 def powers_of(keep: float) -> FloatArray:
@@ -38,7 +55,7 @@ def may_be_pending(rounds: Rounds, powers: FloatArray, pulls: IntArray) -> bool:
 
 
 @kernel
-def part_at(i: int, j: int, k: int, powers: FloatArray, state: Any) -> float:
+def part_at(i: int, j: int, k: int, powers: FloatArray, state: State) -> float:
     """Part i of u_kj, with the pulls pending."""
     pending = state.pulls[k] - state.applied[j, k]
     value: float = state.own[i, j, k]
@@ -48,14 +65,14 @@ def part_at(i: int, j: int, k: int, powers: FloatArray, state: Any) -> float:
 
 
 @kernel
-def _take(pending: int, j: int, k: int, powers: FloatArray, state: Any) -> None:
+def _take(pending: int, j: int, k: int, powers: FloatArray, state: State) -> None:
     common, own = state.common, state.own
     for i in range(len(own)):
         own[i, j, k] = common[i, j] + powers[pending] * (own[i, j, k] - common[i, j])
 
 
 @kernel
-def apply_pending(rounds: Rounds, row: int, powers: FloatArray, state: Any) -> None:
+def apply_pending(rounds: Rounds, row: int, powers: FloatArray, state: State) -> None:
     """Apply the pulls pending on the row's features to all tasks: to be called before the common model moves there."""
     first, last = row_bounds(rounds, row)
     for p in range(first, last):
@@ -68,7 +85,7 @@ def apply_pending(rounds: Rounds, row: int, powers: FloatArray, state: Any) -> N
 
 
 @kernel
-def pull(rounds: Rounds, row: int, k: int, powers: FloatArray, state: Any) -> None:
+def pull(rounds: Rounds, row: int, k: int, powers: FloatArray, state: State) -> None:
     """u_k <- (1 - alpha) u_k + alpha g: done on the row's features, pending on the others."""
     applied, pulls = state.applied, state.pulls
     if powers[1] == 1.0:  # alpha = 0
@@ -87,19 +104,19 @@ def pull(rounds: Rounds, row: int, k: int, powers: FloatArray, state: Any) -> No
         applied[j, k] = pulls[k]
 
 
-def with_pulls(powers: FloatArray, state: Any) -> FloatArray:
+def with_pulls(powers: FloatArray, state: State) -> FloatArray:
     """(parts, features, tasks) all models with the pulls that are pending."""
     pending = state.pulls - state.applied
     g, u = state.common[:, :, None], state.own
     return np.asarray(np.where(pending == 0, u, g + powers[pending] * (u - g)))
 
 
-def retune(before: Setup, after: Setup, state: Any) -> None:
+def retune(before: Setup, after: Setup, state: State) -> None:
     """New hyper-parameters: what is pending was pending under the old ones."""
     settle(before, state)
 
 
-def settle(setup: Setup, state: Any) -> None:
+def settle(setup: Setup, state: State) -> None:
     """Apply all pulls that are pending."""
     if state.pulls.any():
         state.own[...] = with_pulls(setup.settings.powers, state)
@@ -107,7 +124,7 @@ def settle(setup: Setup, state: Any) -> None:
         state.pulls[...] = 0
 
 
-def check(setup: Setup, state: Any, size: Size) -> None:
+def check(setup: Setup, state: State, size: Size) -> None:
     """Raise ValueError unless all numbers of pulls are in range."""
     if state.pulls.size and not (state.pulls.min() >= 0 and state.pulls.max() <= MOST):
         raise ValueError("its numbers of pulls are out of range")

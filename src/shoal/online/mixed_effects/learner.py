@@ -376,13 +376,9 @@ class MixedEffects(_MixedEffects, Classifier):
     """
 
     algorithm = LABELS
+    is_probabilistic = True  # decision values are logits
 
     classes: Any = None
-
-    @property
-    def is_probabilistic(self) -> bool:
-        """Decision values are logits."""
-        return True
 
 
 @from_keywords

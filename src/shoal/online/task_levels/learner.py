@@ -279,6 +279,7 @@ class TaskLevels(_TaskLevels, Classifier):
     """
 
     algorithm = LABELS
+    is_probabilistic = True  # decision values are logits
 
     classes: Any = None
 
@@ -288,11 +289,6 @@ class TaskLevels(_TaskLevels, Classifier):
             "independent": MixedEffects(covariance=math.inf, classes=self.classes),
             "pooled": MixedEffects(covariance=0.0, classes=self.classes),
         }
-
-    @property
-    def is_probabilistic(self) -> bool:
-        """Decision values are logits."""
-        return True
 
 
 @from_keywords
