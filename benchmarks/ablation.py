@@ -3,7 +3,8 @@
 Each line leaves one part out; a cell is what that costs: log-loss more than the whole learner's, or RMSE in percent.
 Positive numbers say that the part helps. `--experts` leaves out each of the experts by itself, `--constants`
 gives each constant a smaller and a larger value. The change is made before numba compiles, in a process with an empty
-cache of its own: half a minute a line, and the streams. All streams but flights and delay need SHOAL_DATA.
+cache of its own: half a minute a line, and the streams. departures has the flights in the order in which they left, and
+drifts. All streams but flights, departures and delay need SHOAL_DATA.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import numpy as np
 
 from benchmarks.printing import print_head, print_row
 
-LABELS = ("flights", "ecml_spam", "enron", "landmine", "mhc", "diamonds", "randhie", "segment", "yeast")
+LABELS = ("flights", "departures", "ecml_spam", "enron", "landmine", "mhc", "diamonds", "randhie", "segment", "yeast")
 TARGETS = ("school", "delay", "conjoint")
 ROOM = "shoal.online.hedged_sharing"
 HUGE = 1e300
@@ -102,6 +103,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "experts: constant steps": _rule("constant"),
     "experts: full matrices": _rule("full"),
     "experts: on crossed rows": _rule("crossed"),
+    "experts: forgetting": lambda: without_experts(lambda expert: "forgetting" in expert.name),
     "experts: levels of tasks": _rule("levels"),
     "experts: mixed effects": _rule("effects"),
     "experts: trees": _rule("trees"),
@@ -162,13 +164,18 @@ def experts() -> dict[str, Callable[[], None]]:
 
 def score(name: str) -> float:
     """Log-loss of the default on a stream of labels, RMSE on one of real targets."""
-    from benchmarks import regression, streams
-    from shoal import HedgedSharing, HedgedSharingRegressor
+    from benchmarks import regression, streams, tables
+    from shoal import HedgedSharing, HedgedSharingRegressor, TabularClassifier
 
     if name in TARGETS:
         stream = getattr(regression, name)()
         errors = HedgedSharingRegressor().test_then_train(stream.X, stream.y, stream.task) - stream.y
         return float(np.sqrt(np.mean(errors**2)))
+    if name == "departures":
+        table = tables.departures()
+        X, late = table.drop("late", "delay", *tables.KNOWN_AFTERWARDS), table["late"].to_numpy()
+        decisions = TabularClassifier(task="dest").test_then_train(X, late)
+        return float(np.logaddexp(0.0, decisions * (1.0 - 2.0 * late)).mean())
     stream = streams.read(name)
     decisions = HedgedSharing().test_then_train(stream.X, stream.y, stream.task)
     return float(np.logaddexp(0.0, -decisions * np.sign(stream.y)).mean())

@@ -11,8 +11,8 @@ import pytest
 from shoal.engine.intrinsics import STAYS, record_moves, record_products
 
 WIDTH, N_KEPT, ROOM = 8, 3, 40
-PATTERN = (0, 1, 1, 2, STAYS, 3, 0, 3)
-some_products, some_moves = record_products(WIDTH, N_KEPT), record_moves(PATTERN)
+PATTERN, KEEP = (0, 1, 1, 2, STAYS, 3, 0, 3), (1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.99, 1.0)
+some_products, some_moves = record_products(WIDTH, N_KEPT), record_moves(PATTERN, KEEP)
 wide_products = record_products(2 * WIDTH, 2)
 multiply = numba.njit(lambda *arguments: some_products(*arguments))
 multiply_wide = numba.njit(lambda *arguments: wide_products(*arguments))
@@ -43,7 +43,7 @@ def test_moves(n: int, dtype: type[np.floating]) -> None:
     expected = records.copy()
     for i in range(n):
         moves = [0.0 if c == STAYS else columns[c, i] for c in PATTERN]
-        expected[place[i]] += scales * moves
+        expected[place[i]] = np.multiply(KEEP, expected[place[i]], dtype=np.float64) + scales * moves
     step(n, place, columns, ROOM, scales, records)
     np.testing.assert_allclose(records, expected, atol=1e-13 if dtype == np.float64 else 1e-5)
     other = np.float32 if dtype == np.float64 else np.float64

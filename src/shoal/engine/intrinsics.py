@@ -211,11 +211,11 @@ def record_products(width: int, n_kept: int) -> Products:
     return cast(Products, products)
 
 
-def record_moves(pattern: tuple[int, ...]) -> Moves:
-    """records[place[i], l] <- records[place[i], l] + scales[l] columns[pattern[l], i], i < n, one by one.
+def record_moves(pattern: tuple[int, ...], keep: tuple[float, ...]) -> Moves:
+    """records[place[i], l] <- keep[l] records[place[i], l] + scales[l] columns[pattern[l], i], i < n, one by one.
 
     The columns have so much room each, one after the other. They and the scales have the type of records, in which all
-    is computed. A number that STAYS is not changed.
+    is computed. Of a number that STAYS only `keep` counts.
     """
     width = len(pattern)
 
@@ -229,12 +229,15 @@ def record_moves(pattern: tuple[int, ...]) -> Moves:
             number = records.type.pointee
             scale = builder.load(builder.bitcast(scales, ir.VectorType(number, width).as_pointer()), align=4)
             starts = {c: builder.gep(columns, [builder.mul(room, INDEX(c))]) for c in {*pattern} - {STAYS}}
+            kept = ir.Constant(ir.VectorType(number, width), list(keep))
             with cgutils.for_range(builder, n) as loop:
                 numbers = {c: builder.load(builder.gep(start, [loop.index])) for c, start in starts.items()}
                 pieces = [numbers.get(c, number(0.0)) for c in pattern]
                 step = builder.fmul(_collected(builder, pieces), scale, flags=FUSED)
                 record = _Record(builder, records, builder.load(builder.gep(place, [loop.index])), width)
-                record.store(builder.fadd(record.load(), step, flags=FUSED))
+                old = record.load()
+                old = old if min(keep) == 1.0 else builder.fmul(old, kept)
+                record.store(builder.fadd(old, step, flags=FUSED))
             return context.get_dummy_value()
 
         return types.void(types.int64, place, columns, types.int64, scales, records), emit

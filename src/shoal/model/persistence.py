@@ -27,7 +27,7 @@ from shoal.model.state import described, leaves, rebuilt
 from shoal.model.tasks import TaskIndex
 from shoal.whole_file import write_whole
 
-FORMAT = 5
+FORMAT = 6
 PROBE = 64  # features that tell which axes count features
 STATE = "state."  # what the names of a state's arrays begin with
 _KEY = "shoal"

@@ -53,7 +53,7 @@ class Table:
         self.experts = experts
         self.s = np.zeros((len(experts), d))
         self.v = np.zeros((len(experts), K, d))
-        self.sums, self.own_sums = np.zeros((2, d)), np.zeros((2, K, d))  # H, G
+        self.sums, self.own_sums = np.zeros((3, d)), np.zeros((3, K, d))  # H, G, HF
 
     def margins(self, places: np.ndarray, own_places: np.ndarray, x: np.ndarray, k: int) -> list[float]:
         return [
@@ -78,12 +78,15 @@ class Table:
             for j, value in zip(at, x, strict=True):  # one after the other: two entries may share a record
                 sums[0, j] += now.c * value**2
                 sums[1, j] += now.e2 * value**2
+                sums[2, j] = 0.99 * sums[2, j] + now.c * value**2
 
     @staticmethod
     def rates(sums: np.ndarray, at: np.ndarray, x: np.ndarray, now: Now) -> Any:
         H, G = sums[0, at] + now.c * x**2, sums[1, at] + now.e2 * x**2
+        HF = 0.99 * sums[2, at] + now.c * x**2
         return lambda rule, a: {
             "N": 1 / (a + H) if a else H,
+            "F": 1 / (a + HF) if a else H,
             "A": a * now.per_row / np.sqrt(G + now.tiny),
             "C": np.full(len(x), a),
         }[rule]

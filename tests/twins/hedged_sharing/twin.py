@@ -17,10 +17,11 @@ PLAIN = [
 ]  # fmt: skip
 CROSSED = [
     ("N", "pooled", 0.1, True), ("N", "together", 1.0, True), ("A", "together", 1.0, True), ("A", "own", 3.0, True),
+    ("F", "pooled", 0.1, True), ("F", "together", 1.0, True),
 ]  # fmt: skip
 LEANS = {3: 1, 6: 4, 9: 7, 15: 1, 25: 22}  # an own expert: the pooled one
 N_SHARED, N_OWN = 2**16, 2**18
-N = 26  # experts
+N = 28  # experts
 
 
 class Level:
@@ -151,7 +152,7 @@ class Twin:
             self.crossed = self.crossing.row(x, self.z, serial)
             margins += self.tables.margins(*self.crossed, 0)
         else:
-            margins += 4 * [0.0]
+            margins += len(CROSSED) * [0.0]
         self.margins = np.clip(margins, -self.limit(), self.limit()) * self.awake
         trust = self.n[k] / (self.n[k] + 10)
         self.logits = self.margins.copy()

@@ -274,7 +274,7 @@ def crossed_margins(
     n: int, row: CrossedRow, shared: NDArray[np.float64], own: NDArray[np.float64], lanes: Lanes, margins: FloatArray,
     parts: int,
 ) -> None:  # fmt: skip
-    """Fill the margins, and H and G of the entries for `step_crossed`; records of other parts are all zero."""
+    """Fill the margins, and H, G and HF of the entries for `step_crossed`; records of other parts are all zero."""
     room = lanes.columns.shape[1]
     for i in range(n):
         prefetch(shared, np.uint64(row.shared[i]) * np.uint64(WIDTH))
@@ -293,7 +293,7 @@ def step_crossed(
 ) -> None:  # fmt: skip
     """Move what all tasks share, what the task has, or both."""
     fill_columns(n, crossed.x, row, parts, PLAN, lanes)
-    fill_scales(WIDTH, WIDTH, row, forecasts, PLAN, lanes)
+    fill_scales(WIDTH, WIDTH, row, forecasts, PLAN, lanes, True)
     room = lanes.columns.shape[1]
     if parts & SHARED_PART:
         move(n, crossed.shared, lanes.columns, room, lanes.scales, shared)

@@ -8,12 +8,13 @@ and per-feature steps r_j,
 which is one Newton iterate of the implicit step; an undivided expert leaves out the division for labels. Rules:
 
     NEWTON      r = 1/(a + H),    H <- H + c x^2 at the final forecast
+    FORGETTING  r = 1/(a + HF),   HF <- 0.99 HF + c x^2
     ADAGRAD     r = a/(l sqrt(G)), G <- G + e^2 x^2 at the mixture of all tasks; l: mean 1-norm of rows
     CONSTANT    r = a
     KALMAN      a full matrix instead of r (`kalman`), whose variances grow by a x^2
     DENSE       their own (`dense`)
 
-H and G take the row in before the step.
+H, HF and G take the row in before the step.
 
 Crossed rows and full matrices pay for tables with few numbers a row; on text they would cost much and bring little.
 A stream is narrow at a row if its rows have had at most 32 entries on average, this one included, or if at most 256
@@ -30,7 +31,8 @@ from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import kernel
 
 POOLED, TOGETHER, OWN = range(3)  # the margin is that of s; s + v_k, both step; v_k
-X, SQUARE, NEWTON, ADAGRAD, CONSTANT, KALMAN, DENSE = range(7)  # rules; X and SQUARE are columns of every row
+X, SQUARE, NEWTON, FORGETTING, ADAGRAD, CONSTANT, KALMAN, DENSE = range(8)  # rules; the first two: of every row
+KEPT = 0.99  # of HF in a row
 
 
 class Expert(NamedTuple):
@@ -80,6 +82,8 @@ CROSSED = (  # on the scaled row, its bins and its pairs
     Expert("crossed-newton-together", TOGETHER, NEWTON, 1.0),
     Expert("crossed-adagrad-together", TOGETHER, ADAGRAD, 1.0),
     Expert("crossed-adagrad-own", OWN, ADAGRAD, 3.0, leans_on="crossed-newton-pooled"),
+    Expert("crossed-forgetting-pooled", POOLED, FORGETTING, 0.1),
+    Expert("crossed-forgetting-together", TOGETHER, FORGETTING, 1.0),
 )
 EXPERTS = PLAIN + DENSE_ROWS + CROSSED  # those that sleep on text come last
 N_EXPERTS = len(EXPERTS)

@@ -1,6 +1,6 @@
 """Linear experts whose weights are numbers of records: how all of a group answer and move at once.
 
-A record holds a weight of every expert of the group that moves it, and at its end H and G. Steps r x are the same
+A record holds a weight of every expert of the group that moves it, and at its end H, G and HF. Steps r x are the same
 for all experts of one rule and constant, so they are computed once, as a column over the row. The group on the scaled
 row has a record for each feature and one for each (task, feature) that has occurred; `crossing` has the other group.
 """
@@ -19,6 +19,8 @@ from shoal.engine.rows import padded
 from shoal.online.hedged_sharing.experts import (
     ADAGRAD,
     CONSTANT,
+    FORGETTING,
+    KEPT,
     NEWTON,
     OWN,
     OWN_PART,
@@ -32,8 +34,8 @@ from shoal.online.hedged_sharing.experts import (
 from shoal.online.hedged_sharing.mixing import slope
 from shoal.online.hedged_sharing.scaling import ScaledRow
 
-H, G = range(2)  # sums of a record, counted from its end
-N_SUMS = 2
+H, G, HF = range(3)  # sums of a record, counted from its end
+MOST_SUMS = 3
 FACTORS = (ADAGRAD, CONSTANT)  # rules whose steps are a times a column
 
 
@@ -87,10 +89,15 @@ def part_of(experts: tuple[Expert, ...], width: int, *, own: bool) -> Part:
     """Of the records that all tasks share, or of those of tasks."""
     columns, absent = _columns(experts), POOLED if own else OWN
     pattern = [columns.index(_column(expert, int(own))) for expert in experts if expert.sharing != absent]
-    if len(pattern) + N_SUMS > width:
-        raise ValueError(f"a record of {width} numbers has no room for {len(pattern)} weights and {N_SUMS} sums")
-    pattern += [STAYS] * (width - N_SUMS - len(pattern)) + [columns.index((SQUARE, 0.0, 0))] * N_SUMS
-    return Part(record_products(width, N_SUMS), record_moves(tuple(pattern)))
+    forgets = any(expert.rule == FORGETTING for expert in experts)
+    n_sums = HF + 1 if forgets else G + 1
+    if len(pattern) + n_sums > width:
+        raise ValueError(f"a record of {width} numbers has no room for {len(pattern)} weights and {n_sums} sums")
+    pattern += [STAYS] * (width - n_sums - len(pattern)) + [columns.index((SQUARE, 0.0, 0))] * n_sums
+    keep = [1.0] * width
+    if forgets:
+        keep[-1 - HF] = KEPT
+    return Part(record_products(width, n_sums), record_moves(tuple(pattern), tuple(keep)))
 
 
 def _column(expert: Expert, of_own: int) -> tuple[int, float, int]:
@@ -110,8 +117,8 @@ def _columns(experts: tuple[Expert, ...]) -> list[tuple[int, float, int]]:
 class Lanes(NamedTuple):
     """Scratch of a group."""
 
-    kept: NDArray[Any]  # (2, room) H and G of the row's features, of what all tasks share, as records store them
-    own_kept: NDArray[Any]  # (2, room) and of the task
+    kept: NDArray[Any]  # (3, room) H, G and HF of the row's features, of what all tasks share, as records store them
+    own_kept: NDArray[Any]  # (3, room) and of the task
     columns: NDArray[Any]  # (columns, room) in the same type
     tau: FloatArray  # (columns + 1 or more,) sums of r x^2, then 0
     sums: FloatArray  # (17,) of shared records, then 0
@@ -127,10 +134,10 @@ FLOAT32 = 4  # bytes
 @kernel(allocates=True, alone=False)
 def new_lanes(n_columns: int, room: int, records: NDArray[Any]) -> Lanes:
     """Room for rows of so many entries, with such records; few arrays, for each takes its time to be made."""
-    n = n_columns + 2 * N_SUMS
+    n = n_columns + 2 * MOST_SUMS
     numbers = np.zeros((n + 2, max(room, 2 * MOST_NUMBERS)), records.dtype)
     sums = np.zeros((3, max(n_columns, MOST_NUMBERS) + 1))
-    kept, own_kept, columns = numbers[:N_SUMS], numbers[N_SUMS : 2 * N_SUMS], numbers[2 * N_SUMS : n]
+    kept, own_kept, columns = numbers[:MOST_SUMS], numbers[MOST_SUMS : 2 * MOST_SUMS], numbers[2 * MOST_SUMS : n]
     return Lanes(kept, own_kept, columns, sums[0], sums[1], sums[2], numbers[n], numbers[n + 1])
 
 
@@ -153,12 +160,12 @@ def _stored(number: float, records: NDArray[Any]) -> Any:
 
 @kernel(disjoint=True, alone=False)
 def _newton(
-    n: int, x: NDArray[Any], squares: NDArray[Any], H: NDArray[Any], c: Any, a: Any, out: NDArray[Any]
+    n: int, x: NDArray[Any], squares: NDArray[Any], H: NDArray[Any], c: Any, keep: Any, a: Any, out: NDArray[Any]
 ) -> float:
     """r x, r = 1/(a + H), H taking the row in first; return tau."""
     tau, one = out.dtype.type(0.0), out.dtype.type(1.0)
     for i in range(n):
-        r = one / (a + (H[i] + c * squares[i]))
+        r = one / (a + (keep * H[i] + c * squares[i]))
         tau += r * squares[i]
         out[i] = r * x[i]
     return float(tau)
@@ -213,7 +220,11 @@ def fill_columns(n: int, x: FloatArray, row: Row, parts: int, plan: Plan, lanes:
         if rule != X and parts & (OWN_PART if plan.of_own[k] else SHARED_PART) == 0:
             continue
         if rule == NEWTON:
-            lanes.tau[k] = _newton(whole, of_x, squares, sums[H], c, _stored(plan.a[k], of_x), column)
+            a, keep = _stored(plan.a[k], of_x), _stored(1.0, of_x)
+            lanes.tau[k] = _newton(whole, of_x, squares, sums[H], c, keep, a, column)
+        elif rule == FORGETTING:
+            a, keep = _stored(plan.a[k], of_x), _stored(KEPT, of_x)
+            lanes.tau[k] = _newton(whole, of_x, squares, sums[HF], c, keep, a, column)
         elif rule == ADAGRAD:
             lanes.tau[k] = _adagrad(whole, of_x, squares, sums[G], g, unit, tiny, column)
         elif rule == X:
@@ -229,8 +240,10 @@ class Forecasts(NamedTuple):
 
 
 @kernel(alone=False)
-def fill_scales(width: int, own_width: int, row: Row, forecasts: Forecasts, plan: Plan, lanes: Lanes) -> None:
-    """What the columns are multiplied by, of each expert and of H and G."""
+def fill_scales(
+    width: int, own_width: int, row: Row, forecasts: Forecasts, plan: Plan, lanes: Lanes, forgets: bool
+) -> None:
+    """What the columns are multiplied by, of each expert and of H, G and, if the group forgets, HF."""
     for e in range(len(plan.factor)):
         tau = plan.factor[e] * (lanes.tau[plan.shared_column[e]] + lanes.tau[plan.own_column[e]])
         m, p = forecasts.margins[e], forecasts.chances[e]
@@ -240,6 +253,8 @@ def fill_scales(width: int, own_width: int, row: Row, forecasts: Forecasts, plan
     for sums, last in ((lanes.scales, width - 1), (lanes.own_scales, own_width - 1)):
         sums[last - G] = _stored(row.squared, sums)
         sums[last - H] = row.curvature
+        if forgets:
+            sums[last - HF] = row.curvature
 
 
 WIDTH, OWN_WIDTH = 16, 8
@@ -273,7 +288,7 @@ def step_plain(
 ) -> None:  # fmt: skip
     """Move what all tasks share, what the task has, or both."""
     fill_columns(n, scaled.x, row, parts, PLAN, lanes)
-    fill_scales(WIDTH, OWN_WIDTH, row, forecasts, PLAN, lanes)
+    fill_scales(WIDTH, OWN_WIDTH, row, forecasts, PLAN, lanes, False)
     room = lanes.columns.shape[1]
     if parts & SHARED_PART:
         move(n, scaled.feature, lanes.columns, room, lanes.scales, shared)
