@@ -52,9 +52,9 @@ def test_public_names_exist() -> None:
 
 
 VERBS = """add_features add_tasks baselines decision_function decision_one drop_columns expert_weights experts_coef
-    explain_one fit forget_task get_metadata_routing get_params is_probabilistic knows_task learn_one learn_round load
+    explain_one fit forget_task get_metadata_routing get_params knows_task learn_one learn_round load
     partial_fit predict predict_one predict_proba predict_proba_one predict_round query_one save score set_params
-    similar_tasks simultaneous test_then_train"""
+    similar_tasks test_then_train"""
 
 
 def test_dir_shows_what_a_user_may_call() -> None:
@@ -62,6 +62,7 @@ def test_dir_shows_what_a_user_may_call() -> None:
     kinds = [kind for kind in public if inspect.isclass(kind) and hasattr(kind, "save")]
     assert len(kinds) > 25
     learners: list[Any] = [kind() for kind in kinds if kind is not shoal.Learner]
+    assert "fit" in dir(shoal.Learner())
     for learner in learners:
         shown = {name for name in dir(learner) if not name.startswith("_")}
         parameters = learner.get_params(deep=False).keys()

@@ -1,4 +1,4 @@
-"""What all online learners share: scikit-learn's verbs and a stream's, over a model.
+"""The base of all online learners: scikit-learn's verbs and a stream's, over a model.
 
 A learner is hyper-parameters and the model that learned with them. It gives its `algorithm` (a value, see
 `shoal.model.algorithm`) or, if it holds other learners, a core.
@@ -28,9 +28,10 @@ from shoal.model.parameters import alike, hyper_parameters
 from shoal.model.state import named_leaves
 from shoal.model.targets import RealTargets, Targets, TwoLabels
 
-# What other parts of the library use of a learner, and a user does not.
+# Attributes that other parts of the library use, and a user does not.
 INTERNAL = (
-    "algorithm algorithms deciding_cores decide_sparse estimator_names learn_sparse new_core number_of_task targets"
+    "algorithm algorithms deciding_cores decide_sparse estimator_names is_probabilistic learn_sparse new_core "
+    "number_of_task simultaneous targets"
 )
 
 
@@ -45,19 +46,19 @@ class Learner(BaseEstimator):  # type: ignore[misc]
 
     @property
     def algorithm(self) -> Algorithm[Any]:
-        """What learns: most kinds set it as an attribute of the class."""
+        """The algorithm: most kinds set it as an attribute of the class."""
         raise AttributeError(f"a {type(self).__name__} has no algorithm of its own, but other learners")
 
     @property
     def targets(self) -> Targets:
-        """What is predicted: an attribute of the class, likewise."""
-        raise NotImplementedError
+        """The kind of targets: an attribute of the class, likewise."""
+        raise AttributeError(f"a {type(self).__name__} has no kind of targets")
 
     _model: Model | None = None
     _read_from: tuple[Any, ...] = ()  # the hyper-parameters that the model has
 
     def new_core(self) -> CoreLike:
-        """What learns, with the hyper-parameters of now, before the first row.
+        """A core with the current hyper-parameters that has learned nothing.
 
         Raises
         ------
@@ -179,12 +180,12 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     # ---- explaining --------------------------------------------------------------------------------------
 
     def deciding_cores(self) -> dict[Any, CoreLike]:
-        """What makes the decision values, by the label that large ones speak for; None for numbers."""
+        """The cores by the label that large decision values speak for; None for numbers."""
         labels = getattr(self, "classes_", None)
         return {None if labels is None else labels.tolist()[-1]: self._fitted_model().core}
 
     def explain_one(self, x: Any, task: Hashable = None, *, label: Any = None) -> Explanation:
-        """What moves the decision on one example most: ``f(x) = intercept + Σ_j (shared_j + own_j)``.
+        """The features that move the decision on one example most: ``f(x) = intercept + Σ_j (shared_j + own_j)``.
 
         Parameters
         ----------
@@ -263,7 +264,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return self
 
     def forget_task(self, task: Hashable) -> Self:
-        """Remove a task and what only it holds; what others learned from it stays with them.
+        """Remove a task and its own state; others keep what they learned from it.
 
         Where the relation between tasks depends on how many there are, it becomes that of the tasks that are left, and
         their decisions move.
@@ -278,7 +279,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         self._keep(model)
         return self
 
-    # ---- what can be seen --------------------------------------------------------------------------------
+    # ---- learned attributes ------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._model is not None and self._model.is_fitted
@@ -570,5 +571,5 @@ def view(estimator: Learner, model: Model) -> Learner:
 
 
 def model_of(learner: Learner) -> Model:
-    """What a learner has learned, for what learns on elsewhere. Raises NotFittedError before its first row."""
+    """The model of a learner, to be continued elsewhere. Raises NotFittedError before its first row."""
     return learner._fitted_model()

@@ -36,7 +36,7 @@ def _restored(header: Mapping[str, Any], arrays: persistence.Arrays) -> Learner:
 class Reading(NamedTuple):
     """How the rows of a model were read."""
 
-    options: dict[str, Any]  # of `ReadOptions`, as they were typed: what the next file needs, too
+    options: dict[str, Any]  # of `ReadOptions`, as they were typed: the next file needs them too
     state: dict[str, Any]  # of the stream: features, statistics and labels
 
 
@@ -51,7 +51,7 @@ def load_named(path: str | os.PathLike[str]) -> tuple[Learner, Reading | None, l
     learner, found = _load(path)
     if found is None:
         return learner, None, list(getattr(learner, "feature_names_in_", []))
-    damaged = ValueError(f"{path} is damaged: what it says of its columns cannot be read")
+    damaged = ValueError(f"{path} is damaged: its description of the columns cannot be read")
     if not isinstance(found, dict):
         raise damaged
     if found.keys() == {"names"}:

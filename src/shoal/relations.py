@@ -39,7 +39,7 @@ class Constant:
 
 
 class Factors(NamedTuple):
-    """What a jitted loop needs to have any column of B = A^-1: B itself, or A's factors P^T L D L^T P."""
+    """The source of any column of B = A^-1 in a compiled loop: B itself, or A's factors P^T L D L^T P."""
 
     dense: FloatArray  # (K, K) B, or (0, 0)
     indptr: IntArray  # L by columns, unit diagonal left out
@@ -317,7 +317,7 @@ def _from_edges(edges: Iterable[Any], tasks: Sequence[Hashable] | None) -> tuple
 
 
 def resolve(relation: Any) -> Relation:
-    """What `relation=` means: a name, a number b, a graph, a matrix, or an object from this module.
+    """Read `relation=`: a name, a number b, a graph, a matrix, or an object from this module.
 
     A plain matrix with a zero diagonal is an adjacency, any other must be positive definite and is A.
     """
@@ -341,7 +341,7 @@ def resolve(relation: Any) -> Relation:
 
 
 def resolve_attention(given: Any) -> Any:
-    """What `attention=` means: a matrix is given attention; the name of a rule that learns it stays as it is."""
+    """Read `attention=`: a matrix becomes given attention; the name of a rule that learns it stays as it is."""
     return given if given is None or isinstance(given, str | Attention) else attention(given)
 
 

@@ -63,7 +63,7 @@ class AroundEstimator(BatchLearner):
 
         one_label = self.classifies() and bool((y == y[0]).all())
         model = DummyClassifier(strategy="most_frequent") if one_label else clone(self.estimator)
-        with np.errstate(over="warn", divide="warn", invalid="warn"):  # what others' code makes of them is its matter
+        with np.errstate(over="warn", divide="warn", invalid="warn"):  # warn, as this is code of others
             return model.fit(X, y, sample_weight=weight) if len(weight) else model.fit(X, y)
 
 

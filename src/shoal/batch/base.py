@@ -1,4 +1,4 @@
-"""What all batch learners share: `task=`, checks before anything changes, what was learned, save and load.
+"""The base of all batch learners: `task=`, checks before anything changes, learned attributes, save and load.
 
 An algorithm gives `parameters` (what each may be), `solve` (checked rows to what is learned, by attribute name) and
 `decide` (checked rows to decision values or predictions). Whether it classifies may depend on its hyper-parameters
@@ -81,7 +81,7 @@ def _that_count(rows: Rows) -> Rows:
     return Rows(rows.X[which], rows.y[which], rows.task[which], rows.n_tasks, rows.weight[which])
 
 
-# What a kind of learner defines for `fit` and `predict`, and a user does not call.
+# Methods that a kind of learner defines for `fit` and `predict`, and that a user does not call.
 INTERNAL = (
     "check_parameters classifies decide estimator_names losses machine minimiser named_tasks no_weights parameters "
     "primal_loss prox solve"
@@ -103,14 +103,14 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         """Why rows cannot have weights, or "" if `solve` reads `rows.weight`."""
         return "the paper's objective counts every row of a task alike"
 
-    # ---- what an algorithm gives -------------------------------------------------------------------------
+    # ---- defined by each algorithm -----------------------------------------------------------------------
 
     def check_parameters(self) -> None:
         """Raise ValueError if a hyper-parameter is out of its range."""
         read(self.parameters, self.get_params(deep=False))
 
     def solve(self, rows: Rows) -> dict[str, Any]:
-        """What is learned from the rows, by attribute name; changes nothing in the learner."""
+        """The learned attributes by name; changes nothing in the learner."""
         raise NotImplementedError
 
     def decide(self, X: Any, task: IntArray) -> FloatArray:
@@ -172,7 +172,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _solved(self, rows: Rows) -> dict[str, Any]:
-        """What `solve` gives, all of it finite.
+        """The result of `solve`, all of it finite.
 
         Raises
         ------
@@ -228,7 +228,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
             )
         return values
 
-    # ---- what can be seen --------------------------------------------------------------------------------
+    # ---- learned attributes ------------------------------------------------------------------------------
 
     def __sklearn_is_fitted__(self) -> bool:
         return self._tasks is not None
@@ -316,7 +316,7 @@ class BatchLearner(BaseEstimator):  # type: ignore[misc]
         if n_tasks == 0 or np.shape(learned.get("coef_", np.empty((n_tasks, d)))) != (n_tasks, d):
             raise ValueError(f"coef_ does not have the shape ({n_tasks}, {d})")
         self._remember(learned, known.tasks, known.features, labels)
-        # Every array that answers is used once: what does not fit shows now, not at the first prediction.
+        # Every array that answers is used once, so that a misfit shows now and not at the first prediction.
         values = self.decide(np.zeros((n_tasks + 1, d)), np.arange(-1, n_tasks))
         if np.shape(values) != (n_tasks + 1,) or not np.isfinite(values).all():
             raise ValueError("what it has learned does not answer its tasks")

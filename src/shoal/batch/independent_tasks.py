@@ -13,7 +13,7 @@ from shoal.engine.arrays import FloatArray, IntArray
 
 
 class IndependentTasks(AroundEstimator):
-    """One model a task, each learned from its own rows: what every shared model has to beat.
+    """One model a task, each learned from its own rows: the baseline of every shared model.
 
     The default is the papers' linear model ``min (mu/2)||w||² + (1/N_k) sum_i [1 - y_i w.x_i]_+`` without
     an intercept (put a constant among the features). Cost: K fits on N_k rows, O(N_k d²)

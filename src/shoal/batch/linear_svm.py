@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.linalg import qr, svd
-from scipy.linalg.lapack import dtrtrs  # what solve_triangular calls, which takes longer than the call for small d
+from scipy.linalg.lapack import (
+    dtrtrs,
+)  # solve_triangular calls it; its own overhead is longer than the call for small d
 from sklearn.exceptions import ConvergenceWarning
 
 from shoal.engine.arrays import FloatArray, IntArray
@@ -32,7 +34,7 @@ WEAKEST = 1e-25  # a smaller one is lost beside the rows
 SMALLEST = 1e-100  # size of rows by whose square 1 can be divided
 NOTHING = 1e-15  # a row, or a direction, of this part of the largest weight, or size, changes no digit
 NEARLY = 0.995  # of the way to the boundary
-CENTRE = 0.5  # what a step towards the central path aims to leave of the complementarity
+CENTRE = 0.5  # share of the complementarity that a step towards the central path aims to leave
 ROUGH, PATIENCE = 1e-3, 10  # from this gap on, so many steps without a smaller one mean that rounding errors rule
 
 

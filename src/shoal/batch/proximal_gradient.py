@@ -147,7 +147,7 @@ class SmoothLossLearner(LinearBatchLearner):
         return self.loss != "squared"
 
     def _finish(self, path: Path) -> dict[str, Any]:
-        """What a path of iterations leaves, with a warning if it did not converge."""
+        """The learned attributes at the end of a path of iterations; warns if it did not converge."""
         if path.change > self.tol:
             self._warn_not_converged(f"the objective still changes by {path.change:.1e}; raise max_iter or tol")
         rank = int(np.linalg.matrix_rank(path.W))

@@ -81,7 +81,7 @@ def classification(K: FloatArray, y: FloatArray, box: FloatArray, tol: float, ma
 
 
 def least_ridge(K: FloatArray) -> float:
-    """What has to be added to the diagonal, so that rounding errors leave the matrix positive definite."""
+    """The least addition to the diagonal with which rounding errors leave the matrix positive definite."""
     return 4.0 * float(np.finfo(float).eps * K.trace())
 
 
@@ -147,7 +147,7 @@ def _exact_step(f: FloatArray, d: FloatArray, Kd: FloatArray, y: FloatArray, C: 
 
 @from_keywords
 class _RegMTL(BatchLearner):
-    """What the classifier and the regressor share."""
+    """The base of the classifier and the regressor."""
 
     mu: float = 1.0
     C: float = 1.0

@@ -29,7 +29,7 @@ from shoal.relations import Attention, resolve_attention
 
 @from_keywords
 class _SMTL(LinearBatchLearner):
-    """What the classifier and the regressor share."""
+    """The base of the classifier and the regressor."""
 
     alpha: float = 0.5
     lam: float = 1.0

@@ -214,7 +214,7 @@ class Cluster:
         return int(self._placement.expected_shards([task])[0] if k is None else self._placement.addresses.shard[k])
 
     def forget_task(self, task: Hashable) -> Self:
-        """Remove a task and its own state; what other tasks learned from it stays."""
+        """Remove a task and its own state; other tasks keep the effect of its rows."""
         k = self._front.tasks.column.get(task)
         if k is None:
             raise ValueError(f"no task {task!r} in this cluster")

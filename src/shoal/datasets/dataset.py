@@ -30,7 +30,7 @@ class Dataset:
         One hashable id per row.
     feature_names : sequence of d str
     description : str
-        What the rows are, in a few sentences.
+        A description of the rows in a few sentences.
     kind : "binary" or "regression"
 
     Raises

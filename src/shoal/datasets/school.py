@@ -36,7 +36,7 @@ def load_school() -> Dataset:
     Dataset
         Regression; X is dense, (15362, 28), the last column constant 1; tasks are numbered 1 to 139. The
         band of verbal reasoning (vr_band) of 15 pupils is unknown: zeros. The scores vary with standard
-        deviation 12.7: what always predicting their mean gives as RMSE.
+        deviation 12.7, which is the RMSE of always predicting their mean.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""The compiled engine: what the algorithms' loops are made of."""
+"""The compiled engine: the building blocks of the algorithms' loops."""

@@ -14,7 +14,7 @@ IndexArray: TypeAlias = NDArray[np.int32]
 LINE = 64  # bytes of a cache line
 HUGE_PAGE = 2**21  # bytes; NumPy asks Linux for such pages where an array has twice as many bytes
 LANES = 16  # tasks are padded to what one turn of the compiler's AVX loop takes, so that none is left over
-FLOAT64 = np.dtype(np.float64)  # what np.float64 would be made into at each comparison
+FLOAT64 = np.dtype(np.float64)  # a comparison with np.float64 would make a dtype of it each time
 
 
 def for_kernels(numbers: NDArray[Any]) -> FloatArray:

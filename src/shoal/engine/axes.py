@@ -1,10 +1,10 @@
-"""What the axes of a state's arrays count: marks in the annotations of its fields, see `shoal.model.state`."""
+"""Marks for the axes of a state's arrays, in the annotations of its fields: see `shoal.model.state`."""
 
 from typing import Final, NamedTuple
 
 
 class Axis(NamedTuple):
-    """What an axis of an array counts."""
+    """The things that an axis of an array counts."""
 
     counts: str
 

@@ -67,7 +67,7 @@ def kernel(
         True: LLVM inlines it. False: it is called, for rare or long work, whose copies in all callers take minutes
         to compile.
     sums : {"any order", "in order", "exact"}
-        What the compiler may do to sums of floats; see `SUMS`.
+        How the compiler may reorder sums of floats; see `SUMS`.
     disjoint : bool
         None of its arrays overlap. Without that promise, loops over more than three are not vectorised.
     alone : bool

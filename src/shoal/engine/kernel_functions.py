@@ -22,7 +22,7 @@ _thread = threading.local()
 
 
 class KernelFunction(NamedTuple):
-    """What a jitted loop needs to compare the stored rows with the rows at hand."""
+    """A kernel function as compiled loops take it, with a call's kernel values for functions of users."""
 
     kind: int
     gamma: float
@@ -32,7 +32,7 @@ class KernelFunction(NamedTuple):
 
 
 def resolve(kernel: Any, gamma: float) -> KernelFunction:
-    """What `kernel=` and `gamma=` mean.
+    """Read `kernel=` and `gamma=`.
 
     Parameters
     ----------

@@ -239,7 +239,7 @@ def _number(found: Any) -> float:
 
 
 def _kind_of(model: Any) -> Kind:
-    """What a model says of itself, as those of scikit-learn and river do."""
+    """The kind of targets that a model of scikit-learn or river declares."""
     if type(model).__module__.startswith("river."):
         last = list(model.steps.values())[-1] if hasattr(model, "steps") else model  # of a pipeline
         return "regression" if "Regressor" in [kind.__name__ for kind in type(last).__mro__] else "binary"

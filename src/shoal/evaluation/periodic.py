@@ -70,7 +70,7 @@ class Retraining:
         self._kept: deque[Kept] = deque()  # in the order of arrival
         self._n_kept = self._since = 0  # rows kept, rows since the last training
 
-    # ---- what a model asks of its core ---------------------------------------------------------------------
+    # ---- the interface of a core ---------------------------------------------------------------------------
 
     @property
     def learns_in_blocks(self) -> bool:
@@ -361,7 +361,7 @@ class Periodic(WeightedLearner):
             tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
         return tags
 
-    # ---- what can be seen ----------------------------------------------------------------------------------
+    # ---- learned attributes --------------------------------------------------------------------------------
 
     @property
     def estimator_(self) -> Any:

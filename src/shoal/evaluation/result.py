@@ -50,7 +50,7 @@ class Evaluation:
     """Scores of one learner, every row predicted before it was learned.
 
     Undefined values (the AUC of a task with one label) are NaN and left out of macro means, and so is the AUC of tasks
-    of fewer than 100 rows: it punishes who learns a small task's level by the row. `str()` gives the progress table,
+    of fewer than 100 rows: it punishes learning a small task's level by the row. `str()` gives the progress table,
     `to_frame()` a polars data frame.
 
     Examples

@@ -15,7 +15,7 @@ from shoal.model.parameters import Params, Readers
 State: TypeAlias = Any  # of any algorithm, for what serves several
 Settings: TypeAlias = Any  # a named tuple of numbers and arrays that kernels take
 
-FAILED = -1  # what a learn kernel returns where `Chunks.failure` has happened
+FAILED = -1  # returned by a learn kernel where `Chunks.failure` has happened
 
 ONE_STEP = "on a mistake it makes one step of a fixed size, and its paper has no meaning for a part of that"
 
@@ -37,11 +37,11 @@ class Setup(NamedTuple):
     """Hyper-parameters."""
 
     params: Params  # as the user gave them, checked
-    settings: Settings  # what the kernels take of them
+    settings: Settings  # the part that kernels take
 
 
 class Size(NamedTuple):
-    """What a state has capacity for."""
+    """The capacity of a state."""
 
     tasks: int
     features: int
@@ -54,7 +54,7 @@ class Piece(NamedTuple):
     last: int  # up to, not with, this one
     rounds: Rounds
     settings: Settings
-    changes: dict[str, Any]  # what replaces parts of the state before these rows
+    changes: dict[str, Any]  # new values of fields of the state before these rows
 
 
 class Exchange(NamedTuple):
@@ -65,7 +65,7 @@ class Exchange(NamedTuple):
     local: tuple[str, ...] = ()  # each copy keeps its own
     sums_within: tuple[tuple[str, tuple[int, ...]], ...] = ()  # of an array of `mean`, the last indices of such sums
     settle: Callable[[Setup, Any], None] | None = None  # tasks do what they owe to shared arrays, before these change
-    recount: Callable[[Setup, Any], None] | None = None  # what a copy counts of shared arrays, after they have changed
+    recount: Callable[[Setup, Any], None] | None = None  # recomputes counts after shared arrays have changed
 
 
 def count_tasks(setup: Setup, state: Counted, n_tasks: int) -> None:
@@ -117,8 +117,8 @@ class Storage(NamedTuple, Generic[S]):
     capacity: Callable[[Setup, Size, Size], Size] = doubled
     grow: Callable[[Setup, S, Size], S] | None = None  # None: the leading block of each array of a new state
     extend: Callable[[Setup, S, Size, Rounds], S] | None = None  # a kernel stopped: rounds did not fit
-    pack: Callable[[Setup, S, Size], Any] | None = None  # what is saved; None: the state without spare capacity
-    unpack: Callable[[Setup, Any, Size], S] | None = None  # a state from what was saved
+    pack: Callable[[Setup, S, Size], Any] | None = None  # the state as it is saved; None: without spare capacity
+    unpack: Callable[[Setup, Any, Size], S] | None = None  # its inverse
     blank: Callable[[Setup, Size], Any] | None = None  # an empty `pack`, None: that of an empty state
     check: Callable[[Setup, Any, Size], None] | None = None  # raise ValueError unless saved numbers are in range:
     # those that a kernel indexes with, divides by or takes the root of; tests/test_forged_files.py tries them
@@ -130,8 +130,8 @@ class Chunks(NamedTuple, Generic[S]):
     simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
     pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece]] | None = None  # None: as a whole
     run: Callable[[Callable[..., int], Rounds, Settings], int] | None = None  # calls the learn kernel, maybe in threads
-    seen: Callable[[S], Any] = as_it_is  # what kernels see of the state
-    failure: str = ""  # what has happened if the learn kernel returns FAILED
+    seen: Callable[[S], Any] = as_it_is  # the form of the state that kernels take
+    failure: str = ""  # the error if the learn kernel returns FAILED
     may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back
 
 
@@ -140,7 +140,7 @@ class Explain(NamedTuple, Generic[S]):
 
     linear: bool = True  # is `decide` a sum over the features of a row?
     confidence: Decide | None = None  # |f| less the doubt of a row, for label queries
-    shared: Decide | None = None  # the part of `decide` that all tasks share; None: what an unseen task is answered
+    shared: Decide | None = None  # the part of `decide` that all tasks share; None: the decision for an unseen task
     contributions: Callable[[Setup, S, IntArray, IndexArray, FloatArray | None], Parts] | None = None  # of features
     # to the decisions of tasks where `decide` is no such sum: in a row of these values, or (None) of 1 in a usual row
     likeness: Callable[[S, int, int], FloatArray] | None = None  # of task k to the first n, as it was learned
@@ -154,7 +154,7 @@ class Algorithm(NamedTuple, Generic[S]):
     (`Storage.extend`); or FAILED.
     """
 
-    parameters: Readers  # what each hyper-parameter may be
+    parameters: Readers  # the range of each hyper-parameter
     settings: Callable[[Params], Settings]
     allocate: Callable[[Setup, Size], S]  # the state of a learner that has seen nothing
     learn: Learn

@@ -27,7 +27,7 @@ NOT_LINEAR = (
 
 
 class CoreLike(Protocol):
-    """What a model asks of its core; wrappers are cores that hold other cores."""
+    """The interface of a core to its model; wrappers are cores that hold other cores."""
 
     simultaneous: bool
     named_tasks: list[Any]
@@ -39,7 +39,7 @@ class CoreLike(Protocol):
 
     @property
     def state(self) -> Any:
-        """What was learned; None before the first row."""
+        """The learned state; None before the first row."""
 
     def reserve(self, n_tasks: int, n_features: int) -> None:
         """Capacity for this many tasks and features."""
@@ -63,10 +63,10 @@ class CoreLike(Protocol):
         """Updates of each task."""
 
     def pack(self, size: Size) -> Any:
-        """What is saved: a named tuple of arrays."""
+        """The state as it is saved: a named tuple of arrays."""
 
     def blank(self, size: Size) -> Any:
-        """What `pack` gives of an empty state."""
+        """A packed empty state."""
 
     def expect_labels(self, labels: Any) -> None:
         """The labels of the model that `unpack` will bring."""
@@ -178,7 +178,7 @@ class Core:
 
     def _learn(self, rounds: Rounds, settings: Any, out: FloatArray) -> None:
         done = self._run(rounds, settings, out)
-        while 0 <= done < len(rounds.starts) - 1:  # what follows needs more capacity
+        while 0 <= done < len(rounds.starts) - 1:  # the next round needs more capacity
             rounds = rounds._replace(starts=rounds.starts[done:])
             self._take(partial(self._extended, rounds))
             done = self._run(rounds, settings, out)
@@ -216,7 +216,7 @@ class Core:
     # ---- explaining --------------------------------------------------------------------------------------
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
-        """What features add to the decisions of tasks, in a row of these values, or (None) of 1 each.
+        """Contributions of features to the decisions of tasks, in a row of these values, or (None) of 1 each.
 
         Raises
         ------
@@ -291,7 +291,7 @@ class Core:
         return 0 if self.state is None else nbytes(self.state)
 
     def pack(self, size: Size) -> Any:
-        """What is saved: the state without spare capacity, so that equal models are saved alike."""
+        """The state as it is saved: without spare capacity, so that equal models give equal files."""
         if self.algorithm.storage.pack is not None:
             return self.algorithm.storage.pack(self.setup, self.state, size)
         return trimmed(self.state, self.algorithm.allocate(self.setup, size))
@@ -300,7 +300,7 @@ class Core:
         """The labels of the model that `unpack` will bring: they change nothing here."""
 
     def blank(self, size: Size) -> Any:
-        """What `pack` gives of an empty state."""
+        """A packed empty state."""
         make = self.algorithm.storage.blank or self.algorithm.allocate
         return make(self.setup, size)
 

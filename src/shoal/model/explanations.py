@@ -1,4 +1,4 @@
-"""Why a model decides as it does: what each feature adds to a decision, and which tasks are alike.
+"""Why a model decides as it does: the contribution of each feature to a decision, and which tasks are alike.
 
 A decision that is linear in the row needs no code of its algorithm: the decision of a row that has one feature alone is
 what that feature adds, and the decision of an unseen task is what comes from all tasks. No weights are materialised.
@@ -15,7 +15,7 @@ from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
 from shoal.model.features import Features
 
-INTERCEPT = "(intercept)"  # the name of what is added whatever the row
+INTERCEPT = "(intercept)"  # the name of the part that is the same for all rows
 UNSEEN = -1  # the column of a task that the model has not seen
 MOST_FEATURES = 1_000  # on which tasks are compared: of more, those that weigh most in the task asked about
 MOST_NUMBERS = 2**18  # weights that are held at once
@@ -34,7 +34,7 @@ class Item(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What features add to the decisions of tasks; column 0 is the intercept."""
+    """Contributions of features to the decisions of tasks; column 0 is the intercept."""
 
     shared: FloatArray  # (tasks, 1 + features) by what all tasks share
     own: FloatArray  # (tasks, 1 + features) by what the task has of its own
@@ -45,12 +45,12 @@ class Parts(NamedTuple):
 
 
 class Contribution(NamedTuple):
-    """What one feature adds to a decision."""
+    """The contribution of one feature to a decision."""
 
     feature: Any  # its name, or its column where columns have no names; of a pair, a text with both
     value: float  # of the feature in the row; of the intercept 1, of a weight the spread of its feature
-    shared: float  # what it adds by what all tasks share
-    own: float  # what it adds by what the task has of its own
+    shared: float  # its contribution by what all tasks share
+    own: float  # its contribution by what the task has of its own
 
     @property
     def total(self) -> float:
@@ -79,7 +79,7 @@ class Explains(Protocol):
     """A core whose decisions can be taken apart."""
 
     def contributions(self, tasks: IntArray, features: IndexArray, values: FloatArray | None = None) -> Parts:
-        """What features add to the decisions of tasks."""
+        """Contributions of features to the decisions of tasks."""
 
     def likeness(self, k: int, n_tasks: int) -> FloatArray | None:
         """How alike tasks are to task k, where that is learned."""
@@ -92,13 +92,13 @@ class SimilarTask(NamedTuple):
     similarity: float
 
 
-# ---- what features add -------------------------------------------------------------------------------------
+# ---- contributions of features -----------------------------------------------------------------------------
 
 
 def parts_of_linear(
     decide: Decide, shared: Decide | None, tasks: IntArray, features: IndexArray, values: FloatArray | None
 ) -> Parts:
-    """What features add to linear decisions: the decisions of rows with one feature alone, less those of empty rows.
+    """Contributions to linear decisions: the decisions of rows with one feature alone, less those of empty rows.
 
     Parameters
     ----------
@@ -210,11 +210,11 @@ def bare(core: Any) -> Explains:
     return found
 
 
-# ---- what a model goes by ----------------------------------------------------------------------------------
+# ---- summaries of a model ----------------------------------------------------------------------------------
 
 
 def strongest(core: Any, k: int, n_features: int, name_of: Callable[[int], Any], most: int) -> list[Contribution]:
-    """What moves the decisions of a task most: what each feature adds where it has its spread, or 1 if none is known.
+    """The features that move a task's decisions most, each at its spread, or at 1 if that is not known.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ class Features:
         """indptr and columns of a dict row whose names all have columns, else KeyError.
 
         Rows mostly have the names of the row before, and to compare them is faster than to look them up. Several
-        threads may do so at once: what they share is one tuple, which is replaced as a whole.
+        threads may do so at once: they share one tuple, which is replaced as a whole.
         """
         names, latest = [*x], self._latest
         if names != latest[0]:

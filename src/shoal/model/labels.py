@@ -12,7 +12,7 @@ from shoal.model.validation import LARGEST, first_out_of_range
 
 MINUS, PLUS = np.array([-1.0]), np.array([1.0])
 EXACT = 2**53  # whole numbers below are told apart as float64
-# One label seen so far: what the other will be. A first label 1 may still turn out to belong to {0, 1}.
+# One label seen so far, and the other that is expected. A first label 1 may still turn out to belong to {0, 1}.
 _PARTNER: dict[Any, Any] = {-1: 1, 1: -1, 0: 1}
 
 

@@ -37,7 +37,7 @@ class Admitted(NamedTuple):
 
 
 class Model:
-    """What a learner has learned. Learning needs one writer; any number of threads may predict."""
+    """The learned part of a learner. Learning needs one writer; any number of threads may predict."""
 
     def __init__(self, core: CoreLike, targets: Targets, name: str, classes: Any = None) -> None:
         self.core = core

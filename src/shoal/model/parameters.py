@@ -24,7 +24,7 @@ def from_keywords(kind: type[T]) -> type[T]:
 class Reader(NamedTuple):
     """Checks a value and converts it to what the algorithm works with."""
 
-    text: str  # what the value may be, as in "C must be ..."
+    text: str  # the range, as in "C must be ..."
     convert: Callable[[Any], Any]  # raises ValueError, or TypeError, if the value is none of that
 
 

@@ -29,7 +29,7 @@ from shoal.whole_file import write_whole
 
 FORMAT = 6
 PROBE = 64  # features that tell which axes count features
-STATE = "state."  # what the names of a state's arrays begin with
+STATE = "state."  # prefix of the names of a state's arrays
 _KEY = "shoal"
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -40,7 +40,7 @@ class Known(NamedTuple):
     tasks: TaskIndex
     features: Features
     labels: Any  # plain values
-    learned: Any = None  # of batch learners: what was learned by name, as JSON
+    learned: Any = None  # of batch learners: the learned attributes by name, as JSON
 
 
 # ---- values as JSON ----------------------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) 
 
 # ---- reading -----------------------------------------------------------------------------------------------
 
-# What reading values that are not what they should be can raise.
+# Errors of reading values of a wrong kind.
 _DAMAGE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, MemoryError, RecursionError)
 
 

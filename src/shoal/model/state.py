@@ -21,7 +21,7 @@ class Leaf(NamedTuple):
     """One array of a kind of state."""
 
     name: str  # "weights", "own.dense"
-    axes: tuple[Axis, ...]  # what each axis counts, as far as that is said
+    axes: tuple[Axis, ...]  # the mark of each axis, as far as it has one
     may_be_infinite: bool
 
 

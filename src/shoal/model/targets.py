@@ -1,4 +1,4 @@
-"""What a learner predicts: one of two labels, one of many, or a real number; and the numbers that kernels learn."""
+"""Kinds of targets: two labels, many, or real numbers; and the numbers that kernels learn for them."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -14,7 +14,7 @@ class Targets(Protocol):
     """How targets become numbers. `known` is what is known of the labels so far, None at first."""
 
     def declared(self, classes: Any) -> Any:
-        """What is known from the constructor's `classes=`."""
+        """Labels that the constructor's `classes=` declares."""
 
     def encode(self, y: Any, n_rows: int, known: Any, classes: Any) -> tuple[FloatArray, Any]:
         """Targets as numbers, and what is known after them. Raises ValueError on bad targets; the row is named."""
@@ -23,17 +23,17 @@ class Targets(Protocol):
         """(1,) the number of one target, not to be written to; None if `encode` has to look at it."""
 
     def to_header(self, known: Any) -> Any:
-        """What is known, as plain values."""
+        """The labels seen so far, as plain values."""
 
     def from_header(self, saved: Any) -> Any:
-        """What was known."""
+        """The inverse of `to_header`."""
 
 
 class TwoLabels:
     """+1 for the larger of two labels, or the last of those given `InOrder`; -1 for the other."""
 
     def declared(self, classes: Any) -> two.Labels | None:
-        """What is known from the constructor's `classes=`."""
+        """Labels that the constructor's `classes=` declares."""
         return None if classes is None else two.declared(classes)
 
     def encode(self, y: Any, n_rows: int, known: Any, classes: Any) -> tuple[FloatArray, two.Labels]:
@@ -53,7 +53,7 @@ class TwoLabels:
         return known.classes.tolist(), known.classes.dtype.str, known.settled, known.seen
 
     def from_header(self, saved: Any) -> two.Labels:
-        """What `to_header` gave."""
+        """The inverse of `to_header`."""
         values, kind, settled, seen = saved
         classes = np.array(values, dtype=kind)
         if classes.shape != (2,) or not isinstance(settled, bool) or not _are_two(classes, settled):
@@ -83,7 +83,7 @@ class ManyLabels:
     """A whole number for each label, in order of first appearance."""
 
     def declared(self, classes: Any) -> Classes | None:
-        """What is known from the constructor's `classes=`."""
+        """Labels that the constructor's `classes=` declares."""
         return None if classes is None else Classes(np.unique(np.asarray(classes)), ())
 
     def encode(self, y: Any, n_rows: int, known: Classes | None, classes: Any) -> tuple[FloatArray, Classes]:
@@ -116,7 +116,7 @@ class ManyLabels:
         return known.known.tolist(), known.known.dtype.str, list(known.met)
 
     def from_header(self, saved: Any) -> Classes:
-        """What `to_header` gave."""
+        """The inverse of `to_header`."""
         values, kind, met = saved
         known = np.array(values, dtype=kind)
         labels = known.tolist()

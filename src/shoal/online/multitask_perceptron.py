@@ -272,7 +272,7 @@ def given(allowed: dict[str, int]) -> Algorithm[GivenState]:
 
 @from_keywords
 class _Multitask(WeightedLearner, Related):
-    """What the classifier and the regressor share."""
+    """The base of the classifier and the regressor."""
 
     relation: Any = "pairwise"
     step: str = "constant"
@@ -324,7 +324,7 @@ class MultitaskPerceptron(_Multitask, Classifier):
     step : {"constant", "sqrt"}
         "sqrt" divides eta by the square root of the number of rounds so far.
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+        Type of the stored weights. float32 takes half the memory; sums are float64 in both.
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.
 
@@ -405,7 +405,7 @@ class MultitaskRegressor(_Multitask, Regressor):
     step : {"constant", "sqrt"}
         "sqrt" divides eta by the square root of the number of rounds so far.
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+        Type of the stored weights. float32 takes half the memory; sums are float64 in both.
 
     Attributes
     ----------

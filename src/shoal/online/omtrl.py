@@ -119,7 +119,7 @@ def decide(rounds: Rounds, settings: Settings, state: State, decisions: FloatArr
 
 @kernel(entry=True)
 def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> None:
-    """What the covariance needs beside G: sums of columns, and which features have weights at all."""
+    """Sums for the covariance beside G: sums of columns, and which features have weights at all."""
     first, last = row_bounds(rounds, row)
     total = 0.0
     for p in range(first, last):

@@ -380,7 +380,7 @@ GIVEN = ALGORITHM._replace(explain=ALGORITHM.explain._replace(likeness=None))
 
 @from_keywords
 class _OSMTL(Learner):
-    """What the classifier and the regressor share."""
+    """The base of the classifier and the regressor."""
 
     alpha: float | str = 0.5
     C: float | str = 1.0
@@ -437,7 +437,7 @@ class OSMTL(_OSMTL, Classifier):
         Concentration on the own task; 1 is independent learning. "auto": √T/(1+√T), corollary 2.
     C : float > 0 or "auto"
         Step size. "auto": (1+√T)/T. The horizon T is not known, so it doubles: T = 2^m in rounds 2^m to
-        2^(m+1) - 1; what was learned is kept.
+        2^(m+1) - 1; weights are kept.
     lam : float > 0 (inf allowed)
         Inertia of the attention; inf freezes it: with ``alpha=1/(K+1)`` this is the papers' FOML. With
         ``attention="threshold"`` the loss at which attention ends, to be above 1; inf: all tasks of a round alike.
@@ -452,13 +452,13 @@ class OSMTL(_OSMTL, Classifier):
     memory : bool
         With "threshold", multiply by the old attention; the paper's rule has none.
     absent : {"stay", "follow"}
-        What a task without a row in the round does. "stay": nothing. "follow": it takes a row on which the row's
+        How a task without a row in the round learns. "stay": not at all. "follow": it takes a row on which the row's
         own learner erred as borrowed data, with weight (1 - alpha) P_kj. Attention moves only between tasks
         that are present and only for their learners; together they keep the mass they had.
         When every round has one row there is nothing to compare, so attention never moves: "stay" is then
         independent learning with step C (alpha + (1 - alpha)/K), "follow" sharing with equal fixed weights.
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+        Type of the stored weights. float32 takes half the memory; sums are float64 in both.
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.
 
@@ -537,10 +537,10 @@ class OSMTLRegressor(_OSMTL, Regressor):
     memory : bool
         With "threshold", multiply by the old attention; the paper's rule has none.
     absent : {"stay", "follow"}
-        What a task without a row in the round does, as in `OSMTL`; a row that is borrowed is one with a loss under its
+        How a task without a row in the round learns, as in `OSMTL`; it borrows rows that have a loss under their
         own learner.
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+        Type of the stored weights. float32 takes half the memory; sums are float64 in both.
 
     Attributes
     ----------

@@ -136,7 +136,7 @@ ALGORITHM = with_task_weights(
 
 @from_keywords
 class _PassiveAggressive(WeightedLearner):
-    """What the classifier and the regressor share."""
+    """The base of the classifier and the regressor."""
 
     variant: str = "PA-I"
     C: float = 1.0
@@ -172,7 +172,7 @@ class PassiveAggressive(_PassiveAggressive, Classifier):
     relation : {"independent", "pooled"}
         One model per task (PA-ITL, PA-Unique), or one for all tasks (PA-ONE, PA-Global).
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+        Type of the stored weights. float32 takes half the memory; sums are float64 in both.
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.
 
@@ -239,7 +239,7 @@ class PassiveAggressiveRegressor(_PassiveAggressive, Regressor):
     relation : {"independent", "pooled"}
         One model per task, or one for all tasks.
     dtype : {"float64", "float32"}
-        What weights are stored in. float32 takes half the memory; sums are float64 all the same.
+        Type of the stored weights. float32 takes half the memory; sums are float64 in both.
 
     Attributes
     ----------

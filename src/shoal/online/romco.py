@@ -84,7 +84,7 @@ class State(NamedTuple):
     counters: IntArray  # (3,) tasks, rounds, features
 
 
-# ---- what the penalties do to one singular value: s -> f s, the minimiser of (s' - s)^2/2 + tau g(s') --------
+# ---- the penalties on one singular value: s -> f s, the minimiser of (s' - s)^2/2 + tau g(s') --------
 
 
 @kernel
@@ -402,7 +402,7 @@ def measure(state: State) -> None:
 
 @kernel(entry=True, allocates=True, inline=False)
 def enter(state: State, n_tasks: int) -> None:
-    """New tasks have u = v = 0; what rows remember is laid out for `side_of` tasks."""
+    """New tasks have u = v = 0; rows are laid out anew for `side_of` tasks."""
     if side_of(n_tasks) > side_of(state.counters[TASKS]):
         flush(state)
     state.counters[TASKS] = max(state.counters[TASKS], n_tasks)

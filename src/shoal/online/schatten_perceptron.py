@@ -62,7 +62,7 @@ class Settings(NamedTuple):
 
 
 class Gram(NamedTuple):
-    """What the tasks' weights are to each other."""
+    """Products of the tasks' weights with each other, and factors of their powers."""
 
     products: Annotated[FloatArray, TASK, TASK]  # G/scale
     power: Annotated[FloatArray, TASK, TASK]  # (G/scale)^(p-1)
@@ -229,7 +229,7 @@ def step_gram(gram: Gram, K: int, k: int, c: float, z: FloatArray, norm: float) 
         G[k, j] += c * z[j] / form[SCALE]
         G[j, k] += c * z[j] / form[SCALE]
     G[k, k] += 2.0 * half
-    if G[k, k] <= 0.0:  # what is left of v_k is below the rounding of what was taken away
+    if G[k, k] <= 0.0:  # the rest of v_k is below the rounding of what was taken away
         for j in range(K):
             G[j, k] = G[k, j] = 0.0
         form[STEPS] = K
@@ -408,7 +408,7 @@ def leave(setup: Setup, state: State, k: int) -> None:
 
 
 def left(setup: Setup, state: State, n_tasks: int) -> None:
-    """What the others' weights owed to its sum goes too."""
+    """Compute the products anew without the task, whose weights are also in those of the others."""
     prepare(setup.settings, state)
     refresh(state.gram, max(n_tasks, 1), state.gram.form[P])
 

@@ -121,7 +121,7 @@ class SharedLoss(Classifier):
     Parameters
     ----------
     norm : {"l2", "l1", "linf", "rmax"} or float in [1, inf]
-        What a round costs, for losses l_k = [1 - y_k <w_k, x_k>]_+: their Euclidean norm, sum, maximum, or the
+        The loss of a round, for losses l_k = [1 - y_k <w_k, x_k>]_+: their Euclidean norm, sum, maximum, or the
         sum of the `r` largest. A number p is Lp, (Σ l_k^p)^(1/p): 1, 2 and inf are "l1", "l2" and "linf".
     C : float > 0
         Size of the ball: the largest step of a task (for "l2" of all tasks together). The ball of Lp is that of Lq,

@@ -137,11 +137,11 @@ class Experiment:
         For other data and other machines. None of them: it is compared as it is.
     published : dict of (entrant, data, metric) -> (value, deviation or None)
     deviation : str
-        What the published deviations are.
+        The kind of the published deviations.
     tuning : Tuning, optional
         For entrants with a grid.
     notes : sequence of str
-        What a reader must know: what differs from the paper.
+        Differences from the paper that a reader must know.
     figure : function of an `Outcome`, optional
     champion : str
         The paper's own method, which the signed-rank tests set against all others.

@@ -131,7 +131,7 @@ def _anchor(outcome: Outcome) -> str:
 
 
 def _section(outcome: Outcome) -> str:
-    """Open is what the paper prints: its table, or where it prints none, our picture; what claims tell is folded."""
+    """The paper's table is open, or where it prints none, our picture; the claims are folded."""
     experiment, rows = outcome.experiment, outcome.rows()
     figure = _figure(None if experiment.figure is None or not outcome.runs else experiment.figure(outcome))
     parts = list(tables(outcome)) if rows else []

@@ -22,7 +22,7 @@ class Ranking(NamedTuple):
     names: list[str]
     ranks: FloatArray
     n: int
-    of: str  # what was ranked in: "shuffles" or "data sets"
+    of: str  # ranked in "shuffles" or "data sets"
     p_value: float  # Friedman: that all are alike
     critical_difference: float  # Nemenyi: mean ranks that differ by more do so beyond chance
     champion: str

@@ -18,7 +18,7 @@ FIRST, MOST = 2**5, 2**12  # rows of a block: few at first, or a thread would wa
 
 
 class Part(NamedTuple):
-    """What a call of the loop has to do."""
+    """The task of a call of the loop."""
 
     first: int  # rounds from this one
     last: int  # up to, not with, this one; or -1: all

@@ -18,7 +18,7 @@ class Figure:
     """One picture."""
 
     name: str  # of its files
-    title: str  # what is seen, in one sentence
+    title: str  # the finding, in one sentence
     caption: str  # how to read it
     chart: Any  # altair chart, without title
 

@@ -1,4 +1,4 @@
-"""Picture 2: what each task gains from sharing, by its size."""
+"""Picture 2: the gain of each task from sharing, by its size."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -39,7 +39,7 @@ def _domain(gains: Sequence[float]) -> tuple[float, float]:
 
 
 def _placed(records: Iterable[dict[str, Any]], domain: tuple[float, float]) -> list[dict[str, Any]]:
-    """With the place on the picture: what lies beyond it is drawn at the edge, and says how far it is."""
+    """With the place on the picture: a point beyond it is drawn at the edge with its value."""
     low, high = domain
     edge = 0.02 * (high - low)
     placed = []

@@ -57,7 +57,7 @@ def write_report(
     title, subtitle : str
         Default subtitle: the number of rows and tasks.
     notes : sequence of str
-        What was done to the data; the evaluations' own notes are added.
+        How the data were changed; the evaluations' own notes are added.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What mixing by Bayes weights with a fixed share can lose against its best expert."""
+"""The most that mixing by Bayes weights with a fixed share can lose against its best expert."""
 
 import math
 
@@ -23,7 +23,7 @@ def fixed_share_regret_bound(n_experts: int, n_rows: int, *, share: float = 0.01
     n_rows : int >= 0
         T.
     share : float in [0, 1)
-        What goes back to the uniform prior after every row.
+        Share of the weights that goes back to the uniform prior after every row.
 
     Raises
     ------

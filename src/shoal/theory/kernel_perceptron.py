@@ -37,7 +37,7 @@ def kernel_mistake_bound(
 
         m <= L + D + sqrt(D L),     D = max_{t in M} B[i_t, i_t] k(x_t, x_t)  sum_ij A[i, j] <u_i, u_j>,     B = A^-1
 
-    A comparator is u_k = sum_s c_ks k(x_s, .) over the rows of the stream: what any function has outside their span
+    A comparator is u_k = sum_s c_ks k(x_s, .) over the rows of the stream: a part outside their span
     costs norm and changes no value.
 
     Parameters

@@ -116,7 +116,7 @@ def schatten_loss_bound(
     p, norm, C, r
         The learner's.
     decisions : (n,) float
-        What the learner's `test_then_train` returned; the steps follow from it.
+        The result of the learner's `test_then_train`; the steps follow from it.
     tasks : sequence of K ids, optional
         Default: order of appearance, which is that of `tasks_`.
 

@@ -1,4 +1,4 @@
-"""What the bounds share: checked comparators and streams, hinge losses, norms."""
+"""Parts of several bounds: checked comparators and streams, hinge losses, norms."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any

@@ -146,7 +146,7 @@ class QueryCore:
         self.granted[k] += wanted
         return wanted
 
-    # ---- what a model asks of its core ---------------------------------------------------------------------
+    # ---- the interface of a core ---------------------------------------------------------------------------
 
     @property
     def state(self) -> Any:
@@ -371,7 +371,7 @@ class LabelQuery(WeightedLearner, Classifier):
         options = self.get_params(deep=False)
         return {name: LabelQuery(**{**options, "estimator": b}) for name, b in self._plain().baselines().items()}
 
-    # ---- what can be seen ----------------------------------------------------------------------------------
+    # ---- learned attributes --------------------------------------------------------------------------------
 
     @property
     def estimator_(self) -> Learner:

@@ -52,7 +52,7 @@ class OneAgainstRest:
         """The core of a class; of one that has not come, what it would be."""
         return self.rest if code is None or code >= len(self.classes) else self.classes[code]
 
-    # ---- what a model asks of its core ---------------------------------------------------------------------
+    # ---- the interface of a core ---------------------------------------------------------------------------
 
     @property
     def state(self) -> Any:
@@ -313,7 +313,7 @@ class MultiClass(WeightedLearner, Classifier):
             name: MultiClass(baseline, classes=self.classes) for name, baseline in self._plain().baselines().items()
         }
 
-    # ---- what can be seen ----------------------------------------------------------------------------------
+    # ---- learned attributes --------------------------------------------------------------------------------
 
     def deciding_cores(self) -> dict[Any, CoreLike]:
         """A core a label, or with two labels that of the larger."""

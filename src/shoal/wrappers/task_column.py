@@ -139,7 +139,7 @@ class TaskColumn(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @_has("explain_one")  # type: ignore[untyped-decorator]
     def explain_one(self, x: Mapping[str, Any], *, label: Any = None) -> Explanation:
-        """What moves the decision on one example most, as `Learner.explain_one` says."""
+        """The features that move the decision on one example most: see `Learner.explain_one`."""
         found: Explanation = self._fitted().explain_one(*self._split_one(x), label=label)
         return found
 

@@ -257,7 +257,7 @@ def line_search(fit: Fit, first: int, last: int, linear: float, quadratic: float
 
 @kernel
 def rise(fit: Fit, first: int, last: int, s: float, linear: float, quadratic: float) -> float:
-    """What a step s along u adds to the objective."""
+    """The increase of the objective by a step s along u."""
     total = 0.0
     for i in range(first, last):
         o = fit.o[i] + s * fit.u[i]

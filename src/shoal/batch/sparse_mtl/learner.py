@@ -34,7 +34,7 @@ from shoal.model.parameters import Readers, below_one, between, from_keywords, o
 BLOCK = 1024  # rows of a kernel matrix at a time
 MOST_SWEEPS = 500  # of one estimation
 PATIENCE = 3  # so many weak vectors in a row complete a set
-SPANNED = 1e-10  # of k(c, c): what a set leaves of a row that it spans is rounding error
+SPANNED = 1e-10  # of k(c, c): a smaller remainder of a row is rounding error, so the set spans the row
 
 
 # ---- selection -----------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Selection:
         return gains
 
     def _moved(self) -> list[NDArray[Any]]:
-        """What a new vector moves. The factors are left out: they follow the rows in the loss when next used."""
+        """Arrays that a new vector changes, without the factors: they follow the rows in the loss when next used."""
         return [self.common.size, self.own.size, self.common.coef, self.own.coef, self.fit.o, self.fit.stale]
 
     def _go_back(self, before: list[NDArray[Any]]) -> None:
@@ -214,7 +214,7 @@ def distinct_rows(X: Any) -> tuple[IntArray, IntArray]:
 
 @from_keywords
 class _SparseMTL(BatchLearner):
-    """What the classifier and the regressor share."""
+    """The base of the classifier and the regressor."""
 
     gamma: float = 1.0
     lam: float = 1.0
@@ -310,7 +310,7 @@ class _SparseMTL(BatchLearner):
     def _by_task(self, values: Any) -> Iterator[Any]:
         return (values[self._block(1 + k)] for k in range(len(self.tasks_)))
 
-    # ---- what can be seen --------------------------------------------------------------------------------
+    # ---- learned attributes ------------------------------------------------------------------------------
 
     @property
     def n_basis_common_(self) -> int:

@@ -143,7 +143,7 @@ class _Run:
             say(f"pictures written to {options.figures}")
 
     def _assumed(self) -> list[str]:
-        """What the first rows decided about the labels, and the option that decides otherwise."""
+        """Notes: how the first rows decided about the labels, and the option that decides otherwise."""
         stream, rows = self.stream, self.rows
         if stream.file is None or self.options.load or rows.regression or rows.classify or rows.labels:
             return []

@@ -5,7 +5,7 @@ then their values. A value is a float64 (five slots a group), or an int32, the p
 several (eight slots). At most three quarters of the slots are taken; a pair whose group is full goes to the next group.
 A table that is too full moves to a piece of the arena four times its size, later twice; the old piece is reused. When
 the arena is full, the loop stops before the round that might not fit, and its caller makes the arena at least four
-times larger: what is not written yet takes no memory.
+times larger: pages that are not written yet take no memory.
 
 Most look-ups of a mistake-driven learner miss. So each table of float64 has a small filter (`hints`), four bytes a
 group, that answers "absent" without touching the table; it is wrong only where two blocks of eight features share a
@@ -75,7 +75,7 @@ def for_tasks(tables: Tables, n_tasks: int) -> Tables:
 
 @kernel(entry=True)
 def slots_of(tables: Tables) -> int:
-    """Slots of a group: what kind of tables they are."""
+    """Slots of a group, by the kind of the tables."""
     return NUMBERS if len(tables.hints) > 0 else PLACES
 
 

@@ -17,11 +17,11 @@ from shoal.engine.task_weights import hash_table
 WORD = 64  # bits
 ONE_SUM = np.eye(SUMS)  # a product times 1 for its sum and 0 for the others: branches would be foreseen wrongly
 MOST = SCRATCH // 2 - 3  # entries of a row that is noted
-ROW, FILLED, N, HITS = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)  # positions in what is noted of a row
+ROW, FILLED, N, HITS = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)  # positions in the notes about a row
 NO_ROW = np.uint64(2**64 - 1)
 ENTRY_BITS = np.uint64(32)  # of a hit; the others are its group's
 U = np.uint64
-Lookahead: TypeAlias = NDArray[np.uint64]  # scratch: what is noted of the row that is learned, and of the next
+Lookahead: TypeAlias = NDArray[np.uint64]  # scratch: notes about the row that is learned and about the next
 
 
 class Row(NamedTuple):

@@ -99,7 +99,7 @@ def with_capacity(pairs: Records, n_more: int = 0) -> Records:
 
 
 class Packed(NamedTuple):
-    """What is saved: the pairs of each task in the order of their features."""
+    """The saved form: the pairs of each task in the order of their features."""
 
     starts: Annotated[IntArray, ROW]  # (tasks + 1,) where the pairs of each task begin
     features: Annotated[IndexArray, ROW]  # (pairs,)

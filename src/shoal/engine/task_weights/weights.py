@@ -23,7 +23,7 @@ from shoal.engine.task_weights.lookahead import Lookahead, Row, add_pairs, dot_p
 from shoal.engine.task_weights.pairs import check_pairs, sorted_pairs
 
 DENSE_MOST = 2**28  # weights; 2 GiB
-DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learned from: caches hold what is read
+DENSE_FIRST = 2**24  # weights that are dense from the start even if few rows are learned from: caches hold most reads
 CACHED = 2**24  # bytes of dense weights: up to here caches hold most of what rows need, and to fetch it takes longer
 MOST_FIRST_CAPACITY = 2**20  # groups of the first arena, which take no memory before they are used
 FILLED = 128  # pairs of which at least one occurs: then dense rows are faster, because rows find most of their pairs
@@ -37,7 +37,7 @@ class TaskWeights(NamedTuple):
 
 
 class PackedWeights(NamedTuple):
-    """What is saved: dense rows, or the pairs of each task in the order of their features."""
+    """The saved form: dense rows, or the pairs of each task in the order of their features."""
 
     dense: Annotated[FloatArray, TASK, ROW]
     starts: Annotated[IntArray, ROW]  # (tasks + 1,) where the pairs of each task begin; or empty

@@ -50,7 +50,7 @@ def counted(metric: str, per_task: FloatArray, rows: Any) -> NDArray[np.bool_]:
     ----------
     metric : str
     per_task : (..., n_tasks) float64
-        Of one learner or several, who all must have it; NaN where it is undefined.
+        Of one learner, or of several that all have it; NaN where it is undefined.
     rows : (n_tasks,) integers
         The tasks' rows.
 

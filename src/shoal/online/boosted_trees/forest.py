@@ -55,7 +55,7 @@ class Forests(NamedTuple):
 
 
 class Tasks(NamedTuple):
-    """What two columns and the places of tasks come from."""
+    """The source of two columns and of the places of tasks."""
 
     sums: Annotated[FloatArray, TASK, OTHER]  # (tasks, 3) weight, weighted targets, last value
     places: Annotated[IntArray, TASK, OTHER]  # (tasks, 2) from 1, in each forest; 0: none

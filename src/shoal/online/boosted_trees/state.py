@@ -1,4 +1,4 @@
-"""What boosted trees know: allocated, grown, saved and checked."""
+"""The state of boosted trees: allocated, grown, saved and checked."""
 
 from typing import Annotated, Any, NamedTuple
 
@@ -39,11 +39,11 @@ FIRST_ROWS = 100  # before the first training
 # Positions in `counters`.
 ROWS, STORED, NEXT, DUE = 0, 1, 2, 3  # learned; in the buffer; where the next goes; at which a training begins
 STEP, FROZEN, BEGIN, SIDE = 4, 5, 6, 7  # of the training, 0: none; its rows; where they begin; 1 + the forest that
-SPENT, N_COUNTERS = 8, 9  # answers, 0: none; what trainings have cost, in additions
+SPENT, N_COUNTERS = 8, 9  # answers, 0: none; the cost of trainings so far, in additions
 
 
 class State(NamedTuple):
-    """What boosted trees know."""
+    """The buffer of rows, the forest that answers, and the training of the next one."""
 
     tasks: Tasks
     forests: Forests
@@ -111,7 +111,7 @@ def forget(state: State, k: int) -> None:
 
 
 class Packed(NamedTuple):
-    """What is saved: the rows in the buffer, splits, and of a training the codes and the frozen rows."""
+    """The saved form: the rows in the buffer, splits, and of a training the codes and the frozen rows."""
 
     tasks: Tasks
     edges: Annotated[ValueArray, ROW, INFINITE]  # (forests, columns, 31): the one that answers, the one in training
@@ -136,7 +136,7 @@ def _needed(counters: IntArray) -> list[int]:
 
 
 def pack(state: State) -> Packed:
-    """What is saved of a state."""
+    """The saved form of a state."""
     forests, training, counters = state.forests, state.training, state.counters
     n, n_frozen = int(counters[STORED]), int(counters[FROZEN]) if counters[STEP] > 0 else 0
     n_coded = min(int(counters[STEP]), int(forests.sizes[counters[SIDE] % 2])) if n_frozen > 0 else 0
@@ -153,7 +153,7 @@ def blank(n_tasks: int) -> Packed:
 
 
 def unpack(packed: Packed) -> State:
-    """What `pack` gave."""
+    """The inverse of `pack`."""
     n_coded, n_frozen = packed.codes.shape
     n, n_columns = packed.values.shape
     state = extended(new_state(0, 0, n_columns), n, 0) if n_columns > 0 else new_state(0)

@@ -1,7 +1,7 @@
 """The buffer of rows, and how a forest is trained on it: at fixed counts of rows, one small slice of work a row.
 
 A training freezes the last 16,384 rows: targets, weights and tasks at once, then column by column the codes of their
-values; 240 trees follow, and then the new forest answers. What one row has to do is bounded by BUDGET, or is one column
+values; 240 trees follow, and then the new forest answers. The work of one row is bounded by BUDGET, or is one column
 or one tree. The buffer has room for the rows that come while columns are coded, so that nothing is copied. All depends
 on the sequence of rows alone, and not on time or on how it is cut into chunks.
 """
@@ -62,7 +62,7 @@ BUDGET = 1_000_000  # additions to a histogram, about a nanosecond each, that a 
 
 
 class Effort(NamedTuple):
-    """What trainings may cost, in additions to a histogram: together `once` and `a_row` for each row so far."""
+    """Limits of the cost of trainings, in additions to a histogram: together `once` and `a_row` for each row so far."""
 
     once: float
     a_row: float

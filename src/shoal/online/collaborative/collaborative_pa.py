@@ -159,7 +159,7 @@ class CollaborativePA(Classifier):
         "mix" pulls nothing: g and independent PA-I models v_k learn from their own losses, and the answer is
         ``pull <g, x> + (1 - pull) <v_k, x>``. O(nnz) a row.
     passive : bool
-        What a row without loss does to u_k: nothing (True), or ``u_k <- ū`` as the objective says (False).
+        Does a row without loss leave u_k as it is (True), or set ``u_k <- ū`` as the objective says (False)?
     classes : two labels, optional
         Needed where the first label does not tell the other; see `partial_fit`.
 

@@ -22,7 +22,7 @@ from shoal.model.algorithm import Setup, Size
 CountArray = NDArray[np.int16]
 MOST = 32_000  # pulls that may be pending on a feature; at this many the task's whole model is applied: d/32,000 a row
 
-ROUNDING = 1e-12  # the common model has often just repaired the row: what is left of the loss is then zero but for this
+ROUNDING = 1e-12  # the common model has often just repaired the row: the loss is then zero but for this
 
 
 class State(NamedTuple):
@@ -112,7 +112,7 @@ def with_pulls(powers: FloatArray, state: State) -> FloatArray:
 
 
 def retune(before: Setup, after: Setup, state: State) -> None:
-    """New hyper-parameters: what is pending was pending under the old ones."""
+    """New hyper-parameters: apply the pending pulls with the old ones."""
     settle(before, state)
 
 

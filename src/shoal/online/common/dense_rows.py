@@ -131,7 +131,7 @@ def check_columns(columns: Columns, used: int) -> None:
 
 
 def scaled_values(columns: Columns, features: IndexArray, values: FloatArray | None) -> FloatArray:
-    """What features of these values, or (None) of 1 in a usual row, are in a dense row; 0 where they have no column."""
+    """Entries of a dense row for these values of features, or (None) for 1 in a usual row; 0 without a column."""
     found = np.zeros(len(features))
     for i, j in enumerate(features.tolist()):
         if columns.place[j] > 0 and values is not None:

@@ -86,7 +86,7 @@ def named_tasks(p: Params) -> list[Any]:
 
 
 class Related(Learner):
-    """What learners with a relation between tasks show of it."""
+    """The learned attributes of a relation between tasks."""
 
     relation: Any
 

@@ -321,7 +321,7 @@ def gram_of(setup: Setup, state: State) -> FloatArray:
 
 
 def leave(setup: Setup, state: State, k: int) -> None:
-    """What the others learned from task k stays: its rows get a number of their own, below all others.
+    """Rows of task k stay, as others learned from them; they get a number of their own, below all others.
 
     If tasks are independent, its rows hold nothing for the others and go.
     """
@@ -368,7 +368,7 @@ def check(setup: Setup, state: State, size: Size) -> None:
 
 
 class Supported(Learner):
-    """What learners that keep rows show of them."""
+    """The learned attributes of learners that keep rows."""
 
     @property
     def support_(self) -> IntArray:

@@ -1,4 +1,4 @@
-"""What algorithms do alike whose state has a field `own` of `TaskWeights`."""
+"""Functions of all algorithms whose state has a field `own` of `TaskWeights`."""
 
 from collections.abc import Callable
 from functools import cache

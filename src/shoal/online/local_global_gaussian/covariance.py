@@ -14,7 +14,7 @@ filters of Chang, Durán-Martín, Shestopaloff, Jones, Murphy (2023):
     S⁻¹ = diag(s)⁻¹ (I + Qᵀ A Q) diag(s)⁻¹,   so that   S = diag(s) (I - QᵀQ + Qᵀ Phi Phiᵀ Q) diag(s)
 
 with k <= m orthonormal rows Q (k, D), the directions of rows seen, and Phi Phiᵀ = (I + A)⁻¹. A row x is z = diag(s) x
-in these coordinates. What of z lies outside of Q becomes the next direction, and Phi (k, k) takes the row in like the
+in these coordinates. The part of z outside of Q becomes the next direction, and Phi (k, k) takes the row in like the
 factor of a full covariance. So nothing is lost until a row needs direction m + 1. Then A is made diagonal, the m/2
 directions of the largest entries stay, and of each other one, a q qᵀ, the precision keeps the diagonal: s_j grows to
 s_j/sqrt(1 + sum a q_j²). The diagonal of the precision is always exact, as with m = 0, the diagonal Gaussian; where
@@ -51,7 +51,7 @@ class Covariance(NamedTuple):
 def prior(n_tasks: int | None, n_features: int, form: int) -> Covariance:
     """S = I, of each task or (None) once."""
     rank, tasks = max(form, 0), () if n_tasks is None else (n_tasks,)
-    # Untouched pages: what exceeds memory fails at once.
+    # Untouched pages: too large an array fails at once.
     factor = np.zeros((*tasks, n_features if form == FULL else 1 + rank, n_features))
     j = np.arange(n_features)
     factor[..., j if form == FULL else 0, j] = 1.0
@@ -261,7 +261,7 @@ def take_in(
     if whole <= NOTHING:
         return 0.0
     if square(z) > whole * NOISE * NOISE and k < m:
-        split(factor, k, z, f)  # once more: what rounding left within Q
+        split(factor, k, z, f)  # once more: rounding left a part within Q
         length = math.sqrt(square(z))
         for j in range(len(z)):
             factor[1 + k, j] = z[j] / length

@@ -53,7 +53,7 @@ class FeatureMap(NamedTuple):
 
 
 class MapState(NamedTuple):
-    """What a map keeps; empty arrays where it needs none."""
+    """The arrays of a map; empty where it needs none."""
 
     points: FloatArray  # (features, size) Omega, or the dictionary's rows, feature by feature
     offsets: FloatArray  # (size,) b, or the squared norms of the dictionary's rows

@@ -303,7 +303,7 @@ class LocalGlobalGaussian(Classifier):
         span m dimensions at most: m = D is "full" to rounding. No public text of the paper says how; this form
         is that of Chang et al., who drop the shortest direction at every row. Half of them at once make a row O(D m).
     features : {"linear", "rff", "nystrom"}, dict, or fitted transformer
-        What the Gaussians are over. "linear": the row. "rff": random Fourier features of the Gaussian kernel
+        Features of the Gaussians. "linear": the row. "rff": random Fourier features of the Gaussian kernel
         exp(-gamma ||x - z||²). "nystrom": Nyström features of any kernel on one dictionary of rows for all tasks,
         entered with their ridge leverage score as the stream runs. A dict sets what a map needs:
         ``{"map": "rff", "gamma": 1.0, "size": 200}``, ``{"map": "nystrom", "kernel": "rbf", "gamma": 1.0,
@@ -389,7 +389,7 @@ class LocalGlobalGaussian(Classifier):
     def algorithm(self) -> Algorithm[State]:
         return self.algorithms[not (isinstance(self.features, str) and self.features == "linear")]
 
-    # ---- what can be seen --------------------------------------------------------------------------------
+    # ---- learned attributes ------------------------------------------------------------------------------
 
     def baselines(self) -> dict[str, Learner]:
         parameters = self.get_params(deep=False)

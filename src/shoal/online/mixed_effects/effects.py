@@ -52,7 +52,7 @@ LEARNED = -1.0
 
 
 class Rule(NamedTuple):
-    """What is learned and how."""
+    """The form of a filter: labels or real targets, and how Omega is learned."""
 
     regression: bool
     match: bool = True  # the moments of labels; or take the implicit step
@@ -60,7 +60,7 @@ class Rule(NamedTuple):
 
 
 class Effects(NamedTuple):
-    """What was learned. Matrices have `side` columns, the first for the constant 1."""
+    """The learned state. Matrices have `side` columns, the first for the constant 1."""
 
     mean: Annotated[FloatArray, ROW]  # (side,) mu
     covariance: Annotated[FloatArray, ROW, ROW]  # (side, side) P_mu
@@ -135,7 +135,7 @@ def answer(f: Forecast, rule: Rule, state: Effects) -> float:
 
 
 class Site(NamedTuple):
-    """What a row says of its margin."""
+    """A row's label as a target of its margin, with a precision."""
 
     error: float  # t - m
     precision: float  # h
@@ -378,7 +378,7 @@ def learn_omega(rule: Rule, state: Effects, scratch: Scratch) -> None:
 
 @kernel(inline=False, alone=False)
 def expand(rule: Rule, state: Effects, scratch: Scratch) -> None:
-    """`scratch.z` <- what deviations are to be multiplied by, after all tasks have followed Omega.
+    """`scratch.z` <- the factors of the deviations, after all tasks have followed Omega.
 
     Were each u_k multiplied by columns z, the expected fit would be best at z = 1 + M^-1 g with
     M = sum_k A_k o (P_k + u_k u_k'/s^2) and g_j = (Omega^-1 sum_k (P_k + u_k u_k'/s^2))_jj - tasks.
@@ -476,7 +476,7 @@ def forget(state: Effects, k: int) -> None:
 
 
 def pack(state: Effects) -> Effects:
-    """What is in use."""
+    """The part in use, to be saved."""
     return with_room(state, int(state.counters[COLUMNS]), int(state.counters[SLOTS]))
 
 
@@ -496,5 +496,5 @@ def check(packed: Effects) -> None:
 
 
 def unpack(packed: Effects) -> Effects:
-    """What `pack` gave."""
+    """The inverse of `pack`."""
     return with_room(packed, whole_turns(packed.covariance.shape[1]), len(packed.own))

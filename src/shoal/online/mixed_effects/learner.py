@@ -199,7 +199,7 @@ def ask_one(x: FloatArray, task: int, state: Effects) -> effects.Forecast:
 def contributions(
     setup: Setup, state: State, tasks: IntArray, features: IndexArray, values: FloatArray | None
 ) -> Parts:
-    """What features add: kappa w_j x_j with the kappa of the row, or (None) of one that has the constant alone."""
+    """Contributions: kappa w_j x_j with the kappa of the row, or (None) of a row that has the constant alone."""
     rule, scale = setup.settings.rule, state.effects.scale
     common, own = weights_of(state, tasks)
     x, row = scaled_values(state.columns, features, values), np.zeros(len(common))
@@ -249,7 +249,7 @@ LABELS = Algorithm[State](
 
 @from_keywords
 class _MixedEffects(WeightedLearner):
-    """What the two forms share."""
+    """The base of the classifier and the regressor."""
 
     covariance: str | float = "learned"
     memory: float = 256.0

@@ -30,7 +30,7 @@ from shoal.online.common.relation_rates import RELATION, Rates, named_tasks, rat
 from shoal.online.common.support_vectors import ROWS, STORED, Support, append, compare, drop_oldest
 from shoal.online.second_order_perceptron.triangular_factor import remove_first, solve, solve_transposed, squared_length
 
-ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
+ROUNDING: Final = 1.0 + 1e-9  # by this factor a sharp bound may be passed
 
 
 class Settings(NamedTuple):

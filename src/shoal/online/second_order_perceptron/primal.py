@@ -32,7 +32,7 @@ from shoal.online.second_order_perceptron import dual
 from shoal.online.second_order_perceptron.triangular_factor import rotate_in, solve, solve_transposed, squared_length
 
 LARGEST = 10_000  # rows of U, 800 MB
-ROUNDING: Final = 1.0 + 1e-9  # what a bound may be passed by where it is sharp
+ROUNDING: Final = 1.0 + 1e-9  # by this factor a sharp bound may be passed
 
 
 class Settings(NamedTuple):
@@ -89,7 +89,7 @@ def look(rounds: Rounds, row: int, settings: Settings, state: State) -> float:
 
 @kernel
 def part_of_unseen(settings: Settings, state: State) -> float:
-    """What an unseen task's weights hold of each known task's."""
+    """The share of each known task's weights in those of an unseen task."""
     if len(settings.rates.mean) > 0:
         return 1.0 / len(settings.rates.mean)
     return shares(settings.rates, state.counters[TASKS])[1]

@@ -149,7 +149,7 @@ def unpack(setup: Setup, packed: State, size: Size) -> State:
 def contributions(
     setup: Setup, state: State, tasks: IntArray, features: IndexArray, values: FloatArray | None
 ) -> Parts:
-    """What features add to x'w, and the task's level; of a label all times the mean kappa of its levels."""
+    """Contributions of features to x'w, and the task's level; of a label all times the mean kappa of its levels."""
     regression, learned, shares = setup.settings.regression, state.levels, state.levels.grid[SHARE]
     seen = (tasks >= 0) & (learned.rows[tasks] > 0.0)
     own = np.where(seen[:, None, None], learned.levels[tasks], [np.zeros_like(PRIORS), PRIORS])
@@ -179,7 +179,7 @@ LABELS = Algorithm[State](
 
 @from_keywords
 class _TaskLevels(WeightedLearner):
-    """What the two forms share."""
+    """The base of the classifier and the regressor."""
 
     def _unit(self, state: State) -> float:
         return float(state.levels.scale[UNIT])

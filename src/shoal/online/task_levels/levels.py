@@ -34,7 +34,7 @@ LAMBDAS, DRIFTS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0), (0.0, 0.01, 0.1, 1.0,
 PRIORS = np.repeat(1.0 / np.array(LAMBDAS), len(DRIFTS))  # of v
 DRIFT_OF = np.tile(DRIFTS, len(LAMBDAS))
 G = len(PRIORS)
-DRIFT = 1e-5  # what the variance of common weights gains in a row
+DRIFT = 1e-5  # added to the variance of common weights in a row
 KEPT = 0.999  # of scores in a row
 NOISE_ROWS = 2000.0
 FLAT = 1e-3  # the least curvature of a label
@@ -44,7 +44,7 @@ SCORE, SHARE, NOISE = range(3)  # positions in `grid`
 
 
 class Levels(NamedTuple):
-    """What was learned. Matrices have `side` columns, the first for the constant 1."""
+    """The learned state. Matrices have `side` columns, the first for the constant 1."""
 
     mean: Annotated[FloatArray, ROW]  # (side,) w
     covariance: Annotated[FloatArray, ROW, ROW]  # (side, side) P
@@ -250,7 +250,7 @@ def with_side(state: Levels, side: int) -> Levels:
 
 
 def pack(state: Levels) -> Levels:
-    """What is in use of the matrices."""
+    """The part in use, to be saved."""
     used = int(state.columns[0])
     return state._replace(mean=state.mean[:used], covariance=state.covariance[:used, :used])
 
@@ -266,5 +266,5 @@ def check(packed: Levels) -> None:
 
 
 def unpack(packed: Levels) -> Levels:
-    """What `pack` gave."""
+    """The inverse of `pack`."""
     return with_side(packed, whole_turns(len(packed.mean)))

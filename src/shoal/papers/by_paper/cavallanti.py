@@ -149,7 +149,7 @@ SAID = (
 
 
 def to_block(entrant: str, data: str, metric: str) -> tuple[Key, ...]:
-    """Other stories in another order: what is compared is the shape over D1 to D8."""
+    """Other stories in another order: the shape over D1 to D8 is compared."""
     choice = data.partition(" ")[2]
     return tuple((entrant, f"D{level} {choice}", metric) for level in LEVELS)
 

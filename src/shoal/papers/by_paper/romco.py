@@ -235,7 +235,7 @@ OF_USERS = (
 
 
 def to_independent(entrant: str, data: str, metric: str) -> tuple[Key, ...]:
-    """The data and the machine are others: what is compared is how a learner stands to independent PA."""
+    """The data and the machine are others, so each learner is compared with independent PA."""
     return (("PA-Unique", data, metric),)
 
 

@@ -78,7 +78,7 @@ def against_bound(
         for i, stop in enumerate(stops):
             part = rows.subset(slice(stop))
             found = bound_of(learner, part, decisions[:stop], common, personal)
-            # Regret depends on the comparator too: what counts is how much loss the bound allows the learner.
+            # Regret depends on the comparator too, so the bound is read as the loss that it allows the learner.
             best[i] = min(best[i], found, key=lambda pair: pair[1])
     values, bounds = (list(column) for column in zip(*best, strict=True))
     return {
