@@ -27,6 +27,8 @@ setup: .venv/.dev
 demo: .venv/.demo
 	$(BIN)/shoal run dataset:flights --report demo-report.html
 
+# Empty: bytecode is written, or every process of a test would translate all sources anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: .venv/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 

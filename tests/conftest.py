@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 
 import pytest
@@ -53,8 +54,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         assert any("@" in item.nodeid for item in session.items), "pytest and pytest-xdist: groups of tests are lost"
 
 
-LEARNERS = [path.stem.replace("_", "") for room in ("online", "batch") for path in (SOURCE / room).glob("[a-z]*.py")]
-SAME_LOOPS = {"multitaskregressor": "multitaskperceptron"}  # two learners of one file whose names begin differently
+# Public learner, in small letters -> its module: learners of one module have the same loops.
+LEARNERS = {
+    name.lower(): module
+    for module, name in re.findall(
+        r"from \.((?:online|batch)\.\S+) import (\w+)", (SOURCE / "__init__.pyi").read_text(encoding="utf-8")
+    )
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
@@ -70,11 +76,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "/papers/" in item.nodeid:
             continue
         name = item.nodeid.lower().replace("_", "").replace("-", "")
-        for other, learner in SAME_LOOPS.items():
-            name = name.replace(other, learner)
         # What stands last, in brackets, is what others are put around; of names that end alike, the longer.
-        found = [(name.rfind(learner) + len(learner), learner) for learner in LEARNERS if learner in name]
+        found = [(name.rfind(learner) + len(learner), len(learner), learner) for learner in LEARNERS if learner in name]
         if found:
-            item.add_marker(pytest.mark.xdist_group(max(found, key=lambda pair: (pair[0], len(pair[1])))[1]))
+            item.add_marker(pytest.mark.xdist_group(LEARNERS[max(found)[2]]))
         elif "/files/" in name:
             item.add_marker(pytest.mark.xdist_group("files"))

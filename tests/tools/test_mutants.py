@@ -96,6 +96,7 @@ def test_a_file_without_tests_of_its_own_takes_those_of_its_importers(
     assert mutants.room_of(room / "alone.py") == "room"
 
 
+WITHOUT = "-p no:schemathesis -p no:faker -p no:hypothesispytest"  # to load them takes longer than the rest
 RUN_WITH_A_FAULT = """
 import mutants, pathlib
 path = pathlib.Path("{path}").resolve()
@@ -113,7 +114,7 @@ def test_examples_of_a_file_run_with_its_fault(found: int, path: str, tmp_path: 
         (tmp_path / "one" / name).touch()
     text = 'import one.three\n\ndef f():\n    """\n    >>> f()\n    1\n    """\n    return 1\n'
     (tmp_path / path).write_text(text)
-    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --doctest-modules --import-mode=importlib\n")
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\naddopts = --doctest-modules --import-mode=importlib {WITHOUT}\n")
     environment = os.environ | {"PYTHONPATH": f"{tmp_path}:{ROOT / 'tools'}"}
     command = [sys.executable, "-c", RUN_WITH_A_FAULT.format(found=found, path=path)]
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
