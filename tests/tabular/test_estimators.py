@@ -179,8 +179,9 @@ def test_a_dict_is_learned_as_a_frame_of_one_row_bit_for_bit(
         return learned(*arguments)
 
     monkeypatch.setattr(made, "_learn", noted)
-    for row, label in zip(rows[60:], labels[60:], strict=True):
+    for i, (row, label) in enumerate(zip(rows[60:], labels[60:], strict=True)):
         dicts.learn_one(row, label)
+        dicts = {50: copy.deepcopy, 100: lambda one: pickle.loads(pickle.dumps(one))}.get(i, lambda one: one)(dicts)
     assert len(by_frame) < 30
     frames.save(tmp_path / "frames.shoal")
     dicts.save(tmp_path / "dicts.shoal")

@@ -129,6 +129,8 @@ class Labels:
 
     def known(self, value: Any) -> Any:
         """The label of a value of Python; None if it is none of those so far."""
+        if type(value) is int and self.numeric and value in self.classes:
+            return value
         text = id_of(value) or ""
         label = whole_number(text, self.decimal) if self.numeric else text
         return label if label in self.classes else None

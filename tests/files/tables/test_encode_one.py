@@ -78,6 +78,7 @@ def test_readers_do_not_change_while_the_encoder_learns_on(encoder: StreamEncode
     row = {"size": 0.5, "color": "green", "text": "gate late nobody", "many": "v1", "late": "x"}
     hashed = [{**row, "many": f"w{i}", "day": "2015-05-05 23:10"} for i in range(2_000)]  # more than have their own
     frame = texts([row, *hashed], list(hashed[0]))
+    encoder.learn_one(row)
     reader: OneRow = encoder.one_row()
     frozen = encoder.frozen()
 
@@ -88,6 +89,7 @@ def test_readers_do_not_change_while_the_encoder_learns_on(encoder: StreamEncode
         return frozen.encode(frozen.read(frame, learns=False)[0], frame.height, learns=False)
 
     before, alone = read(), reader.read(row)
+    encoder.learn_one({**row, "size": 3.5, "color": "violet"})
     encoder.encode(encoder.read(frame)[0], frame.height)
     np.testing.assert_array_equal(reader.read(row).indices, alone.indices)
     np.testing.assert_array_equal(reader.read(row).values, alone.values)

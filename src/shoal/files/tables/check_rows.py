@@ -178,8 +178,11 @@ class RowReader:
         no_feature, task = self.roles.not_features, self.task_of(row)
         y = number_of(label, ()) if self.labels.kind == "regression" else self.labels.known(label)
         odd = y is None or y != y or self.clock is not None or self.roles.weight in row
-        absent, new = self._unmatched({name: None for name in row if name not in no_feature})
-        if odd or new or (absent and self.encoder.unmatched.strict):
+        absent, given = list[str](), row.keys() - no_feature
+        if given != set(self.encoder.column_names):
+            absent, new = self._unmatched(dict.fromkeys(given))
+            odd |= bool(new) or (bool(absent) and self.encoder.unmatched.strict)
+        if odd:
             raise Unread
         found = self.encoder.learn_one(row)
         self.encoder.unmatched.count(absent, [], 1)

@@ -24,7 +24,7 @@ from shoal.files.tables.batches import Problem
 from shoal.files.tables.column_kinds import Values, Way
 from shoal.files.tables.column_state import Column, Moments, scale, standardize
 from shoal.files.tables.encode_one import Names, OneRow, Row, Unread, text_of
-from shoal.files.tables.learn_one import learn_one, read_one
+from shoal.files.tables.learn_one import RowLearner
 from shoal.files.tables.unmatched import Unmatched
 from shoal.files.tables.values_in_text import Notation
 from shoal.files.tables.words import bags_of, name_buckets
@@ -86,6 +86,7 @@ class StreamEncoder:
         self.unmatched = Unmatched()
         self._texts = TextSlots(hash_bits, keep_names=keep_names)
         self._columns: dict[str, Column | None] = {}  # None: no value yet, so the kind is open
+        self._row_learner: RowLearner | None = None  # of the columns of now
 
     def decide(self, sample: pl.DataFrame) -> None:
         """Decide by the first rows how every column is read; of a restored encoder they say how it is written here."""
@@ -123,6 +124,7 @@ class StreamEncoder:
     def drop(self, names: Collection[str]) -> None:
         """Read these columns no more. Their features keep their columns of X, where no row has a value again."""
         self._dropped += names
+        self._row_learner = None
 
     def mark(self) -> Mark:
         """The known columns of now, for `rollback`."""
@@ -146,6 +148,7 @@ class StreamEncoder:
         begins = {column: column.begin(values[column.name]) for column in self._known() if column.name in values}
         found = [column for column, first in begins.items() if first < n_rows]
         if learns:
+            self._row_learner = None
             for column, first in begins.items():
                 column.count(values[column.name], first)
         laid_out = sorted(found, key=lambda column: column.kind != "numeric")  # numbers side by side, for `_scale`
@@ -182,22 +185,24 @@ class StreamEncoder:
 
         Raises Unread, and changes nothing, if only a frame can be read.
         """
-        if any(
-            column is None and text_of(row.get(name), self.notation.words) for name, column in self._columns.items()
-        ):
-            raise Unread  # its first value decides its kind
-        values = read_one(self._used(), row, self.notation.words, self._texts.bits)
-        found, appeared = learn_one(values, self._texts, self._width, self._scale)
+        if self._row_learner is None:
+            known = {name: self._columns[name] for name in self.column_names}
+            self._row_learner = RowLearner(known, self._texts, self.notation.words)
+        found, appeared = self._row_learner.learn(row, self._width, f"row {self._n_rows + 1:,}")
         self._add_names(appeared)
         self._width += len(appeared)
         self._n_rows += 1
         return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_row_learner": None}  # it writes into columns that a copy does not have
 
     def frozen(self) -> StreamEncoder:
         """A copy for `read` and `encode` without `learns`, while this encoder goes on learning in another thread.
 
         It copies nothing that grows with the stream, so its `feature_names` may get names of features it does not know.
         """
+        self._row_learner = None  # it would write into the moments of the copy
         found = shallow(self)
         found._columns = {name: column.frozen() if column else None for name, column in self._columns.items()}
         found._texts = self._texts.frozen()
