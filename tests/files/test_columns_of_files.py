@@ -98,15 +98,25 @@ def test_times_of_day_are_their_hour(tmp_path: Path) -> None:
     assert chunk.X.toarray()[:, 1:].tolist() == [[1, 0, 0], [0, 0, 1]]
 
 
-def test_a_panic_of_polars_is_one_line_with_the_column(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    odd = pa.RunEndEncodedArray.from_arrays([2, 4], ["a", "b"])
-    table = pa.table({"t": ["u"] * 4, "odd": odd, "y": [0, 1, 0, 1]})
-    with ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
-        writer.write_table(table)
-    with pytest.raises(ValueError, match=r"a\.arrow cannot be read: column 'odd' is of type run_end_encoded") as caught:
-        open_stream(tmp_path / "a.arrow", task="t", label="y")
-    assert "\n" not in str(caught.value)
-    assert capfd.readouterr().err == ""
+@pytest.mark.parametrize("new", [ipc.new_file, ipc.new_stream])
+def test_a_panic_of_polars_is_one_line_with_the_column(
+    new: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    wide = pa.array([1, 2, 3, 4], pa.decimal256(50, 2))  # polars has 38 digits
+    odd = {"ends": pa.RunEndEncodedArray.from_arrays([2, 4], ["a", "b"]), "wide": wide}
+    for name, column in odd.items():
+        table = pa.table({"t": ["u"] * 4, name: column, "y": [0, 1, 0, 1]})
+        with new(tmp_path / "a.arrow", table.schema) as writer:
+            writer.write_table(table)
+        with pytest.raises(ValueError, match=rf"a\.arrow.*: column '{name}' is of type (run_end|[Dd]ecimal)") as caught:
+            open_stream(tmp_path / "a.arrow", task="t", label="y")
+        assert "\n" not in str(caught.value)
+        assert capfd.readouterr().err == ""
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match="column 'wide' is of type Decimal"):
+        open_stream(tmp_path / "a.parquet", task="t", label="y")
+    [chunk] = open_stream(tmp_path / "a.parquet", task="t", label="y", ignore=["wide"])
+    assert chunk.X.shape == (4, 1)
 
 
 @pytest.mark.parametrize("form", ['{{"t":"\\ud83d","a":1,"y":{}}}', '{{"t":"u","\\udc00":1,"y":{}}}'])

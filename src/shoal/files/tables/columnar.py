@@ -19,6 +19,7 @@ from shoal.files.tables.batches import Batch, rows_a_batch
 WITHOUT_MEANING = (pl.Binary, pl.Object, pl.Duration)
 NAMES = {"parquet": "a Parquet", "arrow": "an Arrow IPC (Feather)"}
 ANY_TIME_ZONE = "POLARS_IGNORE_TIMEZONE_PARSE_ERROR"  # without it polars panics at zones such as +05:30
+DIGITS = 38  # of the decimals of polars
 STREAM = b"\xff\xff\xff\xff"  # the first bytes of an Arrow stream
 ERRORS = (pl.exceptions.PolarsError, OSError)
 
@@ -59,15 +60,21 @@ class Columnar:
     def _scan(self) -> pl.LazyFrame:
         if self._format == "parquet":
             return pl.scan_parquet(self._path, glob=False)
-        if not is_url(self._path):
-            with open(self._path, "rb") as file:
-                if file.read(len(STREAM)) == STREAM:
-                    return pl.read_ipc_stream(self._path).lazy()
-        return pl.scan_ipc(self._path, glob=False)
+        return pl.read_ipc_stream(self._path).lazy() if self._is_stream() else pl.scan_ipc(self._path, glob=False)
+
+    def _is_stream(self) -> bool:
+        if self._format == "parquet" or is_url(self._path):
+            return False
+        with open(self._path, "rb") as file:
+            return file.read(len(STREAM)) == STREAM
 
     def _check_types(self, leave_out: Collection[str]) -> None:
-        for name, kind in self.schema.items():
-            if name not in leave_out and (kind.is_nested() or kind in WITHOUT_MEANING):
+        for name, kind in list(self.schema.items()):
+            wide = isinstance(kind, pl.Decimal) and (kind.precision or 0) > DIGITS
+            if wide and name in leave_out:
+                self._table = self._table.with_columns(pl.lit(None, pl.String).alias(name))
+                self.schema[name] = pl.String()
+            elif name not in leave_out and (kind.is_nested() or kind in WITHOUT_MEANING or wide):
                 raise ValueError(
                     f"{self._path}: column {name!r} is of type {kind}, expected numbers, text, booleans, dates or"
                     " times: convert it or leave it out with ignore="
@@ -86,15 +93,17 @@ class Columnar:
     def _unread(self) -> str:
         """The column that polars cannot read, if pyarrow is there to say so."""
         try:
+            import pyarrow.dataset
             import pyarrow.ipc
-            import pyarrow.parquet
 
-            open_file = pyarrow.parquet.read_schema if self._format == "parquet" else pyarrow.ipc.open_file
-            found: Any = open_file(self._path)
-            for field in getattr(found, "schema", found):
+            if self._is_stream():
+                found: Any = pyarrow.ipc.open_stream(self._path).schema
+            else:
+                found = pyarrow.dataset.dataset(self._path, format=self._format).schema
+            for field in found:
                 try:
                     with _panics_in_silence():
-                        pl.from_arrow(pyarrow.schema([field]).empty_table())
+                        pl.from_arrow(pyarrow.table({field.name: pyarrow.nulls(1, field.type)}))
                 except (*ERRORS, pl.exceptions.PanicException):
                     return f"column {field.name!r} is of type {field.type}: "
         except (ImportError, OSError, ValueError):
