@@ -55,7 +55,7 @@ TRIES = {
     ),
     "with NaN": Try({**WHOLE, "price": "nan", "offer": "nan"}, {**WHOLE, "price": None, "offer": None}),
     "with infinity": Try({**WHOLE, "price": "inf"}, None, (), "column 'price' has"),
-    "empty": Try({}, None, (), "no column 'shop'|row.csv is empty"),
+    "empty": Try({}, None, (), "no column 'shop'|row.csv is empty|have no keys"),
 }
 
 

@@ -2,7 +2,6 @@
 
 import copy
 import os
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -22,9 +21,8 @@ from shoal.files.labels import Target
 from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.tables.encode_one import Row, Unread
-from shoal.files.tables.frames import as_frame, as_series
+from shoal.files.tables.frames import as_frame, as_series, as_table
 from shoal.files.tables.reader import KINDS
-from shoal.files.tables.unmatched import Unmatched
 from shoal.learner import Learner, model_of, probabilities, view, weights_for
 from shoal.model.explanations import Explanation, SimilarTask
 from shoal.model.features import Features
@@ -36,6 +34,7 @@ from shoal.tabular.table_model import TableModel
 from shoal.wrappers.multi_class import MultiClass
 
 NAMES = ("label", "target", "y")  # of a label that has none: the first that is no column
+STRICT = " (strict=True refuses such rows)"
 MORE_IN_FILES = "(kind='multiclass' takes more labels, kind='regression' any number)"
 MORE = "(classes=[...] of partial_fit names all that come, and more than two)"
 
@@ -134,7 +133,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
                 pass
             else:
                 self._one_row = None
-                _warn(rows.encoder.unmatched)
+                rows.encoder.unmatched.warn(STRICT)
                 self._learn_row(learner, row, label, task)
                 return
         weight = None if sample_weight == 1.0 else [sample_weight]
@@ -237,15 +236,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
 
     def _frame(self, X: Any, known: Known | None) -> pl.DataFrame:
         """The table, whatever it is; columns of an array have the names of the first table, or their numbers."""
-        if isinstance(X, list) and X and isinstance(X[0], list | tuple):
-            X = np.array(X, object)
-        if not isinstance(X, np.ndarray):
-            return as_frame(X)
-        if X.ndim != 2:
-            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape your data")
-        names = known.columns if known is not None else []
-        names = names if len(names) == X.shape[1] else [str(j) for j in range(X.shape[1])]
-        return pl.DataFrame([as_series(name, X[:, j]) for j, name in enumerate(names)])
+        return as_table(X, () if known is None else known.columns)
 
     def _read(self, read: Any, known: Known, frame: pl.DataFrame) -> Chunk:
         """The rows as features; columns that do not fit are named once, each in a warning."""
@@ -253,7 +244,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         unmatched = known.table.encoder.unmatched
         unmatched.strict = self.strict
         chunk: Chunk = read(frame)
-        _warn(unmatched)
+        unmatched.warn(STRICT)
         return chunk
 
     def _check_tasks(self, tasks: Sequence[str], frame: pl.DataFrame) -> None:
@@ -276,7 +267,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         unmatched.strict = self.strict
         try:
             task, row = known.table.rows.task_of(x), self._one_row.read(x)
-            _warn(unmatched)
+            unmatched.warn(STRICT)
             return row, task
         except Unread:
             chunk = self._read(known.table.to_predict, known, as_frame([x]))
@@ -439,12 +430,6 @@ def _new_learner(
     if several and isinstance(learner, Learner) and not isinstance(learner, MultiClass):
         learner = MultiClass(learner)
     return learner, "multiclass" if several or isinstance(learner, MultiClass) else "binary", labels
-
-
-def _warn(unmatched: Unmatched) -> None:
-    """Name each column that does not fit, once."""
-    for sentence in unmatched.fresh():
-        warnings.warn(f"{sentence} (strict=True refuses such rows)", stacklevel=5)
 
 
 def _has(verb: str) -> Any:

@@ -65,6 +65,7 @@ def test_numbers_are_standardized_by_what_fit_saw(rows: list[dict[str, Any]]) ->
     assert encoder.n_features_in_ == 6
 
 
+@pytest.mark.filterwarnings("ignore:the model does not know column 'unknown'")
 def test_transform_changes_nothing_and_leaves_out_what_is_new(rows: list[dict[str, Any]]) -> None:
     encoder = TableEncoder(category=["remark"]).fit(rows[:50])
     before = json.dumps(encoder.to_dict())
@@ -112,7 +113,9 @@ def test_in_a_pipeline(rows: list[dict[str, Any]]) -> None:
         ([{"x": 1}], {"text": "x"}, ValueError, "text is 'x', expected a list"),
         ([{"x": 1}], {"hash_bits": 60}, ValueError, "hash_bits=60, expected 1 to 24"),
         ([], {}, ValueError, "no rows"),
-        (np.eye(2), {}, TypeError, "expected a data frame or a list of dicts"),
+        ([{}], {}, ValueError, "the dicts have no keys"),
+        (np.ones(2), {}, ValueError, "Expected 2D array"),
+        ("x", {}, TypeError, "expected a data frame or a list of dicts"),
         ({"x": 1}, {}, TypeError, "expected a list of dicts"),
     ],
 )
@@ -121,9 +124,27 @@ def test_what_cannot_be_encoded_is_said(X: Any, options: dict[str, Any], error: 
         TableEncoder(**options).fit(X)
 
 
-def test_columns_must_be_there() -> None:
-    encoder = TableEncoder().fit(pl.DataFrame({"delay": [1.0, 2.0]}))
-    with pytest.raises(ValueError, match="no column 'delay', it has 'delays': did you mean 'delays'"):
-        encoder.transform(pl.DataFrame({"delays": [1.0]}))
+def test_columns_come_and_go() -> None:
+    encoder = TableEncoder(ignore=["id"]).fit(pl.DataFrame({"delay": [1.0, 2.0, None], "stops": [1, 2, 3]}))
+    expected = encoder.transform([{"delay": None, "stops": 2}]).toarray().tolist()
+    other = pl.DataFrame({"delays": [1.0], "stops": [2], "id": [7]})
+    with pytest.warns(UserWarning, match="delay") as caught:
+        assert encoder.transform(other).toarray().tolist() == expected
+    unknown, absent = (str(one.message) for one in caught)
+    assert "does not know column 'delays' (did you mean 'delay'?): it is not used" in unknown
+    assert "no column 'delay': its values are taken as missing" in absent
+    assert encoder.transform(other).toarray().tolist() == expected  # each is named once
     with pytest.raises(NotFittedError):
         TableEncoder().transform([])
+
+
+def test_arrays_are_tables_and_nan_is_missing() -> None:
+    X = np.array([[1.0, 2.0], [np.nan, 4.0], [3.0, np.nan]])
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    expected = TableEncoder().fit(frame)
+    found = TableEncoder().fit(X)
+    assert found.feature_names_in_.tolist() == ["0", "1"]
+    for encoder, rows in ((found, X), (found, X.tolist()), (expected, X), (expected, frame)):
+        assert encoder.transform(rows).toarray().tolist() == expected.transform(frame).toarray().tolist()
+    assert found.get_feature_names_out().tolist() == ["constant", "0", "1", "0=missing", "1=missing"]
+    assert expected.partial_fit(X).n_features_in_ == 2

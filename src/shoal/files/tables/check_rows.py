@@ -180,7 +180,7 @@ class RowReader:
         odd = y is None or y != y or self.clock is not None or self.roles.weight in row
         absent, given = list[str](), row.keys() - no_feature
         if given != set(self.encoder.column_names):
-            absent, new = self._unmatched(dict.fromkeys(given))
+            absent, new = self.encoder.compared(given)
             odd |= bool(new) or (bool(absent) and self.encoder.unmatched.strict)
         if odd:
             raise Unread
@@ -202,15 +202,10 @@ class RowReader:
         """The columns that are known or may be learned; the others are counted, and known ones that are absent."""
         if self.most_columns is None:
             return features
-        absent, new = self._unmatched(dict.fromkeys(features.columns))
+        absent, new = self.encoder.compared(features.columns)
         unknown = new[max(self.most_columns - len(self.encoder.column_names), 0) :]
         self.encoder.unmatched.count(absent, unknown, features.height)
         return features.drop(unknown)
-
-    def _unmatched(self, names: Mapping[str, None]) -> tuple[list[str], list[str]]:
-        """The known columns that are absent, and those that are new."""
-        known = dict.fromkeys(self.encoder.column_names)
-        return [name for name in known if name not in names], [name for name in names if name not in known]
 
     def drop(self, names: Collection[str]) -> None:
         """Read these columns no more. Raises ValueError if one is not a known column of features."""

@@ -23,7 +23,7 @@ from shoal.files.tables.assemble import Cells, TextSlots, assemble, shallow
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.column_kinds import Values, Way
 from shoal.files.tables.column_state import Column, Moments, scale, standardize
-from shoal.files.tables.encode_one import Names, OneRow, Row, Unread, text_of
+from shoal.files.tables.encode_one import Names, OneRow, Row
 from shoal.files.tables.learn_one import RowLearner
 from shoal.files.tables.unmatched import Unmatched
 from shoal.files.tables.values_in_text import Notation
@@ -275,6 +275,11 @@ class StreamEncoder:
     def column_names(self) -> list[str]:
         """The columns so far, in order, without those that were dropped."""
         return [name for name in self._columns if name not in self._dropped] if self._dropped else list(self._columns)
+
+    def compared(self, names: Collection[str]) -> tuple[list[str], list[str]]:
+        """The known columns that are absent from `names`, and those of `names` that are new."""
+        known, given = dict.fromkeys(self.column_names), set(names)
+        return [name for name in known if name not in given], [name for name in names if name not in known]
 
     @property
     def column_kinds(self) -> dict[str, str]:

@@ -10,24 +10,37 @@ import numpy as np
 import polars as pl
 
 from shoal.files.ids import id_of
-from shoal.files.messages import unknown_name
 from shoal.files.tables.columnar import WITHOUT_MEANING
 
 
-def as_frame(X: Any, names: Sequence[str] | None = None) -> pl.DataFrame:
-    """A polars, pandas or Arrow table, anything else that narwhals knows, or a list of dicts, as a polars frame.
+def as_table(X: Any, names: Sequence[str] = ()) -> pl.DataFrame:
+    """As `as_frame`; an array, or a list of rows, becomes a frame, too.
 
     Parameters
     ----------
-    names : sequence of str, optional
-        The columns to take. A table must have them, dicts may lack them.
+    names : sequence of str
+        The columns of an array, if it has as many; by default "0", "1" and so on.
     """
+    if isinstance(X, list) and X and isinstance(X[0], list | tuple):
+        X = np.array(X, object)
+    if not isinstance(X, np.ndarray):
+        return as_frame(X)
+    if X.ndim != 2:
+        raise ValueError(f"Expected 2D array, got {X.ndim}D array instead: reshape your data")
+    names = names if len(names) == X.shape[1] else [str(j) for j in range(X.shape[1])]
+    return pl.DataFrame([as_series(name, X[:, j]) for j, name in enumerate(names)])
+
+
+def as_frame(X: Any) -> pl.DataFrame:
+    """A polars, pandas or Arrow table, anything else that narwhals knows, or a list of dicts, as a polars frame."""
     if isinstance(X, pl.DataFrame):
         frame = X
     elif isinstance(X, Mapping):
         raise TypeError("a single dict is no table, expected a list of dicts")
     elif isinstance(X, Sequence) and not isinstance(X, str) and all(isinstance(row, Mapping) for row in X):
-        names = list(dict.fromkeys(name for row in X for name in row)) if names is None else names
+        names = dict.fromkeys(name for row in X for name in row)
+        if X and not names:
+            raise ValueError("the dicts have no keys, expected a value of at least one column")
         frame = pl.DataFrame([_series(str(name), [row.get(name) for row in X]) for name in names])
     else:
         try:
@@ -38,10 +51,6 @@ def as_frame(X: Any, names: Sequence[str] | None = None) -> pl.DataFrame:
             frame = pl.DataFrame(X)
         else:
             frame = pl.DataFrame([_column(str(name), table[name]) for name in table.columns])
-    for name in names or ():
-        if name not in frame.columns:
-            raise ValueError(unknown_name("X has no column", name, frame.columns))
-    frame = frame if names is None else frame.select(names)
     for name, kind in frame.schema.items():
         if kind.is_nested() or kind in WITHOUT_MEANING:
             raise ValueError(f"column {name!r} is of type {kind}, expected numbers, text, booleans or dates")

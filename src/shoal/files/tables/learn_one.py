@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.files.tables.assemble import Cells, Slots, TextSlots
 from shoal.files.tables.column_kinds import Way
@@ -97,7 +96,7 @@ class RowLearner:
             elif parts[0] is None:
                 place(column.slots, 0, 1.0)
             else:
-                self._place_words(column.name, *parts, found, width, names)
+                self._place_words(column.name, parts, found, width, names)
         return row_of(found), names
 
     def _scaled(self, numbers: list[float], name: str) -> Any:
@@ -110,14 +109,13 @@ class RowLearner:
             self._clipped[:] = -1
         return zip(self._cells.local[0].tolist(), self._cells.values[0].tolist(), strict=True)
 
-    def _place_words(
-        self, column: str, text: str, buckets: NDArray[np.int32], found: dict[int, float], width: int, names: list[str]
-    ) -> None:
-        texts = self._texts
+    def _place_words(self, column: str, text: Any, found: dict[int, float], width: int, names: list[str]) -> None:
+        """Add the words of a text, given with its hashed words."""
+        texts, (_, buckets) = self._texts, text
         i = texts.names.index(column)
         index = texts.index[i]
         if texts.words is not None:
-            name_buckets((text,), np.array([0, len(buckets)]), buckets, index, texts.words[i])
+            name_buckets(text[:1], np.array([0, len(buckets)]), buckets, index, texts.words[i])
         for bucket in buckets[index[buckets] < 0].tolist():
             if index[bucket] < 0:  # it may occur twice
                 index[bucket] = width + len(names)

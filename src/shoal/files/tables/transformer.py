@@ -17,7 +17,7 @@ from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State
 from shoal.files.tables.column_kinds import Values
 from shoal.files.tables.encoder import StreamEncoder
-from shoal.files.tables.frames import as_frame
+from shoal.files.tables.frames import as_table
 from shoal.files.tables.values_in_text import Notation
 
 KINDS = ("text", "category", "numeric", "date")
@@ -26,12 +26,12 @@ ROWS = 30_000  # encoded at once
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Data frames and dict rows to sparse features: numbers scaled, categories one-hot, words hashed.
+    """Data frames, dict rows and arrays to sparse features: numbers scaled, categories one-hot, words hashed.
 
     The features are those of `open_stream`. `fit`, or `partial_fit` batch by batch, learns the kind of each column, its
-    mean and variance and its values. `transform` changes nothing, leaves out unknown values, and always gives the same
-    number of features. Memory is bounded: a column of categories has at most 1,000 values of its own and
-    1,024 hashed ones, a column of text 2**hash_bits features.
+    mean and variance and its values. `transform` learns nothing, leaves out unknown values and columns, and gives
+    always the same number of features. NaN, None and absent columns are missing values. Memory is bounded: a column of
+    categories has at most 1,000 values of its own and 1,024 hashed ones, a column of text 2**hash_bits features.
 
     Parameters
     ----------
@@ -43,6 +43,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How the dates of `date` are written if they are text; by default as ISO 8601 says.
     hash_bits : int
         The words of a text column share 2**hash_bits features.
+    keep_names : bool
+        Features of words are called `column=word` instead of `column#number`.
 
     Attributes
     ----------
@@ -88,22 +90,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Forget everything, then learn the kinds, statistics and values of the columns."""
-        frame = as_frame(X)
+        frame = as_table(X)
         if frame.height == 0:
             raise ValueError("X has no rows, expected at least one")
         return self._begin(frame)._learn(frame)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from more rows; the first ones decide the kinds of the columns."""
-        frame = as_frame(X)
+        frame = as_table(X, list(getattr(self, "feature_names_in_", ())))
         if not hasattr(self, "_encoder"):
             self._begin(frame)
         return self._learn(frame)
 
     def transform(self, X: Any) -> csr_matrix:
-        """(n, features) features of the rows."""
+        """(n, features) features of the rows; a warning names each column that is absent or unknown, once."""
         check_is_fitted(self, "feature_names_in_")
-        frame = as_frame(X, self._encoder.column_names)
+        frame, unmatched = self._features(as_table(X, self.feature_names_in_.tolist())), self._encoder.unmatched
+        if frame.height:
+            unmatched.count(*self._encoder.compared(frame.columns), frame.height)
+            unmatched.warn()
         pieces = [self._read(piece, learns=False) for piece in frame.iter_slices(ROWS)]
         found = [self._encoder.encode(values, n, learns=False) for values, n in pieces]
         if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 
@@ -39,15 +40,17 @@ class Unmatched:
                 if name in counts or len(counts) < MOST:
                     counts[name] += rows
 
-    def fresh(self) -> list[str]:
-        """What was found and not given here before, a sentence for each column."""
+    def warn(self, way_out: str = "") -> None:
+        """Name each column that was found and not named before, and what may be done."""
         if len(self.unknown) + len(self.absent) == len(self._said):
-            return []
+            return
         unknown = [name for name in self.unknown if name not in self._said]
         absent = [name for name in self.absent if name not in self._said]
         self._said.update(unknown, absent)
         found = [f"{said}: it is not used" for said in _unknown(unknown, self.absent)]
-        return found + [f"{said}: its values are taken as missing" for said in _absent(absent)]
+        found += [f"{said}: its values are taken as missing" for said in _absent(absent)]
+        for sentence in found:
+            warnings.warn(sentence + way_out, stacklevel=5)
 
     def notes(self) -> list[str]:
         """What was found, a sentence for each column."""
