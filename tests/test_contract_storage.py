@@ -17,6 +17,7 @@ from tests.exclusions import each_of
 
 import shoal
 from shoal import MultitaskPerceptron, PassiveAggressive, relations
+from shoal.model.state import named_leaves
 
 each_learner = each_of(LEARNERS)
 
@@ -24,6 +25,11 @@ each_learner = each_of(LEARNERS)
 def reloaded(learner: Any, folder: Path) -> Any:
     learner.save(folder / "model.shoal")
     return shoal.load(folder / "model.shoal")
+
+
+def memory(learner: Any) -> int:
+    """Bytes of the arrays of its state, spare capacity included."""
+    return sum(array.nbytes for array in named_leaves(learner._fitted_model().core.state).values())
 
 
 def assert_continues(learner: Any, other: Any, name: str, ids: Any = None, **options: Any) -> None:
@@ -45,6 +51,15 @@ def test_continuing_a_loaded_model_is_continuing(name: str, tmp_path: Path) -> N
     stream = stream_for(name, seed=4)
     np.testing.assert_array_equal(values(other, stream.X, stream.task), values(learner, stream.X, stream.task))
     assert_continues(learner, other, name)
+
+
+@each_learner
+def test_memory_does_not_grow_with_rows(name: str) -> None:
+    learner, stream = taught(name), stream_for(name)
+    before = memory(learner)
+    for _ in range(4):
+        learner.partial_fit(stream.X, stream.y, stream.task, rounds=stream.rounds)
+    assert memory(learner) == before
 
 
 @each_of(OPEN)

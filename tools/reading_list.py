@@ -67,6 +67,7 @@ class Library:
             ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): Module(path)
             for path in sorted((source / "shoal").rglob("*.py"))
         }
+        self.stubs = [path.read_text(encoding="utf-8") for path in (source / "shoal").glob("__init__.py*")]
         for module in self.modules.values():
             self._read(module)
 
@@ -101,10 +102,14 @@ class Library:
         folder = home.rpartition(".")[0]
         own = {home} if folder == "shoal.online" else {name for name in self.modules if name.startswith(f"{folder}.")}
         importers = {name: {by for by in self.modules if name in self.imports(by)} for name in self.reached(home)}
-        beside = [name for name in importers if name.rpartition(".")[0] == "shoal.online"]
+        beside = [name for name in importers if name.rpartition(".")[0] == "shoal.online" and not self._is_public(name)]
         while new := {name for name in beside if importers[name] and importers[name] <= own} - own:
             own |= new
         return {name for name in own if self.modules[name].path.name != "__init__.py"}
+
+    def _is_public(self, name: str) -> bool:
+        """Has it a learner that users import from `shoal`?"""
+        return any(f"{name.removeprefix('shoal')} import" in stub for stub in self.stubs)
 
     def called(self, module: str, function: str, rounds: set[str]) -> Iterator[tuple[str, str, set[str]]]:
         """The functions that are given one of these names or a part of one, in order; and their names for it."""
