@@ -21,6 +21,7 @@ from typing import NamedTuple
 import httpx
 import polars as pl
 
+from benchmarks.serve.large import large
 from benchmarks.serve.services import Flights, Process, empty_routes, make_flights, serving
 from benchmarks.tables import flights as flights_table
 from benchmarks.timing import machine
@@ -47,7 +48,7 @@ class Load(NamedTuple):
 def ask(url: str, body: Path, seconds: float = SECONDS) -> Load:
     """Run the clients in a process of their own."""
     command = [sys.executable, "-m", "benchmarks.serve.load", url, str(body), str(seconds), str(CLIENTS)]
-    return Load(*map(float, subprocess.check_output(command, text=True).split()))
+    return Load(*map(float, subprocess.check_output(command, text=True).split()[:3]))
 
 
 @contextmanager
@@ -180,10 +181,14 @@ def main() -> None:
     """Print it all."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--minutes", type=float, default=1.0)
+    parser.add_argument("--large", action="store_true", help="what each route of a large model costs the predictions")
     arguments = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if arguments.large:
+            large(folder)
+            return
         data = make_flights(folder, flights_table().drop("delay"))
         predict_one(data, folder)
         learn_batches(data, folder)

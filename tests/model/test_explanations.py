@@ -274,3 +274,19 @@ def test_names_of_more_than_forty_letters_are_cut(letters: int) -> None:
     line = table([Contribution("x" * letters, 1.0, 2.0, 0.0)])[1]
     assert line.split()[0] == ("x" * letters if letters <= 40 else "x" * 37 + "...")
     assert len(line) == min(letters, 40) + 4 * 12
+
+
+@pytest.mark.parametrize(("n_tasks", "n_compared"), [(40, 40), (41, 40), (200, 40)])
+def test_of_many_tasks_a_sample_is_compared(n_tasks: int, n_compared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same one each time, with the right similarity of each."""
+    monkeypatch.setattr("shoal.model.explanations.MOST_TASKS", 40)
+    X = np.random.default_rng(1).normal(size=(n_tasks, 3))
+    learner = PassiveAggressive().fit(X, np.ones(n_tasks), [f"t{k}" for k in range(n_tasks)])
+    W = learner.coef_ / np.linalg.norm(learner.coef_, axis=1, keepdims=True)
+    found = learner.similar_tasks("t7", n=n_tasks)
+    assert n_compared - 1 <= len(found) <= n_compared
+    assert len({one.task for one in found} - {"t7"}) == len(found)
+    for task, similarity in found:
+        assert similarity == pytest.approx(W[7] @ W[int(task[1:])])
+    assert learner.similar_tasks("t7", n=n_tasks) == found
+    assert [one.task for one in learner.similar_tasks("t8", n=n_tasks)] != [one.task for one in found]

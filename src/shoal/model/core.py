@@ -142,9 +142,10 @@ class Core:
     def leave(self, k: int, n_tasks: int) -> None:
         """Task k, one of `n_tasks`, goes; those after it move up."""
         algorithm, setup = self.algorithm, self.setup
-        algorithm.tasks.leave(setup, self.state, k)
         with aside():
-            smaller = without_task(self.state, k, algorithm.allocate(setup, self.size))
+            state = copied(self.state)
+            algorithm.tasks.leave(setup, state, k)
+            smaller = without_task(state, k, algorithm.allocate(setup, self.size))
         self.state = smaller
         self.state.counters[TASKS] -= 1
         algorithm.tasks.left(setup, self.state, n_tasks - 1)

@@ -7,6 +7,7 @@ Algorithms that decide otherwise bring `Algorithm.contributions`, or say that th
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -19,10 +20,14 @@ INTERCEPT = "(intercept)"  # the name of the part that is the same for all rows
 UNSEEN = -1  # the column of a task that the model has not seen
 MOST_FEATURES = 1_000  # on which tasks are compared: of more, those that weigh most in the task asked about
 MOST_NUMBERS = 2**18  # weights that are held at once
+MOST_TASKS = 256  # to which a task is compared; of several labels fewer, as each has weights
+FEWEST_TASKS = 32
+TASKS_A_TURN, FEATURES_A_TURN = 16, 2**14
 
 NONE = np.zeros(0)
 
 Decide = Callable[[Rounds, FloatArray], None]
+Turn = Callable[[], AbstractContextManager[None]]  # a context in which the model does not change
 
 
 class Item(NamedTuple):
@@ -240,43 +245,72 @@ def _blocks(n: int, size: int) -> Iterator[IndexArray]:
 
 
 def most_alike(
-    cores: list[Any], column_of: Mapping[Any, int], task: Hashable, n_features: int, n: int
+    cores: list[Any],
+    column_of: Mapping[Any, int],
+    task: Hashable,
+    n_features: int,
+    n: int,
+    turn: Turn = nullcontext,
 ) -> list[SimilarTask]:
     """The tasks most like one, by what an algorithm has learned of it, else by the cosine of own weights.
+
+    Parameters
+    ----------
+    turn : function
+        Gives the contexts in which the model is read: a few milliseconds each, so that others have their turn.
 
     Raises
     ------
     ValueError
         If the task is not known, or `n` is no number of tasks.
     """
-    if task not in column_of:
-        raise ValueError(f"no task {task!r} in this model")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n must be a number of tasks, 1 or more, got {n!r}")
-    k, ids = column_of[task], list(column_of)
-    likeness = bare(cores[0]).likeness(k, len(ids)) if len(cores) == 1 else None
+    with turn():
+        if task not in column_of:
+            raise ValueError(f"no task {task!r} in this model")
+        k, ids = column_of[task], list(column_of)
+        likeness = bare(cores[0]).likeness(k, len(ids)) if len(cores) == 1 else None
     if likeness is None:
-        likeness = _cosines(cores, k, len(ids), n_features)
+        own = [_largest_own(bare(core), task, column_of, n_features, turn) for core in cores]
+        chosen = _sample(len(ids), k, MOST_TASKS // len(cores))
+        ids = [ids[j] for j in chosen.tolist()]
+        likeness, k = _cosines(cores, own, column_of, ids, turn), int(np.searchsorted(chosen, k))
     order = np.argsort(-likeness, kind="stable")  # NaN, which is not comparable, last
     known = [j for j in order.tolist() if j != k and not math.isnan(likeness[j])]
     return [SimilarTask(ids[j], float(likeness[j])) for j in known[:n]]
 
 
-def _cosines(cores: list[Any], k: int, n_tasks: int, n_features: int) -> FloatArray:
-    """(n_tasks,) cosines of own weights, of all cores side by side; NaN where a task has none."""
-    product, square, mine = np.zeros(n_tasks), np.zeros(n_tasks), 0.0
-    for core in map(bare, cores):
-        features, weights = _largest_own(core, k, n_features)
-        mine += float(weights @ weights)
-        if len(features) == 0:
-            continue
-        tasks_at_once = max(1, MOST_NUMBERS // len(features))
-        for tasks in _blocks(n_tasks, tasks_at_once):
-            own = core.contributions(tasks.astype(np.int64), features, None).own[:, 1:]
-            product[tasks] += own @ weights
-            square[tasks] += np.square(own).sum(axis=1)
+def _sample(n_tasks: int, k: int, most: int) -> IntArray:
+    """All tasks, or a random sample with task k; the same task gets the same sample."""
+    if n_tasks <= most:
+        return np.arange(n_tasks)
+    chosen = np.random.default_rng(k).choice(n_tasks, max(most, FEWEST_TASKS), replace=False)
+    return np.union1d(chosen, k)
+
+
+def _cosines(
+    cores: list[Any],
+    own: list[tuple[IndexArray, FloatArray]],
+    column_of: Mapping[Any, int],
+    ids: list[Any],
+    turn: Turn,
+) -> FloatArray:
+    """(ids,) cosines of own weights, of all cores side by side; NaN where a task has none, or is forgotten by now."""
+    product, square = np.zeros((2, len(ids)))
+    mine = sum(float(weights @ weights) for _, weights in own)
+    widest = max(len(features) for features, _ in own)
+    for some in _blocks(len(ids), min(TASKS_A_TURN, max(1, MOST_NUMBERS // max(widest, 1)))):
+        with turn():
+            there = np.array([column_of.get(ids[j], UNSEEN) for j in some.tolist()])
+            some, there = some[there != UNSEEN], there[there != UNSEEN]
+            for core, (features, weights) in zip(cores, own, strict=True):
+                if len(features) and len(there):
+                    found = bare(core).contributions(there, features, None).own[:, 1:]
+                    product[some] += found @ weights
+                    square[some] += np.square(found).sum(axis=1)
     length = np.sqrt(square * mine)
-    return np.asarray(np.divide(product, length, out=np.full(n_tasks, np.nan), where=length > 0.0))
+    return np.asarray(np.divide(product, length, out=np.full(len(ids), np.nan), where=length > 0.0))
 
 
 def correlations_with(relation: FloatArray, k: int) -> FloatArray:
@@ -286,14 +320,17 @@ def correlations_with(relation: FloatArray, k: int) -> FloatArray:
     return np.asarray(np.divide(relation[k], length, out=np.zeros(len(relation)), where=length > 0.0))
 
 
-def _largest_own(core: Explains, k: int, n_features: int) -> tuple[IndexArray, FloatArray]:
+def _largest_own(
+    core: Explains, task: Hashable, column_of: Mapping[Any, int], n_features: int, turn: Turn
+) -> tuple[IndexArray, FloatArray]:
     """All features, or if they are many those of the task's largest own weights; and these weights."""
-    if n_features <= MOST_FEATURES:
-        few = np.arange(n_features, dtype=np.int32)
-        return few, core.contributions(np.array([k]), few, None).own[0, 1:]
     features, weights = np.zeros(0, np.int32), np.zeros(0)
-    for block in _blocks(n_features, MOST_NUMBERS):
-        own = core.contributions(np.array([k]), block, None).own[0, 1:]
+    for block in _blocks(n_features, FEATURES_A_TURN):
+        with turn():
+            k = np.array([column_of.get(task, UNSEEN)])
+            own = core.contributions(k, block, None).own[0, 1:]
+        if n_features <= MOST_FEATURES:
+            return block, own
         features, weights = np.concatenate([features, block]), np.concatenate([weights, own])
         keep = np.argsort(-np.abs(weights), kind="stable")[:MOST_FEATURES]
         keep = keep[weights[keep] != 0.0]

@@ -9,7 +9,7 @@ _aside: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar("asi
 
 @contextmanager
 def stepping_aside(aside: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
-    """In the body, this thread makes larger states inside of `aside()`, and takes them outside of it.
+    """In the body, this thread makes larger states, or one without a task, inside of `aside()`, and takes it outside.
 
     The rows before some row are learned then, and none of those after it. A holder of several states, of which some
     have learned a row and others have not, passes `nullcontext`.

@@ -14,6 +14,7 @@ from shoal.engine.arrays import FLOAT64, FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import NO_INDICES, NO_INDPTR, NO_WEIGHT, Rounds, cut, form_rounds
 from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.features import Features
+from shoal.model.growth import aside
 from shoal.model.sample_weight import read_weights, refuse_all_zero, without_weightless
 from shoal.model.table import Table, read_table, refuse_not_numbers, validated
 from shoal.model.targets import Targets
@@ -307,8 +308,13 @@ class Model:
             raise ValueError("the tasks of this model are those of its relation; none can be forgotten")
         if task not in self.tasks.column:
             raise ValueError(f"no task {task!r} in this model")
+        with aside():
+            left = TaskIndex(other for other in self.tasks.ids if other != task)
+        old = self.core.state  # given back when readers have had their turn
         self.core.leave(self.tasks.column[task], len(self.tasks))
-        self.tasks = TaskIndex(other for other in self.tasks.ids if other != task)
+        self.tasks = left
+        with aside():
+            del old
 
     def add_features(self, more: Iterable[Hashable] | int) -> None:
         """Let rows have more features from now on."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from shoal.files.ids import id_of
 from shoal.files.tables.encode_one import Row, Unread
-from shoal.learner import Classifier, logistic
+from shoal.learner import Classifier, logistic, model_of
+from shoal.model.explanations import most_alike
 from shoal.model.slicing import as_wide
 from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
@@ -21,6 +22,7 @@ from shoal.wrappers.label_query import LabelQuery, ask_within
 from shoal.wrappers.multi_class import MultiClass
 
 ROWS_A_TURN = 512  # predicted before learning has its turn again
+N_SIMILAR = 5
 BUDGET = 0.1  # share of labels; a LabelQuery has its own
 
 
@@ -135,15 +137,17 @@ class Answers:
 
     def about(self, task: str) -> Mapping[str, Any]:
         """Describe one task. Raises UnknownTask."""
-        learner = self._fold.served.learner
-        with self._fold.turns.answering():
+        learner, turn = self._fold.served.learner, self._fold.turns.answering
+        with turn():
             if not learner.knows_task(task):
                 raise UnknownTask(f"there is no task {task!r}")
-            try:
-                similar = [{"task": other, "similarity": value} for other, value in learner.similar_tasks(task)]
-            except ValueError:  # a kernel learner has no weights to compare
-                similar = []
             weights = learner.expert_weights(task) if hasattr(learner, "expert_weights") else {}
+            model, cores = model_of(learner), [*learner.deciding_cores().values()]
+        try:
+            alike = most_alike(cores, model.tasks.column, task, model.features.count, N_SIMILAR, turn)
+        except ValueError:  # a kernel learner has no weights to compare; or the task is forgotten by now
+            alike = []
+        similar = [{"task": other, "similarity": value} for other, value in alike]
         return {"task": task, "similar": similar, "ways": [{"way": w, "weight": x} for w, x in weights.items()]}
 
 
@@ -168,3 +172,6 @@ def rehearse(path: Path, *, with_shadows: bool = True) -> None:
         checked, faults = served.check(from_dicts([learned]))
         if not faults:
             fold.apply(Group(1, np.zeros(1), checked))
+        if tasks:
+            answers.about(tasks[0])
+            served.forget(tasks[0])

@@ -214,7 +214,8 @@ class Engine:
         and then begins a snapshot; once that is written, older snapshots and records are deleted.
         """
         self._refuse_if_in_trouble()
-        return self._submit(Forget(task, without_task(task, self._fold.served.task_ids)))
+        served = self._fold.served
+        return self._submit(Forget(task, without_task(task, served.roles.tasks, served.task_ids)))
 
     # ---- looking ---------------------------------------------------------------------------------------------
 
@@ -246,8 +247,8 @@ class Engine:
 
     def overview(self) -> Mapping[str, Any]:
         """The numbers on the page."""
-        found = self.describe()
-        model = {name: found[name] for name in ("learner", "label")}
+        served = self._fold.served
+        model = {"learner": type(served.learner).__name__, "label": served.roles.label}
         return {**self.statistics.state(), "gauges": self.gauges(), "model": model}
 
     def tasks(self) -> Sequence[str]:

@@ -69,13 +69,18 @@ def concat(pieces: Sequence[Rows]) -> Rows:
     return Rows(frame, pieces[0].strings)
 
 
-def without_task(task: str, task_ids: Callable[[pl.DataFrame], list[str | None]]) -> Callable[[bytes], bytes | None]:
+def without_task(
+    task: str, columns: Sequence[str], task_ids: Callable[[pl.DataFrame], list[str | None]]
+) -> Callable[[bytes], bytes | None]:
     """A function that blanks a task's rows in stored rows, or returns None if there are none.
 
-    The rows stay, with all columns missing: ids of predictions count them.
+    The rows stay, with all columns missing: ids of predictions count them. A row that was predicted alone is looked at
+    without making a frame, as they may be a million.
     """
 
     def edited(body: bytes) -> bytes | None:
+        if body[:1] == JSON and len(columns) == 1 and id_of(msgspec.json.decode(body[1:]).get(columns[0])) != task:
+            return None
         rows = unpack(body)
         others = pl.Series([one != task for one in task_ids(rows.frame)])
         return None if others.all() else pack(Rows(rows.frame.select(pl.when(others).then(pl.all())), rows.strings))

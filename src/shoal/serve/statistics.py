@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
@@ -111,14 +112,15 @@ class Statistics:
         """A part of the tasks that contain a text, sorted by "rows", "error", "newest" or "name"; and their number."""
         with self._lock:  # briefly, as learning waits
             tasks = list(self._tasks)
-            counted = self._per_task[:, [*self._tasks.values()]]
+            counted = self._per_task[:, np.fromiter(self._tasks.values(), np.intp, len(tasks))]
         if text:
             wanted = text.lower()
             chosen = [i for i, task in enumerate(tasks) if wanted in str(task).lower()]
             tasks, counted = [tasks[i] for i in chosen], counted[:, chosen]
         rows, errors, *_, order = counted
         if sort == "name":
-            places = sorted(range(len(tasks)), key=lambda i: str(tasks[i]))
+            # Python's sort would keep the interpreter from answers meanwhile.
+            places = pl.Series([str(task) for task in tasks], dtype=pl.String).arg_sort().to_list()
         else:
             error = np.where(rows >= FEWEST, errors / np.maximum(rows, 1.0), 0.0)
             places = np.argsort(-{"rows": rows, "error": error, "newest": order}[sort], kind="stable").tolist()

@@ -13,7 +13,7 @@ from shoal.cli.streams import DATASET, is_dataset, read_options, title
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
 from shoal.learner import Learner
-from shoal.model.explanations import UNSEEN, Explanation, strongest, table, with_rest
+from shoal.model.explanations import MOST_TASKS, UNSEEN, Explanation, strongest, table, with_rest
 from shoal.model_file import Reading, knows_no_table, load_named
 
 WEIGHT_TITLES = ("spread", "shared", "own", "total")
@@ -84,7 +84,7 @@ def _print_alike(learner: Learner, task: Any) -> None:
         print("no task is alike: the task, or every other, has no weights of its own")
         return
     width = max(len(_short(other)) for other, _ in alike)
-    print("tasks most alike")
+    print("tasks most alike" + (f", of {MOST_TASKS} drawn at random" if len(learner.tasks_) > MOST_TASKS else ""))
     for other, similarity in alike:
         print(f"  {_short(other):<{width}}{similarity:>9.3f}")
 

@@ -354,6 +354,7 @@ def _usual(state: State, features: IndexArray) -> FloatArray:
 
 POINTS, POINT_WEIGHTS = np.polynomial.legendre.leggauss(64)
 AT, SHARE = 0.5 * (POINTS + 1.0), 0.5 * POINT_WEIGHTS  # of the integral: exact to rounding for forecasts within LIMIT
+ONE_POINT = np.zeros(1), np.ones(1)
 
 
 class Mixture(NamedTuple):
@@ -471,9 +472,10 @@ def _kept(limit: float, values: FloatArray) -> FloatArray:
 
 def _slopes(weights: FloatArray, steps: FloatArray, start: FloatArray) -> tuple[FloatArray, float]:
     """Mean slopes of F(u) = logit Σ w_e sigmoid(u_e) on the way from `start` to `start + steps`, and F(start)."""
-    p = 1.0 / (1.0 + np.exp(-(start + AT[:, None] * steps)))
+    at, share = (AT, SHARE) if steps.any() else ONE_POINT
+    p = 1.0 / (1.0 + np.exp(-(start + at[:, None] * steps)))
     mixed = p @ weights
-    slopes = SHARE / (mixed * ((1.0 - p) @ weights)) @ (weights * p * (1.0 - p))
+    slopes = share / (mixed * ((1.0 - p) @ weights)) @ (weights * p * (1.0 - p))
     first = float(1.0 / (1.0 + np.exp(-start)) @ weights)
     return slopes, math.log(first / (1.0 - first))
 

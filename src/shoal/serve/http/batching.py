@@ -2,13 +2,22 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
 from shoal.serve.contract import Answer, Rows, Service
 
 SMALL = 64  # rows that are handled in the loop itself
+
+
+LOOKING = ThreadPoolExecutor(2, "shoal-look")
+
+
+async def looked(work: Callable[[], Any]) -> Any:
+    """The result of work that looks at the model or its counts, two at a time: many who look at once would keep
+    the interpreter, and the threads of `in_thread`, from predictions."""
+    return await asyncio.get_running_loop().run_in_executor(LOOKING, work)
 
 
 async def in_thread(work: Callable[[], Any]) -> Any:

@@ -19,7 +19,7 @@ from shoal.serve.contract import Fault, Refused, Rows, Service
 from shoal.serve.http import openapi, request_bodies
 from shoal.serve.http.access import ADMIN, OPEN, READ, WRITE, Token
 from shoal.serve.http.arrow import ARROW
-from shoal.serve.http.batching import in_thread, learned, predictions
+from shoal.serve.http.batching import in_thread, learned, looked, predictions
 from shoal.serve.http.metrics import Metrics
 from shoal.serve.http.openapi import EVENTS, FILE, TEXT, Json, Route, one_or_many, ref
 from shoal.serve.http.problems import HttpProblem
@@ -104,7 +104,7 @@ async def query(api: Api, request: Asked) -> Response[bytes]:
 
 async def model(api: Api, _: Asked) -> Response[bytes]:
     """Describe the model."""
-    return _json(await in_thread(api.service.describe))
+    return _json(await looked(api.service.describe))
 
 
 async def tasks(api: Api, request: Asked) -> Response[bytes]:
@@ -119,13 +119,13 @@ async def tasks(api: Api, request: Asked) -> Response[bytes]:
         at = 0
     if at < 1:
         raise HttpProblem(400, f"page={number}, expected 1 or more")
-    found, total = await in_thread(partial(api.service.list_tasks, sort, text, (at - 1) * PAGE, PAGE))
+    found, total = await looked(partial(api.service.list_tasks, sort, text, (at - 1) * PAGE, PAGE))
     return _json({"tasks": found, "page": at, "total": total})
 
 
 async def task(api: Api, request: Asked) -> Response[bytes]:
     """Describe one task."""
-    return _json(await in_thread(partial(api.service.task, unquote(request.path_params["task"]))))
+    return _json(await looked(partial(api.service.task, unquote(request.path_params["task"]))))
 
 
 async def forget(api: Api, request: Asked) -> Response[bytes]:
@@ -151,17 +151,17 @@ async def export(api: Api, _: Asked) -> Stream:
 
 async def events(api: Api, _: Asked) -> Stream:
     """Send the numbers of the page, every second."""
-    return Stream(page.events(api.service), media_type=EVENTS)
+    return Stream(page.events(partial(looked, api.service.overview)), media_type=EVENTS)
 
 
 async def metrics(api: Api, _: Asked) -> Response[bytes]:
     """Send the metrics."""
-    return Response(await in_thread(partial(api.metrics.text, api.service)), media_type=MediaType.TEXT)
+    return Response(await looked(partial(api.metrics.text, api.service)), media_type=MediaType.TEXT)
 
 
 async def described(api: Api, _: Asked) -> Response[bytes]:
     """Send the OpenAPI document."""
-    return _json(openapi.description(ROUTES, api.service))
+    return _json(await looked(partial(openapi.description, ROUTES, api.service)))
 
 
 async def health(_: Api, __: Asked) -> Response[bytes]:

@@ -1,13 +1,12 @@
 """The page at `/`: a few files, and events with its numbers once a second."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import cache
 from importlib import resources
+from typing import Any
 
 import msgspec
-
-from shoal.serve.contract import Service
 
 SECONDS = 1.0
 INDEX = "index.html"
@@ -28,9 +27,8 @@ def file(name: str) -> bytes:
     return resources.files(__package__).joinpath(name).read_bytes()
 
 
-async def events(service: Service) -> AsyncIterator[bytes]:
+async def events(overview: Callable[[], Awaitable[Any]]) -> AsyncIterator[bytes]:
     """The numbers of the page as server-sent events, without end."""
-    loop = asyncio.get_running_loop()
     while True:
-        yield b"data: " + msgspec.json.encode(await loop.run_in_executor(None, service.overview)) + b"\n\n"
+        yield b"data: " + msgspec.json.encode(await overview()) + b"\n\n"
         await asyncio.sleep(SECONDS)
