@@ -52,6 +52,7 @@ BY_DEFAULT: dict[str, dict[str, Any]] = {  # beside None, () and False
         "snapshot_seconds": 300.0, "keep": 3, "label_wait": 168.0, "new_tasks": 10_000, "new_columns": 0,
         "max_tasks": 10_000_000,
     },
+    "PassOptions": {"window": 1000, "delay": 0},
     "ReproduceOptions": {"jobs": 1, "backend": "loky"},
 }  # fmt: skip
 
@@ -63,7 +64,7 @@ def test_what_is_not_typed_has_the_value_that_the_help_says() -> None:
         for name, kind in vars(declared).items()
         if name.endswith("Options") and kind.__module__ == declared.__name__
     ]
-    assert len(kinds) == 8
+    assert len(kinds) == 9
     for kind in kinds:
         required = {"model": "m"} if kind.__name__ in ("PredictOptions", "ExplainOptions") else {}
         made = kind(**required)

@@ -190,7 +190,7 @@ def send(
     format
         The format of the files. [default: from their names]
     delimiter
-        What separates the fields of CSV. [default: found by itself]
+        The delimiter of CSV fields. [default: detected]
     decimal
         The decimal mark of numbers in text.
     """
@@ -308,7 +308,7 @@ def compile_(*learners: str, jobs: int = -1) -> None:
     Parameters
     ----------
     learners
-        Compile these only, and what reads files. [default: all]
+        Compile these only, and the readers of files. [default: all]
     jobs
         Processes; -1 is one a core.
     """

@@ -61,7 +61,7 @@ class RowOptions:
     """The column of the rows' times: a row earlier than the one before it is an error."""
 
     sort: Annotated[Switch, Parameter(group=ROWS)] = False
-    """Sort the rows by --time first; the file must fit in memory."""
+    """Sort the rows by --time first, on disk if they are larger than memory."""
 
     text: Annotated[Names, Parameter(group=WAYS)] = ()
     """Columns whose words, single and in pairs, are features."""
@@ -85,19 +85,19 @@ class RowOptions:
     """Keep the words of the features, for shoal explain; reading takes longer."""
 
     date_format: Annotated[str | None, Parameter(group=WAYS)] = None
-    """How dates are written, as in %d/%m/%Y. [default: found by itself where day and month cannot be mistaken]"""
+    """How dates are written, as in %d/%m/%Y. [default: detected where day and month cannot be mistaken]"""
 
     missing: Annotated[Names, Parameter(group=WAYS)] = ()
     """Words for missing values, beside an empty field, NA, #N/A, NULL and what else pandas knows."""
 
     decimal: Annotated[str | None, Parameter(group=WAYS)] = None
-    """The decimal mark, . or a comma. [default: what each column has]"""
+    """The decimal mark, . or a comma. [default: detected for each column]"""
 
     encoding: Annotated[str | None, Parameter(group=WAYS)] = None
-    """The encoding of text, such as shift_jis. [default: UTF-8, UTF-16 or Windows-1252, found by itself]"""
+    """The encoding of text, such as shift_jis. [default: UTF-8, UTF-16 or Windows-1252, detected]"""
 
     delimiter: Annotated[str | None, Parameter(group=WAYS)] = None
-    """What separates the fields of CSV. [default: found by itself]"""
+    """The delimiter of CSV fields. [default: detected]"""
 
     format: Annotated[str | None, Parameter(group=WAYS)] = None
     """The format of the file. [default: from its name]"""
@@ -110,9 +110,29 @@ class RowOptions:
         return {field.name: value for field in fields(self) if (value := getattr(self, field.name)) != field.default}
 
 
+@dataclass(frozen=True, kw_only=True)
+class PassOptions:
+    """Options of the commands that make a pass over a stream."""
+
+    window: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=1))] = 1000
+    """Rows of the sliding window of the "last rows" scores."""
+
+    delay: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=0))] = 0
+    """Learn the label of a row only after this many later rows have been predicted."""
+
+    json: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None
+    """Write all results as JSON; - is standard output, which then has nothing else."""
+
+    quiet: Annotated[Switch, Parameter(group=OUTPUT)] = False
+    """Print nothing but errors."""
+
+    report: Annotated[str | None, Parameter(group=OUTPUT)] = None
+    """Write an HTML report with pictures here."""
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunOptions(PassOptions):
     """Options of `shoal run`."""
 
     learner: Annotated[str | None, Parameter(group=LEARNER)] = None
@@ -129,12 +149,6 @@ class RunOptions:
 
     strict: Annotated[Switch, Parameter(group=LEARNER)] = False
     """With --load: refuse files whose columns are not those of the model."""
-
-    window: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=1))] = 1000
-    """Rows of the sliding window of the "last rows" scores."""
-
-    delay: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=0))] = 0
-    """Learn the label of a row only after this many later rows have been predicted."""
 
     baselines: Annotated[bool, Parameter(group=PROTOCOL)] = True
     """Run one model per task and one model for all next to the learner, for the verdict; --save keeps them, too."""
@@ -163,15 +177,6 @@ class RunOptions:
     tasks_out: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write a row per task with all scores, as .csv, .ndjson or .parquet."""
 
-    json: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None
-    """Write all that was found as JSON; - is standard output, which then has nothing else."""
-
-    quiet: Annotated[Switch, Parameter(group=OUTPUT)] = False
-    """Print nothing but errors."""
-
-    report: Annotated[str | None, Parameter(group=OUTPUT)] = None
-    """Write an HTML report with pictures here."""
-
     figures: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write the pictures into this folder, as PNG and SVG."""
 
@@ -199,7 +204,7 @@ class PredictOptions:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class CompareOptions:
+class CompareOptions(PassOptions):
     """Options of `shoal compare`."""
 
     learners: Annotated[Names, Parameter(group=LEARNER)] = ()
@@ -210,21 +215,6 @@ class CompareOptions:
 
     cluster: Annotated[str | None, Parameter(group=LEARNER)] = None
     """Try them on the Ray cluster at this address; local is one on this machine. [default: in this process]"""
-
-    window: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=1))] = 1000
-    """Rows of the sliding window of the "last rows" scores."""
-
-    delay: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=0))] = 0
-    """Learn the label of a row only after this many later rows have been predicted."""
-
-    json: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None
-    """Write all that was found as JSON; - is standard output, which then has nothing else."""
-
-    quiet: Annotated[Switch, Parameter(group=OUTPUT)] = False
-    """Print nothing but errors."""
-
-    report: Annotated[str | None, Parameter(group=OUTPUT)] = None
-    """Write an HTML report with pictures here."""
 
 
 @Parameter(name="*")
