@@ -401,7 +401,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
         return self._known(attribute).core.state
 
     def _setup(self) -> Any:
-        """The hyper-parameters of now, as the algorithm takes them."""
+        """The current hyper-parameters, as the algorithm takes them."""
         core: Any = self._begun().core
         return core.setup
 

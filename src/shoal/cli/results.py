@@ -112,8 +112,8 @@ def write_tasks(path: str, evaluations: Mapping[str, Evaluation]) -> None:
         record: dict[str, Any] = {"task": str(task), **values}
         for other, one in evaluations.items():
             if other != name:
-                mine = {metric: score for metric, score in one.per_task[task].items() if metric != "rows"}
-                record |= {f"{other}_{metric}": score for metric, score in mine.items()}
+                scores = one.per_task[task]
+                record |= {f"{other}_{metric}": score for metric, score in scores.items() if metric != "rows"}
         records.append(record | ({"sharing": won[task].way, "weight": won[task].weight} if task in won else {}))
     frame = pl.DataFrame(records, infer_schema_length=None)
     write = WRITERS[ending(path, "--tasks-out")]

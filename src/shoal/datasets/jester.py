@@ -52,11 +52,11 @@ def load_jester(
         raise ValueError(f"n_tasks must lie between 1 and {len(users) - 1}, got {n_tasks}")
     order = np.arange(len(users)) if seed is None else np.random.default_rng(seed).permutation(len(users))
     tasks, others = np.sort(order[:n_tasks]), np.sort(order[n_tasks:])
-    mine = ratings[tasks].ravel()
+    targets = ratings[tasks].ravel()
     return Dataset(
         name="jester",
         X=np.tile(ratings[others].T / 10.0, (n_tasks, 1)),
-        y=np.where(mine > 0, 1.0, -1.0) if kind == "binary" else mine,
+        y=np.where(targets > 0, 1.0, -1.0) if kind == "binary" else targets,
         task=np.repeat(users[tasks], _JOKES),
         feature_names=tuple(users[others].tolist()),
         description=_DESCRIPTION.format(n=n_tasks, d=len(others), label=_LABEL[kind]),

@@ -40,7 +40,7 @@ SUMS = 4  # side by side, for one addition would wait for the one before
 
 @kernel(sums="exact")
 def _dot_sparse(columns: IndexArray, x: NDArray[np.float64], w: NDArray[np.float64]) -> float:
-    """Wherever the same numbers are to be the same bits, product i belongs to sum `accumulator_of(i, n)`."""
+    """Product i goes to sum `accumulator_of(i, n)`, so that dense and hashed weights give the same bits."""
     a, b, c, d, n = 0.0, 0.0, 0.0, 0.0, len(x)
     for turn in range(n // SUMS):
         i = SUMS * turn
@@ -55,7 +55,7 @@ def _dot_sparse(columns: IndexArray, x: NDArray[np.float64], w: NDArray[np.float
 
 @kernel
 def accumulator_of(i: np.uint64, n: int) -> np.uint64:
-    """Of the four; those of no whole turn belong to the first."""
+    """Which of the four sums; the products after the last whole turn go to the first."""
     return i % np.uint64(SUMS) if i < np.uint64(n - n % SUMS) else np.uint64(0)
 
 

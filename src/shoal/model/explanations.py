@@ -298,7 +298,7 @@ def _cosines(
 ) -> FloatArray:
     """(ids,) cosines of own weights, of all cores side by side; NaN where a task has none, or is forgotten by now."""
     product, square = np.zeros((2, len(ids)))
-    mine = sum(float(weights @ weights) for _, weights in own)
+    norm = sum(float(weights @ weights) for _, weights in own)
     widest = max(len(features) for features, _ in own)
     for some in _blocks(len(ids), min(TASKS_A_TURN, max(1, MOST_NUMBERS // max(widest, 1)))):
         with turn():
@@ -309,7 +309,7 @@ def _cosines(
                     found = bare(core).contributions(there, features, None).own[:, 1:]
                     product[some] += found @ weights
                     square[some] += np.square(found).sum(axis=1)
-    length = np.sqrt(square * mine)
+    length = np.sqrt(square * norm)
     return np.asarray(np.divide(product, length, out=np.full(len(ids), np.nan), where=length > 0.0))
 
 

@@ -60,7 +60,7 @@ def build(spec: Spec, seed: int) -> Any:
 def modules(spec: Spec) -> set[str]:
     """The modules that define the learner."""
     nested = [modules(value) for value in spec.parameters.values() if isinstance(value, Spec)]
-    mine = {str(_kind(spec.learner.removeprefix(PERIODIC)).__module__)}
+    own = {str(_kind(spec.learner.removeprefix(PERIODIC)).__module__)}
     if spec.learner.startswith(PERIODIC):
-        mine.add(Periodic.__module__)
-    return mine.union(*nested)
+        own.add(Periodic.__module__)
+    return own.union(*nested)

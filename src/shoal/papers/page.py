@@ -83,9 +83,9 @@ def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> Non
     lines = [line for line in judged(outcomes, experiments()) if line.claim.paper in papers]
     parts = []
     for paper in papers:
-        mine = [line for line in lines if line.claim.paper == paper]
+        of_paper = [line for line in lines if line.claim.paper == paper]
         parts.append(f'<h2 id="{paper}">{escape(TITLES.get(paper, paper))}</h2>')
-        start = _opening(mine, NOTES.get(paper))
+        start = _opening(of_paper, NOTES.get(paper))
         parts.append(f"<section>{start}</section>" if start else "")
         parts += [_section(outcome) for outcome in outcomes if outcome.experiment.paper == paper]
     template = Template(resources.files("shoal.papers").joinpath("page.html").read_text(encoding="utf-8"))

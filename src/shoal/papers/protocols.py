@@ -43,9 +43,9 @@ def split(data: Dataset, seed: int, train: int) -> tuple[IntArray, IntArray]:
     order = rng.permutation(len(data))
     learn = np.zeros(len(data), bool)
     for k in range(codes.max() + 1):
-        mine = order[codes[order] == k]
-        positive, negative = mine[data.y[mine] > 0], mine[data.y[mine] < 0]
-        n_positive = round(train * len(positive) / len(mine))
+        of_task = order[codes[order] == k]
+        positive, negative = of_task[data.y[of_task] > 0], of_task[data.y[of_task] < 0]
+        n_positive = round(train * len(positive) / len(of_task))
         learn[positive[:n_positive]] = True
         learn[negative[: train - n_positive]] = True
     return _in_rounds(codes, order[learn[order]]), order[~learn[order]]

@@ -104,11 +104,11 @@ def critical_difference(k: int, n: int) -> float:
 def _signed_ranks(names: list[str], table: FloatArray, champion: str) -> dict[str, float]:
     from scipy.stats import wilcoxon
 
-    mine = table[names.index(champion)]
+    best = table[names.index(champion)]
     raw = {}
     for name, theirs in zip(names, table, strict=True):
         if name != champion:
-            raw[name] = 1.0 if (mine == theirs).all() else float(wilcoxon(mine, theirs).pvalue)
+            raw[name] = 1.0 if (best == theirs).all() else float(wilcoxon(best, theirs).pvalue)
     corrected, largest = {}, 0.0  # Holm: the smallest of m times m, the next times m - 1, ..., never falling
     for i, name in enumerate(sorted(raw, key=lambda name: raw[name])):
         largest = max(largest, min(1.0, (len(raw) - i) * raw[name]))

@@ -228,8 +228,8 @@ def _chosen(experiment: Experiment, entrant: Entrant, data: Data, tried: list[tu
     """The setting with the best value; the first of equals."""
     if not entrant.grid or experiment.tuning is None:
         return entrant.spec(data)
-    mine = _scores(experiment, [(job, r) for job, r in tried if (job.entrant, job.data) == (entrant.name, data.name)])
-    return max(mine[entrant.name, data.name], key=lambda one: one.score).spec
+    scores = _scores(experiment, [(job, r) for job, r in tried if (job.entrant, job.data) == (entrant.name, data.name)])
+    return max(scores[entrant.name, data.name], key=lambda one: one.score).spec
 
 
 def _scores(experiment: Experiment, tried: list[tuple[Job, Any]]) -> dict[tuple[str, str], list[Tried]]:

@@ -21,12 +21,12 @@ def _gains(learner: Evaluation, baseline: Evaluation, metric: str) -> list[dict[
     """A record per task in which both have the metric."""
     sign = 1 if metric in HIGHER_IS_BETTER else -1
     records = []
-    for task, mine in learner.per_task.items():
+    for task, scores in learner.per_task.items():
         theirs = baseline.per_task.get(task, {}).get(metric, np.nan)
-        gain = sign * (mine[metric] - theirs)
+        gain = sign * (scores[metric] - theirs)
         if not np.isnan(gain):
-            values = {"learner": mine[metric], "baseline": theirs, "gain": gain}
-            records.append({"task": str(task), "rows": mine["rows"], **values})
+            values = {"learner": scores[metric], "baseline": theirs, "gain": gain}
+            records.append({"task": str(task), "rows": scores["rows"], **values})
     return records
 
 

@@ -31,8 +31,8 @@ def _shares(evaluations: Mapping[str, Evaluation]) -> list[dict[str, Any]]:
 def _lines(shares: list[dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
     lines = []
     for name in names:
-        mine = [share for share in shares if share["name"] == name]
-        rows, values = (np.array([share[key] for share in mine], float) for key in ("rows", "share"))
+        of_learner = [share for share in shares if share["name"] == name]
+        rows, values = (np.array([share[key] for share in of_learner], float) for key in ("rows", "share"))
         lines += [{"name": name, "rows": p["rows"], "share": p["value"]} for p in trend(rows, values)]
     return lines
 

@@ -54,12 +54,12 @@ def _wanted(ids: list[str], known: dict[str, Experiment], *, everything: bool) -
         return list(known.values())
     found = []
     for name in ids:
-        mine = [experiment for experiment in known.values() if name in (experiment.id, experiment.paper)]
-        if not mine:
+        matching = [experiment for experiment in known.values() if name in (experiment.id, experiment.paper)]
+        if not matching:
             close = difflib.get_close_matches(name, known, n=1)
             hint = f" (did you mean {close[0]}?)" if close else ""
             raise ValueError(f"there is no experiment {name!r}{hint}; `shoal reproduce` lists them")
-        found += mine
+        found += matching
     return [known[name] for name in dict.fromkeys(experiment.id for experiment in found)]
 
 

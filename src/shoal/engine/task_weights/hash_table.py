@@ -264,7 +264,7 @@ def _give_back(tables: Tables, start: int, size: int) -> None:
 
 @kernel
 def _put_contents(source: Tables, target: Tables, start: int, size: int, n: int) -> None:
-    """Put the pairs that wait, and what their slots in the source hold."""
+    """Insert the queued pairs with the values of their slots in the source."""
     for k in range(n):
         take_slot(target, U(start), U(size), np.uint32(target.waiting[FEATURE, k]), k)
     for k in range(n):

@@ -356,8 +356,8 @@ class ScoreSketch:
         cells, which = np.unique((tag >> 1 << SCORE_BITS) | score, return_inverse=True)
         positive = (tag & 1).astype(bool)
         counts = np.zeros((2, len(cells)))
-        for row, mine in enumerate((~positive, positive)):
-            np.add.at(counts[row], which[mine], self._counts[mine])
+        for row, selected in enumerate((~positive, positive)):
+            np.add.at(counts[row], which[selected], self._counts[selected])
         per_task, per_task_bound = _auc(cells >> SCORE_BITS, counts, n_tasks)
         values, place = np.unique(cells & ((1 << SCORE_BITS) - 1), return_inverse=True)
         all_tasks = np.zeros((2, len(values)))

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
 
-# A task's value counts in the mean over tasks from so many rows on. Within a task of few rows the AUC punishes who
-# learns the task's level by the row: after a positive the forecast rises, and fewer positives are left to come.
+# Least rows of a task whose value counts in the mean over tasks. Within a task of few rows the AUC punishes learning
+# the task's level by the row: after a positive the forecast rises, and fewer positives are left to come.
 LEAST_ROWS = {"auc": 100}
 
 

@@ -93,10 +93,10 @@ def mean_of_all(tasks: Tasks) -> float:
 @kernel(sums="exact", alone=False)
 def mean_of(task: int, tasks: Tasks) -> float:
     """The task's running mean, with three rows of the mean of all; that mean if the task is unseen (-1)."""
-    everybody = mean_of_all(tasks)
+    overall = mean_of_all(tasks)
     if task < 0 or tasks.sums[task, 0] == 0.0:
-        return everybody
-    return float((tasks.sums[task, 1] + PRIOR_ROWS * everybody) / (tasks.sums[task, 0] + PRIOR_ROWS))
+        return overall
+    return float((tasks.sums[task, 1] + PRIOR_ROWS * overall) / (tasks.sums[task, 0] + PRIOR_ROWS))
 
 
 @kernel(sums="exact", alone=False)

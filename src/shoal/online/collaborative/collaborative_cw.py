@@ -137,10 +137,10 @@ def learn(rounds: Rounds, settings: Settings, state: State, decisions: FloatArra
                 scw_move(rounds, row, size, root, excess, shift, settings.phi)
             if not settings.pooled:
                 pull(rounds, row, k, powers, state)
-                mine, drift = own[PRECISION, :, k], own[SHIFT, :, k]
-                size, root = scw_size(rounds, row, mine, drift, settings)
+                own_excess, own_shift = own[PRECISION, :, k], own[SHIFT, :, k]
+                size, root = scw_size(rounds, row, own_excess, own_shift, settings)
                 if size > 0.0:
-                    scw_move(rounds, row, size, root, mine, drift, settings.phi)
+                    scw_move(rounds, row, size, root, own_excess, own_shift, settings.phi)
             if size > 0.0:
                 state.updates[k] += 1
     return len(rounds.starts) - 1
