@@ -55,6 +55,7 @@ class Piece(NamedTuple):
     rounds: Rounds
     settings: Settings
     changes: dict[str, Any]  # new values of fields of the state before these rows
+    more: tuple[Any, ...] = ()  # that the kernels take after `out`
 
 
 class Exchange(NamedTuple):
@@ -129,7 +130,7 @@ class Chunks(NamedTuple, Generic[S]):
 
     simultaneous: bool = False  # rows of different tasks form a round if nothing else is said
     pieces: Callable[[Setup, S, Rounds, bool], Iterator[Piece]] | None = None  # None: as a whole
-    run: Callable[[Callable[..., int], Rounds, Settings], int] | None = None  # calls the learn kernel, maybe in threads
+    run: Callable[[Callable[..., int], Rounds, Setup], int] | None = None  # calls the learn kernel, maybe in threads
     seen: Callable[[S], Any] = as_it_is  # the form of the state that kernels take
     failure: str = ""  # the error if the learn kernel returns FAILED
     may_fail: Callable[[Params], bool] = never  # may learning valid rows raise? The chunk is then rolled back

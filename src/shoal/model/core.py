@@ -171,18 +171,19 @@ class Core:
         """Learn rounds in order; `out`, unless empty, gets the decisions before each."""
         pieces = self.algorithm.chunks.pieces
         if pieces is None:
-            self._learn(rounds, self.setup.settings, out)
+            self._learn(rounds, self.setup.settings, out, ())
             return
         for piece in pieces(self.setup, self.state, rounds, True):
-            self.state = self.state._replace(**piece.changes)
-            self._learn(piece.rounds, piece.settings, out[piece.first : piece.last])
+            if piece.changes:
+                self.state = self.state._replace(**piece.changes)
+            self._learn(piece.rounds, piece.settings, out[piece.first : piece.last], piece.more)
 
-    def _learn(self, rounds: Rounds, settings: Any, out: FloatArray) -> None:
-        done = self._run(rounds, settings, out)
+    def _learn(self, rounds: Rounds, settings: Any, out: FloatArray, more: tuple[Any, ...]) -> None:
+        done = self._run(rounds, settings, out, more)
         while 0 <= done < len(rounds.starts) - 1:  # the next round needs more capacity
             rounds = rounds._replace(starts=rounds.starts[done:])
             self._take(partial(self._extended, rounds))
-            done = self._run(rounds, settings, out)
+            done = self._run(rounds, settings, out, more)
         if done == FAILED:
             raise ValueError(self.algorithm.chunks.failure.format(updates=self.state.updates.sum()))
 
@@ -190,11 +191,11 @@ class Core:
         assert self.algorithm.storage.extend is not None
         return self.algorithm.storage.extend(self.setup, self.state, self.size, rounds)
 
-    def _run(self, rounds: Rounds, settings: Any, out: FloatArray) -> int:
+    def _run(self, rounds: Rounds, settings: Any, out: FloatArray, more: tuple[Any, ...]) -> int:
         learn, run, state = self.algorithm.learn, self.algorithm.chunks.run, self.algorithm.chunks.seen(self.state)
         if run is None:
-            return int(call(learn, rounds, settings, state, out, self._dtype))
-        return run(partial(call, learn, rounds, settings, self.state, out, self._dtype), rounds, settings)
+            return int(call(learn, rounds, settings, state, out, self._dtype, *more))
+        return run(partial(call, learn, rounds, settings, state, out, self._dtype, *more), rounds, self.setup)
 
     def decide(self, rounds: Rounds, out: FloatArray) -> None:
         """Answer rows."""
@@ -211,8 +212,8 @@ class Core:
             call(kernel, rounds, self.setup.settings, seen(self.state), out, self._dtype)
             return
         for piece in pieces(self.setup, self.state, rounds, False):
-            state = seen(self.state._replace(**piece.changes))
-            call(kernel, piece.rounds, piece.settings, state, out[piece.first : piece.last], self._dtype)
+            state = seen(self.state._replace(**piece.changes) if piece.changes else self.state)
+            call(kernel, piece.rounds, piece.settings, state, out[piece.first : piece.last], self._dtype, *piece.more)
 
     # ---- explaining --------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positi
 from shoal.model.state import described
 from shoal.online.boosted_trees import Effort
 from shoal.online.hedged_sharing import state as states
-from shoal.online.hedged_sharing.dense import N_MARGINS, Dense, answered, asleep, learned, sleeps
+from shoal.online.hedged_sharing.dense import N_MARGINS, Dense, DenseSettings, answered, asleep, learned, sleeps
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -46,33 +45,25 @@ from shoal.online.hedged_sharing.row import (
     N_CROSSED,
     Block,
     N,
+    Said,
     Settings,
     Work,
     answer,
     block_has_room,
     decide_row,
-    for_dense,
     learn_ahead,
     learn_answer,
+    longest_row,
     new_block,
     read_row,
+    scratch_for,
     two_blocks,
     waiting_row,
-    workspace,
 )
 from shoal.online.hedged_sharing.state import Mixed, State, mixed
 from shoal.parallel import pipeline
 from shoal.parallel.cores import add_seconds, n_threads
 from shoal.parallel.pipeline import Part
-
-
-@kernel(inline=False, alone=False)
-def decide_rows(
-    rounds: Rounds, first: int, last: int, settings: Settings, state: Mixed, decisions: FloatArray, work: Work
-) -> None:
-    """The decisions on some rows."""
-    for row in range(first, last):
-        decisions[row] = decide_row(rounds, row, settings, state, work)
 
 
 @kernel(inline=False, alone=False)
@@ -107,6 +98,7 @@ def learn_rounds(
     settings: Settings,
     state: Mixed,
     decisions: FloatArray,
+    said: Said,
     part: Part,
     end: int,
     block: Block,
@@ -127,7 +119,7 @@ def learn_rounds(
                 here = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
                 h = weight_of(rounds, row) if learns else 0.0
                 if part.prepares:
-                    new = read_row(rounds, row, settings, state, settings.again if learns else settings.margins, here)
+                    new = read_row(rounds, row, settings, state, said.again if learns else said.margins, here)
                     if h > 0.0:
                         learn_ahead(rounds, row, new, h, settings, state, here)
                 if part.learns:
@@ -143,84 +135,86 @@ def learn_rounds(
     return end
 
 
-@kernel(entry=True, allocates=True)
-def decide(rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray) -> None:
-    work = workspace(rounds, 0, len(decisions), settings, state.shared)
-    decide_rows(rounds, 0, len(decisions), settings, state, decisions, work)
+@kernel(entry=True)
+def decide(rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray, said: Said, work: Work) -> None:
+    for row in range(len(decisions)):
+        decisions[row] = decide_row(rounds, row, settings, state, said, work)
 
 
-@kernel(entry=True, allocates=True)
-def learn(rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray, part: Part) -> int:
+@kernel(entry=True)
+def learn(
+    rounds: Rounds, settings: Settings, state: Mixed, decisions: FloatArray, said: Said, work: Work, part: Part
+) -> int:
     end = part.last if part.last >= 0 else len(rounds.starts) - 1
-    work = workspace(rounds, rounds.starts[part.first], rounds.starts[end], settings, state.shared)
-    return learn_rounds(rounds, settings, state, decisions, part, end, part.block, work)
+    return learn_rounds(rounds, settings, state, decisions, said, part, end, part.block, work)
 
 
 WHOLE = Part(0, -1, True, True, new_block(0, np.zeros(0, np.int64), 0, 0))  # row by row
 
 
-def run(step: Callable[[Part], int], rounds: Rounds, settings: Settings) -> int:
+def run(step: Callable[..., int], rounds: Rounds, setup: Setup) -> int:
     """Learn rounds, in two threads if that pays."""
-    return pipeline.run(step, WHOLE, rounds, partial(two_blocks, rounds=rounds, settings=settings))
+    longest, settings = longest_row(rounds), setup.settings
+
+    def part_of(part: Part) -> int:
+        return step(scratch_for(longest, settings, setup.params.dtype).row, part)
+
+    return pipeline.run(part_of, WHOLE, rounds, partial(two_blocks, rounds=rounds, settings=settings))
 
 
-ASLEEP = np.zeros((0, N_MARGINS))  # margins of experts on dense rows that all sleep
+ASLEEP = Said(np.zeros((0, N_MARGINS)), np.zeros((0, N_MARGINS)))
 PIECE = 2**12  # rows
-
-
-class Asked(NamedTuple):
-    """A piece of which the experts on dense rows have said theirs, and what they have learned then."""
-
-    piece: Piece
-    dense: Dense
 
 
 def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
     """Rows of which the experts on dense rows have said, and learned, theirs; a thread does the next meanwhile."""
     n, ask = len(rounds.task), partial(_ask, setup, rounds, learns)
-    asked = ask(0, state.dense)
-    if asked.piece.last == n:
-        yield asked.piece
+    piece, dense = ask(0, state.dense), state.dense
+    if piece.last == n:
+        yield piece
         return
     with ThreadPoolExecutor(1) as pool:
-        while asked.piece.last < n:
-            last, dense = asked.piece.last, asked.dense
+        while piece.last < n:
+            last, dense = piece.last, piece.changes.get("dense", dense)
             ahead = pool.submit(_timed, ask, last, dense) if n_threads() > 1 else None
-            yield asked.piece
-            asked, seconds = ahead.result() if ahead is not None else (ask(last, dense), 0.0)
+            yield piece
+            piece, seconds = ahead.result() if ahead is not None else (ask(last, dense), 0.0)
             add_seconds(seconds)
-        yield asked.piece
+        yield piece
 
 
-def _timed(ask: Callable[[int, Dense], Asked], first: int, dense: Dense) -> tuple[Asked, float]:
+def _timed(ask: Callable[[int, Dense], Piece], first: int, dense: Dense) -> tuple[Piece, float]:
     """With the seconds of processor time that it takes."""
     began = time.thread_time()
     return ask(first, dense), time.thread_time() - began
 
 
-def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Asked:
+def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Piece:
     """The piece that begins there; all that is left once all of them sleep."""
-    settings, n = setup.settings, len(rounds.task)
-    if sleeps(dense, settings.full_features):
-        piece = rounds if first == 0 else cut(rounds, first, n)
-        return Asked(Piece(first, n, piece, settings, {"dense": dense}), dense)
-    told, last, piece = for_dense(settings), n, rounds
-    if first + PIECE < n:
-        starts = rounds.starts if learns else np.arange(0, n + 1)
-        at = int(np.searchsorted(starts, first + PIECE, "right")) - 1
-        last = int(starts[max(at, int(np.searchsorted(starts, first)) + 1)])
-    if last - first < n:
-        piece = cut(rounds, first, last)
-    margins = again = np.empty((last - first, N_MARGINS))
-    if learns:
-        again = margins if len(piece.starts) - 1 == last - first else margins.copy()
-        dense = learned(piece, told, dense, margins, again)
-        if sleeps(dense, told.most):
-            dense = asleep(dense, regression=told.regression)
+    settings, told, dtype, n = setup.settings, setup.settings.dense, setup.params.dtype, len(rounds.task)
+    before = dense
+    if sleeps(dense, told.most):
+        piece, last, said = rounds if first == 0 else cut(rounds, first, n), n, ASLEEP
+        work = scratch_for(0 if learns else longest_row(piece), settings, dtype)
     else:
-        answered(piece, told, dense, margins)
-    settings = settings._replace(margins=margins, again=again)
-    return Asked(Piece(first, last, piece, settings, {"dense": dense}), dense)
+        last = n
+        if first + PIECE < n:
+            starts = rounds.starts if learns else np.arange(0, n + 1)
+            at = int(np.searchsorted(starts, first + PIECE, "right")) - 1
+            last = int(starts[max(at, int(np.searchsorted(starts, first)) + 1)])
+        piece = rounds if last - first == n else cut(rounds, first, last)
+        work, margins = scratch_for(longest_row(piece), settings, dtype), np.empty((last - first, N_MARGINS))
+        said = Said(margins, margins)
+        if not learns:
+            answered(piece, told, dense, margins, work.dense)
+        else:
+            if len(piece.starts) - 1 < last - first:
+                said = Said(margins, margins.copy())
+            dense = learned(piece, told, dense, *said, work.dense)
+            if sleeps(dense, told.most):
+                dense = asleep(dense, regression=told.regression)
+    more = (said,) if learns else (said, work.row)
+    return Piece(first, last, piece, settings, {} if dense is before else {"dense": dense}, more)
 
 
 SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}
@@ -243,10 +237,11 @@ MEGABYTE = 1e6
 def settings_of(p: Params, *, regression: bool) -> Settings:
     """Of labels, or of real targets."""
     interactions = NARROW if p.interactions is NARROW else ALWAYS if p.interactions else NEVER
-    full_features = FEW_FULL if interactions == NEVER else MOST_FULL
+    most = FEW_FULL if interactions == NEVER else MOST_FULL
     filters, trees = p.effort if interactions != NEVER else (p.effort[0], EFFORTS["fast"][1])
     memory = p.memory * MEGABYTE
-    return Settings(regression, p.relation, interactions, memory, full_features, filters, trees, ASLEEP, ASLEEP)
+    dense = DenseSettings(regression, p.relation, memory, most, filters, trees)
+    return Settings(regression, p.relation, interactions, memory, dense)
 
 
 def count_features(_: Setup, state: State) -> None:

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.compile import by_kind, kernel
 from shoal.engine.rounds import Rounds, cut
-from shoal.engine.rows import padded, row_bounds, weight_of
+from shoal.engine.rows import row_bounds, weight_of
+from shoal.engine.rows import whole_turns as whole_lanes
 from shoal.online import boosted_trees
 from shoal.online.boosted_trees import FIRST_COLUMN, LANES, STAGES, Effort
 from shoal.online.common.dense import whole_turns
@@ -102,16 +103,6 @@ class Dense(NamedTuple):
     trees: boosted_trees.State
 
 
-class Filters(NamedTuple):
-    """Of that, what runs in one kernel."""
-
-    levels: Levels
-    log_levels: Levels
-    logs: FloatArray
-    effects: Effects
-    implicit: Effects
-
-
 class PackedDense(NamedTuple):
     """What is saved."""
 
@@ -131,7 +122,6 @@ class Room(NamedTuple):
     new_effects: int  # tasks
     rows: int  # of trees
     values: int
-    slot: IntArray  # 0 of tasks without effects
 
 
 class Rows(NamedTuple):
@@ -178,43 +168,58 @@ class Reading(NamedTuple):
     full: FullRow
 
 
-@kernel(allocates=True, alone=False)
-def new_reading(rounds: Rounds, dtype_of: NDArray[np.float64]) -> Reading:
-    """For the rows of a chunk."""
-    longest = rounds.width
-    for row in range(len(rounds.indptr) - 1):
-        longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
-    n, few, dtype = padded(longest + 1), padded(SIDES[-1]), dtype_of.dtype
-    reals = np.zeros((4, n))
-    return Reading(
-        ScaledRow(reals[0], np.zeros(n, np.int64), reals[1], reals[2], reals[3], np.zeros(2)),
-        FullRow(np.zeros(few), np.zeros(few, np.int64), np.zeros(SIDES[-1], dtype), np.zeros(SIDES[-1], dtype)),
+class Work(NamedTuple):
+    """Scratch of one call."""
+
+    reading: Reading
+    levels: task_levels.Scratch
+    effects: mixed_effects.Scratch
+    possible: NDArray[np.uint32]  # (LANES,) of trees
+    single: Rows  # a piece of one row
+
+
+def new_work(longest: int, dtype: type[np.floating]) -> Work:
+    """For rows of so many entries."""
+    n, few = whole_lanes(longest + 1), whole_lanes(SIDES[-1])
+    reals, vectors, matrices = np.zeros((4, n)), np.zeros((5, SIDE)), np.zeros((2, SIDE, SIDE))
+    return Work(
+        Reading(
+            ScaledRow(reals[0], np.zeros(n, np.int64), reals[1], reals[2], reals[3], np.zeros(2)),
+            FullRow(np.zeros(few), np.zeros(few, np.int64), np.zeros(SIDES[-1], dtype), np.zeros(SIDES[-1], dtype)),
+        ),
+        task_levels.Scratch(vectors[4], np.zeros((2, task_levels.G))),
+        mixed_effects.Scratch(*vectors[:4], *matrices),
+        np.zeros(LANES, np.uint32),
+        new_rows(1),
     )
 
 
-@kernel(entry=True, allocates=True)
-def read_rows(
-    rounds: Rounds, settings: DenseSettings, columns: Columns, room: Room, rows: Rows, margins: FloatArray, begin: int,
-    learns: bool,
+@kernel(entry=True)
+def run_groups(
+    rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
+    work: Work,
 ) -> int:  # fmt: skip
-    """Read rows from `begin` on, and learn what is learned of them here; return the one before which room ended."""
-    return _read_rows(
-        rounds, settings, columns, room, rows, margins, begin, learns, new_reading(rounds, columns.full.pooled)
-    )
+    """Answer rows from `begin` on, and learn them; return the one before which room ended."""
+    end = read_rows(rounds, settings, dense, rows, margins, begin, learns, work.reading)
+    run_filters(rounds.task, begin, end, settings.regression, dense, rows, margins, work)
+    run_trees(rounds.task, begin, end, settings, dense.trees, rows, margins, work.possible)
+    return end
 
 
 @kernel(inline=False, alone=False)
-def _read_rows(
-    rounds: Rounds, settings: DenseSettings, columns: Columns, room: Room, rows: Rows, margins: FloatArray, begin: int,
-    learns: bool, here: Reading,
+def read_rows(
+    rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
+    here: Reading,
 ) -> int:  # fmt: skip
-    new_effects = 0
+    """Read rows from `begin` on, and learn what is learned of them here; return the one before which room ended."""
+    columns, room, new_effects = dense.columns, room_of(settings, dense), 0
     for row in range(begin, len(margins)):
         if columns.seen[FEATURES] > settings.most:  # all groups sleep for good
             margins[row:] = np.nan
+            rows.groups[row:] = 0
             break
         if learns:
-            new_effects += int(room.slot[rounds.task[row]] == 0)
+            new_effects += int(dense.effects.slot[rounds.task[row]] == 0)
             if not has_room(rounds, row, row + 1 - begin, new_effects, settings, columns, room):
                 return row
         n = read(rounds, row, settings, columns, rows, here, margins[row])
@@ -237,6 +242,7 @@ def read(
     """Scale a row, fill the margins of full matrices and what other groups need; return its entries."""
     for i in range(len(margins)):
         margins[i] = np.nan
+    rows.groups[row], rows.h[row] = 0, 0.0
     narrow = is_narrow(1, 0, columns.seen)
     n = scaled_row(rounds, row, columns.scale, narrow, not settings.regression, here.row)
     features = columns.seen[FEATURES] + new_features(n, here.row.feature, columns.scale.features, columns.seen)
@@ -321,20 +327,19 @@ def learn(
 # ---- groups: each answers rows begin, ..., end - 1 and learns those that count -------------------------------------
 
 
-@kernel(entry=True, allocates=True)
+@kernel(inline=False, alone=False)
 def run_filters(
-    task: IntArray, begin: int, end: int, regression: bool, filters: Filters, rows: Rows, margins: FloatArray
+    task: IntArray, begin: int, end: int, regression: bool, dense: Dense, rows: Rows, margins: FloatArray, work: Work
 ) -> None:
     """Tasks' levels and mixed effects."""
-    side, rule = len(filters.levels.mean), mixed_effects.Rule(regression, True, mixed_effects.LEARNED)
-    of_levels, of_effects = task_levels.new_scratch(side), mixed_effects.new_scratch(side)
-    run_levels(task, begin, end, regression, filters.levels, rows, margins, of_levels)
-    run_effects(task, begin, end, rule, filters.effects, rows, margins, of_effects)
+    rule = mixed_effects.Rule(regression, True, mixed_effects.LEARNED)
+    run_levels(task, begin, end, regression, dense.levels, rows, margins, work.levels)
+    run_effects(task, begin, end, rule, dense.effects, rows, margins, work.effects)
     if regression:
-        run_logs(task, begin, end, filters.log_levels, filters.logs, rows, margins, of_levels)
+        run_logs(task, begin, end, dense.log_levels, dense.logs, rows, margins, work.levels)
     else:
         implicit = mixed_effects.Rule(regression, False, mixed_effects.LEARNED)
-        run_effects(task, begin, end, implicit, filters.implicit, rows, margins, of_effects)
+        run_effects(task, begin, end, implicit, dense.implicit, rows, margins, work.effects)
 
 
 @kernel(inline=False, alone=False)
@@ -400,13 +405,13 @@ def run_effects(
                 mixed_effects.learn(d, x, y, h, task[row], rule, f, effects, scratch)
 
 
-@kernel(entry=True, allocates=True)
+@kernel(inline=False, alone=False)
 def run_trees(
-    task: IntArray, begin: int, end: int, regression: bool, pooled: bool, effort: Effort, trees: boosted_trees.State,
-    rows: Rows, margins: FloatArray,
+    task: IntArray, begin: int, end: int, settings: DenseSettings, trees: boosted_trees.State, rows: Rows,
+    margins: FloatArray, possible: NDArray[np.uint32],
 ) -> None:  # fmt: skip
     """Boosted trees; one model for all tasks takes all rows to be of the first."""
-    possible = np.zeros(LANES, np.uint32)
+    regression, pooled, effort = settings.regression, settings.sharing == ALL_POOLED, settings.trees
     for row in range(begin, end):
         if rows.groups[row] & FORESTS:
             of, d, x, here = 0 if pooled else task[row], rows.columns[row] - 1, rows.raw[row], margins[row, TREES:]
@@ -434,13 +439,17 @@ def new_dense(n_tasks: int, n_features: int, dtype: type[np.floating], *, regres
     )
 
 
+rows_left = kernel(alone=False)(boosted_trees.rows_left)
+
+
+@kernel(alone=False)
 def room_of(settings: DenseSettings, dense: Dense) -> Room:
     """Effects have room for all if memory has none for more."""
     effects, side, trees = dense.effects, len(dense.levels.mean), dense.trees
-    left = len(effects.own) - int(effects.counters[mixed_effects.SLOTS])
-    if len(effects.own) >= most_effects(settings.memory, side) > 0:
+    left, most = len(effects.own) - effects.counters[mixed_effects.SLOTS], most_effects(settings.memory, side)
+    if len(effects.own) >= most > 0:
         left = 2**60
-    return Room(side, left, boosted_trees.rows_left(trees), trees.values.shape[1] - FIRST_COLUMN, effects.slot)
+    return Room(side, left, rows_left(trees), trees.values.shape[1] - FIRST_COLUMN)
 
 
 @kernel(alone=False)
@@ -475,16 +484,21 @@ def _new_columns(rounds: Rounds, row: int, full: Full) -> int:
     return new
 
 
-def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray) -> Rows:
+def rows_for(n: int, work: Work) -> Rows:
+    """Room for a piece of so many."""
+    return work.single if n == 1 else new_rows(n)
+
+
+def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, work: Work) -> Rows:
     """Fill the margins of rows of which nothing is learned; the rows by columns."""
-    rows, columns = new_rows(len(margins)), dense.columns
-    room = room_of(settings, dense)
-    by_kind(read_rows, columns.full.pooled.dtype, rounds, settings, columns, room, rows, margins, 0, False)
-    run_groups(rounds.task, 0, len(margins), settings, dense, rows, margins)
+    rows = rows_for(len(margins), work)
+    by_kind(run_groups, dense.columns.full.pooled.dtype, rounds, settings, dense, rows, margins, 0, False, work)
     return rows
 
 
-def learned(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, again: FloatArray) -> Dense:
+def learned(
+    rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, again: FloatArray, work: Work
+) -> Dense:
     """Fill the margins of rows, and learn them; what is learned, in larger arrays where it has to be.
 
     All rows of a round are answered before any of them is learned, and each `again` before itself is learned.
@@ -493,33 +507,19 @@ def learned(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: Floa
     if len(rounds.starts) - 1 < n:
         for first, last in pairwise(rounds.starts.tolist()):
             piece = cut(rounds, first, last)
-            answered(piece, settings, dense, margins[first:last])
+            answered(piece, settings, dense, margins[first:last], work)
             single = piece._replace(starts=np.arange(last - first + 1))
-            dense = learned(single, settings, dense, again[first:last], again[first:last])
+            dense = learned(single, settings, dense, again[first:last], again[first:last], work)
         return dense
-    rows, done, kind = new_rows(n), 0, dense.columns.full.pooled.dtype
+    rows, done, kind = rows_for(n, work), 0, dense.columns.full.pooled.dtype
     while True:
-        room = room_of(settings, dense)
-        end = by_kind(read_rows, kind, rounds, settings, dense.columns, room, rows, margins, done, True)
-        run_groups(rounds.task, done, end, settings, dense, rows, margins)
+        end = by_kind(run_groups, kind, rounds, settings, dense, rows, margins, done, True, work)
         if end == n:
             return dense
         dense, done = extended(cut(rounds, end, n), settings, dense), end
 
 
-def run_groups(
-    task: IntArray, begin: int, end: int, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray
-) -> None:
-    """Run each group that any row is for."""
-    part, regression = (task, begin, end), settings.regression
-    awake = int(np.bitwise_or.reduce(rows.groups[begin:end], initial=0))
-    if awake & FILTERS:
-        by_kind(run_filters, None, *part, regression, Filters(*dense[1:-1]), rows, margins)
-    if awake & FORESTS:
-        pooled = settings.sharing == ALL_POOLED
-        by_kind(run_trees, None, *part, regression, pooled, settings.trees, dense.trees, rows, margins)
-
-
+@kernel(entry=True)
 def most_effects(memory: float, side: int) -> int:
     """Tasks whose effects have room in memory."""
     return int(SHARE_OF_MEMORY * memory // mixed_effects.slot_bytes(side)) if side > 0 else 0

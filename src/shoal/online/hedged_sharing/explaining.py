@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
-from shoal.engine.compile import kernel
+from shoal.engine.compile import call, kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.task_weights.hash_table import of_task
 from shoal.engine.task_weights.record_table import Records
@@ -30,7 +30,7 @@ from shoal.online.boosted_trees import STAGES
 from shoal.online.boosted_trees.forest import FIRST_COLUMN
 from shoal.online.common.standardized_targets import CENTER, UNIT
 from shoal.online.hedged_sharing import crossing, linear
-from shoal.online.hedged_sharing.algorithm import decide_rows
+from shoal.online.hedged_sharing.algorithm import decide
 from shoal.online.hedged_sharing.crossing import ALL_PAIRS, MOST_PAIRS, Bins
 from shoal.online.hedged_sharing.dense import (
     ABOVE,
@@ -74,7 +74,17 @@ from shoal.online.hedged_sharing.experts import (
 )
 from shoal.online.hedged_sharing.linear import Plan
 from shoal.online.hedged_sharing.mixing import LIMIT, doubt, doubted
-from shoal.online.hedged_sharing.row import N_CROSSED, NEAR, N, Settings, Work, constant_input, for_dense, workspace
+from shoal.online.hedged_sharing.row import (
+    N_CROSSED,
+    NEAR,
+    N,
+    Said,
+    Settings,
+    Work,
+    constant_input,
+    longest_row,
+    scratch_for,
+)
 from shoal.online.hedged_sharing.scaling import (
     BAND,
     CONSTANT,
@@ -91,7 +101,7 @@ from shoal.online.hedged_sharing.scaling import (
     deviation,
     noise,
 )
-from shoal.online.hedged_sharing.state import Mixed, State, mixed
+from shoal.online.hedged_sharing.state import State, mixed
 from shoal.online.mixed_effects import effects as mixed_effects
 from shoal.online.mixed_effects.effects import Effects
 from shoal.online.task_levels import levels as task_levels
@@ -113,7 +123,7 @@ def contributions(
     """What features add to decisions: in one task's row of these values, or of 1 each in a row of usual length."""
     if values is None:
         return _usual_parts(setup.settings, state, tasks, features)
-    return _parts_of_row(setup.settings, state, int(tasks[0]), features, values)
+    return _parts_of_row(setup, state, int(tasks[0]), features, values)
 
 
 def linear_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
@@ -144,7 +154,7 @@ def _records_of(own: Records, task: int, slots: IntArray) -> FloatArray:
 def _dense_weights(settings: Settings, state: State, task: int, slots: IntArray) -> Weights:
     """Of experts on dense rows but for trees and log levels; a feature without a column has none."""
     shared, own = np.zeros((2, N_MARGINS, len(slots)))
-    if sleeps(state.dense, settings.full_features):
+    if sleeps(state.dense, settings.dense.most):
         return Weights(shared, own)
     full, side = state.dense.columns.full, state.dense.columns.full.pooled.shape[1]
     places = np.where(slots > 0, full.place[slots - 1], 0)
@@ -152,7 +162,7 @@ def _dense_weights(settings: Settings, state: State, task: int, slots: IntArray)
     shared[FULL_POOLED] = full.pooled[side, places] * there
     if task >= 0 and full.slot[task] > 0:
         own[FULL_OWN] = full.own[full.slot[task] - 1, side, places] * there
-    groups = groups_for(int(state.seen[FEATURES]), int(state.seen[SEEN_ROWS]), for_dense(settings))
+    groups = groups_for(int(state.seen[FEATURES]), int(state.seen[SEEN_ROWS]), settings.dense)
     mean = state.targets[MEAN] if settings.regression else 0.0
     if groups & FILTERS and len(state.dense.levels.mean) > 0:
         filters = [(LEVELS, _of_levels(settings, state.dense.levels, task))]
@@ -205,14 +215,6 @@ def _weights(plan: Plan, shared: NDArray[np.float64], own: NDArray[np.float64]) 
 # ---- one row -----------------------------------------------------------------------------------------------
 
 
-@kernel(entry=True, allocates=True)
-def read_one(rounds: Rounds, settings: Settings, state: Mixed) -> Work:
-    """A row as the experts see it, and their margins."""
-    work = workspace(rounds, 0, 1, settings, state.shared)
-    decide_rows(rounds, 0, 1, settings, state, np.zeros(1), work)
-    return work
-
-
 @kernel(entry=True)
 def explain_trees(d: int, raw: FloatArray, task: int, trees: boosted_trees.State, out: FloatArray) -> None:
     """Of each expert what no column moves, and what columns do: the task, its mean, its last value, the row's."""
@@ -220,7 +222,7 @@ def explain_trees(d: int, raw: FloatArray, task: int, trees: boosted_trees.State
         out[i, 0] = boosted_trees.explain(d, raw, task, STAGES[i], trees, out[i, 1:])
 
 
-def _parts_of_row(settings: Settings, state: State, task: int, features: IndexArray, values: FloatArray) -> Parts:
+def _parts_of_row(setup: Setup, state: State, task: int, features: IndexArray, values: FloatArray) -> Parts:
     rounds = Rounds(
         0,
         np.array([0, len(features)]),
@@ -231,13 +233,15 @@ def _parts_of_row(settings: Settings, state: State, task: int, features: IndexAr
         np.array([0, 1]),
     )
     of_trees = np.zeros((len(STAGES), 1 + FIRST_COLUMN + MOST_TREES))
-    margins = np.full((1, N_MARGINS), np.nan)
-    awake = not sleeps(state.dense, settings.full_features)
-    rows = answered(rounds, for_dense(settings), state.dense, margins) if awake else None
+    settings, dtype, margins = setup.settings, setup.params.dtype, np.full((1, N_MARGINS), np.nan)
+    scratch = scratch_for(longest_row(rounds), settings, dtype)
+    work = scratch.row
+    awake = not sleeps(state.dense, settings.dense.most)
+    rows = answered(rounds, settings.dense, state.dense, margins, scratch.dense) if awake else None
     if rows is not None and not np.isnan(margins[0, TREES]):
         of = 0 if settings.sharing == ALL_POOLED else task
         explain_trees(int(rows.columns[0]) - 1, rows.raw[0], of, state.dense.trees, of_trees)
-    work = read_one(rounds, settings._replace(margins=margins), mixed(state))
+    call(decide, rounds, settings, mixed(state), np.zeros(1), dtype, Said(margins, margins), work)
     n, n_crossed, cross = int(work.counts[N]), int(work.counts[N_CROSSED]), work.crossed
     slots, x = work.row.feature[:n], work.row.x[:n]
     on_row = Weights(*(part * x for part in linear_weights(settings, state, task, slots)))
@@ -367,14 +371,14 @@ class Mixture(NamedTuple):
 def usual_awake(settings: Settings, state: State, task: int) -> FloatArray:
     """(experts,) who would be awake on a row like those so far."""
     awake, seen = np.empty(N_EXPERTS), state.seen
-    taking_part(settings.sharing, settings.interactions, settings.trees.once >= 0.0, settings.regression, awake)
+    taking_part(settings.sharing, settings.interactions, settings.dense.trees.once >= 0.0, settings.regression, awake)
     narrow = is_narrow(1, 0, seen)
     if not (settings.interactions == ALWAYS or (settings.interactions == NARROW and narrow)):
         awake[FIRST_CROSSED:] = 0.0
-    linear = [] if sleeps(state.dense, settings.full_features) else [FULL_POOLED]
+    linear = [] if sleeps(state.dense, settings.dense.most) else [FULL_POOLED]
     if linear and task >= 0 and state.dense.columns.full.slot[task] > 0:
         linear.append(FULL_OWN)
-    groups = groups_for(int(seen[FEATURES]), int(seen[SEEN_ROWS]), for_dense(settings))
+    groups = groups_for(int(seen[FEATURES]), int(seen[SEEN_ROWS]), settings.dense)
     if groups & FILTERS:
         linear += [LEVELS, EFFECTS, *([IMPLICIT] if groups & IMPLICIT_TOO else [])]
     asleep = np.setdiff1d(np.arange(N_MARGINS), linear)

@@ -131,11 +131,10 @@ MOST_NUMBERS = 16  # of a record
 FLOAT32 = 4  # bytes
 
 
-@kernel(allocates=True, alone=False)
-def new_lanes(n_columns: int, room: int, records: NDArray[Any]) -> Lanes:
-    """Room for rows of so many entries, with such records; few arrays, for each takes its time to be made."""
+def new_lanes(n_columns: int, room: int, dtype: type[np.floating]) -> Lanes:
+    """Room for rows of so many entries, with records of this type."""
     n = n_columns + 2 * MOST_SUMS
-    numbers = np.zeros((n + 2, max(room, 2 * MOST_NUMBERS)), records.dtype)
+    numbers = np.zeros((n + 2, max(room, 2 * MOST_NUMBERS)), dtype)
     sums = np.zeros((3, max(n_columns, MOST_NUMBERS) + 1))
     kept, own_kept, columns = numbers[:MOST_SUMS], numbers[MOST_SUMS : 2 * MOST_SUMS], numbers[2 * MOST_SUMS : n]
     return Lanes(kept, own_kept, columns, sums[0], sums[1], sums[2], numbers[n], numbers[n + 1])

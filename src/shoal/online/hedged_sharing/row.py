@@ -9,7 +9,8 @@ from it.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+import threading
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
 from shoal.engine.rows import padded, row_bounds, whole_turns
 from shoal.engine.task_weights.record_table import Found, add_all, find_all
-from shoal.online.boosted_trees import Effort
-from shoal.online.hedged_sharing import crossing, linear
+from shoal.online.hedged_sharing import crossing, dense, linear
 from shoal.online.hedged_sharing.crossing import (
     CrossedRow,
     crossed_margins,
@@ -123,24 +123,22 @@ N, N_CROSSED, MISSING = range(3)  # positions in `counts`: entries of both rows,
 
 
 class Settings(NamedTuple):
-    """The recipe's constants; sharing, interactions and memory are for users to set."""
+    """The recipe's constants; those before `young` are for users to set."""
 
     regression: bool
     sharing: int
     interactions: int
     memory: float  # bytes, of full matrices
-    full_features: int  # beyond which there are no full matrices
-    filters: float  # as in `dense`
-    trees: Effort
-    margins: FloatArray  # (rows, N_MARGINS) of experts on dense rows, or empty: all sleep
-    again: FloatArray  # the same just before each row is learned, when others of its round have been
+    dense: DenseSettings
     young: float = 10.0  # rows after which a task's own experts count half
     fresh: float = 2.5  # rows after which the second mixing counts half
 
 
-def for_dense(settings: Settings) -> DenseSettings:
-    """What experts on dense rows are told."""
-    return DenseSettings(*settings[:2], settings.memory, settings.full_features, settings.filters, settings.trees)
+class Said(NamedTuple):
+    """Margins of experts on dense rows; empty arrays: all sleep."""
+
+    margins: FloatArray  # (rows, N_MARGINS) before the row's round is learned
+    again: FloatArray  # the same just before the row is learned, when others of its round have been
 
 
 class Block(NamedTuple):
@@ -185,32 +183,73 @@ class Work(NamedTuple):
     uniform: FloatArray  # (experts,) over those that may be awake
 
 
-@kernel(inline=False, allocates=True, alone=False)
-def workspace(rounds: Rounds, first: int, last: int, settings: Settings, dtype_of: FloatArray) -> Work:
-    """For rows from `first` up to `last`."""
-    longest = rounds.width
-    for row in range(first, min(last, len(rounds.indptr) - 1)):
-        longest = max(longest, rounds.indptr[row + 1] - rounds.indptr[row])
-    n, crossed_n = padded(longest + 1), most_entries(longest) if settings.interactions != NEVER else 0
-    # One array of each kind: each takes its time to be made.
-    reals, ints = np.zeros(4 * n + 2 * crossed_n), np.zeros(3 * n + 2 * crossed_n, np.int64)
-    small = np.zeros((7, LOGITS_TURN))
-    room = ints[3 * n :]
-    row_x, squares, counts, recent = reals[:n], reals[n : 2 * n], reals[2 * n : 3 * n], reals[3 * n : 4 * n]
+def new_work(longest: int, settings: Settings, dtype: type[np.floating]) -> Work:
+    """For rows of so many entries."""
+    n, crossed_n = whole_turns(longest + 1), most_entries(longest) if settings.interactions != NEVER else 0
+    reals, ints, small = np.zeros((5, n)), np.zeros((4, n), np.int64), np.zeros((7, LOGITS_TURN))
     logits, forecasts, part = small[0], small[1], small[4, :N_EXPERTS]
-    n_part = taking_part(settings.sharing, settings.interactions, settings.trees.once >= 0.0, settings.regression, part)
+    places = np.zeros((2, crossed_n), np.int64)
+    trees = settings.dense.trees.once >= 0.0
+    n_part = taking_part(settings.sharing, settings.interactions, trees, settings.regression, part)
     return Work(
-        ScaledRow(row_x, ints[:n], squares, counts, recent, np.zeros(2)),
-        Found(ints[n : 2 * n], ints[2 * n : 3 * n]),
-        CrossedRow(
-            reals[4 * n : 4 * n + crossed_n], room[:crossed_n], room[crossed_n:], np.zeros(n, np.int64), np.zeros(n)
-        ),
-        np.zeros(3, np.int64), np.zeros(1, AHEAD), np.full(N_MARGINS, np.nan), new_lanes(linear.N_COLUMNS, n, dtype_of),
-        new_lanes(crossing.N_COLUMNS, crossed_n, dtype_of),
-        logits, forecasts, logits[HEAD : HEAD + N_EXPERTS], forecasts[HEAD : HEAD + N_EXPERTS], small[5, :N_EXPERTS],
-        small[2, :TURN], small[3, :TURN], np.zeros(N_STACKS), np.zeros(N_ANSWERS), np.ones(N_ANSWERS),
-        np.array(TRUSTS), np.zeros(2), part, small[6, :N_EXPERTS], part / n_part,
-    )  # fmt: skip
+        row=ScaledRow(reals[0], ints[0], reals[1], reals[2], reals[3], np.zeros(2)),
+        found=Found(ints[1], ints[2]),
+        crossed=CrossedRow(np.zeros(crossed_n), places[0], places[1], ints[3], reals[4]),
+        counts=np.zeros(3, np.int64),
+        ahead=np.zeros(1, AHEAD),
+        of_dense=np.full(N_MARGINS, np.nan),
+        plain_lanes=new_lanes(linear.N_COLUMNS, n, dtype),
+        crossed_lanes=new_lanes(crossing.N_COLUMNS, crossed_n, dtype),
+        logits=logits,
+        forecasts=forecasts,
+        margins=logits[HEAD : HEAD + N_EXPERTS],
+        chances=forecasts[HEAD : HEAD + N_EXPERTS],
+        p=small[5, :N_EXPERTS],
+        z=small[2, :TURN],
+        direction=small[3, :TURN],
+        stacks=np.zeros(N_STACKS),
+        answers=np.zeros(N_ANSWERS),
+        ones=np.ones(N_ANSWERS),
+        trusts=np.array(TRUSTS),
+        forecast=np.zeros(2),
+        part=part,
+        awake=small[6, :N_EXPERTS],
+        uniform=part / n_part,
+    )
+
+
+class Scratch(NamedTuple):
+    """Of a thread: it is used again and again, since to make it takes as long as many rows."""
+
+    longest: int  # entries of a row
+    row: Work
+    dense: dense.Work
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.scratch: dict[tuple[Settings, Any], Scratch] = {}
+
+
+_of_thread = _OfThread()
+LONGEST_KEPT = 2**14  # entries
+
+
+def scratch_for(longest: int, settings: Settings, dtype: type[np.floating]) -> Scratch:
+    """This thread's, for rows of so many entries."""
+    found = _of_thread.scratch.get((settings, dtype))
+    if found is None or found.longest < longest:
+        found = Scratch(longest, new_work(longest, settings, dtype), dense.new_work(longest, dtype))
+        if longest <= LONGEST_KEPT:
+            _of_thread.scratch[settings, dtype] = found
+    return found
+
+
+def longest_row(rounds: Rounds) -> int:
+    """Entries of the longest row."""
+    if rounds.width > 0 or len(rounds.task) == 0:
+        return rounds.width
+    return len(rounds.values) if len(rounds.task) == 1 else int(np.diff(rounds.indptr).max())
 
 
 def new_block(n_rows: int, entries: IntArray, n_places: int, n_crossed: int) -> Block:
@@ -227,7 +266,7 @@ def two_blocks(n_rows: int, rounds: Rounds, settings: Settings) -> tuple[Block, 
 
     Entries are written before they are read, so they are not cleared. One array: for a large one memory comes faster.
     """
-    longest = rounds.width if rounds.width > 0 else int(np.diff(rounds.indptr).max())
+    longest = longest_row(rounds)
     n_places = max(PLACES, whole_turns(longest + 1))
     n_crossed = 0 if settings.interactions == NEVER else max(CROSSED_PLACES, most_entries(longest))
     these, those = aligned_empty((2, 3 * (n_places + n_crossed)), np.int64)
@@ -454,7 +493,7 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, margins
     targets = state.targets
     ahead.mean_before, ahead.unit_before, ahead.largest_before = targets[MEAN], deviation(targets), targets[LARGEST]
     features = state.seen[FEATURES] + new
-    ahead.dense, ahead.for_good = False, features > settings.full_features and settings.interactions == NEVER
+    ahead.dense, ahead.for_good = False, features > settings.dense.most and settings.interactions == NEVER
     for i in range(N_MARGINS):
         work.of_dense[i] = margins[row, i] if len(margins) > 0 else np.nan
         ahead.dense |= i > 0 and not math.isnan(work.of_dense[i])
@@ -543,7 +582,7 @@ def _step(task: int, row: Row, settings: Settings, state: Mixed, work: Work) -> 
 
 
 @kernel(alone=False)
-def decide_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, work: Work) -> float:
+def decide_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, said: Said, work: Work) -> float:
     """The decision, of which nothing is learned."""
-    read_row(rounds, row, settings, state, settings.margins, work)
+    read_row(rounds, row, settings, state, said.margins, work)
     return float(state.targets[MEAN] + answer(rounds.task[row], settings, state, work))

@@ -96,7 +96,7 @@ class PackedState(NamedTuple):
 def _rest(setup: Setup, size: Size) -> dict[str, Any]:
     """A new state's parts but for records."""
     part, settings = np.empty(N_EXPERTS), setup.settings
-    taking_part(settings.sharing, settings.interactions, settings.trees.once >= 0.0, settings.regression, part)
+    taking_part(settings.sharing, settings.interactions, settings.dense.trees.once >= 0.0, settings.regression, part)
     stacks, covariances, uniform = (
         aligned_zeros((N_STACKS, TURN)),
         aligned_zeros((N_STACKS, N_INPUTS, TURN)),
@@ -131,7 +131,7 @@ def allocate(setup: Setup, size: Size) -> State:
 
 
 def _sleeps(setup: Setup, state: State | PackedState) -> bool:
-    return dense.sleeps(state.dense, setup.settings.full_features)
+    return dense.sleeps(state.dense, setup.settings.dense.most)
 
 
 def _new_dense(setup: Setup, size: Size) -> Dense:
