@@ -168,7 +168,7 @@ class Reading(NamedTuple):
     full: FullRow
 
 
-class Work(NamedTuple):
+class GroupWork(NamedTuple):
     """Scratch of one call."""
 
     reading: Reading
@@ -178,11 +178,11 @@ class Work(NamedTuple):
     single: Rows  # a piece of one row
 
 
-def new_work(longest: int, dtype: type[np.floating]) -> Work:
+def new_group_work(longest: int, dtype: type[np.floating]) -> GroupWork:
     """For rows of so many entries."""
     n, few = whole_lanes(longest + 1), whole_lanes(SIDES[-1])
     reals, vectors, matrices = np.zeros((4, n)), np.zeros((5, SIDE)), np.zeros((2, SIDE, SIDE))
-    return Work(
+    return GroupWork(
         Reading(
             ScaledRow(reals[0], np.zeros(n, np.int64), reals[1], reals[2], reals[3], np.zeros(2)),
             FullRow(np.zeros(few), np.zeros(few, np.int64), np.zeros(SIDES[-1], dtype), np.zeros(SIDES[-1], dtype)),
@@ -197,7 +197,7 @@ def new_work(longest: int, dtype: type[np.floating]) -> Work:
 @kernel(entry=True)
 def run_groups(
     rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
-    work: Work,
+    work: GroupWork,
 ) -> int:  # fmt: skip
     """Answer rows from `begin` on, and learn them; return the one before which room ended."""
     end = read_rows(rounds, settings, dense, rows, margins, begin, learns, work.reading)
@@ -329,7 +329,14 @@ def learn(
 
 @kernel(inline=False, alone=False)
 def run_filters(
-    task: IntArray, begin: int, end: int, regression: bool, dense: Dense, rows: Rows, margins: FloatArray, work: Work
+    task: IntArray,
+    begin: int,
+    end: int,
+    regression: bool,
+    dense: Dense,
+    rows: Rows,
+    margins: FloatArray,
+    work: GroupWork,
 ) -> None:
     """Tasks' levels and mixed effects."""
     rule = mixed_effects.Rule(regression, True, mixed_effects.LEARNED)
@@ -484,12 +491,12 @@ def _new_columns(rounds: Rounds, row: int, full: Full) -> int:
     return new
 
 
-def rows_for(n: int, work: Work) -> Rows:
+def rows_for(n: int, work: GroupWork) -> Rows:
     """Room for a piece of so many."""
     return work.single if n == 1 else new_rows(n)
 
 
-def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, work: Work) -> Rows:
+def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, work: GroupWork) -> Rows:
     """Fill the margins of rows of which nothing is learned; the rows by columns."""
     rows = rows_for(len(margins), work)
     by_kind(run_groups, dense.columns.full.pooled.dtype, rounds, settings, dense, rows, margins, 0, False, work)
@@ -497,7 +504,7 @@ def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: Flo
 
 
 def learned(
-    rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, again: FloatArray, work: Work
+    rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, again: FloatArray, work: GroupWork
 ) -> Dense:
     """Fill the margins of rows, and learn them; what is learned, in larger arrays where it has to be.
 

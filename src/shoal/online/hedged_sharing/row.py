@@ -223,7 +223,7 @@ class Scratch(NamedTuple):
 
     longest: int  # entries of a row
     row: Work
-    dense: dense.Work
+    dense: dense.GroupWork
 
 
 class _OfThread(threading.local):
@@ -239,7 +239,7 @@ def scratch_for(longest: int, settings: Settings, dtype: type[np.floating]) -> S
     """This thread's, for rows of so many entries."""
     found = _of_thread.scratch.get((settings, dtype))
     if found is None or found.longest < longest:
-        found = Scratch(longest, new_work(longest, settings, dtype), dense.new_work(longest, dtype))
+        found = Scratch(longest, new_work(longest, settings, dtype), dense.new_group_work(longest, dtype))
         if longest <= LONGEST_KEPT:
             _of_thread.scratch[settings, dtype] = found
     return found
