@@ -68,17 +68,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All tests of a learner go to one worker (`--dist loadgroup`), those of files too: two would compile twice.
 
     Groups come first, the largest before the others. Of the other tests the guard's is the first: it counts what the
-    groups compiled, and takes the longest. The papers' experiments are in no group: each runs several learners, which
-    the groups have compiled by then.
+    groups compiled, and takes the longest. The papers' experiments are a group of their own, which prepares their data
+    sets once: each runs several learners, which the larger groups have compiled by then.
     """
     items.sort(key=lambda item: "/benchmarks/" not in item.nodeid)
     for item in items:
         if "/papers/" in item.nodeid:
+            if "test_experiments" in item.nodeid:
+                item.add_marker(pytest.mark.xdist_group("papers"))
             continue
-        name = item.nodeid.lower().replace("_", "").replace("-", "")
-        # What stands last, in brackets, is what others are put around; of names that end alike, the longer.
-        found = [(name.rfind(learner) + len(learner), len(learner), learner) for learner in LEARNERS if learner in name]
-        if found:
+        path, _, name = item.nodeid.lower().replace("_", "").replace("-", "").partition("::")
+        # A file's learner, which its loops are of, or else what stands last in the test's name, in brackets: others are
+        # put around it. Of names that end alike, the longer.
+        texts = [text for text in (path, name) if any(learner in text for learner in LEARNERS)]
+        if texts:
+            found = [(texts[0].rfind(one) + len(one), len(one), one) for one in LEARNERS if one in texts[0]]
             item.add_marker(pytest.mark.xdist_group(LEARNERS[max(found)[2]]))
-        elif "/files/" in name:
+        elif "/files/" in path:
             item.add_marker(pytest.mark.xdist_group("files"))
