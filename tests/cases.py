@@ -5,9 +5,7 @@ A new learner enters here; `test_contract.py::test_every_public_learner_is_in_th
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +38,7 @@ from shoal import (
     TaskLevels,
     TaskLevelsRegressor,
 )
+from shoal.model import persistence
 from shoal.model.algorithm import Size
 from shoal.model.state import named_leaves
 
@@ -184,10 +183,8 @@ def as_dict(x: np.ndarray) -> dict[str, float]:
 
 
 def saved(learner: Learner) -> bytes:
-    """Everything a model is: two models are equal, bit for bit, if these are."""
-    with tempfile.TemporaryDirectory() as folder:
-        learner.save(Path(folder) / "model")
-        return (Path(folder) / "model").read_bytes()
+    """What `save` writes, everything a model is: two models are equal, bit for bit, if these are."""
+    return persistence.as_bytes(*learner._content())
 
 
 def learned(learner: Learner) -> dict[str, bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,9 +11,10 @@ import pytest
 
 Program = Callable[..., tuple[str | int | None, str, str]]  # arguments in; exit code, stdout and stderr out
 Row = tuple[str, float, str, str]  # shop, size, colour, sold
+TABLE = ("--task", "shop", "--label", "sold")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def rows() -> list[Row]:
     """(shop, size, colour, sold): sold depends on size, and in one shop in three on colour."""
     rng = np.random.default_rng(0)
@@ -24,9 +26,32 @@ def rows() -> list[Row]:
     return table
 
 
-@pytest.fixture
-def csv_file(tmp_path: Path, rows: list[Row]) -> Path:
-    path = tmp_path / "sales.csv"
+def write(rows: list[Row], path: Path) -> Path:
     lines = ["shop,size,colour,sold", *(",".join(map(str, row)) for row in rows)]
     path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path, rows: list[Row]) -> Path:
+    return write(rows, tmp_path / "sales.csv")
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> bytes:
+    """What `shoal run --save` leaves of the table."""
+    from shoal.cli.app import start
+
+    folder = tmp_path_factory.mktemp("trained")
+    path, table = folder / "m.shoal", write(rows, folder / "sales.csv")
+    with suppress(SystemExit):
+        start(["run", str(table), *TABLE, "--save", str(path), "--quiet"])
+    return path.read_bytes()
+
+
+@pytest.fixture
+def model(tmp_path: Path, trained: bytes) -> Path:
+    """The test's own copy of the trained model."""
+    path = tmp_path / "m.shoal"
+    path.write_bytes(trained)
     return path

@@ -158,15 +158,19 @@ def checksum(header: str, arrays: Arrays) -> str:
 
 def write(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
     """Write to a temporary file in the same folder, flush it to disk, rename: a crash never leaves half a model."""
-    from safetensors.numpy import save
-
     path = Path(path).resolve()  # a link stays a link
     if path.exists() and not path.is_file():
         raise ValueError(f"cannot save to {path}: it is not a regular file")
+    write_whole(path, as_bytes(header, arrays), fsync=True)
+
+
+def as_bytes(header: dict[str, Any], arrays: Arrays) -> bytes:
+    """The content of a model file."""
+    from safetensors.numpy import save
+
     text = json.dumps(header | {"format": FORMAT}, allow_nan=False)
     # One entry: safetensors writes several in random order, and equal models shall give equal files.
-    content = save(arrays, {_KEY: f"{checksum(text, arrays)} {text}"})
-    write_whole(path, content, fsync=True)
+    return save(arrays, {_KEY: f"{checksum(text, arrays)} {text}"})
 
 
 # ---- reading -----------------------------------------------------------------------------------------------

@@ -14,15 +14,6 @@ import shoal as library
 from shoal import MultiClass, MultitaskPerceptron, PassiveAggressive
 from shoal.datasets import load as load_data
 
-TABLE = ("--task", "shop", "--label", "sold")
-
-
-@pytest.fixture
-def model(shoal: Program, csv_file: Path, tmp_path: Path) -> Any:
-    path = tmp_path / "m.shoal"
-    assert shoal("run", csv_file, *TABLE, "--save", path, "--quiet")[0] == 0
-    return path
-
 
 @pytest.fixture
 def new_rows(tmp_path: Path) -> Any:

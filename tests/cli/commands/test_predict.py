@@ -13,15 +13,6 @@ from tests.cli.conftest import Program, Row
 import shoal as library
 from shoal import MultitaskPerceptron
 
-TABLE = ("--task", "shop", "--label", "sold")
-
-
-@pytest.fixture
-def model(shoal: Program, csv_file: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "m.shoal"
-    assert shoal("run", csv_file, *TABLE, "--save", path, "--quiet")[0] == 0
-    return path
-
 
 def test_predictions_are_the_models_and_it_does_not_change(
     shoal: Program, csv_file: Path, rows: list[Row], model: Path
