@@ -190,7 +190,7 @@ def test_a_task_that_has_learned_nothing_of_its_own_is_like_no_other() -> None:
 
 
 def test_a_million_features_and_many_tasks_take_little_memory() -> None:
-    n_tasks, d, n_rows = 5_000, 1_000_000, 15_000
+    n_tasks, d, n_rows = 5_000, 1_000_000, 6_000
     rng = np.random.default_rng(0)
     X = sp.csr_matrix(
         (np.ones(10 * n_rows), rng.integers(d, size=10 * n_rows), np.arange(0, 10 * n_rows + 1, 10)), shape=(n_rows, d)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -88,7 +89,7 @@ def test_float32_copies_of_rows_get_the_same_answers(noise: float) -> None:
 
 # ---- odd rows that nobody thought of ---------------------------------------------------------------------------
 
-N_ROWS, JUDGED = 3_000, 1_000
+N_ROWS, JUDGED, PIECE = 3_000, 1_000, 250
 LABEL, ALL = -1, 5  # fields; the others are the features 0 to 4
 SIZES = st.builds(lambda sign, digits: sign * 10.0**digits, st.sampled_from([-1.0, 1.0]), st.floats(-30.0, 150.0))
 # The first 10 rows say what is usual, so an odd one among them costs more.
@@ -97,26 +98,32 @@ FIELDS = st.integers(LABEL, ALL)
 
 
 @cache
-def usual(regression: bool) -> tuple[Any, np.ndarray]:
-    """A clean stream, and how it is answered."""
+def usual(regression: bool) -> tuple[Any, np.ndarray, list[Any]]:
+    """A clean stream, how it is answered, and the learner before each piece of it."""
     rows = draw(0, N_ROWS, regression=regression)
-    make: Any = HedgedSharingRegressor if regression else HedgedSharing
-    return rows, make().test_then_train(rows.X, rows.y, rows.task)
+    learner: Any = HedgedSharingRegressor() if regression else HedgedSharing()
+    answers, before = [], []
+    for first in range(0, N_ROWS, PIECE):
+        at = slice(first, first + PIECE)
+        before.append(copy.deepcopy(learner))
+        answers.append(learner.test_then_train(rows.X[at], rows.y[at], rows.task[at]))
+    return rows, np.concatenate(answers), before
 
 
 def with_and_without(position: int, size: float, field: int, *, regression: bool) -> tuple[float, float]:
     """How wrong the answers to the rows after an odd one are."""
-    rows, expected = usual(regression)
+    rows, expected, before = usual(regression)
     if field == LABEL:
         odd = with_y(rows, position, size if regression else 1 - rows.y[position])
     else:
         odd = with_x(rows, position if field == ALL else (position, field), size)
-    make: Any = HedgedSharingRegressor if regression else HedgedSharing
-    found = make().test_then_train(odd.X, odd.y, odd.task)
+    learned = slice(position // PIECE * PIECE, position + 1 + JUDGED)
+    learner = copy.deepcopy(before[position // PIECE])
+    found = learner.test_then_train(odd.X[learned], odd.y[learned], odd.task[learned])[-JUDGED:]
     after = slice(position + 1, position + 1 + JUDGED)
     judged = type(rows)(*(values[after] for values in rows))
     measure = deviation if regression else error
-    return measure(judged, found[after]), measure(judged, expected[after])
+    return measure(judged, found), measure(judged, expected[after])
 
 
 @given(POSITIONS, SIZES, FIELDS)

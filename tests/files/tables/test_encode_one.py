@@ -74,6 +74,20 @@ def test_what_is_unusual_is_left_to_the_frame(encoder: StreamEncoder, row: dict[
         encoder.one_row().read(row)
 
 
+def test_each_row_says_what_it_lacks_and_has_besides(encoder: StreamEncoder) -> None:
+    reader = encoder.one_row()
+    whole: dict[str, object] = dict.fromkeys(["size", "same", "color", "many", "day", "text"])
+    without = {name: None for name in whole if name != "color"}
+    assert reader.note(whole) is None
+    for _ in range(2):
+        lacks = "there is no column 'color': taken as missing"
+        assert reader.note(without) == lacks
+        assert reader.note({**without, "colour": 1}) == (
+            f"the model does not know column 'colour' (did you mean 'color'?): not used; {lacks}"
+        )
+        assert reader.note({**whole, "late": 1}) == "the model does not know column 'late': not used"
+
+
 def test_readers_do_not_change_while_the_encoder_learns_on(encoder: StreamEncoder) -> None:
     row = {"size": 0.5, "color": "green", "text": "gate late nobody", "many": "v1", "late": "x"}
     hashed = [{**row, "many": f"w{i}", "day": "2015-05-05 23:10"} for i in range(2_000)]  # more than have their own
