@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.cli.conftest import Program, Row
+from tests.cli.conftest import TABLE, Program, Row
 
 import shoal as library
 from shoal.cli.outputs import check_folder, check_outputs
 
-TABLE = ("--task", "shop", "--label", "sold")
 READ: dict[str, Callable[..., pl.DataFrame]] = {
     ".csv": pl.read_csv,
     ".ndjson": pl.read_ndjson,
@@ -173,7 +172,7 @@ def test_no_room_and_no_right_to_write(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(PermissionError, match=r"--save .* must not be written to"):
         check_outputs({"--save": str(file)}, [])
-    with pytest.raises(PermissionError, match=r"the folder .* for --figures must not be written to"):
+    with pytest.raises(PermissionError, match=rf"the folder {tmp_path} for --figures must not be written to"):
         check_folder("--figures", str(tmp_path))
     monkeypatch.undo()
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))

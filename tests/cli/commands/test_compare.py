@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from tests.cli.conftest import Program
+from tests.cli.conftest import TABLE, Program
 
 from shoal import Chunk
 from shoal.cli.commands.compare import conclusion, split_stream, standing_lines
@@ -19,7 +19,6 @@ from shoal.cli.streams import Stream
 from shoal.datasets import Dataset
 from shoal.evaluation.learner_ranks import Standing
 
-TABLE = ("--task", "shop", "--label", "sold")
 TWO = ("--learners", "HedgedSharing,PassiveAggressive")
 
 

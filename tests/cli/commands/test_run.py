@@ -10,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.cli.conftest import Program, Row
+from tests.cli.conftest import TABLE, Program, Row
 
 import shoal as library
-
-TABLE = ("--task", "shop", "--label", "sold")
 
 
 def scores(out: str) -> dict[str, list[float]]:

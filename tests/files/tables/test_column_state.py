@@ -101,6 +101,18 @@ def saved(encoder: StreamEncoder) -> StreamEncoder:
     return StreamEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
 
 
+@pytest.mark.parametrize(("n", "most"), [(9, math.inf), (10, 10.0)])
+def test_rows_that_are_only_answered_are_clipped_as_those_that_are_learned(n: int, most: float) -> None:
+    """At 10 deviations, as soon as 10 values have come."""
+    learned, odd = np.resize([-1.0, 1.0], n), np.array([-50.0, 0.5, 50.0])
+    encoder = StreamEncoder({"a": "numeric"})
+    encoder.decide(pl.DataFrame({"a": learned}))
+    encoder.encode(encoder.read(pl.DataFrame({"a": learned}))[0], n)
+    X = encoder.encode(encoder.read(pl.DataFrame({"a": odd}), learns=False)[0], len(odd), learns=False)
+    expected = np.clip((odd - learned.mean()) / learned.std(), -most, most)
+    np.testing.assert_allclose(X[:, encoder.feature_names.index("a")].toarray().ravel(), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("name", STREAMS)
 def test_odd_values_do_not_take_a_column_out(name: str) -> None:
     values = STREAMS[name]
