@@ -1,0 +1,42 @@
+"""Parquet and Arrow files by themselves: numbered rows, and what is said of files that break off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from shoal.files.tables.columnar import Columnar
+
+FRAME = pl.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    FRAME.write_parquet(tmp_path / "rows.parquet")
+    return str(tmp_path / "rows.parquet")
+
+
+def test_rows_are_numbered_from_1_behind_a_batch_of_none(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoal.files.tables.columnar.rows_a_batch", lambda n_columns: 2)
+    file = Columnar(path, "parquet")
+    assert file.n_rows == 3
+    file.drop(["b"])
+    none, *batches = file.batches()
+    assert (none.frame.schema, none.frame.height, len(none.lines)) == (pl.Schema({"a": pl.Float64}), 0, 0)
+    assert [row for batch in batches for row in batch.lines.tolist()] == [1, 2, 3]
+    assert pl.concat(batch.frame for batch in batches).equals(FRAME.select("a"))
+
+
+def test_a_file_that_ends_before_its_last_row_breaks_off(path: str) -> None:
+    """Polars says nothing if one of its threads fails."""
+    file = Columnar(path, "parquet")
+    file.n_rows = 4
+    with pytest.raises(ValueError, match=r"rows\.parquet is damaged .*: it breaks off after row 3 of 4"):
+        [*file.batches()]
+
+
+def test_no_file_is_opened_here_that_lies_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pl, "scan_ipc", lambda path, glob: FRAME.lazy())
+    assert Columnar("https://example.org/rows.arrow", "arrow").n_rows == 3
