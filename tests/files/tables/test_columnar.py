@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from shoal.files.tables.columnar import Columnar
@@ -40,3 +43,27 @@ def test_a_file_that_ends_before_its_last_row_breaks_off(path: str) -> None:
 def test_no_file_is_opened_here_that_lies_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pl, "scan_ipc", lambda path, glob: FRAME.lazy())
     assert Columnar("https://example.org/rows.arrow", "arrow").n_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("zone", "written"),
+    [("+05:30", (5, 35)), ("-03:45", (20, 20)), ("+0100", (1, 5)), ("Nowhere/Town", (0, 5)), ("Asia/Kolkata", (5, 35))],
+)
+def test_moments_are_as_they_were_written(zone: str, written: tuple[int, int], tmp_path: Path) -> None:
+    moment = pa.array([dt.datetime(2024, 1, 2, 0, 5)], pa.timestamp("us", zone))
+    pq.write_table(pa.table({"w": moment}), tmp_path / "rows.parquet")
+    _, batch = Columnar(str(tmp_path / "rows.parquet"), "parquet").batches()
+    [found] = batch.frame["w"]
+    assert (found.hour, found.minute) == written
+
+
+@pytest.mark.parametrize(("message", "said"), [("of two\nlines", "of two"), ("", "ComputeError")])
+def test_the_first_line_of_an_error_is_said(
+    message: str, said: str, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: str, glob: bool) -> None:
+        raise pl.exceptions.ComputeError(message)
+
+    monkeypatch.setattr(pl, "scan_parquet", fail)
+    with pytest.raises(ValueError, match=rf"is damaged or not a Parquet file: {said}$"):
+        Columnar(path, "parquet")
