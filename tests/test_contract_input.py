@@ -214,7 +214,7 @@ def test_bad_dicts(name: str, x: dict[str, Any]) -> None:
 @each_of(CLASSIFIERS)
 def test_one_unknown_label_needs_classes(name: str) -> None:
     learner = LEARNERS[name]()
-    with pytest.raises(ValueError, match=r"only one label, .*'spam'.*; pass classes="):
+    with pytest.raises(ValueError, match=r"only one label, .*'spam'.*; make the learner with classes="):
         learner.learn_one([1.0], "spam", 0)
     assert not hasattr(learner, "n_features_in_")
     learner.partial_fit([[1.0]], ["spam"], [0], classes=["ham", "spam"])
@@ -272,8 +272,8 @@ def test_a_label_never_changes_its_sign(first: Any, then: Any) -> None:
     """1 was learned as +1; if the other label is 2, it should have been -1: too late to turn it round."""
     learner = LEARNERS["PassiveAggressive"]().partial_fit([[1.0]], [first])
     before = saved(learner)
-    with pytest.raises(ValueError, match="pass classes="):
+    with pytest.raises(ValueError, match="make the learner with classes="):
         learner.partial_fit([[1.0]], [then])
-    with pytest.raises(ValueError, match="pass classes="):
+    with pytest.raises(ValueError, match="make the learner with classes="):
         learner.partial_fit([[1.0]], [then], classes=[first, then])
     assert saved(learner) == before

@@ -11,7 +11,7 @@ import pytest
 from river import linear_model, preprocessing
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, StratifiedKFold, TimeSeriesSplit
 
 from shoal import IndependentTasks, MultitaskPerceptron, PooledTasks, RegMTL
 from shoal.datasets import Dataset, make_related_tasks
@@ -110,6 +110,11 @@ def test_search_is_in_order_of_time_by_default_or_by_any_cv() -> None:
     assert len(splits.trials[0].scores) == 3
     groups = search(MultitaskPerceptron(), *DATA, parameters={"relation": [4.0]}, cv=GroupKFold(2))
     assert len(groups.trials[0].scores) == 2  # of tasks that were not seen
+    three = search(MultitaskPerceptron(), *DATA, parameters={"relation": [4.0]}, cv=3)
+    assert (
+        three.trials[0].scores
+        == search(MultitaskPerceptron(), *DATA, parameters={"relation": [4.0]}, cv=StratifiedKFold(3)).trials[0].scores
+    )
     pairs = [(np.arange(200), np.arange(200, 300))]
     [trial] = search(MultitaskPerceptron(), *DATA, parameters={"relation": [4.0]}, cv=pairs).trials
     model = MultitaskPerceptron(relation=4.0).fit(ROWS.X[:200], ROWS.y[:200], ROWS.task[:200])

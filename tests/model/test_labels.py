@@ -98,7 +98,7 @@ def test_bad_labels(y: Any, message: str) -> None:
 
 def test_text_after_a_number() -> None:
     _, labels = encode([1], 1, None)
-    with pytest.raises(ValueError, match="row 0: got the label 'a' after 1; pass classes="):
+    with pytest.raises(ValueError, match="row 0: got the label 'a' after 1; make the learner with classes="):
         encode(["a"], 1, labels)
 
 

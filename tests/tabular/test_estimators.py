@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -267,6 +269,60 @@ def test_a_table_without_tasks_and_with_dates_of_a_form(tmp_path: Path) -> None:
     assert again.predict(rows).tobytes() == loaded.predict(rows).tobytes()
     PassiveAggressive().partial_fit([[1.0], [2.0]], [0, 1]).save(tmp_path / "plain.shoal")
     assert isinstance(shoal.load(tmp_path / "plain.shoal"), PassiveAggressive)
+
+
+def test_rows_come_in_the_order_of_time(tmp_path: Path) -> None:
+    """As with --time: what a file's rows were is held by Python, what Python's were by files."""
+    rows = [{"when": f"2026-01-{1 + i:02}", "x": float(i % 5), "y": i % 2} for i in range(20)]
+    model = TabularClassifier(estimator=PassiveAggressive(), label="y", time="when").fit(rows[:15])
+    model.save(tmp_path / "a.shoal")
+    found = shoal.load(tmp_path / "a.shoal")
+    assert found.time == "when"
+    for one in (model, found):
+        before = one.estimator_.n_updates_
+        for learn in (lambda one=one: one.partial_fit(rows[10:]), lambda one=one: one.learn_one(rows[3])):
+            with pytest.raises(
+                ValueError, match=r"when '2026-01-\d\d' is earlier than a row before it, expected .*time$"
+            ):
+                learn()
+        with pytest.raises(ValueError, match="X has no column 'when'"):
+            one.learn_one({"x": 1.0, "y": 1})
+        assert one.estimator_.n_updates_ == before
+        assert one.partial_fit(rows[15:17]).predict(rows[:3]).shape == (3,)  # rows to predict may be older
+        one.learn_one(rows[17])
+        with pytest.raises(ValueError, match="is earlier than a row before it"):
+            one.learn_one(rows[16])
+    found.save(tmp_path / "b.shoal")
+    model.save(tmp_path / "a.shoal")
+    assert_same(tmp_path / "a.shoal", tmp_path / "b.shoal")
+    pl.DataFrame(rows[16:]).write_csv(tmp_path / "late.csv")
+    with pytest.raises(SystemExit):
+        start(["run", str(tmp_path / "late.csv"), "--load", str(tmp_path / "b.shoal"), "--quiet"])
+    assert TabularClassifier("when", time="x", ignore=["x"]).fit(rows[:5], [0, 1, 0, 1, 0]).n_features_in_ == 3
+
+
+def test_many_labels_are_taken_where_that_is_asked_for(tmp_path: Path) -> None:
+    rows = [{"x": float(i)} for i in range(80)]
+    many, fifty = [f"c{i % 60}" for i in range(80)], [f"c{i % 50}" for i in range(80)]
+    with pytest.raises(
+        ValueError, match=r"label has 60 labels, and each is a learner of its own: some 60 times the time"
+    ):
+        TabularClassifier(estimator=PassiveAggressive()).fit(rows, many)
+    model = TabularClassifier(estimator=PassiveAggressive()).fit(rows, fifty)
+    with pytest.raises(
+        ValueError, match=r"label 'c50' .* is one more than 50.*\(estimator=MultiClass\(...\) takes them\)"
+    ):
+        model.partial_fit(rows, many)
+    for one in (TabularClassifier(estimator=MultiClass(PassiveAggressive())), TabularClassifier()):
+        classes = None if one.estimator is not None else sorted(set(many))
+        assert len(one.partial_fit(rows[:60], many[:60], classes=classes).classes_) == 60
+
+
+def test_a_table_without_its_package_names_the_extra(sales: pd.DataFrame, sold: pd.Series, tmp_path: Path) -> None:
+    TabularClassifier("shop", PassiveAggressive(), hash_bits=8).fit(sales[:50], sold[:50]).save(tmp_path / "m.shoal")
+    code = f"import sys; sys.modules['polars'] = None; import shoal; shoal.load({str(tmp_path / 'm.shoal')!r})"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.stderr.splitlines()[-1].endswith('needs the package polars: pip install "shoal[data]"')
 
 
 def test_what_is_wrong_is_said_and_changes_nothing(sales: pd.DataFrame, sold: pd.Series, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -75,12 +76,22 @@ def test_regressors_in_the_tools_of_scikit_learn(make: Any) -> None:
     assert cross_validate(model, FRAME, y, scoring="r2", cv=3, error_score="raise")["test_score"].mean() > 0.5
 
 
+def test_tools_may_take_the_names_of_the_columns_away() -> None:
+    for model in classifiers("frame"):
+        stripped = copy.copy(model.fit(FRAME, Y))
+        stripped.feature_names_in_ = None  # as SHAP does, which then asks with arrays
+        assert stripped.predict_proba(FRAME.to_numpy()).tobytes() == model.predict_proba(FRAME).tobytes()
+
+
 def test_shap_explains_rows_with_their_task() -> None:
     shap = pytest.importorskip("shap")
     for model in classifiers("frame"):
         model.fit(FRAME, Y)
-        found = shap.KernelExplainer(lambda rows: model.predict_proba(rows)[:, 1], FRAME[:5])(FRAME[:2])  # noqa: B023
-        assert found.values.shape == (2, 4)
+        expected = model.predict_proba(FRAME[:2])
+        for explainer in (shap.KernelExplainer, shap.PermutationExplainer, shap.SamplingExplainer):
+            found = explainer(model.predict_proba, FRAME[:20])(FRAME[:2])
+            assert found.values.shape == (2, 4, 2)
+            assert found.base_values + found.values.sum(axis=1) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("make", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas, None])

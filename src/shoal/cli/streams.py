@@ -22,7 +22,7 @@ from shoal.cli.outputs import STDOUT
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions
 from shoal.files import FileStream, ReadOptions, open_stream
-from shoal.files.labels import MANY, Target
+from shoal.files.labels import MANY, Target, cost_of
 from shoal.learner import Learner
 from shoal.model.labels import InOrder
 from shoal.model.slicing import rows_of
@@ -158,7 +158,7 @@ def ask_kind(data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bo
     many = stream.kind == "multiclass" and n > MANY
     if many and (quiet or not _at_terminal()):
         stream.file.close()
-        raise ValueError(f"{name} has {n} values in the first rows, {_cost(n)}: --classify takes each as a label")
+        raise ValueError(f"{name} has {n} values in the first rows, {cost_of(n)}: --classify takes each as a label")
     if quiet or not (many or stream.kind == "regression") or not _at_terminal():
         return stream, rows
     from rich.console import Console
@@ -166,7 +166,7 @@ def ask_kind(data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bo
 
     question = f"{name} has many values: is it a number to predict (--regression)?"
     if many:
-        question = f"{name} has {n} values in the first rows, {_cost(n)}: learn them all (--classify)?"
+        question = f"{name} has {n} values in the first rows, {cost_of(n)}: learn them all (--classify)?"
     try:
         yes = Confirm.ask(question, console=Console(stderr=True), default=not many)
     except EOFError:
@@ -179,10 +179,6 @@ def ask_kind(data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bo
     stream.file.close()
     rows = replace(rows, classify=True)
     return open_data(data, rows, None, None), rows
-
-
-def _cost(n: int) -> str:
-    return f"and each is a learner of its own: some {n} times the time and memory of one"
 
 
 def _at_terminal() -> bool:

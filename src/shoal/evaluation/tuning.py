@@ -166,8 +166,8 @@ def search(
         others, which learns them in order. "shuffle": the rows are shuffled once; an online learner answers each before
         it learns it (a learner of the simultaneous protocol gets one row of every task at a time), and a batch
         learner is judged on the first fold.
-    cv : splitter of scikit-learn, or iterable of (learned, judged) rows, optional
-        Instead of `validation`. The groups of the splitter are the tasks.
+    cv : splitter of scikit-learn, int, or iterable of (learned, judged) rows, optional
+        Instead of `validation`, as for scikit-learn's tools. The groups of the splitter are the tasks.
     n_folds : int >= 2
     metric : str, optional
         One of `shoal.evaluation.METRICS`; default "error", or "rmse" for regression.
@@ -307,9 +307,11 @@ def _folds(learner: Any, code: IntArray, validation: str, n_folds: int, random_s
 
 def _splits(cv: Any, rows: _Rows) -> list[_Fold]:
     """The folds of a splitter, or of pairs of rows."""
+    from sklearn.model_selection import check_cv
+
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The groups parameter is ignored", UserWarning)
-        pairs = list(cv.split(rows.X, rows.y, rows.code) if hasattr(cv, "split") else cv)
+        pairs = list(check_cv(cv, rows.y, classifier=rows.kind == "binary").split(rows.X, rows.y, rows.code))
     folds = [_Fold(np.asarray(learned), np.asarray(judged)) for learned, judged in pairs]
     if not folds or not all(len(fold.learned) and len(fold.judged) for fold in folds):
         raise ValueError(f"cv={cv!r} gives no rows to learn or to judge, expected some of both in each fold")

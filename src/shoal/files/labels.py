@@ -215,6 +215,11 @@ class Labels:
         return labels
 
 
+def cost_of(n: int) -> str:
+    """What so many labels cost, for questions and messages."""
+    return f"and each is a learner of its own: some {n} times the time and memory of one"
+
+
 def whole_number(text: str, decimal: str = ".") -> int | None:
     """The label as a whole number; None if the number would not show how the label is written.
 

@@ -97,7 +97,7 @@ def _refuse_turned(before: Labels | None, after: Labels) -> None:
         shown = " and ".join(map(_shown, after.classes))
         raise ValueError(
             f"the labels are {shown}, but {_shown(before.seen)} was learned as {'+1' if was_positive else '-1'} while "
-            "it was the only one; pass classes=[...] from the first row on"
+            "it was the only one; make the learner with classes=[...]"
         )
 
 
@@ -119,7 +119,9 @@ def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
     found, first = np.unique(y, return_index=True)
     if labels is not None:
         if not _are_numbers(y):
-            raise ValueError(f"row 0: got the label {_shown(y[0])} after {_shown(labels.seen)}; pass classes=[...]")
+            raise ValueError(
+                f"row 0: got the label {_shown(y[0])} after {_shown(labels.seen)}; make the learner with classes=[...]"
+            )
         found, first = np.append(labels.seen, found), np.append(-1, first)
     in_order = found[np.argsort(first, kind="stable")]
     _, keep = np.unique(in_order, return_index=True)
@@ -131,7 +133,8 @@ def _settle(y: NDArray[Any], labels: Labels | None) -> Labels:
     label = in_order[0]
     if not _are_numbers(in_order) or label not in _PARTNER:
         raise ValueError(
-            f"only one label, {_shown(label)}, is known so far and it does not tell the other class; pass classes=[...]"
+            f"only one label, {_shown(label)}, is known so far and it does not tell the other class; make the learner "
+            "with classes=[...]"
         )
     partner = not label if label.dtype.kind == "b" else _PARTNER[label.item()]
     if label.dtype.kind == "u":

@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from shoal.engine.arrays import FloatArray
 from shoal.engine.rounds import Chunk
 from shoal.files.ids import id_of, typed
-from shoal.files.labels import Target
+from shoal.files.labels import MANY, Target, cost_of
 from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.tables.encode_one import Row, Unread
@@ -30,13 +30,19 @@ from shoal.model.sample_weight import read_weights
 from shoal.model.slicing import as_wide
 from shoal.model_file import Reading, load_model
 from shoal.online.hedged_sharing.learner import HedgedSharing, HedgedSharingRegressor
-from shoal.tabular.table_model import TableModel
+from shoal.tabular.table_model import OPTIONS, TableModel
 from shoal.wrappers.multi_class import MultiClass
 
 NAMES = ("label", "target", "y")  # of a label that has none: the first that is no column
 STRICT = " (strict=True refuses such rows)"
-MORE_IN_FILES = "(kind='multiclass' takes more labels, kind='regression' any number)"
-MORE = "(classes=[...] of partial_fit names all that come, and more than two)"
+IN_PYTHON = {
+    "kind='multiclass' takes more labels, kind='regression' any number": (
+        "classes=[...] of partial_fit names all that come, and more than two"
+    ),
+    "kind='multiclass' takes them": "estimator=MultiClass(...) takes them",
+    " (sort= sorts them first)": "",
+}
+"""What messages of the readers advise, as Python has it."""
 
 
 class Known(NamedTuple):
@@ -60,6 +66,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         *,
         label: str | None = None,
         weight: str | None = None,
+        time: str | None = None,
         text: Sequence[str] = (),
         category: Sequence[str] = (),
         numeric: Sequence[str] = (),
@@ -77,6 +84,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         self.estimator = estimator
         self.label = label
         self.weight = weight
+        self.time = time
         self.text = text
         self.category = category
         self.numeric = numeric
@@ -168,7 +176,10 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         try:
             chunk = self._read(table.to_learn, known, frame)
         except ValueError as error:
-            raise ValueError(str(error).replace(MORE_IN_FILES, MORE)) from None
+            message = str(error)
+            for advice, own in IN_PYTHON.items():
+                message = message.replace(advice, own)
+            raise ValueError(message) from None
         if chunk.weight is not None and (chunk.weight != 1.0).any():
             arguments = weights_for(learner, chunk.weight)
         if verb != "fit" and table.labels.given and table.labels.kind == "binary":
@@ -177,8 +188,13 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         if self._known is known and (wider := chunk.X.shape[1] - learner.n_features_in_) > 0:
             learner.add_features(wider)
         found = getattr(learner, verb)(chunk.X, chunk.y, chunk.task, **arguments)
-        self._known = known
+        if self._known is not known:
+            self._remember(known)
         return found
+
+    def _remember(self, known: Known) -> None:
+        self._known = known
+        self.feature_names_in_, self.n_features_in_ = np.array(known.columns, np.object_), len(known.columns)
 
     def _begun(self, frame: pl.DataFrame, label: pl.Series, classes: Any, floats: bool) -> Known:
         """A new model, whose columns and labels the first rows decide."""
@@ -193,12 +209,12 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
             label=label.name,
             kind=kind,
             labels=labels,
-            **{name: getattr(self, name) for name in ("weight", *KINDS, "ignore")},
-            **{name: getattr(self, name) for name in ("date_format", "decimal", "missing", "hash_bits", "keep_names")},
+            **{name: getattr(self, name) for name in OPTIONS},
         )
         self._check_tasks(options.tasks, frame)
         columns = [name for name in frame.columns if name != label.name]
         table = TableModel.begun(learner, options, frame.with_columns(label), floats=floats)
+        table.labels.asked = labels is not None or isinstance(self.estimator, MultiClass)
         if getattr(learner, "classes", None) is not None:
             learner.set_params(classes=table.labels.classes)
         return Known(table, columns, len(table.encoder.column_names))
@@ -335,16 +351,6 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         return [self._task(task) for task in self._seen("tasks_").table.learner.tasks_]
 
     @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """The columns of X, as it came first."""
-        return np.array(self._seen("feature_names_in_").columns, np.object_)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Their number."""
-        return len(self._seen("n_features_in_").columns)
-
-    @property
     def notes_(self) -> list[str]:
         """How each column became features, and which were absent or unknown in how many rows, a sentence each."""
         encoder = self._seen("notes_").table.encoder
@@ -426,7 +432,13 @@ def _new_learner(
     learner = HedgedSharing() if estimator is None else clone(estimator)
     classes = getattr(learner, "classes", None) if classes is None else classes
     labels = None if classes is None else np.asarray(classes).tolist()
-    several = (label.drop_nulls().n_unique() if labels is None else len(labels)) > 2
+    n = label.drop_nulls().n_unique() if labels is None else len(labels)
+    if n > MANY and labels is None and not isinstance(learner, MultiClass):
+        raise ValueError(
+            f"{label.name} has {n} labels, {cost_of(n)}. estimator=MultiClass(...) learns them all, TabularRegressor "
+            "predicts numbers"
+        )
+    several = n > 2
     if several and isinstance(learner, Learner) and not isinstance(learner, MultiClass):
         learner = MultiClass(learner)
     return learner, "multiclass" if several or isinstance(learner, MultiClass) else "binary", labels
@@ -462,6 +474,8 @@ class TabularClassifier(ClassifierMixin, Tabular):  # type: ignore[misc]
         The column of the labels in tables that have it, such as files. By default the name of `y`, or "label".
     weight : str, optional
         The column that says how often a row counts.
+    time : str, optional
+        The column of the rows' times, numbers or dates: a row to learn must not be earlier than those before it.
     text, category, numeric, date : sequences of str
         Columns to read as words, as values of their own, as numbers or as dates; the first rows decide for others.
     ignore : sequence of str
@@ -582,6 +596,8 @@ class TabularRegressor(RegressorMixin, Tabular):  # type: ignore[misc]
         The column of the labels in tables that have it, such as files. By default the name of `y`, or "label".
     weight : str, optional
         The column that says how often a row counts.
+    time : str, optional
+        The column of the rows' times, numbers or dates: a row to learn must not be earlier than those before it.
     text, category, numeric, date : sequences of str
         Columns to read as words, as values of their own, as numbers or as dates; the first rows decide for others.
     ignore : sequence of str
@@ -647,13 +663,12 @@ def of_file(kind: type[Tabular], learner: Any, reading: Reading) -> Any:
     """The estimator of a learner, and of how the rows of its tables are read."""
     table = TableModel.loaded(learner, reading)
     said, tasks = reading.options, table.roles.tasks
-    names = ("weight", *KINDS, "ignore", "date_format", "decimal", "missing", "hash_bits", "keep_names")
     made = kind(
         tasks[0] if len(tasks) == 1 else tasks or None,
         clone(learner),
         label=table.roles.label,
-        **{name: said[name] for name in names if name in said},
+        **{name: said[name] for name in OPTIONS if name in said},
     )
     columns = table.encoder.column_names
-    made._known = Known(table, [*tasks, *columns], len(columns))
+    made._remember(Known(table, [*tasks, *columns], len(columns)))
     return made

@@ -5,6 +5,7 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
+from shoal.extras import named_extra
 from shoal.model_file import load_model
 
 
@@ -22,13 +23,16 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     FileNotFoundError
         If there is no such file.
+    ModuleNotFoundError
+        If the model is of a table and polars is not installed.
     ValueError
         If the file is not a shoal model, is truncated or damaged, or holds what no learner could have saved.
     """
-    learner, reading = load_model(path)
-    if reading is None or reading.state.get("family") != "table":
-        return learner
-    from shoal.tabular import estimators  # with polars, which others do without
+    with named_extra(f"the model of a table in {path}"):
+        learner, reading = load_model(path)
+        if reading is None or reading.state.get("family") != "table":
+            return learner
+        from shoal.tabular import estimators  # with polars, which others do without
 
     kind = estimators.TabularClassifier if is_classifier(learner) else estimators.TabularRegressor
     return estimators.of_file(kind, learner, reading)

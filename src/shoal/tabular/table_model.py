@@ -12,16 +12,19 @@ from scipy.sparse import csr_matrix
 
 from shoal.engine.rounds import Chunk
 from shoal.files.labels import Labels
+from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import check_state, reading_state
 from shoal.files.tables.check_rows import Roles, RowReader
 from shoal.files.tables.encoder import StreamEncoder
-from shoal.files.tables.label_columns import decide_labels
+from shoal.files.tables.label_columns import Clock, decide_labels
 from shoal.files.tables.reader import KINDS, SAMPLE
 from shoal.files.tables.values_in_text import Notation
 from shoal.model_file import Reading, save_model
 
 ROWS = 30_000  # encoded at once
+OPTIONS = ("weight", "time", *KINDS, "ignore", "date_format", "decimal", "missing", "hash_bits", "keep_names")
+"""How rows are read: the names are those of the program and of the estimators."""
 
 
 class TableModel:
@@ -51,6 +54,8 @@ class TableModel:
             check_state(reading.state["family"] == "table", "the format")
             rows = RowReader.from_dict(reading.state["reader"], Labels.from_dict(reading.state["labels"]))
             date_format = reading.options.get("date_format")
+            last = reading.state["reader"].get("last_time")
+            check_state(last is None or isinstance(last, float), "last time")
             check_state(date_format is None or isinstance(date_format, str), "date_format")
             check_state(all(isinstance(word, str) for word in reading.options.get("missing", ())), "missing")
         return cls(learner, rows, reading)
@@ -69,8 +74,7 @@ class TableModel:
         rows = RowReader(encoder, Labels(options.kind, options.labels, as_text=as_text), Roles.of(options, None))
         decide_labels(rows.labels, frame[str(options.label)].head(SAMPLE), notation)
         encoder.decide(rows.roles.features(frame.head(SAMPLE)))
-        names = ("label", "weight", *KINDS, "ignore", "date_format", "decimal", "missing", "hash_bits", "keep_names")
-        said = {"task": options.tasks} | {name: getattr(options, name) for name in names}
+        said = {"task": options.tasks, "label": options.label} | {name: getattr(options, name) for name in OPTIONS}
         said = {name: list(value) if isinstance(value, tuple) else value for name, value in said.items() if value}
         return cls(learner, rows, Reading(said, {"family": "table", "reader": {"last_time": None, "floats": floats}}))
 
@@ -102,7 +106,8 @@ class TableModel:
     def reading(self) -> Reading:
         """How rows are read by now."""
         state = self._reading.state
-        reader = {**state["reader"], **self.rows.to_dict()}
+        last = {} if self.rows.clock is None else {"last_time": self.rows.clock.last}
+        reader = {**state["reader"], **self.rows.to_dict(), **last}
         return self._reading._replace(state={**state, "reader": reader, "labels": self.labels.to_dict()})
 
     def save(self, path: Path, shadows: Mapping[str, Any] | None = None) -> Path:
@@ -128,11 +133,19 @@ class TableModel:
         ValueError
             If a row cannot be learned, by its number; then nothing changes.
         """
-        mark = self.rows.mark()
+        time, clock = self.roles.time, self.rows.clock
+        if time is not None and time not in frame.columns:
+            raise ValueError(unknown_name("X has no column", time, frame.columns))
+        if time is not None and clock is None:
+            clock = Clock(time, frame[time].head(SAMPLE), self.notation, self._reading.state["reader"].get("last_time"))
+            self.rows.clock = clock
+        mark, last = self.rows.mark(), None if clock is None else clock.last
         try:
             checked = self._checked(self.rows, frame)
         except ValueError:
             self.rows.rollback(mark)
+            if clock is not None:
+                clock.last = last
             raise
         return _joined([self.rows.encode(one) for one in checked])
 

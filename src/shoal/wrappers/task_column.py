@@ -90,8 +90,9 @@ class TaskColumn(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         features, task = self._split(X, None if names is None else list(names))
         getattr(learner, verb)(features, y, task, **more, **weights_for(learner, sample_weight))
         self.estimator_, self.n_features_in_ = learner, np.shape(features)[1] + 1
+        self._columns = None if names is None else list(names)
         if names is not None:
-            self.feature_names_in_ = np.array(list(names), np.object_)
+            self.feature_names_in_ = np.array(self._columns, np.object_)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -199,8 +200,7 @@ class TaskColumn(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _names(self) -> list[Any] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else names.tolist()
+        return getattr(self, "_columns", None)
 
     @property
     def classes_(self) -> NDArray[Any]:

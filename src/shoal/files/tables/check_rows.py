@@ -177,7 +177,7 @@ class RowReader:
         """
         no_feature, task = self.roles.not_features, self.task_of(row)
         y = number_of(label, ()) if self.labels.kind == "regression" else self.labels.known(label)
-        odd = y is None or y != y or self.clock is not None or self.roles.weight in row
+        odd = y is None or y != y or self.roles.time is not None or self.roles.weight in row
         absent, given = list[str](), row.keys() - no_feature
         if given != set(self.encoder.column_names):
             absent, new = self.encoder.compared(given)
@@ -220,7 +220,7 @@ class RowReader:
         return self.encoder.mark(), self.labels.mark()
 
     def rollback(self, mark: tuple[Mark, Any]) -> None:
-        """Undo all checks since the mark; none of their rows may have been encoded, and there must be no clock."""
+        """Undo all checks since the mark; none of their rows may have been encoded, and a clock is not set back."""
         self.encoder.rollback(mark[0])
         self.labels.rollback(mark[1])
 

@@ -141,6 +141,8 @@ def read(column: pl.Series, way: Way, notation: Notation, *, given: bool = False
     way_out = f"(category={[column.name]!r} takes its values as they are)"
     if kind == "numeric":
         values, bad = numbers(column, notation._replace(decimal=form or "."), lenient=given)
+        if column.dtype == pl.String:
+            way_out = f"{way_out[:-1]}, missing= names words for missing values)"
         problems = _problems(column, bad, f"a finite number {way_out}")
         return Values(values, (), ~np.isnan(values)), problems
     dated = notation._replace(date_format=form or None)
