@@ -7,13 +7,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from river import linear_model, preprocessing
 from sklearn.linear_model import SGDClassifier, SGDRegressor
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedKFold, TimeSeriesSplit
 
-from shoal import IndependentTasks, MultitaskPerceptron, PooledTasks, RegMTL
+from shoal import (
+    IndependentTasks,
+    MultitaskPerceptron,
+    PassiveAggressive,
+    PooledTasks,
+    RegMTL,
+    TabularClassifier,
+    TaskColumn,
+)
 from shoal.datasets import Dataset, make_related_tasks
 from shoal.evaluation import ModelAdapter, progressive_validate, search
 from shoal.evaluation.tuning import GRIDS
@@ -81,6 +90,25 @@ def test_regressors_and_rows_with_names_compete_too() -> None:
     assert set(found["river"].learner.model_["LinearRegression"].weights) == set("abcde")
     with pytest.raises(TypeError, match="object has neither learn_one and predict_one nor partial_fit and predict"):
         progressive_validate(object(), ROWS)
+
+
+def test_models_with_the_task_as_a_column_compete_on_frames_of_any_columns() -> None:
+    frame = pd.DataFrame(ROWS.X, columns=list("abcde")).assign(
+        shop=ROWS.task, offer=np.where(ROWS.X[:, 0] > 1, "x", "y")
+    )
+    y = np.where(ROWS.y > 0, "yes", "no")
+    for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
+        found = progressive_validate(TabularClassifier("shop", PassiveAggressive()), (table, y, ROWS.task))
+        alone, wrong = TabularClassifier("shop", PassiveAggressive()), 0
+        for x, label in zip(frame.to_dict("records"), y.tolist(), strict=True):
+            wrong += alone.__sklearn_is_fitted__() and alone.predict_one(x) != label
+            alone.learn_one(x, label, classes=["no", "yes"])
+        assert found.overall["error"] == pytest.approx(wrong / len(y), abs=1 / len(y))  # the first row has no forecast
+        assert len(found.per_task) == 4
+    numbers = frame.drop(columns="offer")
+    found = progressive_validate(TaskColumn(MultitaskPerceptron(), "shop"), (numbers, ROWS.y, ROWS.task))
+    expected = progressive_validate(MultitaskPerceptron(), ROWS)
+    assert found.overall["error"] == expected.overall["error"]
 
 
 def test_a_dataset_of_a_frame_is_the_stream_of_its_table() -> None:

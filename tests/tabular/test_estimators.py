@@ -280,11 +280,12 @@ def test_rows_come_in_the_order_of_time(tmp_path: Path) -> None:
     assert found.time == "when"
     for one in (model, found):
         before = one.estimator_.n_updates_
-        for learn in (lambda one=one: one.partial_fit(rows[10:]), lambda one=one: one.learn_one(rows[3])):
+        wrong: list[tuple[Any, Any]] = [(one.partial_fit, rows[10:]), (one.learn_one, rows[3])]
+        for learn, late in wrong:
             with pytest.raises(
                 ValueError, match=r"when '2026-01-\d\d' is earlier than a row before it, expected .*time$"
             ):
-                learn()
+                learn(late)
         with pytest.raises(ValueError, match="X has no column 'when'"):
             one.learn_one({"x": 1.0, "y": 1})
         assert one.estimator_.n_updates_ == before

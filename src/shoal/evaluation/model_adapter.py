@@ -8,9 +8,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, Self
 
+import narwhals as nw
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import ClassifierTags, RegressorTags, get_tags
 from sklearn.utils.metaestimators import available_if
 
@@ -27,7 +29,8 @@ def _gives_probabilities(adapter: ModelAdapter) -> bool:
 class ModelAdapter(BaseEstimator):  # type: ignore[misc]
     """Any model with `learn_one` and `predict_one`, or with `partial_fit` and `predict`, as a competitor.
 
-    `progressive_validate` wraps such models by itself; the adapter is for those that need an option. Each row is
+    `progressive_validate` wraps such models by itself, `TabularClassifier` and `TaskColumn` among them, which find the
+    task in their rows; the adapter is for those that need an option. Each row is
     predicted before the model learns it, one call a row. A method with an argument `task` is given the row's task; a
     model without one does not see tasks, unless `per_task` makes it one model for each.
 
@@ -143,8 +146,9 @@ class ModelAdapter(BaseEstimator):  # type: ignore[misc]
             self._updates: dict[Any, int] = {}
             self.n_updates_, self.n_features_in_ = 0, int(X.shape[1])
             self._ready: set[Any] = set()
-        if hasattr(X, "columns"):
-            self.feature_names_in_ = list(X.columns)
+        names = getattr(X, "column_names", getattr(X, "columns", None))
+        if names is not None:
+            self.feature_names_in_ = list(names)
         if not self._is_regression and not hasattr(self, "classes_"):
             self.classes_ = np.asarray(sorted(set(np.asarray(y).tolist())) if classes is None else list(classes))
 
@@ -172,19 +176,25 @@ class ModelAdapter(BaseEstimator):  # type: ignore[misc]
         self._updates[task] = self._updates.get(task, 0) + 1
         self.n_updates_ += 1
         self._ready.add(task if self.per_task else None)
+        learn = model.learn_one if self._by_row else model.partial_fit
+        takes_classes = not self._is_regression and "classes" in inspect.signature(learn).parameters
+        options = {"classes": self.classes_} if takes_classes and len(self.classes_) == 2 else {}
         if self._by_row:
-            _call(model.learn_one, task, self._named(x), y)
+            _call(learn, task, self._named(x), y, **options)
         else:
-            takes_classes = not self._is_regression and "classes" in inspect.signature(model.partial_fit).parameters
-            options = {"classes": self.classes_} if takes_classes else {}
-            _call(model.partial_fit, task, self._array(x), np.asarray([y]), **options)
+            _call(learn, task, self._array(x), np.asarray([y]), **options)
 
     def _decide(self, x: Any, task: Any) -> float:
         """The decision value, or the prediction of a regressor; 0 before anything was learned."""
         model = self._of(task, learns=False)
         if model is None or (not self._by_row and (task if self.per_task else None) not in self._ready):
             return 0.0
-        x = self._named(x) if self._by_row else self._array(x)
+        try:
+            return self._asked(model, self._named(x) if self._by_row else self._array(x), task)
+        except NotFittedError:
+            return 0.0
+
+    def _asked(self, model: Any, x: Any, task: Any) -> float:
         one = "_one" if self._by_row else ""
         if self._is_regression:
             return _number(_call(getattr(model, f"predict{one}"), task, x))
@@ -220,7 +230,11 @@ def _rows(X: Any) -> Iterator[dict[int, float]]:
             own = slice(X.indptr[i], X.indptr[i + 1])
             yield dict(zip(X.indices[own].tolist(), X.data[own].tolist(), strict=True))
         return
-    for row in np.asarray(X, np.float64).tolist():
+    try:
+        rows = np.asarray(X, np.float64).tolist()
+    except (TypeError, ValueError):  # a frame that holds text or dates
+        rows = nw.from_native(X, eager_only=True).rows()
+    for row in rows:
         yield dict(enumerate(row))
 
 

@@ -6,6 +6,7 @@ rows in the same order; a `Runner` is one learner in it, which learns at once or
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -327,7 +328,8 @@ class Race:
 
 def _adapted(learner: Any) -> Any:
     """The learner, or a foreign model as one."""
-    return learner if hasattr(learner, "test_then_train") or hasattr(learner, "solve") else ModelAdapter(learner)
+    own = hasattr(learner, "test_then_train") and "rounds" in inspect.signature(learner.test_then_train).parameters
+    return learner if own or hasattr(learner, "solve") else ModelAdapter(learner)
 
 
 def _in_order(learners: Mapping[str, Any]) -> InOrder | None:

@@ -129,8 +129,13 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         """Learn like `partial_fit`; return the decision values given *before* learning each row (or round)."""
         return np.asarray(self._learn("test_then_train", self._known, X, y, classes, sample_weight))
 
-    def learn_one(self, x: Mapping[str, Any], y: Any = None, *, sample_weight: float = 1.0) -> None:
-        """Learn one row, a dict of its values by column; `y` None: the label is among them."""
+    def learn_one(
+        self, x: Mapping[str, Any], y: Any = None, *, classes: Any = None, sample_weight: float = 1.0
+    ) -> None:
+        """Learn one row, a dict of its values by column; `y` None: the label is among them.
+
+        `classes` of a new model are the labels that may come.
+        """
         known = self._known
         if known is not None and sample_weight == 1.0 and isinstance(learner := known.table.learner, Learner):
             rows = known.table.rows
@@ -145,7 +150,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
                 self._learn_row(learner, row, label, task)
                 return
         weight = None if sample_weight == 1.0 else [sample_weight]
-        self._learn("partial_fit", self._known, [x], None if y is None else [y], None, weight)
+        self._learn("partial_fit", self._known, [x], None if y is None else [y], classes, weight)
 
     def _learn_row(self, learner: Learner, row: Row, label: Any, task: str | None) -> None:
         """Learn one row of features, which may be new."""
