@@ -147,6 +147,15 @@ def large_folders() -> Iterator[Problem]:
             yield Problem(f"{short(folder)}: modules", 1, f"{n} modules, at most {MAX_MODULES} are allowed")
 
 
+def unguided_folders() -> Iterator[Problem]:
+    """A folder of several modules says in its docstring in which order to read them."""
+    for path in files("src"):
+        if path.name == "__init__.py" and path.parent != SOURCE / "shoal" and len(list(path.parent.glob("*.py"))) > 2:
+            docstring = ast.get_docstring(parsed(path)) or ""
+            if not re.search(r"\bread\b|reading order|begin with", docstring, re.IGNORECASE):
+                yield Problem(f"{short(path)}: order", 1, "say in which order to read the modules of this folder")
+
+
 def underscored_modules() -> Iterator[Problem]:
     """No module name begins with an underscore: folders say who uses a file."""
     for path in files("src"):
@@ -385,6 +394,7 @@ RULES: tuple[Callable[[], Iterator[Problem]], ...] = (
     long_files,
     torn_off,
     large_folders,
+    unguided_folders,
     underscored_modules,
     large_functions,
     namesakes,

@@ -124,6 +124,19 @@ def test_a_folder_has_at_most_20_modules(rules: ModuleType, tmp_path: Path) -> N
     ]
 
 
+def test_a_folder_says_in_which_order_to_read_it(rules: ModuleType, tmp_path: Path) -> None:
+    folder = tmp_path / "src" / "shoal" / "online"
+    for name in "ab":
+        (folder / f"{name}.py").write_text("")
+    (folder / "__init__.py").write_text("")
+    assert [str(problem) for problem in rules.unguided_folders()] == [
+        "src/shoal/online/__init__.py:1: say in which order to read the modules of this folder"
+    ]
+    rules.parsed.cache_clear()
+    (folder / "__init__.py").write_text('"""Algorithms. Read `a` first."""')
+    assert list(rules.unguided_folders()) == []
+
+
 def test_what_two_files_import_is_no_torn_page(rules: ModuleType, tmp_path: Path) -> None:
     for path in ("engine/a.py", "online/a.py"):
         (tmp_path / "src" / "shoal" / path).write_text("from shoal.engine.rows import cut\n")

@@ -1,0 +1,1 @@
+"""The papers' batch learners, a file or folder each. Read `base` first, then a learner."""

@@ -1,4 +1,7 @@
-"""Data sets and generators, one file each; all return a `Dataset`, which knows how to become a stream."""
+"""Data sets and generators, one file each; all return a `Dataset`, which knows how to become a stream.
+
+Read `dataset` first, then any of them.
+"""
 
 import lazy_loader as lazy
 

@@ -1,4 +1,8 @@
-"""Evaluation: progressive validation, metrics, and the verdict whether sharing pays."""
+"""Evaluation: progressive validation, metrics, and the verdict whether sharing pays.
+
+Read `progressive` first (predict, then learn), then `result`, `metrics` and `verdict`. `stream` cuts what it is given;
+`tuning`, `periodic` and `model_adapter` bring further competitors.
+"""
 
 import lazy_loader as lazy
 

@@ -1,4 +1,8 @@
-"""The papers' experiments: tables and figures as data and code, run by `shoal reproduce`."""
+"""The papers' experiments: tables and figures as data and code, run by `shoal reproduce`.
+
+Read `experiment` first (an experiment as data), then a paper in `by_paper`, `protocols` (data and learner to numbers),
+`runner` and `outcome`. `claims` judges the papers' sentences; `page` and `text` print everything.
+"""
 
 import lazy_loader as lazy
 

@@ -1,1 +1,1 @@
-"""Threads and processes: their number (`cores`), two threads for one learner (`pipeline`), `read_ahead`, `jobs`."""
+"""Threads and processes. Read `cores` first (their number), then `pipeline` (two threads for a learner), `jobs`."""

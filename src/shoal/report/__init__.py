@@ -1,4 +1,7 @@
-"""The report: pictures of what a run found, as one offline HTML page or as PNG and SVG files."""
+"""The report: pictures of a run, as one offline HTML page or as PNG and SVG files.
+
+Read `figures` first (all pictures of a run), then `page`; each other module is a picture, and `style` their look.
+"""
 
 import lazy_loader as lazy
 

@@ -1,4 +1,7 @@
-"""The service: a model that answers while it learns from a log, and loses nothing."""
+"""The service: a model that answers while it learns from a log, and loses nothing.
+
+Read `contract` first, then `engine`, `apply` and `log`; README.md beside this file says why.
+"""
 
 import lazy_loader as lazy
 

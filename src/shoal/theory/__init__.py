@@ -2,6 +2,8 @@
 
 A bound says what a learner can lose at most against *any* fixed weights u_1..u_K, however the stream was chosen. The
 tests look for streams and comparators that break them; users see what relatedness is worth.
+
+Read `stream` first (comparators, mistaken rows), then the bound of a learner.
 """
 
 import lazy_loader as lazy

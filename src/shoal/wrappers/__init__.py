@@ -1,1 +1,1 @@
-"""Learners around other learners."""
+"""Learners around other learners. Read `inner` first (a core within a core), then any of them."""

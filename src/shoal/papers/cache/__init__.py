@@ -1,1 +1,1 @@
-"""Results on disk: `store` keeps results and prepared data by content, `versions` hashes the code that made them."""
+"""Results on disk. Read `store` first (results by content), then `versions` (a hash of the code that made them)."""

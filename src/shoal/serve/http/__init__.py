@@ -1,0 +1,1 @@
+"""HTTP for the engine. Read `routes` first (the table), then `middleware` and `app`."""

@@ -1,0 +1,1 @@
+"""Topics for the engine. Read `follower` first (the thread), then `topic` and `messages`."""
