@@ -1,9 +1,10 @@
 """Hedged sharing as an algorithm: many ways of learning and sharing, mixed row by row.
 
-The forecasts of the experts (`experts`) are mixed twice (`answer`): by Bayes weights with a fixed share, one set a task
-and one for all, then by a regression on the experts and the two mixtures. Its forecast times a factor of the task is
-the answer. Labels are forecast by probabilities and mixed on the logits. Real targets are centred on their running mean
-and measured in their running deviation; the likelihood of an expert is Gaussian with the mixture's mean squared error.
+Experts on dense rows answer and learn a piece of a chunk first (`dense`). Then each row is read, answered and learned
+(`row`): the forecasts of all experts (`experts`) go through three mixings, Bayes weights of a task and of all tasks, two
+regressions on the experts and these mixtures, and Bayes weights of their answers. Labels are forecast by probabilities
+and mixed on the logits. Real targets are centered on their running mean and measured in their running deviation; the
+likelihood of an expert is Gaussian with the mixture's mean squared error.
 """
 
 from __future__ import annotations
