@@ -235,6 +235,9 @@ def test_tables_keep_their_columns() -> None:
     assert lines[2].split() == ["column", "3", "1", "0.5", "0.25", "0.75"]
     assert lines[-1].split() == ["decision", "0.75"]
     assert str(Explanation(0.75, None, found)) == "\n".join(lines)
+    many = str(Explanation(40.0, None, [Contribution(f"x{k}", 1.0, 0.5, 0.5) for k in range(40)])).splitlines()
+    assert [line.split()[0] for line in many] == ["value", *(f"x{k}" for k in range(10)), "(30", "decision"]
+    assert many[-2].split()[-3:] == ["15", "15", "30"]
 
 
 # ---- at the limits of what is held at once --------------------------------------------------------------------

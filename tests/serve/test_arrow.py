@@ -49,6 +49,25 @@ def test_compressed_streams_are_refused(body: bytes) -> None:
     assert raised.value.status == 415
 
 
+@pytest.mark.parametrize(
+    ("table", "sentence"),
+    [
+        (pa.table([[1], [2]], names=["size", "size"]), "two columns are called 'size'"),
+        (pa.table({"size": pa.RunEndEncodedArray.from_arrays([2], [1.0])}), "'size' is of type RunEndEncoded"),
+    ],
+)
+def test_columns_at_which_polars_panics_are_named(
+    table: pa.Table, sentence: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They cost no line of the log."""
+    buffer = io.BytesIO()
+    with pa.ipc.new_stream(buffer, table.schema) as stream:
+        stream.write_table(table)
+    with pytest.raises(Refused, match=sentence):
+        read(buffer.getvalue(), MOST)
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(["a" * 1_000])])
 def test_many_rows_of_one_long_text_are_refused(kind: pl.DataType) -> None:
     frame = pl.DataFrame({"x": pl.Series(["a" * 1_000]).cast(kind)}).select(pl.col("x").gather([0] * 1_000))

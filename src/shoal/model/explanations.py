@@ -64,7 +64,7 @@ class Contribution(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """One decision, taken apart; `str()` gives a table.
+    """One decision, taken apart; `str()` gives a table of the ten largest contributions, and the rest in one line.
 
     Of a linear learner feature j adds ``w_j x_j``; shared is what an unseen task would be answered (of `ROMCO` the
     common part u_k), own the rest. Of `HedgedSharing` it adds ``Σ_e c_e w_ej x_j``, x the scaled row and c_e the share
@@ -77,7 +77,7 @@ class Explanation(NamedTuple):
     contributions: list[Contribution]  # the largest first
 
     def __str__(self) -> str:
-        return "\n".join(table(self.contributions, self.decision))
+        return "\n".join(table(with_rest(self.contributions, SHOWN), self.decision))
 
 
 class Explains(Protocol):
@@ -342,6 +342,7 @@ def _largest_own(
 # ---- for readers -------------------------------------------------------------------------------------------
 
 WIDEST = 40  # letters of a name
+SHOWN = 10  # contributions
 TITLES = ("value", "shared", "own", "total")
 
 

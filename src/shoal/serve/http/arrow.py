@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import polars as pl
@@ -17,7 +18,8 @@ from shoal.serve.contract import Fault, Refused
 from shoal.serve.http.problems import HttpProblem
 
 ARROW = "application/vnd.apache.arrow.stream"
-DICTIONARY, RECORDS = 2, 3  # kinds of messages that have buffers
+SCHEMA, DICTIONARY, RECORDS = 1, 2, 3  # kinds of messages; the last two have buffers
+UNREAD = {11: "Interval", 14: "Union", 22: "RunEndEncoded", 25: "ListView", 26: "LargeListView"}  # of Schema.fbs
 CONTINUES = -1  # precedes the size of a message since Arrow 0.15
 MOST_MESSAGES = 10_000  # even small ones take time
 
@@ -34,6 +36,8 @@ def read(body: bytes, most_text: int) -> pl.DataFrame:
     try:
         compressed = is_compressed(body)
         frame = pl.DataFrame() if compressed else pl.read_ipc_stream(io.BytesIO(body))
+    except Refused:
+        raise
     except (Exception, pl.exceptions.PanicException) as error:  # no common class
         raise HttpProblem(400, f"the body is no Arrow stream: {str(error).partition(chr(10))[0][:200]}") from None
     if compressed:
@@ -64,11 +68,26 @@ def is_compressed(body: bytes) -> bool:
         n_bytes = message.long(3)
         if size < 0 or n_bytes < 0 or header is None:
             raise ValueError("a message has no size")
+        if kind == SCHEMA:
+            _refuse_unread(header)
         records = header.table(1) if kind == DICTIONARY else header if kind == RECORDS else None
         if records is not None and records.place(3):
             return True
         at += size + n_bytes
     raise ValueError(f"it has more than {MOST_MESSAGES:,} messages")
+
+
+def _refuse_unread(schema: _Table) -> None:
+    """Raise Refused for columns at which polars panics, as each panic writes many lines into the log."""
+    names = set[str]()
+    for field in schema.tables(1):
+        name = field.text(0)
+        if name in names:
+            raise Refused(Fault(None, name, f"two columns are called {name!r}"))
+        if (kind := field.byte(2)) in UNREAD:
+            sentence = f"column {name!r} is of type {UNREAD[kind]}, expected numbers, text or dates"
+            raise Refused(Fault(None, name, sentence))
+        names.add(name)
 
 
 class _Table(NamedTuple):
@@ -89,12 +108,29 @@ class _Table(NamedTuple):
 
     def root(self) -> _Table:
         """The table at the offset that stands here."""
-        (offset,) = struct.unpack_from("<I", self.body, self.at)
-        return _Table(self.body, self._checked(self.at + offset))
+        return _Table(self.body, self._behind(self.at))
 
     def table(self, field: int) -> _Table | None:
         place = self.place(field)
-        return _Table(self.body, place).root() if place else None
+        return _Table(self.body, self._behind(place)) if place else None
+
+    def tables(self, field: int) -> Iterator[_Table]:
+        """The tables of a vector."""
+        if place := self.place(field):
+            (n,) = struct.unpack_from("<I", self.body, start := self._behind(place))
+            for at in range(start + 4, start + 4 + 4 * n, 4):
+                yield _Table(self.body, self._behind(at))
+
+    def text(self, field: int) -> str:
+        if not (place := self.place(field)):
+            return ""
+        (n,) = struct.unpack_from("<I", self.body, start := self._behind(place))
+        return self.body[start + 4 : start + 4 + n].decode()
+
+    def _behind(self, place: int) -> int:
+        """What the offset at a place leads to."""
+        (offset,) = struct.unpack_from("<I", self.body, place)
+        return self._checked(place + int(offset))
 
     def byte(self, field: int) -> int:
         place = self.place(field)
