@@ -1,7 +1,7 @@
 """Hedged sharing as an algorithm: many ways of learning and sharing, mixed row by row.
 
 Experts on dense rows answer and learn a piece of a chunk first (`dense`). Then each row is read, answered and learned
-(`row`). The forecasts of all experts (`experts`) go through three mixings: Bayes weights of a task and of all tasks, two
+(`row`). Forecasts of all experts (`experts`) go through three mixings: Bayes weights of a task and of all tasks, two
 regressions on the experts and these mixtures, and Bayes weights of their answers. Labels are forecast by probabilities
 and mixed on the logits. Real targets are centered on their running mean and measured in their running deviation; the
 likelihood of an expert is Gaussian with the mixture's mean squared error.
