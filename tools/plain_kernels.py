@@ -48,12 +48,12 @@ def enable() -> None:
 
         return products
 
-    def record_moves(pattern: tuple[int, ...]) -> Any:
+    def record_moves(pattern: tuple[int, ...], keep: tuple[float, ...]) -> Any:
         def move(n: int, place: Any, columns: Any, room: int, scales: Any, records: Any) -> None:
             table = records.reshape(-1, len(pattern))
             for i in range(n):
                 numbers = [0.0 if c == intrinsics.STAYS else columns.reshape(-1)[room * c + i] for c in pattern]
-                table[place[i]] += scales[: len(pattern)] * numbers
+                table[place[i]] = keep * table[place[i]] + scales[: len(pattern)] * numbers
 
         return move
 

@@ -97,8 +97,8 @@ class TaskClassifier(_TaskEstimator, base.Classifier):
     >>> scaled = compose.Discard("user") | preprocessing.StandardScaler()
     >>> model = (scaled + compose.Select("user")) | TaskClassifier(HedgedSharing(), task="user")
     >>> evaluate.progressive_val_score(rows, model, metrics.ROCAUC() + metrics.Accuracy())
-    ROCAUC: 98.48%
-    Accuracy: 94.00%
+    ROCAUC: 98.49%
+    Accuracy: 94.25%
     """
 
     def __init__(self, learner: Any, task: Hashable = "task") -> None:
