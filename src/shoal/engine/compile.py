@@ -8,12 +8,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import cache
-from typing import Any, Literal, Self, TypeVar, cast, overload
+from typing import Any, ClassVar, Literal, Self, TypeVar, cast, overload
 
 import numba
 from llvmlite import binding as llvm
-from numba.core import event, types
+from numba.core import caching, event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
@@ -153,8 +154,61 @@ class _DisjointPieces(_Disjoint, _Pieces):
     pass
 
 
+# numba 0.61 marks this name as private.
+_InTreeCacheLocator: Any = getattr(caching, "InTreeCacheLocator", None) or vars(caching)["_InTreeCacheLocator"]
+
+
+class _BesidePackage(_InTreeCacheLocator):  # type: ignore[misc]
+    def ensure_cache_path(self) -> None:
+        """It is read and not written."""
+
+
+class _FoundBesidePackage(caching.CompileResultCacheImpl):
+    _locator_classes = [_BesidePackage]  # noqa: RUF012
+
+
+class _ReadOnlyCache(caching.FunctionCache):
+    """Compiled code beside a package that this process may not write, as in an image; new code goes elsewhere.
+
+    Parameters
+    ----------
+    elsewhere : FunctionCache, optional
+        In `$NUMBA_CACHE_DIR` or the user's home. None: new code stays in memory.
+    """
+
+    _impl_class = _FoundBesidePackage
+
+    def __init__(self, function: Callable[..., Any], elsewhere: caching.FunctionCache | None) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        self._elsewhere = elsewhere
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for a signature; None if there is none."""
+        found = None
+        with suppress(OSError):
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None and self._elsewhere is not None:
+            found = self._elsewhere.load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        return found
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep new code where that is possible."""
+        if self._elsewhere is not None:
+            self._elsewhere.save_overload(sig, data)  # type: ignore[no-untyped-call]
+
+
 class Compiled(CPUDispatcher):
     """A compiled function, cached on disk."""
+
+    def enable_caching(self) -> None:
+        """Beside the package if this process may write there, else as `_ReadOnlyCache` says."""
+        found = None
+        with suppress(RuntimeError):  # there is no place to write
+            found = caching.FunctionCache(self.py_func)  # type: ignore[no-untyped-call]
+        if found is None or not isinstance(found._impl.locator, _InTreeCacheLocator):
+            CompileNotice.is_kept = found is not None
+            found = _ReadOnlyCache(self.py_func, found)
+        self._cache = found
 
     @classmethod
     def of(cls, function: Callable[..., Any], pipeline_class: type[Compiler], **options: Any) -> Self:
@@ -187,6 +241,10 @@ class CompiledOnly(Compiled):
 # ---- the notice ------------------------------------------------------------------------------------------------------
 
 MESSAGE = "compiling for this computer, once: up to a minute (`shoal compile` does it in advance)"
+NOT_KEPT = (
+    "compiling for this computer, up to a minute at each start: there is no place to keep it (NUMBA_CACHE_DIR names a "
+    "folder; `shoal compile` does it in advance, where the package is installed)"
+)
 
 logger = logging.getLogger("shoal")
 
@@ -202,6 +260,8 @@ class CompileNotice:
     patience : float
         Seconds of compiling before the warning.
     """
+
+    is_kept: ClassVar[bool] = True  # what is compiled, for the next start
 
     def __init__(self, patience: float = 1.0) -> None:
         self._left = patience
@@ -230,7 +290,7 @@ class CompileNotice:
     def _say(self) -> None:
         if not self._said.is_set():
             self._said.set()
-            logger.warning(MESSAGE)
+            logger.warning(MESSAGE if self.is_kept else NOT_KEPT)
 
 
 class _Compiling(event.Listener):
