@@ -204,7 +204,8 @@ def test_the_program_follows_a_topic_from_nothing(brokers: Brokers, tmp_path: Pa
     begin = ["--task", "user", "--label", "spam", "--id", "id"]
     command = [sys.executable, "-m", "shoal", "follow", topic, "--port", str(port), "--no-shadows"]
 
-    for arguments, more, wanted in ((begin, [], 500), (["--id", "id"], mails[:20], 20)):
+    # The same command, as a supervisor gives it, goes on after the end; so does one without what the model knows.
+    for arguments, more, wanted in ((begin, [], 500), (begin, mails[:20], 520), (["--id", "id"], mails[20:30], 530)):
         brokers.send("mails", [as_message(mail) for mail in more])
         process = subprocess.Popen([*command, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         try:
@@ -228,6 +229,7 @@ def test_the_program_follows_a_topic_from_nothing(brokers: Brokers, tmp_path: Pa
         (["kafka://127.0.0.1:9/mails"], "--label is missing"),
         (["kafka://127.0.0.1:9/mails", "--label", "spam", "--labels-from", "truths"], "needs --model"),
         (["kafka://127.0.0.1:9/mails", "--model", "m.shoal", "--label", "spam"], "leave out --label"),
+        (["kafka://127.0.0.1:9/mails", "--model", "MODEL", "--label", "spam", "--task", "size"], "leave out --task"),
         (["kafka://BROKERS/nothing", "--label", "spam"], "there is no topic 'nothing'"),
         (["kafka://BROKERS/truths", "--label", "spam"], "no messages in truths"),
         (["kafka://BROKERS/mails", "--label", "spam", "--kafka-settings", "bad"], "No such configuration property"),
@@ -240,8 +242,12 @@ def test_what_cannot_be_followed_says_why(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("shoal.cli.commands.follow.QUIET", 0.2)
     Path("bad").write_text("such.is.none=1\n")
+    if "MODEL" in arguments:
+        write_model(tmp_path)
     with pytest.raises(SystemExit):
-        start(["follow", *(one.replace("BROKERS", brokers.address) for one in arguments)])
+        start(
+            ["follow", *(one.replace("BROKERS", brokers.address).replace("MODEL", "mails.shoal") for one in arguments)]
+        )
     said = capsys.readouterr().err
     assert words in said
     assert "Traceback" not in said

@@ -2,13 +2,17 @@
 
 import os
 import signal
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from shoal.cli.commands.run import run_stream
 from shoal.cli.commands.serve import Fed, serve_model
 from shoal.cli.options import FollowOptions, RowOptions, RunOptions, ServeOptions
+from shoal.cli.streams import OF_RUNS_ONLY
+from shoal.model import persistence
 from shoal.serve.kafka.address import SHARD, Address, read_settings
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns
@@ -22,8 +26,9 @@ def follow_topic(topic: str, follow: FollowOptions, rows: RowOptions, options: S
     """The whole command."""
     address, settings = Address.of(topic), read_settings(follow.kafka_settings)
     folder = Path(options.folder or f"{follow.model or address.topic}.live")
-    is_new = not folder.exists() and follow.model is None
-    _check(follow, rows, is_new=is_new)
+    begun = begun_with(folder, follow.model)
+    is_new = begun is None and follow.model is None
+    _check(follow, rows, begun, is_new=is_new)
     if SHARD in address.topic:
         return _topic_a_shard(address, settings, follow, replace(options, folder=str(folder)))
     if options.shards != 1 and follow.labels_from is not None:
@@ -61,7 +66,17 @@ def _topic_a_shard(address: Address, settings: dict[str, str], follow: FollowOpt
     return serve_model(follow.model, options, source=source)
 
 
-def _check(follow: FollowOptions, rows: RowOptions, *, is_new: bool) -> None:
+def begun_with(folder: Path, model: str | None) -> dict[str, Any] | None:
+    """The options about rows with which the model of a folder, or else of the file, was made; None if there is none,
+    as when the first start was ended too soon."""
+    found = [*sorted(folder.glob("**/snapshots/*.shoal"), reverse=True), *([] if model is None else [Path(model)])]
+    for path in found:
+        with suppress(ValueError, OSError), persistence.opened(path) as (header, _):
+            return dict((header["reading"] or {}).get("options", {}))
+    return None
+
+
+def _check(follow: FollowOptions, rows: RowOptions, begun: dict[str, Any] | None, *, is_new: bool) -> None:
     if is_new and follow.labels_from is not None:
         raise ValueError(
             "--labels-from needs --model: the labels of the first messages must be there to make a model; "
@@ -69,9 +84,23 @@ def _check(follow: FollowOptions, rows: RowOptions, *, is_new: bool) -> None:
         )
     if is_new and rows.label is None:
         raise ValueError("--label is missing: the column of the labels (or --model, to go on with a saved model)")
-    if not is_new and (typed := rows.given()):
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in typed)
-        raise ValueError(f"the model knows how rows are read: leave out {names}")
+    # The same command starts again, for ever; what a run alone needs is not kept with the model.
+    known = {} if begun is None else dict(begun)
+    if follow.id is not None and "ignore" in known:
+        known["ignore"] = tuple(name for name in known["ignore"] if name != follow.id)
+    other = [
+        name
+        for name, value in rows.given().items()
+        if name not in OF_RUNS_ONLY and _plain(known.get(name)) != _plain(value)
+    ]
+    if not is_new and other:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in other)
+        raise ValueError(f"the model knows how rows are read, and not so: leave out {names}")
+
+
+def _plain(value: Any) -> Any:
+    """Lists, as JSON has them, for tuples."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _begun(folder: Path, address: Address, settings: dict[str, str], rows: RowOptions) -> tuple[str, dict[str, int]]:
