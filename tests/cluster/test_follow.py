@@ -39,7 +39,7 @@ def test_shards_that_are_killed_learn_each_message_once(nodes: Any, tmp_path: Pa
             brokers.send("mails", [as_message(mail) for mail in mails[first : first + 400]])
             if kill < 2:
                 os.kill(service.processes()[kill], signal.SIGKILL)
-                until(lambda: service.is_ready)
+                until(lambda: not service.trouble)
         brokers.send("mails", [as_message({"size": 1.0, "spam": "no"})])  # without a task
         until(lambda: sum(service.offsets().values()) == 1_201)
         follower.stop()
@@ -72,9 +72,9 @@ def test_each_shard_may_read_a_topic_of_its_own(nodes: Any, tmp_path: Path) -> N
                 brokers.send(f"truths-{shard}", [as_message(truth) for truth in truths])
             if first == 0:
                 os.kill(service.processes()[0], signal.SIGKILL)
-                until(lambda: service.is_ready)
+                until(lambda: not service.trouble)
         brokers.send("mails-1", [as_message({**mails[homes.index(0)], "id": "astray"})])
-        until(lambda: service.is_ready and service.describe()["learned"] == service.describe()["logged"])
+        until(lambda: not service.trouble and service.describe()["learned"] == service.describe()["logged"])
         until(lambda: service.gauges().get("follow_refused") == 1)
         until(lambda: service.describe()["rows"] == 600)
         service.close()

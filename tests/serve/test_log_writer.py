@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,6 +67,11 @@ def failing(engine: Engine) -> Iterator[None]:
         patch.setattr(engine._log, "commit", fail)
         patch.setattr(engine._log, "settle", lambda *_: False)
         yield
+
+
+def until_well(engine: Engine) -> None:
+    while engine.trouble:
+        time.sleep(0.01)
 
 
 def learned(engine: Engine) -> float:
@@ -153,6 +162,7 @@ def test_a_commit_that_fails_leaves_no_trace_in_limits(model: Path, tmp_path: Pa
             lost = engine.learn(rows([{**MAILS[0], "user": "n1", "fresh": 1.0}]))
             with pytest.raises(Unavailable, match="disk full"):
                 lost.result()
+        until_well(engine)
         with pytest.raises(UnknownTask):
             engine.forget("n1").result()
         assert "fresh" not in engine.describe()["columns"]
@@ -171,8 +181,75 @@ def test_a_label_whose_commit_fails_may_come_again(engine: Engine) -> None:
         lost = engine.label([(name, "yes")], key="a")
         with pytest.raises(Unavailable):
             lost.result()
+    until_well(engine)
     assert engine.gauges()["labels_accepted"] == 0
     found = engine.label([(name, "no")], key="a").result()
     assert (found.accepted, found.repeated, found.position) == (1, False, 1)
     assert engine.gauges()["predictions_waiting"] == 0
     assert learned(engine) == 1
+
+
+def test_one_line_a_minute_says_that_the_log_cannot_be_written(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = [1_000.0]
+    monkeypatch.setattr(log_writer, "time", SimpleNamespace(time=time.time, sleep=time.sleep, monotonic=lambda: now[0]))
+    for seconds, n_lines in ((0.0, 1), (59.0, 1), (60.0, 2)):
+        now[0] = 1_000.0 + seconds
+        with failing(engine):
+            assert predict_one(engine, ASKED).id is None
+            with pytest.raises(Unavailable):
+                engine.learn(rows(MAILS[:1])).result()
+        until_well(engine)
+        lines = [one.message for one in caplog.records if one.levelname == "ERROR"]
+        assert lines == n_lines * [
+            "the log cannot be written: disk full; nothing is learned, and predictions have no ids"
+        ]
+    assert predict_one(engine, ASKED).id is not None
+
+
+def test_a_full_disk_stops_no_prediction(model: Path, tmp_path: Path) -> None:
+    """On a real one, in a mount of its own: what is accepted waits for room, and `trouble` says so meanwhile."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    script = f"mount -t tmpfs -o size=8m tmpfs {disk} && exec {sys.executable} -c '{ON_A_FULL_DISK}' {model} {disk}"
+    found = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, text=True, timeout=300)
+    if "unshare" in found.stderr or "mount:" in found.stderr:
+        pytest.skip("this process may not mount")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.split() == ["None", "in-trouble", "well", "id"]
+    assert found.stderr.count("nothing is learned") == 1
+    assert found.stderr.count("the log can be written again") == 1
+
+
+ON_A_FULL_DISK = """
+import sys, time
+from contextlib import suppress
+from pathlib import Path
+from tests.serve.material import predict_one, records, rows
+from shoal.serve.contract import Unavailable
+from shoal.serve.engine import Engine
+disk = Path(sys.argv[2])
+asked, mails = {"user": "u1", "size": 1.0}, records(200)
+with Engine(Path(sys.argv[1]), disk / "engine") as engine:
+    before = predict_one(engine, asked)
+    with (disk / "rest").open("wb", 0) as rest, suppress(OSError):
+        while True:
+            rest.write(bytes(4096))
+    with suppress(Unavailable):
+        for _ in range(20):
+            engine.learn(rows(mails)).result()
+    found = predict_one(engine, asked)
+    assert found.predicted == before.predicted and "disk is full" in found.note, found
+    print(found.id)
+    time.sleep(1.0)
+    assert engine.gauges()["log_in_trouble"] == 1.0 and "disk is full" in engine.trouble
+    print("in-trouble")
+    (disk / "rest").unlink()
+    while engine.trouble:
+        time.sleep(0.01)
+    print("well")
+    engine.learn(rows(mails)).result()
+    assert predict_one(engine, asked).id is not None and engine.gauges()["log_in_trouble"] == 0.0
+    print("id")
+"""

@@ -272,12 +272,13 @@ class ShardedService:
         return path
 
     @property
-    def is_ready(self) -> bool:
-        """Can all shards learn?"""
+    def trouble(self) -> str:
+        """Why not all shards can learn now; empty if all is well."""
         try:
-            return all(ray.get([actor.is_ready.remote() for actor in self._actors], timeout=PATIENCE))
+            found = ray.get([actor.trouble.remote() for actor in self._actors], timeout=PATIENCE)
         except batched_calls.AWAY:
-            return False
+            return "a shard is away"
+        return next((f"shard {number}: {said}" for number, said in enumerate(found) if said), "")
 
     def processes(self) -> list[int]:
         """The numbers of the shards' processes."""
@@ -439,9 +440,9 @@ class ShardEngine:
         finally:
             path.unlink()
 
-    def is_ready(self) -> bool:
-        """Can it learn?"""
-        return self._engine.is_ready
+    def trouble(self) -> str:
+        """Why it cannot learn now; empty if all is well."""
+        return self._engine.trouble
 
     def close(self) -> None:
         """Learn all accepted rows, then take a last snapshot."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.serve.contract import Conflict, Followed, LabelReceipt, Messages, Receipt, Rows
+from shoal.serve.contract import Answer, Conflict, Followed, LabelReceipt, Messages, Receipt, Rows, Unavailable
 from shoal.serve.log import Used, Waiting
 from shoal.serve.topic_join import Joined
 
@@ -116,8 +116,21 @@ def done(command: Command, answer: Any) -> None:
         command.future.set_result(answer)
 
 
+def without_ids(answers: Sequence[Any], reason: str) -> list[Any]:
+    """Answers whose rows do not wait for labels; each says why. Errors among them stay."""
+
+    def without(answer: Answer) -> Answer:
+        note = f"no id, as no label can come: {reason}"
+        return answer._replace(id=None, note=note if answer.note is None else f"{answer.note}; {note}")
+
+    return [without(one) if isinstance(one, Answer) else one for one in answers]
+
+
 def fail(command: Command, error: BaseException) -> None:
-    """Complete a command's future with an error, unless it is canceled."""
+    """Complete a command's future with an error, unless it is canceled. Predictions need no log to be answered."""
+    if isinstance(command, Wait) and isinstance(error, Unavailable):
+        done(command, without_ids(command.answers, str(error)))
+        return
     with suppress(InvalidStateError):
         command.future.set_exception(error)
 

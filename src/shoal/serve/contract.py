@@ -68,7 +68,8 @@ class Busy(RuntimeError):
 
 
 class Unavailable(RuntimeError):
-    """The log cannot be written (disk full, database away): nothing was accepted. HTTP: 503."""
+    """The log cannot be written (disk full, database away): nothing was accepted. HTTP: 503, but for predictions, which
+    are answered without ids."""
 
 
 class Receipt(NamedTuple):
@@ -118,7 +119,8 @@ class Answer(NamedTuple):
     predicted: Any  # a label, or a number
     probability: float | None  # of the positive label of two, or of the predicted one of several
     known_task: bool  # an unseen task is predicted from what tasks share
-    note: str | None = None  # columns that the row lacks, or that the model does not know; of a table, in its first row
+    # Why there is no id; columns that the row lacks, or that the model does not know (of a table, in its first row).
+    note: str | None = None
 
 
 class Pending(NamedTuple):
@@ -198,6 +200,6 @@ class Service(Protocol):
         ...
 
     @property
-    def is_ready(self) -> bool:
-        """Whether the log is replayed and can be written."""
+    def trouble(self) -> str:
+        """Why nothing can be learned now; empty if all is well."""
         ...

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from shoal.serve import contract, snapshots
 from shoal.serve.answers import Answers
 from shoal.serve.apply import Fold
-from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, now
+from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, now, without_ids
 from shoal.serve.late_labels import first_request, new_request, prediction_id, with_ids
 from shoal.serve.learner_thread import LearnerThread, Rhythm
 from shoal.serve.limits import Caps, Limits
@@ -118,6 +118,7 @@ class Engine:
         self._log.begin_at(context.offsets)
         self.statistics = Statistics(served, context.counted)
         self._fold = Fold(served, position, self.statistics)
+        self._fold.rows = context.rows
         self._fold.forgotten = self._log.last_forgotten()
         # After a crash these may be left to do. If a newer snapshot is damaged, this one is kept.
         knows_no_more = self._fold.forgotten if position >= self._fold.forgotten else 0
@@ -144,11 +145,12 @@ class Engine:
 
     def predict(self, rows: contract.Rows, *, wait: bool = True) -> Future[list[contract.Answer]]:
         """Answers in the order of the rows; with `wait`, done when the rows are stored to wait for their labels."""
-        waits = wait and self.settings.label_wait > 0
-        self._refuse_if_in_trouble() if waits else self._refuse_if_closed()
+        self._refuse_if_closed()
         found = self._answers.of(rows)
-        if not waits:
+        if not wait or self.settings.label_wait <= 0:
             return now(found)
+        if trouble := self._writer.trouble:
+            return now(without_ids(found, trouble))
         request = new_request()
         waiting = Waiting(request, len(found), pack(rows), bytes(len(found)))
         return self._submit(Wait([waiting], with_ids(found, request)))
@@ -156,10 +158,12 @@ class Engine:
     def predict_each(self, rows: Sequence[Mapping[str, Any]], *, wait: bool = True) -> list[contract.Pending]:
         """Predict rows of JSON values (numbers, strings, booleans, None) from different requests, fast. Each row has
         its own answer or error."""
-        waits = wait and self.settings.label_wait > 0
-        self._refuse_if_in_trouble() if waits else self._refuse_if_closed()
+        self._refuse_if_closed()
         found, waiting = self._answers.of_each(rows), []
-        if waits:
+        waits = wait and self.settings.label_wait > 0
+        if waits and (trouble := self._writer.trouble):
+            found = without_ids(found, trouble)
+        elif waits:
             for i, answer in enumerate(found):
                 if isinstance(answer, contract.Answer):
                     request = new_request()
@@ -293,6 +297,7 @@ class Engine:
             "rows_learned": self._fold.rows,
             "rows_refused": self._fold.refused,
             **log_bytes,
+            "log_in_trouble": float(bool(self._writer.trouble)),
             "predictions_waiting": self._log.predictions_waiting,
             "snapshot_age_seconds": max(time.time() - newest_snapshot.time, 0.0),
             "snapshot_pause_seconds": self._learner.pause,
@@ -311,9 +316,9 @@ class Engine:
         return self._writer.rows_waiting + self._learner.backlog
 
     @property
-    def is_ready(self) -> bool:
-        """Whether it can learn."""
-        return not self._closed and not self._writer.trouble and self._learner.failure is None
+    def trouble(self) -> str:
+        """Why nothing can be learned now; empty if all is well."""
+        return self._no_service or self._writer.trouble
 
     def wait_until_learned(self, position: int | None = None, timeout: float = math.inf) -> bool:
         """Wait until the model has learned the log up to a position (all by default); return whether it has."""
@@ -362,11 +367,16 @@ class Engine:
         self._writer.submit(command)
         return command.future
 
+    @property
+    def _no_service(self) -> str:
+        """Why nothing is answered; empty if all is well."""
+        if self._closed:
+            return "the service ends"
+        return "" if self._learner.failure is None else "learning has stopped; see the server's log"
+
     def _refuse_if_closed(self) -> None:
-        if self._closed or self._learner.failure is not None:
-            raise contract.Unavailable(
-                "the service ends" if self._closed else "learning has stopped; see the server's log"
-            )
+        if said := self._no_service:
+            raise contract.Unavailable(said)
 
     def _refuse_if_in_trouble(self) -> None:
         """Raise Unavailable at once if the log is away."""
@@ -381,7 +391,7 @@ class Engine:
 
     def _context(self) -> Context:
         """The context of a snapshot."""
-        return Context(self.statistics.to_dict(), dict(self._fold.offsets), self._log.id)
+        return Context(self.statistics.to_dict(), dict(self._fold.offsets), self._log.id, self._fold.rows)
 
     def _drop_records(self, oldest: int) -> None:
         """Drop the records below the oldest snapshot; with `keep_log` the first one is kept, so there are none."""

@@ -13,7 +13,7 @@ from shoal.serve.snapshots import Context, Snapshots, Writing
 
 logger = logging.getLogger("shoal")
 POLL_SECONDS = 0.2
-PAUSE_SECONDS = 10.0  # after a failed snapshot
+PAUSE_SECONDS = 60.0  # after a failed snapshot, which is a line in the log
 
 
 class Rhythm(NamedTuple):

@@ -29,6 +29,7 @@ Kind = Literal["learn", "forget"]
 PAGE = 256  # records that are read at once
 EXPECTED = "expected sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
 LOCK_CLASS = 0x73686F61  # "shoa": of PostgreSQL's advisory locks
+NO_KEY = ""  # of the receipt that tries whether there is room; requests have longer keys
 FIRST_PATIENCE = 5.0  # seconds for the sessions of a service that was killed to end
 PATIENCE = 0.5  # the same when a connection of our own broke
 # Both ends notice within half a minute that the other is gone without a word; the server then frees the lock.
@@ -357,9 +358,14 @@ class Log:
                 return
             after = found[-1].position
 
-    def ping(self) -> None:
-        """Raise Unavailable if the log cannot be written."""
+    def ping(self, room: int = 0) -> None:
+        """Raise Unavailable if the log cannot be written, or has no room for this many bytes."""
         is_written(self._found(), self._end, self._end)
+        with self._transaction() as connection:  # a full disk can be read, and often takes a page
+            probe = {"key": NO_KEY, "time": 0.0, "digest": bytes(room), "answer": []}
+            _replace(connection, receipts.c.key, {NO_KEY: probe})
+        with self._transaction() as connection:
+            connection.execute(sa.delete(receipts).where(receipts.c.key == NO_KEY))
 
     def last_forgotten(self) -> int:
         """The position of the last record that forgets a task; 0 if none is kept."""

@@ -22,7 +22,7 @@ from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, W
 from shoal.serve.contract import Fault, Receipt, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.late_labels import Lags, complete, first_request, requests_of
 from shoal.serve.limits import Limits
-from shoal.serve.log import Away, Batch, InDoubt, Log, Record, Taken, Used, Waiting
+from shoal.serve.log import Batch, InDoubt, Log, Record, Taken, Used, Waiting
 from shoal.serve.row_codec import MOST_CELLS, are_alike, concat, pack
 from shoal.serve.topic_join import Joined, ids_of, join, without_faults
 
@@ -31,6 +31,7 @@ MOST_COMMANDS = 512  # of one commit
 SIBLINGS = 4  # after a commit of so many commands, the next one waits for more of them; a commit is expensive
 GATHER_SECONDS = 0.001
 RETRY_SECONDS = 0.25  # between attempts to reach the database
+LINE_SECONDS = 60.0  # between two lines about one trouble
 PATIENCE = 10.0  # seconds until requests of a commit in doubt fail, and further ones are refused
 
 
@@ -71,7 +72,8 @@ class LogWriter(threading.Thread):
         self._ended = threading.Event()
         self._gathers = False
         self._held: list[Command] = []  # for the next commit
-        self._trouble = ""
+        self._trouble, self._next_line, self._said = "", 0.0, False
+        self._room = 0  # bytes of the last batch
         self._committing_since = math.inf
         self.rows_waiting = 0  # of commands that are not done yet
         self.labels, self.lags = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}, Lags()
@@ -138,11 +140,12 @@ class LogWriter(threading.Thread):
             if groups:
                 groups[-1] = groups[-1]._replace(offsets=batch.offsets)
         except Exception as error:  # mostly Unavailable; nothing was written, and this thread must go on
-            if isinstance(error, Away | Taken):  # before the failed ones can ask again
+            if isinstance(error, Unavailable):  # before the failed ones can ask again
                 self._refuse_waiting(error)
             for command in commands:
                 fail(command, error)
-            self._wait_until_back()
+            if self._trouble:
+                self._wait_until_back()
             return
         for group in groups:
             self._hand_on(group)
@@ -155,8 +158,11 @@ class LogWriter(threading.Thread):
         """After a failure, refuse requests at once until the log can be written."""
         while not self._ended.is_set():
             try:
-                self._log.ping()
+                self._log.ping(self._room)
                 self._trouble = ""
+                if self._said:
+                    logger.warning("the log can be written again")
+                self._said = False
                 return
             except Unavailable as error:
                 self._refuse_waiting(error)
@@ -165,8 +171,10 @@ class LogWriter(threading.Thread):
     def _refuse_waiting(self, error: Unavailable) -> None:
         """Fail the queued commands, and note the reason for further ones."""
         self._trouble = str(error)
+        if time.monotonic() >= self._next_line:
+            self._next_line, self._said = time.monotonic() + LINE_SECONDS, True
+            logger.error("%s; nothing is learned, and predictions have no ids", error)
         if isinstance(error, Taken):
-            logger.error("%s", error)
             self._ended.set()
         waiting, self._held = self._held, []
         with suppress(queue.Empty):
@@ -354,6 +362,7 @@ class LogWriter(threading.Thread):
         the database is back."""
         if any(batch):
             self._committing_since = time.monotonic()
+            self._room = sum(len(one.body) for one in batch.records) + sum(len(one.body) for one in batch.waiting)
             try:
                 self._log.commit(batch)
             except InDoubt as error:

@@ -46,6 +46,7 @@ class Context(NamedTuple):
     counted: Mapping[str, Any] | None
     offsets: Mapping[str, int]  # of the next message of each partition
     log: str | None = None  # the id of the log; None: not known
+    rows: int = 0  # that the service has learned
 
 
 class Snapshots:
@@ -183,6 +184,7 @@ def saved_context(snapshot: Snapshot) -> Context:
     """The context of a snapshot; an empty one if it is missing or damaged, as the model does not need it."""
     try:
         found = Context(**json.loads(snapshot.context.read_text(encoding="utf-8")))
-        return found._replace(offsets={str(source): int(at) for source, at in found.offsets.items()})
+        offsets = {str(source): int(at) for source, at in found.offsets.items()}
+        return found._replace(offsets=offsets, rows=int(found.rows))
     except (OSError, ValueError, TypeError, AttributeError):
         return Context(None, {})

@@ -176,7 +176,7 @@ class Model(TypedDict):
     features: int
     learned: Annotated[int, Meta(description="the last record of the log that is in the model")]
     logged: Annotated[int, Meta(description="the last record of the log")]
-    rows: Annotated[int, Meta(description="that the service has learned")]
+    rows: Annotated[int, Meta(description="that the service has learned since its folder began")]
     shards: NotRequired[Annotated[int, Meta(description="that tasks are shared out to; positions are sums of theirs")]]
 
 
@@ -230,6 +230,7 @@ class Status(TypedDict):
     """How the service is."""
 
     status: Literal["ok", "ready", "not ready"]
+    why: NotRequired[Annotated[str, Meta(description="it is not ready")]]
 
 
 class RowFault(TypedDict):

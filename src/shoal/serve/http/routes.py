@@ -171,8 +171,9 @@ async def health(_: Api, __: Asked) -> Response[bytes]:
 
 async def ready(api: Api, _: Asked) -> Response[bytes]:
     """Say whether the service can learn."""
-    state, status = ("ready", 200) if await in_thread(lambda: api.service.is_ready) else ("not ready", 503)
-    return _json({"status": state}, status)
+    if trouble := await in_thread(lambda: api.service.trouble):
+        return _json({"status": "not ready", "why": trouble}, 503)
+    return _json({"status": "ready"})
 
 
 async def page_file(_: Api, request: Asked) -> Response[bytes]:
