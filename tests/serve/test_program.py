@@ -16,7 +16,9 @@ from tests.serve.material import assert_same, records, rows, write_model
 from tests.serve.postgres import server
 from tests.serve.test_http import served
 
+from shoal import PassiveAggressive
 from shoal.cli.app import start
+from shoal.cli.commands.serve import with_file
 from shoal.serve.client import Client, ServiceError
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.limits import Caps
@@ -170,3 +172,28 @@ def test_what_cannot_be_started_says_why(
     said = capsys.readouterr().err
     assert words in said
     assert "Traceback" not in said
+
+
+def test_another_model_file_is_named_and_read_only_when_asked_for(tmp_path: Path) -> None:
+    """The folder as it was is kept; a folder that a service has is not touched."""
+    model, folder = write_model(tmp_path), tmp_path / "mails.shoal.live"
+    assert with_file(model, folder, replace=False) == []
+    with Engine(model, folder) as engine:
+        engine.learn(rows(records(10))).result()
+    for replace in (False, True):
+        assert with_file(model, folder, replace=replace) == []
+    write_model(tmp_path, PassiveAggressive())
+    assert with_file(model, folder, replace=False) == [
+        f"{model} is another file than {folder} began with, and is not read; --replace begins anew with it"
+    ]
+    with Engine(None, folder) as engine:
+        assert engine.describe()["learner"] == "HedgedSharing"
+        with pytest.raises(ValueError, match="in use"):
+            with_file(model, folder, replace=True)
+    [said] = with_file(model, folder, replace=True)
+    assert said.endswith(f"what it was is kept in {folder}.1")
+    assert with_file(model, folder, replace=False) == []
+    with Engine(model, folder) as engine:
+        assert engine.describe()["learner"] == "PassiveAggressive"
+    with Engine(None, Path(f"{folder}.1")) as engine:
+        assert engine.describe()["rows"] == 10

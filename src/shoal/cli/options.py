@@ -294,6 +294,9 @@ class ServeOptions:
     new_log: Annotated[Switch, Parameter(group=STORAGE)] = False
     """Go on from the newest snapshot with an empty log, if its own is lost; what was accepted since is lost, too."""
 
+    replace: Annotated[Switch, Parameter(group=STORAGE)] = False
+    """Begin anew with the model file, if it is another one than the folder began with; the folder is kept beside."""
+
     snapshot_rows: Annotated[int, Parameter(group=STORAGE)] = 1_000_000
     """Take a snapshot after so many rows ..."""
 

@@ -2,13 +2,16 @@
 
 import asyncio
 import gc
+import json
+import os
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,11 +27,14 @@ from shoal.serve.http.app import application
 from shoal.serve.http.connection import Connection
 from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
+from shoal.serve.log import lock
+from shoal.whole_file import write_whole
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 SWITCH_SECONDS = 0.0005  # how long a thread may keep the interpreter while an answer waits
 GRACE_SECONDS = 10  # for requests on their way when the service ends
 FEW_COLLECTIONS = (20_000, 20, 20)
+BEGAN = "model.json"  # in the folder: which file its first snapshot is of
 
 
 class Fed(Service, Protocol):
@@ -76,6 +82,9 @@ def serve_model(
         with listening(options.host, options.port):
             pass
     with nullcontext() if by_ray else listening(options.host, options.port) as listener:
+        if feeder is None and source is None:
+            for line in with_file(Path(model), folder, replace=options.replace):
+                console.print(line, soft_wrap=True, highlight=False)
         with console.status("reading the model …") as status:
             service = _opened(Path(model), folder, options, status.update, offsets, source)
         try:
@@ -105,6 +114,37 @@ def serve_model(
             console.print(f"learning what was accepted, then a snapshot in {folder} …", soft_wrap=True, highlight=False)
             service.close()
     return 1 if fed is not None and fed.failure is not None else 0
+
+
+def with_file(model: Path, folder: Path, *, replace: bool) -> list[str]:
+    """What to say of a model file, if it is another one than that with which its folder began; with `replace`, the
+    folder makes room for one that begins with the file."""
+    began, found = folder / BEGAN, None
+    with suppress(FileNotFoundError):
+        status = model.stat()
+        found = json.dumps({"size": status.st_size, "modified": status.st_mtime_ns})
+    said = []
+    if found is not None and began.exists() and began.read_text() != found:
+        if not replace:
+            return [f"{model} is another file than {folder} began with, and is not read; --replace begins anew with it"]
+        kept = next(path for n in count(1) if not (path := Path(f"{folder}.{n}")).exists())
+        with open_lock(folder):  # raises if a service has it
+            folder.rename(kept)
+        said = [f"{folder} begins anew with {model}; what it was is kept in {kept}"]
+    if found is not None and not folder.exists():
+        folder.mkdir(parents=True)
+        write_whole(began, found.encode())
+    return said
+
+
+@contextmanager
+def open_lock(folder: Path) -> Iterator[None]:
+    """Hold the lock of a service's folder. Raises ValueError if a service has it."""
+    handle = lock(folder / "lock", folder)
+    try:
+        yield
+    finally:
+        os.close(handle)
 
 
 def _tokens(options: ServeOptions) -> list[Token]:
@@ -179,6 +219,7 @@ def serve_until_signal(application: Any, listener: socket.socket) -> None:
     The interpreter is set for answers: threads switch sooner, and the collector leaves the model's objects alone, which
     took a tenth of the time. Only the program does so, because it owns its process.
     """
+    os.environ["RUST_BACKTRACE"] = "0"  # polars panics at some bodies: a line in the log, without a hundred frames
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
