@@ -5,11 +5,13 @@ tests with both.
 """
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Hashable
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, TypeVar, cast, overload
 
 import numba
@@ -201,11 +203,11 @@ class Compiled(CPUDispatcher):
     """A compiled function, cached on disk."""
 
     def enable_caching(self) -> None:
-        """Beside the package if this process may write there, else as `_ReadOnlyCache` says."""
+        """As numba does if this process may write beside the package, else as `_ReadOnlyCache` says."""
         found = None
         with suppress(RuntimeError):  # there is no place to write
             found = caching.FunctionCache(self.py_func)  # type: ignore[no-untyped-call]
-        if found is None or not isinstance(found._impl.locator, _InTreeCacheLocator):
+        if not os.access(Path(self.py_func.__code__.co_filename).parent, os.W_OK):
             CompileNotice.is_kept = found is not None
             found = _ReadOnlyCache(self.py_func, found)
         self._cache = found
