@@ -166,7 +166,7 @@ class _BesidePackage(_InTreeCacheLocator):  # type: ignore[misc]
 
 
 class _FoundBesidePackage(caching.CompileResultCacheImpl):
-    _locator_classes = [_BesidePackage]  # noqa: RUF012
+    _locator_classes = [_BesidePackage]  # noqa: RUF012 - numba declares it as an attribute of instances
 
 
 class _ReadOnlyCache(caching.FunctionCache):

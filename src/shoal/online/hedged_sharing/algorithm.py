@@ -47,6 +47,7 @@ from shoal.online.hedged_sharing.row import (
     Block,
     N,
     Said,
+    Scratch,
     Settings,
     Work,
     answer,
@@ -192,30 +193,35 @@ def _timed(ask: Callable[[int, Dense], Piece], first: int, dense: Dense) -> tupl
 
 def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Piece:
     """The piece that begins there; all that is left once all of them sleep."""
-    settings, told, dtype, n = setup.settings, setup.settings.dense, setup.params.dtype, len(rounds.task)
-    before = dense
+    settings, told, n = setup.settings, setup.settings.dense, len(rounds.task)
     if sleeps(dense, told.most):
-        piece, last, said = rounds if first == 0 else cut(rounds, first, n), n, ASLEEP
-        work = scratch_for(0 if learns else longest_row(piece), settings, dtype)
-    else:
-        last = n
-        if first + PIECE < n:
-            starts = rounds.starts if learns else np.arange(0, n + 1)
-            at = int(np.searchsorted(starts, first + PIECE, "right")) - 1
-            last = int(starts[max(at, int(np.searchsorted(starts, first)) + 1)])
-        piece = rounds if last - first == n else cut(rounds, first, last)
-        work, margins = scratch_for(longest_row(piece), settings, dtype), np.empty((last - first, N_MARGINS))
-        said = Said(margins, margins)
-        if not learns:
-            answered(piece, told, dense, margins, work.dense)
-        else:
-            if len(piece.starts) - 1 < last - first:
-                said = Said(margins, margins.copy())
-            dense = learned(piece, told, dense, *said, work.dense)
-            if sleeps(dense, told.most):
-                dense = asleep(dense, regression=told.regression)
-    more = (said,) if learns else (said, work.row)
-    return Piece(first, last, piece, settings, {} if dense is before else {"dense": dense}, more)
+        piece = rounds if first == 0 else cut(rounds, first, n)
+        return Piece(first, n, piece, settings, {}, (ASLEEP,) if learns else (ASLEEP, _scratch(setup, piece).row))
+    last = _end(rounds, learns, first)
+    piece = rounds if last - first == n else cut(rounds, first, last)
+    scratch, margins = _scratch(setup, piece), np.empty((last - first, N_MARGINS))
+    if not learns:
+        answered(piece, told, dense, margins, scratch.dense)
+        return Piece(first, last, piece, settings, {}, (Said(margins, margins), scratch.row))
+    again = margins if len(piece.starts) - 1 == last - first else margins.copy()
+    after = learned(piece, told, dense, margins, again, scratch.dense)
+    if sleeps(after, told.most):
+        after = asleep(after, regression=told.regression)
+    return Piece(first, last, piece, settings, {} if after is dense else {"dense": after}, (Said(margins, again),))
+
+
+def _end(rounds: Rounds, learns: bool, first: int) -> int:
+    """Where the piece ends: PIECE rows on, or at the end of its first round if rows are learned and that is longer."""
+    n = len(rounds.task)
+    if first + PIECE >= n:
+        return n
+    starts = rounds.starts if learns else np.arange(0, n + 1)
+    at = int(np.searchsorted(starts, first + PIECE, "right")) - 1
+    return int(starts[max(at, int(np.searchsorted(starts, first)) + 1)])
+
+
+def _scratch(setup: Setup, rounds: Rounds) -> Scratch:
+    return scratch_for(longest_row(rounds), setup.settings, setup.params.dtype)
 
 
 SHARING = {"learned": LEARNED, "independent": INDEPENDENT, "pooled": ALL_POOLED}
