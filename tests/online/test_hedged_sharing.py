@@ -84,6 +84,24 @@ def test_equals_the_twin_on_rows_that_are_narrow_then_wide_and_narrow_again(kind
 
 
 @pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
+def test_equals_the_twin_on_a_stream_that_is_wide_for_good(kind: type[Any]) -> None:
+    """After 1,000 wide rows narrow ones wake no expert."""
+    regression, rng = kind is HedgedSharingRegressor, np.random.default_rng(1)
+    stream = draw(6, n_rows=1300, d=270, K=2, regression=regression)
+    at = np.arange(len(stream.X))
+    wide = (at >= 20) & (at < 520)
+    X = stream.X * np.where(wide[:, None], rng.random(stream.X.shape) < 0.25, np.arange(270) < 3)
+    entries = np.count_nonzero(X, axis=1)
+    assert entries[:1000].mean() > 32 > entries.mean()
+    model = twin.RegressionTwin if regression else twin.Twin
+    expected, theirs = twin.learn(X, stream.y, stream.task, None, 2, model, None, "auto")
+    assert not theirs.crosses
+    learner = kind(effort="fast", dtype="float64")
+    assert_close(learner.test_then_train(X, stream.y, stream.task), expected)
+    assert_close(learner.weights_, theirs.pi_k)
+
+
+@pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
 def test_equals_the_twin_with_trees(kind: type[Any]) -> None:
     """The twin of trees is slow: as many rows as bring the second forest."""
     regression = kind is HedgedSharingRegressor

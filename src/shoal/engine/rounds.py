@@ -38,6 +38,11 @@ class Rounds(NamedTuple):
     weight: FloatArray = NO_WEIGHT  # (n,) how often each row counts, or empty if each counts once
 
 
+def n_numbers(rounds: Rounds) -> int:
+    """Numbers that the rows hold; of sparse ones `values` may hold those of others, too."""
+    return len(rounds.values) if rounds.width else int(rounds.indptr[-1] - rounds.indptr[0])
+
+
 NO_INDPTR = np.zeros(0, np.int64)
 NO_INDICES = np.zeros(0, np.int32)
 

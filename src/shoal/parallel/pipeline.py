@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
-from shoal.engine.rounds import Rounds
+from shoal.engine.rounds import Rounds, n_numbers
 from shoal.parallel.cores import add_seconds, n_threads
 
 FEWEST = 2**16  # numbers of a chunk that is worth a second thread
@@ -36,10 +36,11 @@ def run(step: Callable[[Part], int], whole: Part, rounds: Rounds, two_blocks: Ca
     whole : all of it, row by row
     two_blocks : each for at most this many rows, and at least for any single one
     """
-    if len(rounds.values) < FEWEST:
+    numbers = n_numbers(rounds)
+    if numbers < FEWEST:
         return step(whole)
     n, n_rows = len(rounds.starts) - 1, rounds.starts[-1] - rounds.starts[0]
-    start = max(1, START * len(rounds.task) // max(1, len(rounds.values)))
+    start = max(1, START * len(rounds.task) // numbers)
     if n <= start or n_rows > n:  # or rounds of several rows
         return step(whole)
     done = step(whole._replace(last=start))

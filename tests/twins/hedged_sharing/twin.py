@@ -98,7 +98,13 @@ class Twin:
 
     def was_narrow(self) -> bool:
         """Before this row."""
-        return bool(np.count_nonzero(self.counts) <= 256 or self.n_entries <= 32 * (self.n_rows + 1))
+        return self.is_narrow(int(np.count_nonzero(self.counts)), 0)
+
+    def is_narrow(self, n_features: int, new_entries: int) -> bool:
+        """After the first 1,000 rows the number of their entries decides."""
+        if self.n_rows >= 1000:
+            return bool(n_features <= 256 or self.n_entries <= 32 * 1000)
+        return bool(n_features <= 256 or self.n_entries + new_entries <= 32 * (self.n_rows + 1))
 
     def current(self, square: np.ndarray, recent: np.ndarray) -> np.ndarray:
         """Mean squares, of narrow rows within a factor of 36 of those of the last 30 values."""
@@ -132,8 +138,8 @@ class Twin:
     def wake(self, x: np.ndarray, k: int) -> None:
         """Experts on dense rows while few features have come, crossed rows while rows are narrow."""
         n_features = int(np.count_nonzero((self.counts > 0) | (x != 0)))
-        narrow = n_features <= 256 or self.n_entries + np.count_nonzero(x) <= 32 * (self.n_rows + 1)
-        self.crosses = bool(narrow) if self.interactions == "auto" else bool(self.interactions)
+        narrow = self.is_narrow(n_features, int(np.count_nonzero(x)))
+        self.crosses = narrow if self.interactions == "auto" else bool(self.interactions)
         self.is_full = n_features <= (255 if self.interactions else 31)
         self.of_dense = self.dense.ask(x, self.z, k, n_features if self.is_full else 999)
         self.awake = self.part.copy()
@@ -183,7 +189,7 @@ class Twin:
         if self.was_narrow():
             share = h / (np.minimum(self.counts[used], 29) + h)
             self.recent[used] += share * (x[used] ** 2 - self.recent[used])
-        self.n_entries += used.sum()
+        self.n_entries += used.sum() if self.n_rows < 1000 else 0
         self.n_rows += 1
         self.squares[used] += h * x[used] ** 2
         self.counts[used] += h

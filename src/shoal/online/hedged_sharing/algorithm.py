@@ -20,7 +20,7 @@ from shoal.engine.arrays import FloatArray
 from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import prefetch
-from shoal.engine.rounds import Rounds, cut
+from shoal.engine.rounds import Rounds, cut, n_numbers
 from shoal.engine.rows import open_weighted, padded, weight_of
 from shoal.engine.task_weights.hash_table import has_capacity
 from shoal.model.algorithm import Algorithm, Chunks, Exchange, Piece, Setup, Storage, Tasks
@@ -165,7 +165,7 @@ def run(step: Callable[..., int], rounds: Rounds, setup: Setup) -> int:
 
 
 ASLEEP = Said(np.zeros((0, N_MARGINS)), np.zeros((0, N_MARGINS)))
-PIECE = 2**12  # rows
+PIECE, FIRST_PIECE = 2**12, 2**6  # rows; of a wide stream the first ones may be all dense rows that there are
 
 
 def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
@@ -197,7 +197,8 @@ def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -
     if sleeps(dense, told.most):
         piece = rounds if first == 0 else cut(rounds, first, n)
         return Piece(first, n, piece, settings, {}, (ASLEEP,) if learns else (ASLEEP, _scratch(setup, piece).row))
-    last = _end(rounds, learns, first)
+    is_wide = n_numbers(rounds) > FEW_ENTRIES * n
+    last = _end(rounds, learns, first, FIRST_PIECE if is_wide and first == 0 else PIECE)
     piece = rounds if last - first == n else cut(rounds, first, last)
     scratch, margins = _scratch(setup, piece), np.empty((last - first, N_MARGINS))
     if not learns:
@@ -210,13 +211,13 @@ def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -
     return Piece(first, last, piece, settings, {} if after is dense else {"dense": after}, (Said(margins, again),))
 
 
-def _end(rounds: Rounds, learns: bool, first: int) -> int:
-    """Where the piece ends: PIECE rows on, or at the end of its first round if rows are learned and that is longer."""
+def _end(rounds: Rounds, learns: bool, first: int, most: int) -> int:
+    """Where the piece ends: so many rows on, or behind its first round if rows are learned and that is longer."""
     n = len(rounds.task)
-    if first + PIECE >= n:
+    if first + most >= n:
         return n
     starts = rounds.starts if learns else np.arange(0, n + 1)
-    at = int(np.searchsorted(starts, first + PIECE, "right")) - 1
+    at = int(np.searchsorted(starts, first + most, "right")) - 1
     return int(starts[max(at, int(np.searchsorted(starts, first)) + 1)])
 
 

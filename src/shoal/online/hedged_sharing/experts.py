@@ -17,8 +17,8 @@ which is one Newton iterate of the implicit step; an undivided expert leaves out
 H, HF and G take the row in before the step.
 
 Crossed rows and full matrices pay for tables with few numbers a row; on text they would cost much and bring little.
-A stream is narrow at a row if its rows have had at most 32 entries on average, this one included, or if at most 256
-features have come so far.
+A stream is narrow at a row if its first 1,000 rows, or those so far, this one included, have at most 32 entries on
+average, or if at most 256 features have come so far.
 """
 
 from __future__ import annotations
@@ -106,8 +106,9 @@ FEW = HEAD + FIRST_DENSE + 1
 
 LEARNED, INDEPENDENT, ALL_POOLED = range(3)  # who takes part: all experts, those of own weights, the pooled ones
 NEVER, NARROW, ALWAYS = range(3)  # when crossed rows are made
-SEEN_ENTRIES, SEEN_ROWS, FEATURES = range(3)  # positions in `seen`; features up to one more than matter
-FEW_ENTRIES, FEW_FEATURES = 32, 256
+# Positions in `seen`: entries of the first DECIDING rows, rows, features up to one more than matter.
+SEEN_ENTRIES, SEEN_ROWS, FEATURES = range(3)
+FEW_ENTRIES, FEW_FEATURES, DECIDING = 32, 256, 1000
 SHARED_PART, OWN_PART = 1, 2  # what learns
 SHARING = np.array([expert.sharing for expert in EXPERTS])
 LABELS_ONLY = np.array([expert.labels_only for expert in EXPERTS])
@@ -150,12 +151,20 @@ def new_features(n: int, feature: IntArray, counts: FloatArray, seen: IntArray) 
 def is_narrow(n: int, new: int, seen: IntArray) -> bool:
     """Whether the stream is narrow at a row of n entries, the constant included."""
     few = seen[FEATURES] + new <= FEW_FEATURES
+    if seen[SEEN_ROWS] >= DECIDING:
+        return bool(few or seen[SEEN_ENTRIES] <= FEW_ENTRIES * DECIDING)
     return bool(few or seen[SEEN_ENTRIES] + n - 1 <= FEW_ENTRIES * (seen[SEEN_ROWS] + 1))
+
+
+@kernel(alone=False)
+def is_wide_for_good(new: int, seen: IntArray) -> bool:
+    """Whether no row will be narrow again; so many features are new in this one."""
+    return seen[SEEN_ROWS] >= DECIDING and not is_narrow(1, new, seen)
 
 
 @kernel(alone=False)
 def learn_seen(n: int, new: int, seen: IntArray) -> None:
     """Count the row."""
-    seen[SEEN_ENTRIES] += n - 1
+    seen[SEEN_ENTRIES] += n - 1 if seen[SEEN_ROWS] < DECIDING else 0
     seen[SEEN_ROWS] += 1
     seen[FEATURES] += new

@@ -99,9 +99,9 @@ class HedgedSharing(_Hedged, Classifier):
         sharing, to compare with: the experts of own weights alone (common to all tasks are only the running scales of
         features and the second mixing), or the pooled experts alone.
     interactions : "auto", True or False
-        Bins and pairs of features: where rows have had at most 32 entries on average or at most 256 features have
-        come, always, or never. True with wide rows takes time and may overfill the tables. Full matrices are there
-        while at most 255 features have come, with False at most 31.
+        Bins and pairs of features: where the first 1,000 rows, or those so far, have at most 32 entries on average or
+        at most 256 features have come, always, or never. True with wide rows takes time and may overfill the tables.
+        Full matrices are there while at most 255 features have come, with False at most 31.
     memory : float > 0
         Megabytes that full matrices may take: of n features they take 4 n² bytes a task. Tasks that come when all is
         taken have none. Tables of crossed rows become smaller where `memory` is less than 170.

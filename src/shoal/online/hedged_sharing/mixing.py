@@ -169,13 +169,16 @@ def mixture(weights: FloatArray, p: FloatArray, awake: FloatArray) -> float:
 def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray, share: float) -> None:
     """Weight times likelihood over the mixture's; then a share of the prior. Who sleeps has the mixture's likelihood.
 
-    So a sleeping expert neither gains nor loses. In order: else each is divided by the total.
+    So a sleeping expert neither gains nor loses; those after the last of `awake` sleep. In order: else each is divided
+    by the total.
     """
     total, mass = of_those_awake(weights, likelihood, awake)
     kept, asleep = (1.0 - share) * mass / total, 1.0 - share
     for e in range(len(awake)):
         weights[e] *= awake[e] * (kept * likelihood[e]) + (1.0 - awake[e]) * asleep
         weights[e] += share * prior[e]
+    for e in range(len(awake), len(weights)):
+        weights[e] = weights[e] * asleep + share * prior[e]
 
 
 class Regression(NamedTuple):

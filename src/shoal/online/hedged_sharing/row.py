@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray, aligned_empty
 from shoal.engine.compile import kernel
-from shoal.engine.rounds import Rounds
+from shoal.engine.rounds import Rounds, n_numbers
 from shoal.engine.rows import padded, row_bounds, whole_turns
 from shoal.engine.task_weights.record_table import Found, add_all, find_all
 from shoal.online.hedged_sharing import crossing, dense, linear
@@ -51,6 +51,7 @@ from shoal.online.hedged_sharing.experts import (
     ONE,
     OWN_PART,
     is_narrow,
+    is_wide_for_good,
     learn_seen,
     new_features,
     parts_of,
@@ -249,7 +250,7 @@ def longest_row(rounds: Rounds) -> int:
     """Entries of the longest row."""
     if rounds.width > 0 or len(rounds.task) == 0:
         return rounds.width
-    return len(rounds.values) if len(rounds.task) == 1 else int(np.diff(rounds.indptr).max())
+    return n_numbers(rounds) if len(rounds.task) == 1 else int(np.diff(rounds.indptr).max())
 
 
 def new_block(n_rows: int, entries: IntArray, n_places: int, n_crossed: int) -> Block:
@@ -308,6 +309,13 @@ NEAR = 10.0  # deviations of the noise
 
 
 @kernel(alone=False)
+def without_sleepers(work: Work) -> Work:
+    """The same with the first experts alone, if all others sleep for good."""
+    n = FIRST_DENSE + 1 if work.ahead[0].for_good else N_EXPERTS
+    return Work(*work[:12], work.p[:n], *work[13:21], work.awake[:n], work.uniform)
+
+
+@kernel(alone=False)
 def wake(work: Work) -> None:
     """Who is awake on this row."""
     awake, ahead = work.awake, work.ahead[0]
@@ -363,7 +371,6 @@ def constant_input(unit: float, state: Mixed) -> float:
 def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
     """The answer: a logit, or a target less the mean. `work.margins` holds the experts' margins."""
     margins, z, p, awake = work.margins, work.z, work.p, work.awake
-    wake(work)
     few = few_awake(work)
     limit = 2.0 * work.ahead[0].largest_before if settings.regression else LIMIT
     for e in range(len(awake)):
@@ -379,7 +386,8 @@ def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
         z[HEAD + e], p[e] = margins[e], work.chances[e]
     for i in range(len(LEANING)):
         e = LEANING[i]
-        z[HEAD + e], p[e] = work.logits[LEANED[i]] * awake[e], work.forecasts[LEANED[i]]
+        if e < len(awake):
+            z[HEAD + e], p[e] = work.logits[LEANED[i]] * awake[e], work.forecasts[LEANED[i]]
     if settings.regression:
         near_the_heaviest(state, work)
     mine = everybody = mixture(state.weights, p, awake)
@@ -393,7 +401,7 @@ def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
     unit = work.ahead[0].unit_before if settings.regression else 1.0
     if settings.regression:
         z[OF_TASK], z[OF_ALL] = mine, everybody
-        for i in range(len(z)):
+        for i in range(HEAD + len(awake)):
             z[i] = z[i] / unit if unit > 0.0 else 0.0
         z[ONE] = constant_input(unit, state)
     else:
@@ -493,7 +501,8 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, margins
     targets = state.targets
     ahead.mean_before, ahead.unit_before, ahead.largest_before = targets[MEAN], deviation(targets), targets[LARGEST]
     features = state.seen[FEATURES] + new
-    ahead.dense, ahead.for_good = False, features > settings.dense.most and settings.interactions == NEVER
+    wide = settings.interactions == NARROW and is_wide_for_good(new, state.seen)
+    ahead.dense, ahead.for_good = False, features > settings.dense.most and (wide or settings.interactions == NEVER)
     for i in range(N_MARGINS):
         work.of_dense[i] = margins[row, i] if len(margins) > 0 else np.nan
         ahead.dense |= i > 0 and not math.isnan(work.of_dense[i])
@@ -527,6 +536,7 @@ def learn_ahead(rounds: Rounds, row: int, new: int, h: float, settings: Settings
 @kernel(alone=False)
 def answer(task: int, settings: Settings, state: Mixed, work: Work) -> float:
     """The decision on a row that has been read."""
+    wake(work)
     n, n_crossed, row, ahead = work.counts[N], work.counts[N_CROSSED], work.row, work.ahead[0]
     parts = parts_of(settings.sharing)
     plain_margins(n, row, work.found.place, state.shared, state.own.records, work.plain_lanes, work.margins, parts)
@@ -539,12 +549,13 @@ def answer(task: int, settings: Settings, state: Mixed, work: Work) -> float:
     for i in range(N_MARGINS):
         m = work.of_dense[i]
         work.margins[FIRST_DENSE + i] = 0.0 if math.isnan(m) else m
-    return forecast(task, settings, state, work)
+    return forecast(task, settings, state, without_sleepers(work))
 
 
 @kernel(alone=False)
 def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, state: Mixed, work: Work) -> None:
     """Learn what needs the answer f: the linear experts and the mixtures."""
+    work = without_sleepers(work)
     ahead, e = work.ahead[0], y - work.forecast[EVERYBODY]
     if settings.regression:
         unit = ahead.unit_after
