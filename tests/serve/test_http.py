@@ -101,6 +101,17 @@ def test_a_day_of_a_client(engine: Engine, client: Client, tmp_path: Path) -> No
     assert client.learn(mails[60:], key="evening").rows == 60
     assert client.learn(mails[60:], key="evening").repeated
     assert len(client.query(unlabeled(mails)[:5])) == 5
+    why, told = client.explain(mails[0])[0], engine.explain(rows(mails[:1]))[0]
+    assert why["text"] == str(told)
+    assert why["forecast"] == pytest.approx(why["usual"] + sum(one["share"] for one in why["reasons"]))
+    words = {f'subject "{word}"' for word in mails[0]["subject"].split()}
+    assert {one.what for one in told.reasons} >= words | {f"sender {mails[0]['sender']}"}
+    assert client.task("u0")["latest"]["label"] == "yes"  # of the forecast that was asked for last
+    asked = client._http.post("/v1/predict?explain=true", json=unlabeled(mails)[:2])
+    assert [one["why"]["unit"] for one in asked.json()] == 2 * ["probability of yes"]
+    assert client._http.post("/v1/predict?explain=no", json=unlabeled(mails)[:2]).status_code == 400
+    with pytest.raises(ServiceError, match="at most 100"):
+        client.explain(unlabeled(mails))
     assert engine.wait_until_learned(timeout=30)
     assert client.model()["rows"] == before + 100
     listed = client.tasks(sort="rows")

@@ -107,10 +107,13 @@ def test_single_rows_are_rows_of_a_table(sales: pd.DataFrame, sold: pd.Series) -
         assert single.predict_proba_one(row) == {False: chances[0], True: chances[1]}
         assert single.predict_one(row) is bool(label)
     explanation = single.explain_one(rows[0])
-    names = [one.feature for one in explanation.contributions]
-    assert {"constant", "offer=" + rows[0]["offer"]} <= set(names)
-    assert sum(one.total for one in explanation.contributions) == pytest.approx(explanation.decision)
+    said = [one.what for one in explanation.reasons]
+    assert {f"offer {rows[0]['offer']}", f'title "{rows[0]["title"].split()[0].lower()}"'} <= set(said)
+    shares = [one.share for one in explanation.reasons]
+    assert explanation.usual + sum(shares) == pytest.approx(explanation.forecast)
+    assert explanation.forecast == pytest.approx(single.predict_proba_one(rows[0])[True])
     assert explanation.label is True
+    assert len(str(explanation).splitlines()) <= 10
 
 
 @pytest.mark.parametrize(
@@ -244,7 +247,13 @@ def test_learners_of_all_kinds(sales: pd.DataFrame, sold: pd.Series, tmp_path: P
     colors = TabularClassifier("shop", hash_bits=8).fit(sales.drop(columns="offer"), sales["offer"])
     assert isinstance(colors.estimator_, MultiClass)
     assert colors.predict_proba(sales[:3]).shape == (3, 3)
-    assert set(colors.predict_proba_one(sales.iloc[0].to_dict())) == {"coupon", "flyer", "none"}
+    row = sales.iloc[0].to_dict()
+    chances = colors.predict_proba_one(row)
+    assert set(chances) == {"coupon", "flyer", "none"}
+    found = colors.explain_one(row, label="flyer")
+    assert found.label == "flyer"
+    assert found.forecast == pytest.approx(chances["flyer"])
+    assert found.usual + sum(one.share for one in found.reasons) == pytest.approx(found.forecast)
 
 
 def test_a_table_without_tasks_and_with_dates_of_a_form(tmp_path: Path) -> None:
@@ -259,7 +268,8 @@ def test_a_table_without_tasks_and_with_dates_of_a_form(tmp_path: Path) -> None:
     assert isinstance(loaded, TabularRegressor)
     assert loaded.predict(rows).tobytes() == model.predict(rows).tobytes()
     found = loaded.explain_one(rows[3])
-    assert sum(one.total for one in found.contributions) == pytest.approx(model.predict(rows[3:4])[0])
+    assert found.usual + sum(one.share for one in found.reasons) == pytest.approx(model.predict(rows[3:4])[0])
+    assert {"day April", "x 3", 'note "word 0"'} <= {one.what for one in found.reasons}
     loaded.drop_columns(["note"]).save(tmp_path / "m.shoal")
     again = shoal.load(tmp_path / "m.shoal")
     for one in (loaded, again):

@@ -31,6 +31,7 @@ from shoal.serve import contract
 from shoal.serve.commands import now
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.statistics import MOST_POINTS, added
+from shoal.tabular.reasons import Reasons
 
 if TYPE_CHECKING:
     from shoal.cluster.topic_per_shard import TopicFollower, TopicPerShard
@@ -197,9 +198,16 @@ class ShardedService:
 
     def worth(self, rows: contract.Rows) -> list[contract.Worth]:
         """How much each row's label is worth asking for; nothing changes."""
+        return self._of_rows("worth", rows)
+
+    def explain(self, rows: contract.Rows) -> list[Reasons]:
+        """Why the forecast of each row is what it is; nothing changes."""
+        return self._of_rows("explain", rows)
+
+    def _of_rows(self, verb: str, rows: contract.Rows) -> list[Any]:
         found: list[Any] = [None] * rows.frame.height
         parts = self._parts(rows)
-        asked = [self._ask(part.shard, "worth", part.rows) for part in parts]
+        asked = [self._ask(part.shard, verb, part.rows) for part in parts]
         for part, future in zip(parts, asked, strict=True):
             for place, one in zip(part.numbers.tolist(), batched_calls.result(future), strict=True):
                 found[place] = one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from shoal.engine.rounds import Chunk
@@ -125,6 +125,11 @@ class FileStream(Iterator[Chunk]):
         """What was done with the columns so far, a sentence each."""
         skipped = [f"{plural(self.skipped, 'bad row')} skipped"] if self.skipped else []
         return self._reader.notes() + skipped
+
+    def meanings(self, row: int) -> Mapping[int, Any]:
+        """What the features of a row of the last chunk mean, by their columns of X; of a table without `read_ahead`."""
+        found: Mapping[int, Any] = self._reader.meanings(row) if self.is_table else {}  # type: ignore[attr-defined]
+        return found
 
     @property
     def unmatched(self) -> list[str]:

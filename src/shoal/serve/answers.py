@@ -2,6 +2,7 @@
 
 import random
 import threading
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,11 +19,14 @@ from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.row_codec import from_dicts
 from shoal.serve.served_model import ServedModel, part_of
+from shoal.tabular.reasons import Reasons
 from shoal.wrappers.label_query import LabelQuery, ask_within
 from shoal.wrappers.multi_class import MultiClass
 
 ROWS_A_TURN = 512  # predicted before learning has its turn again
 N_SIMILAR = 5
+MOST_EXPLAINED = 100  # rows of a request
+MOST_LATEST, LATEST_OF_TABLE = 1_000, 20  # tasks, and rows of a table, of which the latest is kept for its reasons
 BUDGET = 0.1  # share of labels; a LabelQuery has its own
 
 
@@ -51,6 +55,7 @@ class Answers:
         learner = fold.served.learner
         self._query = Query(float(learner.budget) if isinstance(learner, LabelQuery) else BUDGET)
         self._has_probabilities = hasattr(fold.served.learner, "predict_proba")
+        self._latest: OrderedDict[str | None, Rows | Mapping[str, Any]] = OrderedDict()  # by task, the newest last
 
     def of(self, rows: Rows) -> list[Answer]:
         """Answers in the order of the rows. Raises Refused."""
@@ -68,6 +73,8 @@ class Answers:
             predicted = fold.served.labels.as_written(said.predicted)
             found += [Answer(None, *one) for one in zip(tasks, predicted, chances, known, strict=True)]
         found[0] = found[0]._replace(note=note)
+        for i in range(max(0, len(found) - LATEST_OF_TABLE), len(found)):
+            self._keep(found[i].task, Rows(rows.frame[i : i + 1], rows.strings))
         return found
 
     def of_each(self, rows: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -103,8 +110,35 @@ class Answers:
             places, tasks, decisions.tolist(), chances.tolist(), known, strict=True
         ):
             said = chance if self._has_probabilities else None
+            self._keep(task, rows[i])
             found[i] = Answer(None, task, labels[int(decision >= 0.0)], said, is_known, one_row.note(rows[i]))
         return found
+
+    def explain(self, rows: Rows) -> list[Reasons]:
+        """Why the forecast of each row is what it is. Raises Refused."""
+        if (n := rows.frame.height) > MOST_EXPLAINED:
+            raise Refused(Fault(None, None, f"{n:,} rows; at most {MOST_EXPLAINED} are explained at once"))
+        return self._fold.served.reasons_of(rows, self._fold.readers.table, self._fold.turns.answering)
+
+    def _keep(self, task: str | None, row: Rows | Mapping[str, Any]) -> None:
+        """Remember the row that was asked about last, of the tasks that were asked about last."""
+        self._latest[task] = row
+        with suppress(KeyError):  # it was forgotten meanwhile
+            self._latest.move_to_end(task)
+        if len(self._latest) > MOST_LATEST:
+            self._latest.popitem(last=False)
+
+    def forget(self, task: str) -> None:
+        """Forget the row of a task."""
+        self._latest.pop(task, None)
+
+    def _why_latest(self, task: str) -> dict[str, Any]:
+        """The forecast that was asked for last, and its reasons, as far as both are there."""
+        if (row := self._latest.get(task)) is None:
+            return {}
+        with suppress(Refused):
+            return {"latest": self.explain(row if isinstance(row, Rows) else from_dicts([row]))[0].to_dict()}
+        return {}
 
     def _task_of(self, row: Mapping[str, Any]) -> str | None:
         """The task of a row. Raises Unread if that needs a frame."""
@@ -148,7 +182,8 @@ class Answers:
         except ValueError:  # a kernel learner has no weights to compare; or the task is forgotten by now
             alike = []
         similar = [{"task": other, "similarity": value} for other, value in alike]
-        return {"task": task, "similar": similar, "ways": [{"way": w, "weight": x} for w, x in weights.items()]}
+        ways = [{"way": way, "weight": weight} for way, weight in weights.items()]
+        return {"task": task, **self._why_latest(task), "similar": similar, "ways": ways}
 
 
 def rehearse(path: Path, *, with_shadows: bool = True) -> None:

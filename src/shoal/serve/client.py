@@ -23,7 +23,7 @@ import polars as pl
 from shoal.files.tables.frames import as_frame
 from shoal.serve.contract import Answer, LabelReceipt, Receipt, Worth
 from shoal.serve.http import arrow
-from shoal.serve.http.openapi import Model, Task, Tasks
+from shoal.serve.http.openapi import Explanation, Model, Task, Tasks
 from shoal.serve.http.request_bodies import JSON
 from shoal.whole_file import whole_file
 
@@ -85,6 +85,10 @@ class Client:
     def query(self, rows: Table) -> list[Worth]:
         """Which labels are worth asking for?"""
         return self._do(_query(rows))
+
+    def explain(self, rows: Table) -> list[Explanation]:
+        """Why is the forecast of each row what it is? `text` says it in at most ten lines."""
+        return self._do(_explain(rows))
 
     def model(self) -> Model:
         """The model in plain values."""
@@ -186,6 +190,10 @@ class AsyncClient:
     async def query(self, rows: Table) -> list[Worth]:
         """Which labels are worth asking for?"""
         return await self._do(_query(rows))
+
+    async def explain(self, rows: Table) -> list[Explanation]:
+        """Why is the forecast of each row what it is? `text` says it in at most ten lines."""
+        return await self._do(_explain(rows))
 
     async def model(self) -> Model:
         """The model in plain values."""
@@ -318,6 +326,11 @@ def _query(rows: Table) -> Call[list[Worth]]:
     return _post("/v1/query", *_body(rows), lambda answer: [Worth(**one) for one in _listed(answer)])
 
 
+def _explain(rows: Table) -> Call[list[Explanation]]:
+    """Why are forecasts what they are?"""
+    return _post("/v1/explain", *_body(rows), _listed)
+
+
 def _model() -> Call[Model]:
     """The model in plain values."""
     return Call("GET", "/v1/model", httpx.Response.json)
@@ -366,7 +379,7 @@ def _plain(value: Any) -> Any:
     )
 
 
-def _listed(answer: httpx.Response) -> list[dict[str, Any]]:
+def _listed(answer: httpx.Response) -> list[Any]:
     found = answer.json()
     return [found] if isinstance(found, dict) else found
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import polars as pl
 
+from shoal.tabular.reasons import Reasons
+
 
 class Rows(NamedTuple):
     """Rows of one request, as columns."""
@@ -156,6 +158,10 @@ class Service(Protocol):
 
     def label(self, labels: Sequence[tuple[str, Any]], key: str | None = None) -> Future[LabelReceipt]:
         """Learn predicted rows, given as pairs (id of the prediction, label)."""
+        ...
+
+    def explain(self, rows: Rows) -> list[Reasons]:
+        """Why the forecast of each row is what it is. Nothing changes. Raises Refused if they are more than 100."""
         ...
 
     def follow(self, messages: Messages) -> Future[Followed]:

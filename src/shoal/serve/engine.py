@@ -31,6 +31,7 @@ from shoal.serve.row_codec import pack, pack_one, without_task
 from shoal.serve.served_model import ServedModel
 from shoal.serve.snapshots import Context, Snapshots, newest
 from shoal.serve.statistics import Statistics
+from shoal.tabular.reasons import Reasons
 
 logger = logging.getLogger("shoal")
 WEEK = 7 * 24 * 3600.0
@@ -211,6 +212,11 @@ class Engine:
         self._refuse_if_closed()
         return self._answers.worth(rows)
 
+    def explain(self, rows: contract.Rows) -> list[Reasons]:
+        """Why the forecast of each row is what it is. Nothing changes. Raises Refused if they are more than 100."""
+        self._refuse_if_closed()
+        return self._answers.explain(rows)
+
     def forget(self, task: str) -> Future[contract.Receipt]:
         """Forget a task.
 
@@ -219,6 +225,7 @@ class Engine:
         """
         self._refuse_if_in_trouble()
         served = self._fold.served
+        self._answers.forget(task)
         return self._submit(Forget(task, without_task(task, served.roles.tasks, served.task_ids)))
 
     # ---- looking ---------------------------------------------------------------------------------------------
@@ -262,8 +269,9 @@ class Engine:
     def task(self, task: str) -> Mapping[str, Any]:
         """One task in plain values. Raises UnknownTask.
 
-        `similar`: the most similar tasks; `ways`: the weights of the ways of sharing, if the learner weighs some; and
-        since the service began `rows`, `error`, `loss`, and the means of `forecast` and `happened`.
+        `latest`: the forecast that was asked for last, and its reasons; `similar`: the most similar tasks; `ways`: the
+        weights of the ways of sharing, if the learner weighs some; and since the service began `rows`, `error`, `loss`,
+        and the means of `forecast` and `happened`.
         """
         found = dict(self._answers.about(task))
         with suppress(contract.UnknownTask):  # the task is older than the service

@@ -23,10 +23,12 @@ from shoal.files.tables.label_columns import Tasks
 from shoal.files.tables.unmatched import note
 from shoal.files.tables.values_in_text import Notation
 from shoal.learner import Learner, weights_for
+from shoal.model.explanations import Turn
 from shoal.model.slicing import rows_of
 from shoal.model.tasks import TaskIndex
 from shoal.model_file import knows_no_table, load_baselines, load_model
 from shoal.serve.contract import Fault, Refused, Rows
+from shoal.tabular.reasons import Reasons
 from shoal.tabular.table_model import TableModel
 
 HINT = re.compile(r" \([a-z_]+=.*\)$")  # names an option of the readers, which requests do not have
@@ -95,6 +97,23 @@ class ServedModel:
 
     def rows_of(self, rows: Rows, reader: RowReader) -> Chunk:
         """Read rows to predict. Raises Refused if one cannot be read."""
+        return reader.encode(self._to_predict(rows, reader))
+
+    def reasons_of(self, rows: Rows, reader: RowReader, turn: Turn) -> list[Reasons]:
+        """Why the forecast of each row is what it is; the model is read in turns. Raises Refused, also for a learner
+        whose decisions are no sums."""
+        checked = self._to_predict(rows, reader)
+        chunk, found = reader.encode(checked), []
+        for i in range(rows.frame.height):
+            meanings = reader.encoder.meanings(checked.values, i)
+            try:
+                with turn():
+                    found.append(self._table.reasons_of(chunk, i, meanings))
+            except ValueError as error:
+                raise Refused(Fault(i, None, str(error))) from None
+        return found
+
+    def _to_predict(self, rows: Rows, reader: RowReader) -> Checked:
         self._refuse_missing(rows.frame, labeled=False)
         try:
             checked, problems = reader.check(rows.frame, self._notation(rows))
@@ -102,7 +121,7 @@ class ServedModel:
             raise Refused(Fault(None, None, str(error))) from None
         if problems:
             raise Refused(*(self._fault(row, sentence) for row, sentence in sorted(problems)))
-        return reader.encode(checked)
+        return checked
 
     def matched(self, rows: Rows, *, new_columns: bool) -> tuple[Rows, str | None]:
         """Rows to learn without the columns that are not learned, so that the log holds none, and a note on them.

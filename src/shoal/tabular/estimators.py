@@ -1,10 +1,10 @@
 """`TabularClassifier`, `TabularRegressor`: tables in, forecasts out; a learner and the reader of its rows as one."""
 
-import copy
 import os
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray
-from shoal.engine.rounds import Chunk
 from shoal.files.ids import id_of, typed
 from shoal.files.labels import MANY, Target, cost_of
 from shoal.files.messages import unknown_name
@@ -23,16 +22,17 @@ from shoal.files.options import ReadOptions
 from shoal.files.tables.encode_one import Row, Unread
 from shoal.files.tables.frames import as_frame, as_series, as_table
 from shoal.files.tables.reader import KINDS
-from shoal.learner import Learner, model_of, probabilities, view, weights_for
-from shoal.model.explanations import Explanation, SimilarTask
-from shoal.model.features import Features
+from shoal.learner import Learner, probabilities, weights_for
+from shoal.model.explanations import SimilarTask
 from shoal.model.sample_weight import read_weights
 from shoal.model.slicing import as_wide
 from shoal.model_file import Reading, load_model
 from shoal.online.hedged_sharing.learner import HedgedSharing, HedgedSharingRegressor
+from shoal.tabular.reasons import Reasons
 from shoal.tabular.table_model import OPTIONS, TableModel
 from shoal.wrappers.multi_class import MultiClass
 
+T = TypeVar("T")
 NAMES = ("label", "target", "y")  # of a label that has none: the first that is no column
 STRICT = " (strict=True refuses such rows)"
 IN_PYTHON = {
@@ -259,14 +259,14 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         """The table, whatever it is; columns of an array have the names of the first table, or their numbers."""
         return as_table(X, () if known is None else known.columns)
 
-    def _read(self, read: Any, known: Known, frame: pl.DataFrame) -> Chunk:
+    def _read(self, read: Callable[[pl.DataFrame], T], known: Known, frame: pl.DataFrame) -> T:
         """The rows as features; columns that do not fit are named once, each in a warning."""
         self._check_tasks(known.table.roles.tasks, frame)
         unmatched = known.table.encoder.unmatched
         unmatched.strict = self.strict
-        chunk: Chunk = read(frame)
+        found = read(frame)
         unmatched.warn(STRICT)
-        return chunk
+        return found
 
     def _check_tasks(self, tasks: Sequence[str], frame: pl.DataFrame) -> None:
         for name in tasks:
@@ -303,22 +303,39 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
 
     # ---- explaining ----------------------------------------------------------------------------------------
 
-    def explain_one(self, x: Mapping[str, Any], *, label: Any = None) -> Explanation:
-        """What moves the forecast of one row most, by what tasks share and by its task's own part.
+    def explain_one(self, x: Mapping[str, Any], *, label: Any = None) -> Reasons:
+        """Why the forecast of one row is what it is, in the words and units of the table.
 
-        As `Learner.explain_one`; features are called `column`, `column=value`, `column=missing` or `column#number`.
+        Parameters
+        ----------
+        x : a row, a dict of its values by column
+        label : of more than two, the one whose probability is explained. [default: the predicted one]
+
+        Returns
+        -------
+        Reasons
+            The forecast, what is usual, and the reasons, the largest first: `what` it is, its `share` of the
+            probability (of numbers, of the number), and its parts of the decision that is `shared` by all tasks and
+            the task's `own`. `str()` gives at most ten lines; `shoal explain` and the service say the same.
+
+        Raises
+        ------
+        ValueError
+            As `predict_one`; if the learner compares whole rows (kernels), or there is no such label.
+
+        Examples
+        --------
+        >>> from shoal import TabularRegressor
+        >>> rows = [{"shop": shop, "day": f"2026-03-{day:02}", "price": 2.5 + day % 3, "units": 9 - day % 3}
+        ...         for day in range(1, 29) for shop in "ab"]
+        >>> model = TabularRegressor(task="shop", label="units").fit(rows)
+        >>> found = model.explain_one({"shop": "a", "day": "2026-03-30", "price": 4.5})
+        >>> print(f"{found.forecast:.1f} {found.unit}, mostly by {found.reasons[0].what}")
+        7.0 units, mostly by price 4.50
         """
-        X, task = self._one_as_table(x)
-        learner = self.estimator_
-        names = dict.fromkeys(self._fitted().table.encoder.feature_names[: X.shape[1]])
-        if len(names) < X.shape[1]:  # a column may be called as a value of another is
-            names = dict.fromkeys(f"{name} ({j})" for j, name in enumerate(self._fitted().table.encoder.feature_names))
-        model = copy.copy(model_of(learner))
-        model.features = Features(X.shape[1], {name: j for j, name in enumerate(names)})
-        inner = None if label is None else self._inner(label)
-        row = {list(names)[j]: value for j, value in zip(X.indices.tolist(), X.data.tolist(), strict=True)}
-        found: Explanation = view(learner, model).explain_one(row, None if task is None else task[0], label=inner)
-        return found if found.label is None else found._replace(label=self._given([found.label])[0])
+        known = self._fitted()
+        read = partial(known.table.reasons, label=None if label is None else self._inner(label))
+        return self._read(read, known, as_frame([x]))[0]
 
     def similar_tasks(self, task: Hashable, n: int = 5) -> list[SimilarTask]:
         """The tasks most like one, as `Learner.similar_tasks` says."""
@@ -387,9 +404,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
 
     def _given(self, labels: list[Any]) -> list[Any]:
         """Labels of the learner in the type in which they came."""
-        table = self._fitted().table
-        found = table.labels.as_written(labels)
-        return [float(label) for label in found] if table.floats else found
+        return self._fitted().table.as_given(labels)
 
     def _inner(self, label: Any) -> Any:
         """A label as the learner has it."""

@@ -16,11 +16,14 @@ from shoal.files.messages import unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import check_state, reading_state
 from shoal.files.tables.check_rows import Roles, RowReader
+from shoal.files.tables.encode_one import Row
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.label_columns import Clock, decide_labels
+from shoal.files.tables.meanings import Meaning
 from shoal.files.tables.reader import KINDS, SAMPLE
 from shoal.files.tables.values_in_text import Notation
 from shoal.model_file import Reading, save_model
+from shoal.tabular.reasons import Reasons, reasons_of
 
 ROWS = 30_000  # encoded at once
 OPTIONS = ("weight", "time", *KINDS, "ignore", "date_format", "decimal", "missing", "hash_bits", "keep_names")
@@ -153,6 +156,26 @@ class TableModel:
         """Rows without labels as features; nothing changes. Raises ValueError for a row that cannot be read."""
         rows = RowReader(self.encoder, self.labels, self.roles, labeled=False, learns=False)
         return _joined([rows.encode(one) for one in self._checked(rows, frame)])
+
+    # ---- reasons ---------------------------------------------------------------------------------------------
+
+    def reasons(self, frame: pl.DataFrame, label: Any = None) -> list[Reasons]:
+        """Why the forecast of each row is what it is. Raises ValueError as `to_predict`, or if it has no reasons."""
+        rows = RowReader(self.encoder, self.labels, self.roles, labeled=False, learns=False)
+        [checked] = self._checked(rows, frame)
+        chunk = rows.encode(checked)
+        return [self.reasons_of(chunk, i, self.encoder.meanings(checked.values, i), label) for i in range(frame.height)]
+
+    def reasons_of(self, chunk: Chunk, i: int, meanings: Mapping[int, Meaning], label: Any = None) -> Reasons:
+        """The same of a row of a chunk, whose features have these meanings."""
+        X, task = chunk.X[i], None if chunk.task is None else chunk.task[i]
+        names = self.roles.tasks, str(self.roles.label)
+        return reasons_of(self.learner, Row(X.indices, X.data), task, meanings, names, self.as_given, label)
+
+    def as_given(self, labels: list[Any]) -> list[Any]:
+        """Labels of the learner in the type in which they came."""
+        found = self.labels.as_written(labels)
+        return [float(label) for label in found] if self.floats else found
 
     def _checked(self, rows: RowReader, frame: pl.DataFrame) -> list[Any]:
         found, first = [], 0

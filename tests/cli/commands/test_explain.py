@@ -58,22 +58,23 @@ def test_without_a_task_what_all_share(shoal: Program, model: Path) -> None:
 def test_rows_of_a_file_are_taken_apart(shoal: Program, model: Path, new_rows: Any) -> None:
     code, out, err = shoal("explain", new_rows, "--model", model)
     assert (code, err) == (0, "")
-    tables = [part for part in out.split("\n\n") if part.startswith("row")]
-    assert len(tables) == 3
-    for text in tables:
-        *parts, decision = rows_of(text).items()
-        assert decision[0] == "decision"
-        assert sum(row[-1] for _, row in parts) == pytest.approx(decision[1][0], rel=2e-3)
-    assert tables[0].startswith("row 1, task shop0: predicted yes, probability of yes ")
-    assert "task market (not seen: explained by what the tasks share)" in tables[1]
-    assert all(row[-2] == 0 for name, row in rows_of(tables[1]).items() if name != "decision")
-    assert "violet" not in tables[2]  # what the model has not learned moves nothing
+    first, new, missing = [part.splitlines() for part in out.strip().split("\n\n")]
+    for head, *shares in (first, new, missing):
+        said = [float(line.split()[0]) for line in shares]
+        assert sum(said) == pytest.approx(float(head.split()[-1]), abs=1e-3 * len(said))
+    assert re.match(r"row 1, task shop0: predicted yes, probability of yes [01]\.\d{3}$", first[0])
+    assert first[1].endswith("usual for shop shop0")
+    assert {line.split(maxsplit=1)[1] for line in first[2:]} >= {"size 1", "colour red"}
+    assert "task market (not seen: explained by what the tasks share)" in new[0]
+    assert new[1].endswith("usual for any shop, as market is new")
+    assert any(line.endswith("size -0.50") for line in new)
+    assert not any("violet" in line for line in missing)  # what the model has not learned moves nothing
 
 
 def test_rows_of_one_task_and_few_features(shoal: Program, model: Path, new_rows: Any) -> None:
     _, out, _ = shoal("explain", new_rows, "--model", model, "--task", "shop0", "--rows", 5, "--top", 1)
     assert re.findall(r"^row (\d+), task (\w+)", out, re.M) == [("1", "shop0"), ("4", "shop0")]
-    assert re.search(r"^\(\d others\) +[-\d.]+ +[-\d.]+ +[-\d.]+$", out, re.M)
+    assert re.search(r"^ +[-+]\d\.\d{3}  \d others$", out, re.M)
 
 
 def test_a_labeled_file_is_explained_alike(shoal: Program, model: Path, csv_file: Path, rows: Any) -> None:
@@ -125,9 +126,10 @@ def test_regressors_are_explained_in_the_unit_of_the_target(shoal: Program, tmp_
     options = ("--learner", "HedgedSharingRegressor", "--save", model, "--no-baselines", "--quiet")
     assert shoal("run", path, "--task", "shop", "--label", "price", *options)[0] == 0
     _, out, _ = shoal("explain", path, "--model", model, "--rows", 1)
-    numbers = rows_of(out)
-    assert numbers["(intercept)"][-1] == pytest.approx(100, abs=3)
-    assert numbers["decision"][0] == pytest.approx(100 + 3 * x[0], abs=2)
+    first, usual = out.splitlines()[:2]
+    assert float(first.rpartition("price ")[2]) == pytest.approx(100 + 3 * x[0], abs=2)
+    assert float(usual.split()[0]) == pytest.approx(100, abs=3)
+    assert f"x {x[0]:.2f}" in out
     assert "what moves forecasts most in task s1" in shoal("explain", "--model", model, "--task", "s1")[1]
 
 

@@ -1,5 +1,6 @@
 """`shoal explain`: a saved model's strongest features, its most similar tasks, and the reasons for single forecasts."""
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -12,9 +13,13 @@ from shoal.cli.options import ExplainOptions, RowOptions
 from shoal.cli.streams import DATASET, is_dataset, read_options, title
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
-from shoal.learner import Learner
+from shoal.files.stream import FileStream
+from shoal.files.tables.encoder import CONSTANT
+from shoal.learner import Learner, model_of, view
 from shoal.model.explanations import MOST_TASKS, UNSEEN, Explanation, strongest, table, with_rest
+from shoal.model.features import Features
 from shoal.model_file import Reading, knows_no_table, load_named
+from shoal.tabular.table_model import TableModel
 
 WEIGHT_TITLES = ("spread", "shared", "own", "total")
 N_ALIKE = 5
@@ -34,7 +39,11 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
     if not data:
         _explain_weights(learner, names, options)
     else:
-        _explain_rows(data, learner, _open(data, learner, reading, options), names, options)
+        rows = _open(data, learner, reading, options)
+        if isinstance(rows, FileStream) and rows.is_table and reading is not None:
+            _explain_table(data, TableModel.loaded(learner, reading), rows, options)
+        else:
+            _explain_rows(data, learner, rows, names, options)
 
 
 def _open(data: Sequence[str], learner: Learner, reading: Reading | None, options: ExplainOptions) -> Iterable[Chunk]:
@@ -61,7 +70,8 @@ def _explain_weights(learner: Learner, names: Callable[[int], Any], options: Exp
     k = 0 if one_task else UNSEEN if options.task is None else _task_number(options.task, tasks)
     of = "" if one_task else " in all tasks" if k == UNSEEN else f" in task {_short(tasks[k])}"
     for label, core in _chosen(learner.deciding_cores(), options.class_).items():
-        found = strongest(core, k, learner.n_features_in_, names, options.top)
+        found = strongest(core, k, learner.n_features_in_, names, options.top + 1)
+        found = [one for one in found if one.feature != CONSTANT][: options.top]
         what = "forecasts" if label is None else f"decisions for {_written(label)}"
         print(f"what moves {what} most{of}")
         if found:
@@ -106,7 +116,37 @@ def _chosen(cores: dict[Any, Any], label: str | None) -> dict[Any, Any]:
     return found
 
 
-# ---- rows of a file ----------------------------------------------------------------------------------------
+# ---- rows of a table ---------------------------------------------------------------------------------------
+
+
+def _explain_table(data: Sequence[str], table: TableModel, stream: FileStream, options: ExplainOptions) -> None:
+    label = None if options.class_ is None else next(iter(_chosen(table.learner.deciding_cores(), options.class_)))
+    known, shown = set(table.learner.tasks_), 0
+    for row, i, chunk in islice(_rows_of(stream, options.task), options.rows):
+        found = table.reasons_of(chunk, i, stream.meanings(i), label)
+        task = None if chunk.task is None else chunk.task[i]
+        print(f"row {row:,}{_of_task(task, known)}: {found.text(options.top + 3)}\n")
+        shown += 1
+    if shown == 0:
+        raise _no_rows(data, options)
+
+
+def _rows_of(chunks: Iterable[Chunk], only: str | None) -> Iterator[tuple[int, int, Chunk]]:
+    """Number of each row, or of those of one task, its place in its chunk, and the chunk."""
+    first = 1
+    for chunk in chunks:
+        n = chunk.X.shape[0]
+        for i in range(n):
+            if only is None or (chunk.task is not None and str(chunk.task[i]) == only):
+                yield first + i, i, chunk
+        first += n
+
+
+def _no_rows(data: Sequence[str], options: ExplainOptions) -> ValueError:
+    return ValueError(f"{title(data)} has no rows" + (f" of task {options.task}" if options.task else ""))
+
+
+# ---- rows of plain numbers ----------------------------------------------------------------------------------------
 
 
 def _explain_rows(
@@ -114,27 +154,21 @@ def _explain_rows(
 ) -> None:
     label = None if options.class_ is None else next(iter(_chosen(learner.deciding_cores(), options.class_)))
     known, shown = set(learner.tasks_), 0
-    for row, x, task in islice(_rows(chunks, learner.n_features_in_, options.task), options.rows):
+    n = learner.n_features_in_
+    by_name = dict.fromkeys(str(names(j)) for j in range(n))
+    if len(by_name) == n:  # pairs of features have their names, too
+        model = copy.copy(model_of(learner))
+        model.features = Features(n, {name: j for j, name in enumerate(by_name)})
+        learner = view(learner, model)
+    for row, i, chunk in islice(_rows_of(chunks, options.task), options.rows):
+        x, task = _dense(chunk.X[i], learner.n_features_in_), None if chunk.task is None else chunk.task[i]
         explanation = learner.explain_one(x, task, label=label)
         print(f"row {row:,}{_of_task(task, known)}: {_answer(learner, x, task, explanation)}")
         found = [one._replace(feature=_named(one.feature, names)) for one in explanation.contributions]
         print("\n".join(table(with_rest(found, options.top), explanation.decision)) + "\n")
         shown += 1
     if shown == 0:
-        raise ValueError(f"{title(data)} has no rows" + (f" of task {options.task}" if options.task else ""))
-    if not is_dataset(data):
-        print("values are as the learner takes them: numbers of tables in deviations from their mean")
-
-
-def _rows(chunks: Iterable[Chunk], n_features: int, only: str | None) -> Iterator[tuple[int, Any, Any]]:
-    """Number, dense features and task of each row, or of those of one task."""
-    first = 1
-    for chunk in chunks:
-        tasks = [None] * chunk.X.shape[0] if chunk.task is None else chunk.task.tolist()
-        for i, task in enumerate(tasks):
-            if only is None or str(task) == only:
-                yield first + i, _dense(chunk.X[i], n_features), task
-        first += len(tasks)
+        raise _no_rows(data, options)
 
 
 def _dense(row: Any, n_features: int) -> Any:

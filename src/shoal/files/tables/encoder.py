@@ -25,6 +25,7 @@ from shoal.files.tables.column_kinds import Values, Way
 from shoal.files.tables.column_state import Column, Moments, scale, standardize
 from shoal.files.tables.encode_one import Names, OneRow, Row
 from shoal.files.tables.learn_one import RowLearner
+from shoal.files.tables.meanings import Meaning, meanings_of
 from shoal.files.tables.unmatched import Unmatched
 from shoal.files.tables.values_in_text import Notation
 from shoal.files.tables.words import bags_of, name_buckets
@@ -217,6 +218,10 @@ class StreamEncoder:
         names = Names(self.column_names, tasks, others)
         absent = self.notation.words
         return OneRow(self._used(), texts, self._texts.bits, self._width, absent, names, self.unmatched)
+
+    def meanings(self, values: dict[str, Values], row: int) -> dict[int, Meaning]:
+        """What the features of a row mean, by their columns of X, in the words and units of its table."""
+        return meanings_of(self._used(), self._texts, values, row)
 
     def notes(self) -> list[str]:
         """How each column became features, a sentence each."""

@@ -17,8 +17,10 @@ from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.stream import Piece
 from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
 from shoal.files.tables.check_rows import Roles, RowReader
+from shoal.files.tables.column_kinds import Values
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.label_columns import Clock, decide_labels
+from shoal.files.tables.meanings import Meaning
 from shoal.files.tables.table_files import GivenTables, TableFiles, TableSource, sorted_batches
 from shoal.files.tables.values_in_text import Notation
 from shoal.parallel.read_ahead import read_ahead
@@ -94,6 +96,7 @@ class TableReader:
         self._encoder.decide(self._roles.features(sample))
         most = None if state is None else len(self._encoder.column_names) + options.new_columns
         self._encoder.unmatched.strict = options.strict
+        self._values: dict[str, Values] = {}  # of the last chunk
         self._rows = RowReader(
             self._encoder,
             labels,
@@ -138,6 +141,10 @@ class TableReader:
         for batch in read_ahead(batches, self._chunk_rows, live=self._source.live):
             yield from self._chunk(batch)
 
+    def meanings(self, row: int) -> dict[int, Meaning]:
+        """What the features of a row of the last chunk mean, by their columns of X."""
+        return self._encoder.meanings(self._values, row)
+
     def notes(self) -> list[str]:
         """The files, and how each column became features, a sentence each."""
         return self._source.notes() + self._encoder.notes() + self.unmatched
@@ -159,6 +166,7 @@ class TableReader:
         self._report(batch, problems)
         if len(checked.good) == 0:
             return
+        self._values = checked.values
         carried = batch.frame.select(self._keep)[checked.good] if self._keep else None
         yield Piece(self._rows.encode(checked, lambda row: self._bad.place(int(batch.lines[row]))), carried)
 

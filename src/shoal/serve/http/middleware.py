@@ -181,6 +181,7 @@ class Streams(Layer):
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         is_stream = scope["path"] in STREAMED and request_bodies.NAMES.get(_media_type(scope)) == NDJSON
+        is_stream = is_stream and b"explain" not in scope["query_string"]
         return (self._stream if is_stream else self._app)(scope, receive, send)
 
     async def _stream(self, scope: Any, receive: Any, send: Any) -> None:
@@ -228,6 +229,7 @@ class SingleRows(Layer):
 
     def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
         is_json = scope["path"] == "/v1/predict" and _media_type(scope) == JSON and _takes_json(scope)
+        is_json = is_json and b"explain" not in scope["query_string"]
         return (self._answer if is_json else self._app)(scope, receive, send)
 
     async def _answer(self, _: Any, receive: Any, send: Any) -> None:

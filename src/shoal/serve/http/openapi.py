@@ -151,6 +151,28 @@ Answer, Receipt = as_object(contract.Answer), as_object(contract.Receipt)
 LabelReceipt, Worth = as_object(contract.LabelReceipt), as_object(contract.Worth)
 
 
+class Reason(TypedDict):
+    """What a feature of a row, or a pair of them, adds to its forecast."""
+
+    what: Annotated[str, Meta(description="in the units of the table, as `price 2.50`; the last may be all others")]
+    share: Annotated[float, Meta(description="of the forecast: the shares and what is usual add up to it")]
+    shared: Annotated[float, Meta(description="of the decision (log-odds), by what all tasks share")]
+    own: Annotated[float, Meta(description="of the decision, by what the task has of its own")]
+
+
+class Explanation(TypedDict):
+    """Why a forecast is what it is."""
+
+    predicted: Scalar
+    label: Annotated[Scalar, Meta(description="that the forecast is about; null: it is a number")]
+    forecast: Annotated[float, Meta(description="the probability of the label; a margin; or the number")]
+    usual: Annotated[float, Meta(description="the forecast of a row without features")]
+    usual_of: Annotated[str, Meta(description="the task, or all tasks, of which that is usual")]
+    unit: Annotated[str, Meta(description="what the forecast is, as `probability of yes`")]
+    reasons: Annotated[list[Reason], Meta(description="the largest first")]
+    text: Annotated[str, Meta(description="all this in at most ten lines")]
+
+
 class Label(TypedDict):
     """The label of a row that was predicted."""
 
@@ -217,6 +239,7 @@ class Task(TypedDict):
     """A task; without counts if no row of it was learned here."""
 
     task: str
+    latest: NotRequired[Annotated[Explanation, Meta(description="of the forecast that was asked for last")]]
     similar: Annotated[list[Similar], Meta(description="the most similar first")]
     ways: Annotated[list[Way], Meta(description="of sharing, the heaviest first, of a learner that weighs some")]
     rows: NotRequired[int]
@@ -260,4 +283,4 @@ class StreamProblem(TypedDict):
     rows_before: int
 
 
-TYPES = (Answer, Receipt, LabelReceipt, Worth, Label, Model, Tasks, Task, Status, Problem, StreamProblem)
+TYPES = (Answer, Explanation, Receipt, LabelReceipt, Worth, Label, Model, Tasks, Task, Status, Problem, StreamProblem)

@@ -38,6 +38,12 @@ KEY: Json = {
     "description": "Makes the request safe to repeat: the second time it is answered as the first, and learns nothing.",
     "schema": {"type": "string", "minLength": 1, "maxLength": LONGEST_KEY},
 }
+WHY: Json = {
+    "name": "explain",
+    "in": "query",
+    "schema": {"type": "boolean", "default": False},
+    "description": "with the reasons, of at most 100 rows",
+}
 TASK: Json = {"name": "task", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
 SORT: Json = {
     "name": "sort",
@@ -71,13 +77,24 @@ class Api(NamedTuple):
 
 async def predict(api: Api, request: Asked) -> Response[bytes]:
     """Predict rows. Single JSON rows and NDJSON are answered in front of Litestar, see `app`."""
-    kind, rows = await _rows(api, request)
-    return _table(request, kind, await predictions(api.service, rows))
+    kind, rows, _ = await _rows(api, request)
+    found = await predictions(api.service, rows)
+    if _asks_why(request):
+        why = await looked(partial(api.service.explain, rows))
+        found = [{**answer, "why": one.to_dict()} for answer, one in zip(found, why, strict=True)]
+    return _table(request, kind, found)
+
+
+async def explain(api: Api, request: Asked) -> Response[bytes]:
+    """Say why forecasts are what they are."""
+    _, rows, is_one = await _rows(api, request)
+    found = [one.to_dict() for one in await looked(partial(api.service.explain, rows))]
+    return _json(found[0] if is_one else found)
 
 
 async def learn(api: Api, request: Asked) -> Response[bytes]:
     """Learn labeled rows."""
-    _, rows = await _rows(api, request)
+    _, rows, _ = await _rows(api, request)
     return _json(await learned(api.service, rows, _key(request)))
 
 
@@ -98,7 +115,7 @@ async def label(api: Api, request: Asked) -> Response[bytes]:
 
 async def query(api: Api, request: Asked) -> Response[bytes]:
     """Say which labels are worth asking for."""
-    kind, rows = await _rows(api, request)
+    kind, rows, _ = await _rows(api, request)
     return _table(request, kind, [one._asdict() for one in await in_thread(partial(api.service.worth, rows))])
 
 
@@ -193,7 +210,11 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", "/v1/openapi.json", READ, described, "description", "This description", {JSON: {"type": "object"}}),
     Route(
         "POST", "/v1/predict", READ, predict, "predict", "Predict rows",
-        openapi.answers("Answer", one_or_many("Answer")), openapi.rows("Row"), BODY,
+        openapi.answers("Answer", one_or_many("Answer")), openapi.rows("Row"), BODY, (WHY,),
+    ),
+    Route(
+        "POST", "/v1/explain", READ, explain, "explain", "Why are forecasts what they are?",
+        {JSON: one_or_many("Explanation")}, openapi.rows("Row"), BODY,
     ),
     Route(
         "POST", "/v1/query", READ, query, "query", "Which labels are worth asking for?",
@@ -266,12 +287,20 @@ def label_of(path: str) -> str:
 # ---- reading requests, writing answers -----------------------------------------------------------------------
 
 
-async def _rows(api: Api, request: Asked) -> tuple[str, Rows]:
-    """The format and the rows of a request."""
+def _asks_why(request: Asked) -> bool:
+    said = request.query_params.get("explain", "false")
+    if said not in ("true", "false"):
+        raise HttpProblem(400, f"explain={said!r}, expected true or false")
+    return bool(said == "true")
+
+
+async def _rows(api: Api, request: Asked) -> tuple[str, Rows, bool]:
+    """The format and the rows of a request, and whether it is one JSON object."""
     kind = request_bodies.media_type(request.headers.get("content-type"))
     body = await request_bodies.whole(request.receive, api.limits)
     read = partial(request_bodies.rows_of, body, kind, api.limits)
-    return kind, read() if len(body) < SHORT else await in_thread(read)
+    is_one = kind == JSON and body.lstrip()[:1] == b"{"
+    return kind, read() if len(body) < SHORT else await in_thread(read), is_one
 
 
 def _key(request: Asked) -> str | None:
