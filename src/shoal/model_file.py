@@ -65,11 +65,12 @@ def load_named(path: str | os.PathLike[str]) -> tuple[Learner, Reading | None, l
 
 
 def knows_no_table(path: str | os.PathLike[str], learner: Learner) -> ValueError:
-    """The error for a learner that is asked for rows of a table, and learned plain numbers or sparse text."""
+    """The error for a learner that is asked for rows with names of columns or features, which it has not learned."""
     name, wrapper = type(learner).__name__, "TabularClassifier" if is_classifier(learner) else "TabularRegressor"
     return ValueError(
-        f"{path} holds a {name} alone, which does not know how the columns of a table are read: `shoal run FILE "
-        f"--task … --label … --save` writes models that do, and in Python shoal.{wrapper}(task, {name}(…))"
+        f"{path} holds a {name} alone, which does not know how the columns of a table are read, nor the names of VW "
+        "text: `shoal run FILE --task … --label … --save` writes models that do, and in Python "
+        f"shoal.{wrapper}(task, {name}(…))"
     )
 
 

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.datasets import dump_svmlight_file
 from tests.cli.conftest import Program
 from tests.serve.material import assert_same, predict_one
 from tests.serve.material import rows as as_rows
 
 import shoal
-from shoal import HedgedSharing, TabularClassifier
+from shoal import HedgedSharing, PassiveAggressive, TabularClassifier
 from shoal.serve.contract import Refused
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.limits import Caps
@@ -198,6 +199,36 @@ def test_a_learner_without_a_table_is_refused_with_the_way_out(shoal: Program, t
         assert (code, len(err.splitlines())) == (2, 1), err
         assert f"{path} holds a HedgedSharing alone" in err
         assert "shoal.TabularClassifier(task, HedgedSharing(…))" in err
+
+
+def test_a_learner_without_a_table_takes_libsvm_text(shoal: Program, tmp_path: Path) -> None:
+    """Feature 1 is its first column, and ids are of its own type; a file that counts from 0 is refused, not shifted."""
+    X, task = np.random.default_rng(0).normal(size=(40, 3)).round(2), np.arange(40) % 2 + 7
+    y = np.where(X[:, 0] > 0, "yes", "no")
+    learner = PassiveAggressive().fit(X[:20], y[:20], task[:20])
+    path, rows, zero, vw = (tmp_path / name for name in ("alone.shoal", "one.svm", "zero.svm", "rows.vw"))
+    learner.save(path)
+    dump_svmlight_file(X, y == "yes", str(rows), zero_based=False, query_id=task)
+    dump_svmlight_file(X, y == "yes", str(zero), query_id=task)
+    vw.write_text("1 |f a b\n")
+    code, out, err = shoal("predict", rows, "--model", path)
+    assert (code, err) == (0, "")
+    assert pl.read_csv(out.encode())["predicted"].to_list() == learner.predict(X, task).tolist()
+    assert shoal("explain", rows, "--model", path)[1].startswith("row 1, task 7: predicted")
+    for file, message in (
+        (zero, "line 1: feature index 0, expected 1 or more"),
+        (vw, "holds a PassiveAggressive alone"),
+    ):
+        code, _, err = shoal("predict", file, "--model", path)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert message in err
+    numbers, later = PassiveAggressive().fit(X[:20], y[:20] == "yes", task[:20]), tmp_path / "later.shoal"
+    numbers.save(path)
+    for model in (path, later):
+        numbers.partial_fit(X, y == "yes", task)
+        assert shoal("run", rows, "--load", model, "--no-baselines", "--quiet", "--save", later)[0] == 0
+        assert of(later).tasks_ == [7, 8]
+        assert of(later).decision_function(X, task) == pytest.approx(numbers.decision_function(X, task))
 
 
 def of(path: Path) -> Any:

@@ -22,11 +22,13 @@ from shoal.cli.outputs import STDOUT
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions
 from shoal.files import FileStream, ReadOptions, open_stream
-from shoal.files.labels import MANY, Target, cost_of
+from shoal.files.ids import id_of
+from shoal.files.labels import MANY, Labels, Target, cost_of
+from shoal.files.paths import choose_format, find_files
 from shoal.learner import Learner
 from shoal.model.labels import InOrder
 from shoal.model.slicing import rows_of
-from shoal.model_file import Reading
+from shoal.model_file import Reading, knows_no_table
 from shoal.wrappers.multi_class import MultiClass
 
 DATASET = "dataset:"
@@ -124,6 +126,32 @@ def read_options(rows: RowOptions, reading: Reading | None, **others: Any) -> Re
         raise ValueError("the model's file holds options of reading that there are not") from None
 
 
+def reading_of(data: Sequence[str], rows: RowOptions, model: str, learner: Learner, reading: Reading | None) -> Reading:
+    """How the rows of a model are read. A learner alone reads LIBSVM text: feature i is its column i - 1.
+
+    Raises ValueError for other rows of a learner alone.
+    """
+    if reading is not None:
+        return reading
+    if choose_format(find_files(list(data)), rows.format) != "libsvm":
+        raise knows_no_table(model, learner)
+    labels = Labels("auto" if is_classifier(learner) else "regression", rows.labels or None)
+    columns = {"width": learner.n_features_in_, "zero": None, "from_one": True}
+    return Reading({}, {"family": "libsvm", "labels": labels.to_dict(), "reader": columns})
+
+
+def in_ids_of(learner: Any, stream: FileStream) -> Iterator[Chunk]:
+    """The chunks, with the ids of tasks as the learner has them: LIBSVM has text, Python may have numbers."""
+    are_others = isinstance(learner, Learner) and not stream.is_table
+    own = {id_of(task): task for task in learner.tasks_ if not isinstance(task, str)} if are_others else {}
+    for chunk in stream:
+        if own and chunk.task is not None:
+            chunk = chunk._replace(
+                task=np.array([*(own.get(task, task) for task in chunk.task), None], np.object_)[:-1]
+            )
+        yield chunk
+
+
 def remember(rows: RowOptions, reading: Reading | None) -> dict[str, Any]:
     """The options that a saved model keeps for reading the next file."""
     before = {} if reading is None else reading.options
@@ -142,7 +170,7 @@ def open_data(
     file = open_stream(list(data), options, state=state, read_ahead=True)
     kind = "binary" if file.kind == "auto" else file.kind
     classes = InOrder(file.classes) if file.classes_are_given and kind != "regression" else None
-    return Stream(file, kind, classes, title(data), file.rows_total, file)
+    return Stream(in_ids_of(learner, file), kind, classes, title(data), file.rows_total, file)
 
 
 def ask_kind(data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bool) -> tuple[Stream, RowOptions]:

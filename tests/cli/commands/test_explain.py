@@ -179,6 +179,7 @@ def test_models_of_data_sets_keep_the_names_of_features(shoal: Program, tmp_path
     code, _, err = shoal("explain", "dataset:landmine", "--model", path)
     assert code == 2
     assert "features, but the model" in err or "landmine" in err
+    (tmp_path / "any.csv").write_text("x\n1\n")
     code, _, err = shoal("predict", tmp_path / "any.csv", "--model", path)
     assert code == 2
     assert "does not know how the columns of a table are read" in err

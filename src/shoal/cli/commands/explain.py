@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 
 from shoal.cli.commands.learners import nearest
 from shoal.cli.options import ExplainOptions, RowOptions
-from shoal.cli.streams import DATASET, is_dataset, read_options, title
+from shoal.cli.streams import DATASET, in_ids_of, is_dataset, read_options, reading_of, title
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
 from shoal.files.stream import FileStream
@@ -18,7 +18,7 @@ from shoal.files.tables.encoder import CONSTANT
 from shoal.learner import Learner, model_of, view
 from shoal.model.explanations import MOST_TASKS, UNSEEN, Explanation, strongest, table, with_rest
 from shoal.model.features import Features
-from shoal.model_file import Reading, knows_no_table, load_named
+from shoal.model_file import Reading, load_named
 from shoal.tabular.table_model import TableModel
 
 WEIGHT_TITLES = ("spread", "shared", "own", "total")
@@ -55,10 +55,11 @@ def _open(data: Sequence[str], learner: Learner, reading: Reading | None, option
         if found.X.shape[1] != learner.n_features_in_:
             raise ValueError(f"{data[0]} has {found.X.shape[1]} features, but the model {learner.n_features_in_}")
         return found.stream()
-    if reading is None:
-        raise knows_no_table(options.model, learner)
-    read = read_options(RowOptions(format=options.format), reading, labeled=False)
-    return open_stream(list(data), read, state=reading.state)
+    rows = RowOptions(format=options.format)
+    reading = reading_of(data, rows, options.model, learner, reading)
+    read = read_options(rows, reading, labeled=False)
+    stream = open_stream(list(data), read, state=reading.state)
+    return stream if stream.is_table else in_ids_of(learner, stream)
 
 
 # ---- weights -----------------------------------------------------------------------------------------------

@@ -9,10 +9,10 @@ from shoal.cli.options import PredictOptions, RowOptions
 from shoal.cli.outputs import STDOUT, check_outputs
 from shoal.cli.predictions import PredictionFile
 from shoal.cli.sharded import is_folder, opened
-from shoal.cli.streams import is_dataset, read_options
+from shoal.cli.streams import in_ids_of, is_dataset, read_options, reading_of
 from shoal.evaluation.predictions import predict_chunk
 from shoal.files import open_stream
-from shoal.model_file import Reading, knows_no_table, load_model
+from shoal.model_file import Reading, load_model
 
 
 def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions) -> None:
@@ -33,12 +33,11 @@ def predict_files(data: Sequence[str], rows: RowOptions, options: PredictOptions
 def _predict(
     data: Sequence[str], rows: RowOptions, options: PredictOptions, learner: Any, reading: Reading | None
 ) -> None:
-    if reading is None:
-        raise knows_no_table(options.model, learner)
+    reading = reading_of(data, rows, options.model, learner, reading)
     read = read_options(rows, reading, labeled=False, keep=options.keep, strict=options.strict)
     unseen: dict[Any, int] = {}
     with PredictionFile(options.out, "--out") as file, open_stream(list(data), read, state=reading.state) as stream:
-        for chunk in stream:
+        for chunk in in_ids_of(learner, stream):
             found = predict_chunk(learner, chunk)
             for task, is_known in zip(found.task or [], found.is_known or [], strict=True):
                 if not is_known:

@@ -13,10 +13,10 @@ from shoal.cli.outputs import STDOUT, check_folder, check_outputs
 from shoal.cli.predictions import PredictionFile
 from shoal.cli.results import as_json, ending, write_json, write_tasks
 from shoal.cli.signals import Stop
-from shoal.cli.streams import Stream, ask_kind, fitting, is_dataset, open_data, remember, warmed_up
+from shoal.cli.streams import Stream, ask_kind, fitting, is_dataset, open_data, reading_of, remember, warmed_up
 from shoal.evaluation import Evaluation, Verdict, compare, progressive_validate
 from shoal.learner import Learner
-from shoal.model_file import Reading, knows_no_table, load_baselines, load_model, save_model
+from shoal.model_file import Reading, load_baselines, load_model, save_model
 
 SHOWN_TASKS = 5
 DEFAULT, DEFAULT_OF_NUMBERS = "HedgedSharing", "HedgedSharingRegressor"
@@ -27,10 +27,9 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     _check(data, options)
     learner, reading = _chosen(options)
     columns = {"keep": _carried(learner, options), "strict": options.strict, "new_columns": options.new_columns}
+    if options.load and learner is not None and not is_dataset(data):
+        reading = reading_of(data, rows, options.load, learner, reading)
     stream = open_data(data, rows, learner, reading, **columns)
-    if options.load and learner is not None and reading is None and stream.file is not None and stream.file.is_table:
-        stream.file.close()
-        raise knows_no_table(options.load, learner)
     if learner is None:
         stream, rows = ask_kind(data, rows, stream, quiet=_is_quiet(options))
         name = DEFAULT_OF_NUMBERS if stream.kind == "regression" else DEFAULT

@@ -46,7 +46,7 @@ def _is_number(text: str) -> bool:
 
 def _check(format: str, state: State) -> None:
     if format == "libsvm":
-        check_state(isinstance(state, dict) and state.keys() == {"width", "zero"}, "width")
+        check_state(isinstance(state, dict) and state.keys() - {"from_one"} == {"width", "zero"}, "width")
         width, zero = state["width"], state["zero"]
         check_state(type(width) is int and 0 <= width <= LARGEST_INDEX, "width")
         return check_state(zero is None or (type(zero) is int and 0 <= zero < width), "column of feature 0")

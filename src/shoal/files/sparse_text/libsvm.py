@@ -202,6 +202,8 @@ class LibsvmReader(SparseReader):
         The column of feature 0, if it has one.
     frozen : bool
         Whether there are no other features.
+    from_one : bool
+        Whether there is no feature 0: column 0 of X is feature 1.
     """
 
     def __init__(
@@ -214,6 +216,7 @@ class LibsvmReader(SparseReader):
         width: int = 0,
         zero: int | None = None,
         frozen: bool = False,
+        from_one: bool = False,
     ) -> None:
         task = one_task(options)
         if task is not None and task != "qid" and not task.isdecimal():
@@ -221,7 +224,7 @@ class LibsvmReader(SparseReader):
                 f"task={task!r}, expected 'qid' or the index of a feature, because the file is LIBSVM text"
             )
         super().__init__(sources, bad, labels, options)
-        self._most_columns = width if frozen else None
+        self._most_columns, self._from_one = width if frozen else None, from_one
         self._buffer.cursor[scan.WIDTH] = self._seen_width = width
         self._buffer.cursor[scan.ZERO] = LARGEST_INDEX if zero is None else zero
         self._task_index = int(task) if task is not None and task != "qid" else None
@@ -274,6 +277,11 @@ class LibsvmReader(SparseReader):
         indices, values = _pairs(tokens[start:])
         if self._task_index is not None:
             task = self._take_task(indices, values)
+        if self._from_one and 0 in indices:
+            raise MalformedLine(
+                "feature index 0, expected 1 or more: the first column that the learner knows is feature 1 "
+                "(zero_based=False writes it so in scikit-learn)"
+            )
         return Row(label, task, indices, values)
 
     def _take_task(self, indices: list[int], values: list[float]) -> str:
