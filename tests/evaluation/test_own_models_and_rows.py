@@ -10,11 +10,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from river import linear_model, preprocessing
-from sklearn.linear_model import SGDClassifier, SGDRegressor
+from sklearn.linear_model import LogisticRegression, SGDClassifier, SGDRegressor
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedKFold, TimeSeriesSplit
 
+import shoal
 from shoal import (
+    HedgedSharing,
     IndependentTasks,
     MultitaskPerceptron,
     PassiveAggressive,
@@ -154,5 +156,9 @@ def test_search_is_in_order_of_time_by_default_or_by_any_cv() -> None:
 def test_search_has_grids_of_its_own() -> None:
     found = search(MultitaskPerceptron(), *DATA, n_draws=3, random_state=0)
     assert set(found.best_params) == set(GRIDS["MultitaskPerceptron"])
-    with pytest.raises(ValueError, match="parameters= is missing: there is no grid for RegMTL, only for Coll"):
-        search(RegMTL(), *DATA)
+    inner = PooledTasks(LogisticRegression())
+    for learner, names in ((HedgedSharing(), "memory, relation"), (inner, "estimator__C,")):
+        with pytest.raises(ValueError, match=rf"has no grid of its own, .* such as parameters=\{{'C': .*{names}"):
+            search(learner, *DATA)
+    batch = {name for name in shoal.__all__ if getattr(shoal, name).__module__.startswith("shoal.batch.")}
+    assert batch <= GRIDS.keys()

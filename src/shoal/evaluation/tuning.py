@@ -36,12 +36,19 @@ C: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 B: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
 RATES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 TENTHS: Final = tuple(round(0.1 * i, 1) for i in range(11))
+DECADES: Final = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+SMALL: Final = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+SMOOTHED: Final = {"alpha": (0.1, 0.3, 0.5, 0.7, 0.9), "lam": (0.1, 1.0, 10.0), "mu": SMALL}
+KERNEL_SVM: Final = {"mu": DECADES, "C": DECADES}
+SPARSE: Final = {"gamma": DECADES[1:], "lam": DECADES[1:], "sigma": (0.3, 1.0, 3.0, 10.0)}
 
 GRIDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
     "CollaborativeCW": {"pull": TENTHS, "confidence": (0.6, 0.7, 0.8, 0.9, 0.95)},
     "CollaborativePA": {"pull": TENTHS, "C": C},
+    "IndependentTasks": {"mu": SMALL},
     "KernelPerceptron": {"relation": B, "gamma": RATES},
     "LocalGlobalGaussian": {"lam": (0.1, 0.3, 1.0, 3.0, 10.0), "eps": (0.1, 0.3, 1.0, 3.0, 10.0)},
+    "MTFL": {"gamma": DECADES},
     "MultitaskPerceptron": {"relation": B, "loss": ("perceptron", "logistic"), "eta": RATES},
     "MultitaskRegressor": {"relation": B, "eta": (0.0001, 0.001, 0.003, *RATES[:4])},
     "OMTRL": {"divergence": ("logdet", "batch"), "eta_A": (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)},
@@ -55,10 +62,19 @@ GRIDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
     "PNormPerceptron": {"relation": B, "p": (2.0, 3.0, 4.0, "auto")},
     "PassiveAggressive": {"relation": ("independent", "pooled"), "C": C},
     "PassiveAggressiveRegressor": {"relation": ("independent", "pooled"), "C": C, "epsilon": (0.01, 0.1, 1.0)},
+    "PooledTasks": {"mu": SMALL},
     "ROMCO": {"eta": RATES[2:], "rho": RATES[2:], "lambda1": (1e-5, 1e-4, 1e-3), "lambda2": (1e-5, 1e-4, 1e-3)},
+    "RegMTL": KERNEL_SVM,
+    "RegMTLRegressor": KERNEL_SVM,
+    "SHAMO": {"n_hypotheses": (1, 2, 3, 5), "mu": SMALL},
+    "SMTL": SMOOTHED,
+    "SMTLRegressor": SMOOTHED,
     "SchattenPerceptron": {"p": (1, 1.5, 2, 3, 4, 5)},
     "SecondOrderPerceptron": {"relation": B, "a": (0.1, 1.0, 10.0)},
     "SharedLoss": {"norm": ("l2", "linf"), "C": C},
+    "SparseMTL": SPARSE,
+    "SparseMTLRegressor": SPARSE,
+    "TraceNorm": {"rho": DECADES[:4]},
 }
 
 
@@ -231,8 +247,11 @@ def search(
 
 def _grid(learner: Any) -> Mapping[str, Sequence[Any]]:
     name = type(learner).__name__
-    if name not in GRIDS:
-        raise ValueError(f"parameters= is missing: there is no grid for {name}, only for {', '.join(sorted(GRIDS))}")
+    if name not in GRIDS or getattr(learner, "estimator", None) is not None:  # whose parameters are those to choose
+        raise ValueError(
+            f"parameters= is missing: {name} has no grid of its own, so name the values to try, such as "
+            f"parameters={{'C': [0.1, 1.0]}}; its parameters are {', '.join(learner.get_params())}"
+        )
     return GRIDS[name]
 
 
