@@ -190,10 +190,12 @@ def test_a_commit_that_comes_late_is_known_again(postgres: Postgres, proxy: Prox
     url, mails, model = postgres.url_at(proxy.port, "late"), records(60, seed=24), write_model(tmp_path)
     with Engine(model, tmp_path / "engine", SETTINGS._replace(log=url)) as engine:
         engine.learn(rows(mails[:10])).result()
+        engine.expire().result()  # it came with the first rows, and is a commit, too
         postgres.run("alter system set synchronous_standby_names = 'nobody'", "select pg_reload_conf()")
         try:
+            until(lambda: commits_wait(postgres))
             late = engine.learn(rows(mails[10:30]), key="late")
-            until(lambda: count(postgres, "pg_stat_activity where datname = 'late' and wait_event = 'SyncRep'") == 1)
+            until(lambda: count(postgres, f"{WAITING} and datname = 'late'") == 1)
             proxy.cut()
             until(lambda: engine.trouble != "")
             with pytest.raises(Unavailable):
@@ -209,6 +211,16 @@ def test_a_commit_that_comes_late_is_known_again(postgres: Postgres, proxy: Prox
         assert engine.wait_until_learned(timeout=30)
         assert engine.describe()["rows"] == 37
         assert_same(engine.export(), fold_in_one_go(model, url, tmp_path / "again.shoal"))
+
+
+WAITING = "pg_stat_activity where wait_event = 'SyncRep'"
+
+
+def commits_wait(postgres: Postgres) -> bool:
+    """Whether the server has read its settings again, so that a commit waits for a standby."""
+    threading.Thread(target=postgres.run, args=("select pg_logical_emit_message(true, 'probe', '')",)).start()
+    time.sleep(0.1)
+    return count(postgres, WAITING) > 0
 
 
 def count(postgres: Postgres, what: str) -> int:
