@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from shoal.model_file import Reading, save_model
 from shoal.serve.apply import Fold
 from shoal.serve.contract import Answer, Rows, Service
 from shoal.serve.log import Log
+from shoal.serve.model_changes import ModelFolder
 from shoal.serve.row_codec import from_dicts
 from shoal.serve.served_model import ServedModel
 
@@ -83,12 +85,16 @@ def assert_same(one: Path, other: Path) -> None:
         assert array.tobytes() == arrays_of_other[name].tobytes(), name
 
 
-def fold_in_one_go(model: Path, log: str, target: Path, *, shadows: bool = True) -> Path:
-    """The model that read the whole log, from the first model on."""
-    served = ServedModel(model, with_shadows=shadows)
+def fold_in_one_go(
+    model: Path, log: str, target: Path, *, shadows: bool = True, folder: Path | None = None, until: int | None = None
+) -> Path:
+    """The model that read the whole log, from the first model on; changes name files in the folder."""
     reader = Log(log)
-    fold = Fold(served)
-    for _ in fold.replay(reader.read()):
+    scratch = target.with_suffix(".scratch")
+    files = None if folder is None else ModelFolder(folder, with_shadows=shadows, scratch=scratch)
+    fold = Fold(ServedModel(model, with_shadows=shadows), files=files)
+    for _ in fold.replay(reader.read(until=until)):
         pass
     reader.close()
-    return served.save(target)
+    shutil.rmtree(scratch, ignore_errors=True)
+    return fold.served.save(target)

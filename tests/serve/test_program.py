@@ -184,7 +184,8 @@ def test_another_model_file_is_named_and_read_only_when_asked_for(tmp_path: Path
         assert with_file(model, folder, replace=replace) == []
     write_model(tmp_path, PassiveAggressive())
     assert with_file(model, folder, replace=False) == [
-        f"{model} is another file than {folder} began with, and is not read; --replace begins anew with it"
+        f"{model} is another file than {folder} began with, and is not read; `shoal swap` puts it in place "
+        "while the log goes on, --replace begins anew with it"
     ]
     with Engine(None, folder) as engine:
         assert engine.describe()["learner"] == "HedgedSharing"

@@ -20,6 +20,7 @@ from shoal.serve.kafka.follower import PARTITIONS_SECONDS, PAUSE, Follower
 from shoal.serve.kafka.messages import Columns, Message, read_messages
 from shoal.serve.kafka.topic import Topics
 from shoal.serve.log import Half
+from shoal.serve.model_changes import Models
 from shoal.serve.row_codec import JSON, pack
 from shoal.serve.served_model import ServedModel
 from shoal.serve.topic_join import Joined, ids_of, join, without_faults
@@ -72,7 +73,7 @@ def test_labeled_rows_come_first_and_packed_rows_are_read() -> None:
 
 
 def test_rows_with_faults_are_left_out(tmp_path: Path) -> None:
-    served, mails = ServedModel(write_model(tmp_path), with_shadows=False), records(3, late_columns=False)
+    served, mails = Models(ServedModel(write_model(tmp_path), with_shadows=False)), records(3, late_columns=False)
     bad = [{**mails[2], "size": "huge"}, {**mails[1], "spam": None}]
     found = without_faults(join(messages(labeled=[mails[0], bad[0], mails[1], bad[1]]), {}, "spam", 1.0), served)
     assert found.rows is not None
@@ -84,7 +85,7 @@ def test_rows_with_faults_are_left_out(tmp_path: Path) -> None:
     assert without_faults(without, served).rows is None  # no row has a task
     good = join(messages(labeled=[{**mails[0], "fresh": 1}]), {}, "spam", 1.0)
     assert without_faults(good, served) is good
-    assert "fresh" not in served.encoder.column_kinds  # it was checked, not taken
+    assert "fresh" not in served.served.encoder.column_kinds  # it was checked, not taken
     assert without_faults(Joined(None, [], good.answer), served).rows is None
     assert isinstance(good.rows, Rows)
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
@@ -201,6 +202,29 @@ def send(
 
 
 Database = Annotated[str | None, Parameter(name="--log")]
+
+
+@app.command
+def swap(service: str, file: str, /, *, shadow: Switch = False, database: Database = None) -> None:
+    """Put a newly trained model in the place of the one that a service answers with; its log goes on.
+
+    Example: shoal swap http://127.0.0.1:8000 new.shoal
+
+    Parameters
+    ----------
+    service
+        The service's address (SHOAL_TOKEN_ADMIN of the environment is the token), or the folder of one that is ended.
+    file
+        A file that `shoal run --save` wrote, with the same task and label columns.
+    shadow
+        Let it learn the same rows as a candidate, which answers nothing.
+    database
+        Where the log is, if it is not in the folder.
+    """
+    with _needing("serve"):
+        from shoal.cli.commands.swap import swap_model
+
+    swap_model(service, Path(file), database, shadow=shadow)
 
 
 @app.command

@@ -276,6 +276,9 @@ class ServeOptions:
     shadows: Annotated[bool, Parameter(group=SERVICE)] = True
     """Learn the same without sharing, too, so that the page can say what sharing is worth."""
 
+    shadow: Annotated[str | None, Parameter(group=SERVICE)] = None
+    """A model file that learns the same rows and answers nothing; /v1/model and the metrics compare it, once."""
+
     shards: Annotated[int, Parameter(group=SERVICE)] = 1
     """Share the tasks out to so many processes, each with its own log, on a Ray cluster."""
 
@@ -305,6 +308,9 @@ class ServeOptions:
 
     keep: Annotated[int, Parameter(group=STORAGE)] = 3
     """How many snapshots are kept."""
+
+    keep_models: Annotated[int, Parameter(group=STORAGE, validator=Number(gte=0))] = 3
+    """How many replaced models are kept, for POST /v1/model/rollback."""
 
     keep_log: Annotated[Switch, Parameter(group=STORAGE)] = False
     """Keep all records and the first snapshot, so that shoal replay can build the model as it was at any time."""

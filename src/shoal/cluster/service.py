@@ -17,7 +17,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 import numpy as np
 import ray
@@ -241,6 +241,24 @@ class ShardedService:
         elif sort == "name":
             tasks.sort(key=lambda one: str(one["task"]))
         return tasks[first : first + n], sum(total for _, total in found)
+
+    # ---- changing the model ----------------------------------------------------------------------------------
+
+    def new_file(self) -> Path:
+        """Raises Refused: each shard has a log of its own, and all would have to change at once."""
+        return self._unchanged()
+
+    def has_taken(self, file: Path) -> bool:
+        """Raises Refused."""
+        return self._unchanged()
+
+    def change(self, what: str, file: Path | None = None) -> contract.Receipt:
+        """Raises Refused."""
+        return self._unchanged()
+
+    def _unchanged(self) -> NoReturn:
+        sentence = "the model of a service of shards does not change; --replace begins anew with another one"
+        raise contract.Refused(contract.Fault(None, None, sentence))
 
     # ---- all shards ------------------------------------------------------------------------------------------
 

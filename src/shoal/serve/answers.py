@@ -51,26 +51,24 @@ class Answers:
 
     def __init__(self, fold: Fold) -> None:
         self._fold = fold
-        self._is_plain = isinstance(fold.served.learner, Classifier) and not isinstance(fold.served.learner, MultiClass)
         learner = fold.served.learner
         self._query = Query(float(learner.budget) if isinstance(learner, LabelQuery) else BUDGET)
-        self._has_probabilities = hasattr(fold.served.learner, "predict_proba")
         self._latest: OrderedDict[str | None, Rows | Mapping[str, Any]] = OrderedDict()  # by task, the newest last
 
     def of(self, rows: Rows) -> list[Answer]:
         """Answers in the order of the rows. Raises Refused."""
-        fold = self._fold
-        chunk = fold.served.rows_of(rows, fold.readers.table)
-        note, found = fold.served.note(rows.frame), list[Answer]()
+        fold, (served, readers) = self._fold, self._fold.live
+        chunk = served.rows_of(rows, readers.table)
+        note, found = served.note(rows.frame), list[Answer]()
         for first in range(0, chunk.X.shape[0], ROWS_A_TURN):
             part = part_of(chunk, first, first + ROWS_A_TURN)
             with fold.turns.answering():
-                said = fold.served.predict(part)
+                said = served.predict(part)
             n = len(said.predicted)
             tasks = said.task or [None] * n
             chances = [None] * n if said.probability is None else said.probability.tolist()
             known = [True] * n if said.is_known is None else said.is_known
-            predicted = fold.served.labels.as_written(said.predicted)
+            predicted = served.labels.as_written(said.predicted)
             found += [Answer(None, *one) for one in zip(tasks, predicted, chances, known, strict=True)]
         found[0] = found[0]._replace(note=note)
         for i in range(max(0, len(found) - LATEST_OF_TABLE), len(found)):
@@ -83,10 +81,11 @@ class Answers:
         places: list[int] = []
         tasks: list[str | None] = []
         read: list[Row] = []
-        one_row = self._fold.readers.one_row
+        served, readers = self._fold.live
+        one_row, learner = readers.one_row, served.learner
         for i, row in enumerate(rows):
             try:
-                task = self._task_of(row)
+                task = _task_of(row, served)
                 read.append(one_row.read(row))
             except Unread:  # needs a frame, or is at fault
                 try:
@@ -100,16 +99,15 @@ class Answers:
                 tasks.append(task)
         if not places:
             return found
-        learner = self._fold.served.learner
         with self._fold.turns.answering():
             decisions = learner.decide_sparse(read, tasks)
             known = [task is None or learner.knows_task(task) for task in tasks]
-        labels = self._fold.served.labels.as_written(learner.classes_.tolist())
-        chances = logistic(decisions)
+        labels = served.labels.as_written(learner.classes_.tolist())
+        chances, has_probabilities = logistic(decisions), hasattr(learner, "predict_proba")
         for i, task, decision, chance, is_known in zip(
             places, tasks, decisions.tolist(), chances.tolist(), known, strict=True
         ):
-            said = chance if self._has_probabilities else None
+            said = chance if has_probabilities else None
             self._keep(task, rows[i])
             found[i] = Answer(None, task, labels[int(decision >= 0.0)], said, is_known, one_row.note(rows[i]))
         return found
@@ -118,7 +116,8 @@ class Answers:
         """Why the forecast of each row is what it is. Raises Refused."""
         if (n := rows.frame.height) > MOST_EXPLAINED:
             raise Refused(Fault(None, None, f"{n:,} rows; at most {MOST_EXPLAINED} are explained at once"))
-        return self._fold.served.reasons_of(rows, self._fold.readers.table, self._fold.turns.answering)
+        served, readers = self._fold.live
+        return served.reasons_of(rows, readers.table, self._fold.turns.answering)
 
     def _keep(self, task: str | None, row: Rows | Mapping[str, Any]) -> None:
         """Remember the row that was asked about last, of the tasks that were asked about last."""
@@ -140,16 +139,6 @@ class Answers:
             return {"latest": self.explain(row if isinstance(row, Rows) else from_dicts([row]))[0].to_dict()}
         return {}
 
-    def _task_of(self, row: Mapping[str, Any]) -> str | None:
-        """The task of a row. Raises Unread if that needs a frame."""
-        tasks = self._fold.served.roles.tasks
-        if not self._is_plain or len(tasks) > 1:
-            raise Unread
-        task = id_of(row.get(tasks[0])) if tasks else None
-        if task == "" or (task is None and tasks):
-            raise Unread
-        return task
-
     @property
     def labels_asked(self) -> int:
         """The number of labels that `worth` advised to ask for."""
@@ -157,11 +146,11 @@ class Answers:
 
     def worth(self, rows: Rows) -> list[Worth]:
         """Say which labels are worth asking for. Raises Refused, also for a regressor."""
-        fold = self._fold
-        learner = fold.served.learner
+        fold, (served, readers) = self._fold, self._fold.live
+        learner = served.learner
         if not isinstance(learner, Classifier):
             raise Refused(Fault(None, None, "this model predicts numbers: there is no margin to say how sure it is"))
-        chunk = fold.served.rows_of(rows, fold.readers.table)
+        chunk = served.rows_of(rows, readers.table)
         with fold.turns.answering():
             X = as_wide(chunk.X, learner.n_features_in_)
             values = np.asarray(learner.decision_function(X, chunk.task))
@@ -184,6 +173,17 @@ class Answers:
         similar = [{"task": other, "similarity": value} for other, value in alike]
         ways = [{"way": way, "weight": weight} for way, weight in weights.items()]
         return {"task": task, **self._why_latest(task), "similar": similar, "ways": ways}
+
+
+def _task_of(row: Mapping[str, Any], served: ServedModel) -> str | None:
+    """The task of a row. Raises Unread if that needs a frame."""
+    tasks = served.roles.tasks
+    if not isinstance(served.learner, Classifier) or isinstance(served.learner, MultiClass) or len(tasks) > 1:
+        raise Unread
+    task = id_of(row.get(tasks[0])) if tasks else None
+    if task == "" or (task is None and tasks):
+        raise Unread
+    return task
 
 
 def rehearse(path: Path, *, with_shadows: bool = True) -> None:

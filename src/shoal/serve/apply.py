@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.rounds import Chunk
 from shoal.files.tables.check_rows import Checked
 from shoal.learner import Learner
 from shoal.model.growth import stepping_aside
+from shoal.serve import snapshots
 from shoal.serve.contract import Rows
 from shoal.serve.log import Record
+from shoal.serve.model_changes import Change, ModelFolder, Models
 from shoal.serve.row_codec import are_alike, concat, unpack
-from shoal.serve.served_model import Learned, ServedModel, learn, part_of
+from shoal.serve.served_model import Learned, Readers, ServedModel, learn, part_of
 
 MOST_ROWS = 20_000  # of several records that are learned as one chunk
 SLICE_SECONDS = 0.001  # learning holds the model no longer, or for one row (round) that takes longer by itself
@@ -30,13 +34,16 @@ PATIENCE = 0.05  # seconds that learning waits for predictions
 
 
 class Group(NamedTuple):
-    """Consecutive records to learn together, or one record that forgets a task."""
+    """Consecutive records to learn together, or one record that forgets a task or changes the model."""
 
     last: int  # position of the last record
     times: FloatArray  # when each row was accepted
     checked: Checked | None
     forgotten: str | None = None
     offsets: Mapping[str, int] = {}  # next message of each partition after this group
+    candidate: Checked | None = None  # what the candidate can read of the rows
+    change: Change | None = None
+    models: Models | None = None  # after the change
 
     @property
     def rows(self) -> int:
@@ -47,7 +54,16 @@ class Counted(Protocol):
     """A counter of learned rows."""
 
     def learned(self, found: Learned) -> None: ...
+    def tried(self, who: str, found: Learned) -> None: ...
     def forget(self, task: str) -> None: ...
+    def changed(self, models: Models, position: int) -> None: ...
+
+
+class Live(NamedTuple):
+    """What answers, all of one moment."""
+
+    served: ServedModel
+    readers: Readers  # of rows to predict, with the columns of the last learned group
 
 
 class Fold:
@@ -59,10 +75,20 @@ class Fold:
     position : int
         The last record that the model has already learned.
     counted : Counted, optional
-        Receives each learned slice, and each forgotten task.
+        Receives each learned slice, each forgotten task and each change.
+    candidate : ServedModel, optional
+        Learns the same rows.
+    files : ModelFolder, optional
+        Has the models that changes name; without it, a log with changes cannot be read.
 
     Attributes
     ----------
+    models : Models
+        At the position.
+    head : Models
+        At the end of the log: they check rows to accept. Others than `models` from a change's commit until its turn.
+    live : Live
+        The model that answers. Predictions take it once, and need no lock but `turns`.
     accepting : Lock
         Held from the check of rows to their commit. A snapshot taken in between would hold columns and labels that the
         log may never hold. Taken before `columns`.
@@ -74,57 +100,119 @@ class Fold:
         The next message of each partition, as far as topics have been learned.
     forgotten : int
         The position of the last record that forgot a task.
-    readers : Readers
-        Of rows to predict, with the columns of the last learned group; predictions need no lock but `turns`.
     refused : int
         Rows of the log that the learner refused.
     """
 
-    def __init__(self, served: ServedModel, position: int = 0, counted: Counted | None = None) -> None:
-        self.served, self.position = served, position
+    def __init__(
+        self,
+        served: ServedModel,
+        position: int = 0,
+        counted: Counted | None = None,
+        candidate: ServedModel | None = None,
+        files: ModelFolder | None = None,
+    ) -> None:
+        self.models = self.head = Models(served, candidate)
+        self.position, self.files = position, files
         self.accepting, self.columns, self.turns = threading.Lock(), threading.Lock(), Turns()
         self.rows = self.refused = self.forgotten = 0
         self.offsets: dict[str, int] = {}
-        self.readers = served.readers()
+        self.live = Live(served, served.readers())
         self._counted = counted
         self._rows_a_slice = float(FIRST_ROWS)
 
+    @property
+    def served(self) -> ServedModel:
+        """The model that answers."""
+        return self.live.served
+
+    @property
+    def readers(self) -> Readers:
+        """Its readers of rows to predict."""
+        return self.live.readers
+
     def apply(self, group: Group) -> None:
-        """Learn the next rows of the log, or forget a task."""
-        if group.forgotten is not None:
+        """Learn the next rows of the log, forget a task, or change the models."""
+        if group.change is not None and group.models is not None:
+            self._change(group.last, group.change, group.models)
+        elif group.forgotten is not None:
             with self.turns.learning():
-                self.served.forget(group.forgotten)
+                for model in self.models.all():
+                    model.forget(group.forgotten)
+            if self.files is not None:
+                self.files.forget(group.forgotten)
             self.forgotten = group.last
             if self._counted is not None:
                 self._counted.forget(group.forgotten)
         elif group.checked is not None:
-            self._learn(group.checked, group.times)
+            self._learn(group.checked, group.candidate, group.times)
         self.position, self.rows = group.last, self.rows + group.rows
         self.offsets |= group.offsets
 
-    def _learn(self, checked: Checked, times: FloatArray) -> None:
+    def _change(self, position: int, change: Change, models: Models) -> None:
+        """Let other models answer and learn; what was replaced is then read only, and kept."""
+        old, self.models = self.models.served, models
+        with self.columns:  # nothing may be encoded meanwhile
+            self.live = Live(models.served, models.served.readers())
+
+        def save(path: Path) -> None:  # by a child: a large model would keep the interpreter from answers
+            writing = snapshots.begin(position, path, old.save)
+            writing.wait()
+            if writing.error:
+                raise OSError(writing.error)
+
+        if self.files is not None:
+            self.files.changed(position, change, save)
+        if self._counted is not None:
+            self._counted.changed(models, position)
+
+    def _learn(self, checked: Checked, beside: Checked | None, times: FloatArray) -> None:
+        served, candidate = self.models
         with self.columns:
-            chunk = self.served.encode(checked)
-            readers = self.served.readers()
-        cuts, learned = self.served.cuts(chunk), 0
+            chunk = served.encode(checked)
+            readers = served.readers()
+            trial = None if candidate is None or beside is None else candidate.encode(beside)
+        tried = None if trial is None or beside is None else beside.good
+        reached = 0
+        for part, decisions, shadows in self._slices(served, chunk, self.turns.learning):
+            n = part.X.shape[0]
+            found = _learned(part, times[reached : reached + n], decisions, shadows)
+            if self._counted is not None:
+                self._counted.learned(found)
+                if tried is not None:
+                    self._counted.tried("live", _some(found, np.isin(np.arange(reached, reached + n), tried)))
+            reached += n
+        self.live = Live(served, readers)
+        if trial is None or candidate is None or tried is None:
+            return
+        reached = 0
+        for part, decisions, _ in self._slices(candidate, trial, nullcontext):
+            n = part.X.shape[0]
+            if self._counted is not None:
+                self._counted.tried("candidate", _learned(part, times[tried[reached : reached + n]], decisions, {}))
+            reached += n
+
+    def _slices(
+        self, model: ServedModel, chunk: Chunk, turn: Callable[[], AbstractContextManager[None]]
+    ) -> Iterator[tuple[Chunk, FloatArray, dict[str, FloatArray]]]:
+        """Learn a chunk; yield its slices with the decision values from before, and those of the shadows."""
+        cuts, learned = model.cuts(chunk), 0
         while learned < chunk.X.shape[0]:
             part = part_of(chunk, learned, _last_cut(cuts, learned, self._rows_a_slice))
-            shadows = {name: self._learn_slice(shadow, part)[0] for name, shadow in self.served.shadows.items()}
-            with self.turns.learning():
+            shadows = {name: self._learn_slice(model, shadow, part)[0] for name, shadow in model.shadows.items()}
+            with turn():
                 begun = time.perf_counter()
-                decisions, refused = self._learn_slice(self.served.learner, part)
+                decisions, refused = self._learn_slice(model, model.learner, part)
                 seconds = time.perf_counter() - begun
-            n, self.refused = part.X.shape[0], self.refused + refused
-            fit = 0.8 * SLICE_SECONDS / seconds * n  # at the last slice's speed; slices grow slowly, as rows differ
-            self._rows_a_slice = max(1.0, min(fit, 1.5 * self._rows_a_slice))
-            if self._counted is not None:
-                tasks = [None] * n if part.task is None else part.task.tolist()
-                now = times[learned : learned + n]
-                self._counted.learned(Learned(now, tasks, np.asarray(part.y), decisions, shadows))
+            n = part.X.shape[0]
+            if model is self.models.served:
+                self.refused += refused
+                fit = 0.8 * SLICE_SECONDS / seconds * n  # at the last slice's speed; slices grow slowly, as rows differ
+                self._rows_a_slice = max(1.0, min(fit, 1.5 * self._rows_a_slice))
+            yield part, decisions, shadows
             learned += n
-        self.readers = readers
 
-    def _learn_slice(self, learner: Learner, part: Chunk) -> tuple[FloatArray, int]:
+    def _learn_slice(self, model: ServedModel, learner: Learner, part: Chunk) -> tuple[FloatArray, int]:
         """Learn a slice; return the decision values given before, and the number of refused rows.
 
         If the learner refuses the slice, its rows (or rounds) are learned one by one, so that slices do not matter.
@@ -134,7 +222,7 @@ class Fold:
             return learn(learner, part), 0
         except ValueError:
             said, refused, reached = np.full(part.X.shape[0], np.nan), 0, 0
-            for cut in self.served.cuts(part).tolist():
+            for cut in model.cuts(part).tolist():
                 try:
                     found = learn(learner, part_of(part, reached, cut))
                 except ValueError:
@@ -152,18 +240,28 @@ class Fold:
         ValueError
             If a record is missing, or the rows of one cannot be read.
         """
-        for found in _grouped(records, self.position, together=not self.served.learner.simultaneous):
+        for found in _grouped(records, self.position, together=lambda: not self.models.simultaneous):
             last, pieces = found[-1].record, [read.rows for read in found if read.rows is not None]
-            if not pieces:
+            if last.kind == "model":
+                self.apply(self._read_change(last))
+            elif not pieces:
                 self.apply(Group(last.position, np.empty(0), None, last.body.decode()))
             else:
-                checked, faults = self.served.check(concat(pieces))
+                checked, faults, beside = self.models.check(concat(pieces))
                 if faults:
                     sentence = faults[0].sentence
                     raise ValueError(f"the log does not fit the model: up to record {last.position}, {sentence}")
                 times = np.repeat([read.record.time for read in found], [piece.frame.height for piece in pieces])
-                self.apply(Group(last.position, times, checked))
+                self.apply(Group(last.position, times, checked, candidate=beside))
+            self.head = self.models
             yield self.position
+
+    def _read_change(self, record: Record) -> Group:
+        if self.files is None:
+            raise ValueError(f"record {record.position} of the log changes the model, whose file is not at hand")
+        change = Change.decoded(record.body)
+        models = self.models.after(change, self.files.load(change))
+        return Group(record.position, np.empty(0), None, change=change, models=models)
 
 
 class Turns:
@@ -238,22 +336,33 @@ def _last_cut(cuts: IntArray, first: int, rows: float) -> int:
 
 
 class _Read(NamedTuple):
-    """A record, with its rows unless it forgets a task."""
+    """A record, with its rows if it has some."""
 
     record: Record
     rows: Rows | None
 
 
-def _grouped(records: Iterable[Record], position: int, *, together: bool) -> Iterator[list[_Read]]:
-    """Split records into groups that may be learned as one chunk; a record that forgets a task is alone."""
+def _learned(part: Chunk, times: FloatArray, decisions: FloatArray, shadows: dict[str, FloatArray]) -> Learned:
+    tasks = [None] * part.X.shape[0] if part.task is None else part.task.tolist()
+    return Learned(times, tasks, np.asarray(part.y), decisions, shadows)
+
+
+def _some(found: Learned, chosen: NDArray[np.bool_]) -> Learned:
+    """Some of learned rows, without shadows."""
+    tasks = [task for task, is_chosen in zip(found.tasks, chosen, strict=True) if is_chosen]
+    return Learned(found.times[chosen], tasks, found.truth[chosen], found.decisions[chosen], {})
+
+
+def _grouped(records: Iterable[Record], position: int, *, together: Callable[[], bool]) -> Iterator[list[_Read]]:
+    """Split records into groups that may be learned as one chunk; a record without rows is alone."""
     held: list[_Read] = []
     height = 0
     for record in records:
         if record.position != position + 1:
             raise ValueError(f"record {position + 1} of the log is missing: the next one is {record.position}")
-        read = _Read(record, None if record.kind == "forget" else unpack(record.body))
+        read = _Read(record, unpack(record.body) if record.kind == "learn" else None)
         height += record.rows
-        if held and not (together and height <= MOST_ROWS and _are_alike(held[0], read)):
+        if held and not (together() and height <= MOST_ROWS and _are_alike(held[0], read)):
             yield held
             held, height = [], record.rows
         held.append(read)

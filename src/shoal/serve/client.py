@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Generic, NamedTuple, Self, TypeVar
@@ -31,6 +31,7 @@ T = TypeVar("T")
 Table = Sequence[Mapping[str, Any]] | Mapping[str, Any] | Any  # or a data frame of any library
 AGAIN = (408, 429, 500, 502, 503, 504)  # statuses after which the same request may succeed
 FINAL = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)  # the request itself is wrong
+BLOCK = 1 << 20  # bytes of a file that are sent at once
 FIRST_WAIT = 0.1  # seconds; doubled for each further attempt
 
 
@@ -112,6 +113,25 @@ class Client:
             self._do(_export(), partial(self._download, file))
         return Path(path)
 
+    def swap(self, path: str | Path, *, shadow: bool = False) -> Receipt:
+        """Put the model of a file in place, or with `shadow` beside it as a candidate; done when it answers, or learns.
+
+        This, `promote` and `rollback` are sent once: after a lost connection, `model` says what became of it.
+        """
+        return self._do(_swap(shadow=shadow), partial(self._upload, Path(path)))
+
+    def promote(self) -> Receipt:
+        """Put the candidate in place."""
+        return self._do(_changed("promote"))
+
+    def rollback(self) -> Receipt:
+        """Return to the model that was replaced last, as it was then."""
+        return self._do(_changed("rollback"))
+
+    def drop_shadow(self) -> Receipt:
+        """End the candidate."""
+        return self._do(_changed("shadow", "DELETE"))
+
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -123,7 +143,7 @@ class Client:
         self.close()
 
     def _do(self, call: Call[T], send: Callable[[Call[Any]], httpx.Response] | None = None) -> T:
-        attempts = Attempts(self._retries)
+        attempts = Attempts(0 if call.once else self._retries)
         while True:
             found: httpx.Response | httpx.TransportError
             try:
@@ -136,6 +156,12 @@ class Client:
 
     def _send(self, call: Call[Any]) -> httpx.Response:
         return self._http.request(**call.request())
+
+    def _upload(self, path: Path, call: Call[Any]) -> httpx.Response:
+        """Send the file as the body; a large model is read for a while."""
+        with path.open("rb") as file:
+            content = iter(partial(file.read, BLOCK), b"")
+            return self._http.request(**{**call.request(), "content": content, "timeout": None})
 
     def _download(self, file: IO[bytes], call: Call[Any]) -> httpx.Response:
         """Write the body to the file; a further attempt begins it anew."""
@@ -217,6 +243,25 @@ class AsyncClient:
             await self._do(_export(), partial(self._download, file))
         return Path(path)
 
+    async def swap(self, path: str | Path, *, shadow: bool = False) -> Receipt:
+        """Put the model of a file in place, or with `shadow` beside it as a candidate; done when it answers, or learns.
+
+        This, `promote` and `rollback` are sent once: after a lost connection, `model` says what became of it.
+        """
+        return await self._do(_swap(shadow=shadow), partial(self._upload, Path(path)))
+
+    async def promote(self) -> Receipt:
+        """Put the candidate in place."""
+        return await self._do(_changed("promote"))
+
+    async def rollback(self) -> Receipt:
+        """Return to the model that was replaced last, as it was then."""
+        return await self._do(_changed("rollback"))
+
+    async def drop_shadow(self) -> Receipt:
+        """End the candidate."""
+        return await self._do(_changed("shadow", "DELETE"))
+
     async def close(self) -> None:
         """Close the connections."""
         await self._http.aclose()
@@ -228,7 +273,7 @@ class AsyncClient:
         await self.close()
 
     async def _do(self, call: Call[T], send: Callable[[Call[Any]], Awaitable[httpx.Response]] | None = None) -> T:
-        attempts = Attempts(self._retries)
+        attempts = Attempts(0 if call.once else self._retries)
         while True:
             found: httpx.Response | httpx.TransportError
             try:
@@ -241,6 +286,16 @@ class AsyncClient:
 
     async def _send(self, call: Call[Any]) -> httpx.Response:
         return await self._http.request(**call.request())
+
+    async def _upload(self, path: Path, call: Call[Any]) -> httpx.Response:
+        """Send the file as the body; a large model is read for a while."""
+
+        async def content() -> AsyncIterator[bytes]:
+            while block := await asyncio.to_thread(file.read, BLOCK):
+                yield block
+
+        with path.open("rb") as file:
+            return await self._http.request(**{**call.request(), "content": content(), "timeout": None})
 
     async def _download(self, file: IO[bytes], call: Call[Any]) -> httpx.Response:
         """Write the body to the file; a further attempt begins it anew."""
@@ -267,6 +322,7 @@ class Call(NamedTuple, Generic[T]):
     headers: Mapping[str, str] = {}
     body: bytes | None = None
     query: Mapping[str, str | int] = {}
+    once: bool = False  # whether it is sent once only, as the second time would do more
 
     def request(self) -> dict[str, Any]:
         """The arguments of `httpx.Client.request`."""
@@ -349,6 +405,17 @@ def _task(task: str) -> Call[Task]:
 def _forget(task: str) -> Call[Receipt]:
     """Forget a task."""
     return Call("DELETE", _path(task), _receipt)
+
+
+def _swap(*, shadow: bool) -> Call[Receipt]:
+    """The model file that the client sends."""
+    kind = {"content-type": "application/octet-stream"}
+    return Call("PUT", f"/v1/model{'/shadow' if shadow else ''}", _receipt, kind, once=True)
+
+
+def _changed(what: str, method: str = "POST") -> Call[Receipt]:
+    """A change of the model."""
+    return Call(method, f"/v1/model/{what}", _receipt, once=True)
 
 
 def _export() -> Call[None]:

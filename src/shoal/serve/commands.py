@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from shoal.serve.contract import Answer, Conflict, Followed, LabelReceipt, Messages, Receipt, Rows, Unavailable
 from shoal.serve.log import Used, Waiting
+from shoal.serve.model_changes import Change
+from shoal.serve.served_model import ServedModel
 from shoal.serve.topic_join import Joined
 
 logger = logging.getLogger("shoal")
@@ -66,6 +69,7 @@ class Forget:
 
     task: str
     edited: Callable[[bytes], bytes | None]
+    replaced: bool = False  # whether a replaced model knows it
     future: Future[Receipt] = field(default_factory=Future)
     n_rows = 1
 
@@ -84,6 +88,17 @@ class Follow:
 
 
 @dataclass
+class Alter:
+    """Change the model: `loaded` is that of the file `part`, which came for the change."""
+
+    change: Change
+    loaded: ServedModel | None
+    part: Path | None
+    future: Future[Receipt] = field(default_factory=Future)
+    n_rows = 0
+
+
+@dataclass
 class Chore:
     """Other work on the log, such as dropping old records."""
 
@@ -92,7 +107,7 @@ class Chore:
     n_rows = 0
 
 
-Command = Learn | Label | Wait | Forget | Follow | Chore
+Command = Learn | Label | Wait | Forget | Follow | Alter | Chore
 
 
 def digest(body: bytes) -> bytes:

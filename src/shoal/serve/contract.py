@@ -40,7 +40,7 @@ class Refused(ValueError):
 
 
 class Conflict(ValueError):
-    """The same idempotency key came with other rows. HTTP: 409."""
+    """The same idempotency key came with other rows, or there is no model to go back to or to promote. HTTP: 409."""
 
 
 class UnknownTask(ValueError):
@@ -174,6 +174,22 @@ class Service(Protocol):
 
     def forget(self, task: str) -> Future[Receipt]:
         """Forget a task: in the model at its position in the log, in snapshots and records soon after."""
+        ...
+
+    def new_file(self) -> Path:
+        """A path for a model file that `change` takes."""
+        ...
+
+    def has_taken(self, file: Path) -> bool:
+        """Whether `change` took a file of this content before."""
+        ...
+
+    def change(self, what: str, file: Path | None = None) -> Receipt:
+        """Change the model while the log goes on; returns when the other one answers. "swap" and "shadow" put the model
+        of a file in place, or beside it as a candidate; "promote" puts the candidate in place, "drop" ends it, and
+        "rollback" returns to the model that was replaced last.
+
+        Raises Refused if the file is no model of such rows, Conflict if there is none to promote or to return to."""
         ...
 
     def describe(self) -> Mapping[str, Any]:

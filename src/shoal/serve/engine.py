@@ -16,17 +16,20 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
+from shoal.learner import Learner
 from shoal.serve import contract, snapshots
-from shoal.serve.answers import Answers
+from shoal.serve.answers import Answers, rehearse
 from shoal.serve.apply import Fold
-from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, now, without_ids
+from shoal.serve.commands import Alter, Chore, Command, Follow, Forget, Label, Learn, Wait, now, without_ids
 from shoal.serve.late_labels import first_request, new_request, prediction_id, with_ids
 from shoal.serve.learner_thread import LearnerThread, Rhythm
 from shoal.serve.limits import Caps, Limits
 from shoal.serve.log import Log, Waiting, lock
 from shoal.serve.log_writer import LogWriter
+from shoal.serve.model_changes import Change, ModelFolder, refuse_unlike
 from shoal.serve.row_codec import pack, pack_one, without_task
 from shoal.serve.served_model import ServedModel
 from shoal.serve.snapshots import Context, Snapshots, newest
@@ -44,6 +47,7 @@ class EngineSettings(NamedTuple):
     log: str | None = None  # SQLAlchemy URL; None: a SQLite file in the folder
     rhythm: Rhythm = Rhythm()
     keep: int = 3  # snapshots
+    keep_models: int = 3  # replaced ones
     keep_log: bool = False  # keep all records and the first snapshot, to rebuild the model of any time
     label_wait: float = WEEK  # seconds that rows wait for their labels; 0: predictions have no ids
     most_rows: int = 200_000  # not learned yet; beyond that, requests get 429
@@ -109,7 +113,7 @@ class Engine:
             # Before the model, which marks the folder as begun.
             snapshots.write_context(first, Context(None, offsets, self._log.id))
             ServedModel(model).save(first)
-        served, position, context = newest(self._snapshots, with_shadows=self.settings.shadows)
+        (served, candidate), position, context = newest(self._snapshots, with_shadows=self.settings.shadows)
         if self.settings.new_log and position > self._log.last:
             # Before the log, which is empty only until then.
             snapshots.write_context(self._snapshots.path(position), context._replace(log=self._log.id))
@@ -117,8 +121,15 @@ class Engine:
         else:
             self._log.check(position, context.log)
         self._log.begin_at(context.offsets)
-        self.statistics = Statistics(served, context.counted)
-        self._fold = Fold(served, position, self.statistics)
+        self.statistics = Statistics(served, context.counted, candidate)
+        files = ModelFolder(self.folder, self.settings.keep_models, with_shadows=self.settings.shadows)
+        files.tidy()
+        files.replaced = list(context.replaced)
+        self._fold, self._files, self._changing = (
+            Fold(served, position, self.statistics, candidate, files),
+            files,
+            Lock(),
+        )
         self._fold.rows = context.rows
         self._fold.forgotten = self._log.last_forgotten()
         # After a crash these may be left to do. If a newer snapshot is damaged, this one is kept.
@@ -128,13 +139,14 @@ class Engine:
             if on_progress is not None:
                 on_progress(reached, self._log.last)
         self._fold.offsets = self._log.offsets()
-        served.encoder.unmatched.strict = self.settings.strict
+        for one in self._fold.models.all():
+            one.encoder.unmatched.strict = self.settings.strict
         self._answers = Answers(self._fold)
-        knows, tasks = served.learner.knows_task, served.learner
         self._learner = LearnerThread(
             self._fold, position, self._snapshots, self.settings.rhythm, self._context, self._drop_records
         )
-        limits = Limits(self.settings.caps, knows, lambda: len(tasks.tasks_))
+        head = self._learner_of_head
+        limits = Limits(self.settings.caps, lambda task: head().knows_task(task), lambda: len(head().tasks_))
         self._writer = LogWriter(self._log, self._fold, limits, self._learner.put, self.settings.label_wait)
         self._next_expiry = time.monotonic()
         self.more_gauges: Callable[[], Mapping[str, float]] = dict  # of the follower that feeds the engine
@@ -179,14 +191,14 @@ class Engine:
 
     def check(self, rows: contract.Rows) -> None:
         """Raise Refused if these rows could not be learned now. Nothing changes."""
-        served = self._fold.served
         with self._fold.accepting, self._fold.columns:
-            mark = served.rows_to_learn.mark()
+            models = self._fold.head
+            mark = models.mark()
             try:
-                rows, _ = served.matched(rows, new_columns=self.settings.caps.new_columns_a_minute > 0)
-                faults = served.check(rows)[1]
+                rows, _ = models.matched(rows, new_columns=self.settings.caps.new_columns_a_minute > 0)
+                faults = models.check(rows)[1]
             finally:
-                served.rows_to_learn.rollback(mark)
+                models.rollback(mark)
         if faults:
             raise contract.Refused(*faults)
 
@@ -226,7 +238,75 @@ class Engine:
         self._refuse_if_in_trouble()
         served = self._fold.served
         self._answers.forget(task)
-        return self._submit(Forget(task, without_task(task, served.roles.tasks, served.task_ids)))
+        edited = without_task(task, served.roles.tasks, served.task_ids)
+        replaced = not self._fold.head.knows_task(task) and self._files.knows_task(task)
+        return self._submit(Forget(task, edited, replaced))
+
+    # ---- changing the model ------------------------------------------------------------------------------------
+
+    def new_file(self) -> Path:
+        """A path for a model file that `change` takes."""
+        return self._files.new_file()
+
+    def change(self, what: str, file: Path | None = None) -> contract.Receipt:
+        """Change the model while the log goes on; returns when the other one answers.
+
+        "swap" puts the model of a file in place, "shadow" beside it as a candidate, which learns the same rows and is
+        judged on them; "promote" puts the candidate in place, "drop" ends it; "rollback" returns to the model that was
+        replaced last, as it was then. The file, at a path of `new_file`, is taken.
+
+        Raises
+        ------
+        Refused
+            If the file is no model, or one of other rows or labels; then nothing changes.
+        Conflict
+            If there is no candidate, or no model to return to.
+        """
+        self._refuse_if_in_trouble()
+        with self._changing:  # one after the other, so that what is replaced is known
+            try:
+                command = self._prepared(what, file)
+                receipt: contract.Receipt = self._submit(command).result()
+            finally:
+                if file is not None:
+                    file.unlink(missing_ok=True)  # unless it was taken
+            while not self.wait_until_learned(receipt.position, 1.0):
+                self._refuse_if_closed()
+            if command.change.what in ("swap", "shadow"):
+                self._files.note(str(command.change.file))
+            return receipt
+
+    def has_taken(self, file: Path) -> bool:
+        """Whether a file of this content was put in place, or beside it, before."""
+        return self._files.has_taken(self._files.name_of(file))
+
+    def _prepared(self, what: str, file: Path | None) -> Alter:
+        """The command, with the model that it needs."""
+        if what in ("swap", "shadow") and file is not None:
+            try:
+                loaded = ServedModel(file, with_shadows=self.settings.shadows)
+            except (ValueError, OSError) as error:
+                sentence = str(error).replace(str(file), "the file")
+                raise contract.Refused(contract.Fault(None, None, sentence)) from None
+            refuse_unlike(loaded, self._fold.served)
+            rehearse(file, with_shadows=self.settings.shadows)
+            loaded.encoder.unmatched.strict = self.settings.strict
+            return Alter(Change("swap" if what == "swap" else "shadow", self._files.name_of(file)), loaded, file)
+        if what == "rollback":
+            if not self._files.replaced:
+                raise contract.Conflict("there is no model to return to: none was replaced, or all that were are back")
+            change = Change("rollback", self._files.replaced[-1])
+            restored = self._files.load(change)
+            if restored is not None:
+                restored.encoder.unmatched.strict = self.settings.strict
+            return Alter(change, restored, None)
+        if self._fold.models.candidate is None:
+            raise contract.Conflict("there is no candidate")
+        return Alter(Change("promote" if what == "promote" else "drop"), None, None)
+
+    def _learner_of_head(self) -> Learner:
+        learner: Learner = self._fold.head.served.learner
+        return learner
 
     # ---- looking ---------------------------------------------------------------------------------------------
 
@@ -249,7 +329,19 @@ class Engine:
             "learned": self._fold.position,
             "logged": self._writer.position,
             "rows": self._fold.rows,
+            "replaced": len(self._files.replaced),
+            "candidate": self._candidate(),
         }
+
+    def _candidate(self) -> Mapping[str, Any] | None:
+        """The candidate, with its scores and those of the live model on the same rows."""
+        found, trial = self._fold.models.candidate, self.statistics.trial
+        if found is None or trial is None:
+            return None
+        learner = found.learner
+        about = {"learner": type(learner).__name__, "tasks": len(learner.tasks_), "features": learner.n_features_in_}
+        scores = trial.scores()
+        return {**about, "since": scores["since"], "scores": scores["candidate"], "live": scores["live"]}
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
         """A part of the tasks with their counts since the service began, and the number of tasks that contain the text;
@@ -260,7 +352,8 @@ class Engine:
         """The numbers on the page."""
         served = self._fold.served
         model = {"learner": type(served.learner).__name__, "label": served.roles.label}
-        return {**self.statistics.state(), "gauges": self.gauges(), "model": model}
+        beside = {"replaced": len(self._files.replaced), "candidate": self._candidate()}
+        return {**self.statistics.state(), "gauges": self.gauges(), "model": model, **beside}
 
     def tasks(self) -> Sequence[str]:
         """Ids of all tasks of the model."""
@@ -312,6 +405,7 @@ class Engine:
             "tasks": len(self._fold.served.learner.tasks_),
             "features": self._fold.served.learner.n_features_in_,
             **self.statistics.gauges(),
+            **({} if (trial := self.statistics.trial) is None else trial.gauges()),
             **{f"labels_{name}": count for name, count in self._writer.labels.items()},
             "labels_asked": self._answers.labels_asked,
             **({} if (lag := self._writer.lags.median()) is None else {"label_lag_seconds": lag}),
@@ -399,14 +493,21 @@ class Engine:
 
     def _context(self) -> Context:
         """The context of a snapshot."""
-        return Context(self.statistics.to_dict(), dict(self._fold.offsets), self._log.id, self._fold.rows)
+        return Context(
+            self.statistics.to_dict(), dict(self._fold.offsets), self._log.id, self._fold.rows, self._files.replaced
+        )
 
     def _drop_records(self, oldest: int) -> None:
         """Drop the records below the oldest snapshot; with `keep_log` the first one is kept, so there are none."""
         if self._writer.is_alive():
-            self._writer.submit(Chore(lambda: self._log.drop_until(oldest)))
+            self._writer.submit(Chore(lambda: self._drop_until(oldest)))
         else:
             try:
-                self._log.drop_until(oldest)
+                self._drop_until(oldest)
             except contract.Unavailable as error:
                 logger.warning("old records were not dropped; the next snapshot does it: %s", error)
+
+    def _drop_until(self, oldest: int) -> None:
+        self._log.drop_until(oldest)
+        named = [Change.decoded(body).file for body in self._log.changes(oldest)]
+        self._files.prune({name for name in named if name is not None})

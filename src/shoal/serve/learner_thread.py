@@ -5,11 +5,12 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from shoal.serve import snapshots
 from shoal.serve.apply import Fold, Group
-from shoal.serve.snapshots import Context, Snapshots, Writing
+from shoal.serve.snapshots import Context, Snapshots, Writing, save_models
 
 logger = logging.getLogger("shoal")
 POLL_SECONDS = 0.2
@@ -108,7 +109,9 @@ class LearnerThread(threading.Thread):
         position, fold = self._fold.position, self._fold
         with fold.accepting, fold.columns, fold.turns.learning():
             begun = time.perf_counter()
-            writing = snapshots.begin(position, self._folder.path(position), fold.served.save, self._context)
+            writing = snapshots.begin(
+                position, self._folder.path(position), partial(save_models, fold.models), self._context
+            )
             self.pause = time.perf_counter() - begun
         self._rows_saved, self._next_by = fold.rows, time.monotonic() + self._rhythm.seconds
         return writing

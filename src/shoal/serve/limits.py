@@ -81,6 +81,10 @@ class Limits:
     def _drop_learned(self) -> None:
         self.coming = {task for task in self.coming if not self._knows_task(task)}
 
+    def begin_anew(self) -> None:
+        """Count no task as coming any more, as another model is in place, which will not learn it."""
+        self.coming = set()
+
     def mark(self) -> Mark:
         """The counts of now, for `rollback`."""
         return Mark(self.coming, self._minute, self._tasks, self._columns)

@@ -25,7 +25,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from shoal.serve.contract import Unavailable
 
-Kind = Literal["learn", "forget"]
+Kind = Literal["learn", "forget", "model"]
 PAGE = 256  # records that are read at once
 EXPECTED = "expected sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
 LOCK_CLASS = 0x73686F61  # "shoa": of PostgreSQL's advisory locks
@@ -91,13 +91,13 @@ offsets = sa.Table(
 
 
 class Record(NamedTuple):
-    """The rows of one request, or a task to forget."""
+    """The rows of one request, a task to forget, or a change of the model."""
 
     position: int  # counted from 1, without gaps
     time: float
     kind: Kind
     rows: int
-    body: bytes  # learn: the rows as `row_codec` packs them; forget: the task
+    body: bytes  # learn: the rows as `row_codec` packs them; forget: the task; model: a `Change`
 
 
 class Used(NamedTuple):
@@ -370,6 +370,11 @@ class Log:
     def last_forgotten(self) -> int:
         """The position of the last record that forgets a task; 0 if none is kept."""
         return self._scalar(sa.select(sa.func.max(records.c.position)).where(records.c.kind == "forget")) or 0
+
+    def changes(self, after: int) -> list[bytes]:
+        """The bodies of the records behind a position that change the model."""
+        asked = sa.select(records.c.body).where(records.c.kind == "model", records.c.position > after)
+        return [row.body for row in self._rows(asked)]
 
     def position_at(self, moment: float) -> int:
         """The last record that was accepted up to a time (of `time.time`); 0 if none was."""

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from shoal.serve.apply import MOST_ROWS, Fold, Group
-from shoal.serve.commands import Chore, Command, Follow, Forget, Label, Learn, Wait, done, fail, repeat, run
+from shoal.serve.commands import Alter, Chore, Command, Follow, Forget, Label, Learn, Wait, done, fail, repeat, run
 from shoal.serve.contract import Fault, Receipt, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.late_labels import Lags, complete, first_request, requests_of
 from shoal.serve.limits import Limits
@@ -38,7 +38,7 @@ PATIENCE = 10.0  # seconds until requests of a commit in doubt fail, and further
 class Admitted(NamedTuple):
     """A command with valid rows; labels may bring fewer rows than labels."""
 
-    command: Learn | Label | Follow | Forget
+    command: Learn | Label | Follow | Forget | Alter
     rows: Rows | None
     answer: Any  # for the future, still without the position
     labeled: Sequence[Waiting] = ()  # the stored predictions that its labels complete
@@ -131,7 +131,10 @@ class LogWriter(threading.Thread):
         try:
             if self._trouble:  # which is permanent here
                 raise Unavailable(self._trouble)
-            commands, self._held = self._without_repeated(commands)
+            n = next((max(i, 1) for i, one in enumerate(commands) if isinstance(one, Alter)), len(commands))
+            behind = commands[n:]  # a change is alone, as it changes how rows are checked
+            commands, self._held = self._without_repeated(commands[:n])
+            self._held += behind
             with self._undone_on_failure():
                 moment = time.time()
                 groups, admitted = self._admit(commands, moment)
@@ -148,6 +151,10 @@ class LogWriter(threading.Thread):
                 self._wait_until_back()
             return
         for group in groups:
+            if group.models is not None:
+                if group.change is not None and group.change.what in ("swap", "rollback"):
+                    self._limits.begin_anew()
+                self._fold.head = group.models
             self._hand_on(group)
         self._acknowledge(admitted, commands)
         for command in commands:
@@ -195,13 +202,13 @@ class LogWriter(threading.Thread):
         """If the log cannot be written, undo the new columns, labels and tasks of the checks."""
         with self._fold.accepting:
             with self._fold.columns:
-                mark = self._fold.served.rows_to_learn.mark()
+                mark = self._fold.head.mark()
             counted = self._limits.mark()
             try:
                 yield
             except Exception:
                 with self._fold.columns:
-                    self._fold.served.rows_to_learn.rollback(mark)
+                    self._fold.head.rollback(mark)
                 self._limits.rollback(counted)
                 raise
 
@@ -247,7 +254,7 @@ class LogWriter(threading.Thread):
     def _alike(self, asked: Sequence[Admitted]) -> int:
         """The number of first commands that make one table."""
         first = asked[0]
-        if first.rows is None or self._fold.served.learner.simultaneous:
+        if first.rows is None or self._fold.head.simultaneous:
             return 1
         n, height, columns = 0, 0, set[str]()
         for other in asked:
@@ -263,34 +270,39 @@ class LogWriter(threading.Thread):
     def _group(self, found: Sequence[Admitted], position: int, moment: float) -> Group | None:
         """Requests as one group to learn; None if one is invalid. A single invalid request fails."""
         last = position + len(found)
-        served = self._fold.served
-        if isinstance(found[0].command, Forget):
-            task = found[0].command.task
-            if not served.learner.knows_task(task) and task not in self._limits.coming:
-                fail(found[0].command, UnknownTask(f"there is no task {task!r}"))
+        head, command = self._fold.head, found[0].command
+        if isinstance(command, Forget):
+            task = command.task
+            if not (head.knows_task(task) or command.replaced or task in self._limits.coming):
+                fail(command, UnknownTask(f"there is no task {task!r}"))
                 return None
             return Group(last, np.empty(0), None, task)
+        if isinstance(command, Alter):
+            if command.part is not None and self._fold.files is not None:
+                self._fold.files.take(command.part, command.change)
+            models = head.after(command.change, command.loaded)
+            return Group(last, np.empty(0), None, change=command.change, models=models)
         rows = concat([one.rows for one in found if one.rows is not None])
         with self._fold.columns:
-            mark = served.rows_to_learn.mark()
+            mark, known = head.mark(), len(head.served.encoder.column_names)
             try:
-                checked, faults = served.check(rows)
+                checked, faults, beside = head.check(rows)
                 if faults:
                     raise Refused(*sorted(faults, key=lambda fault: fault.row or 0))
-                self._limits.check(checked.task, len(served.encoder.column_names) - len(mark[0].columns))
+                self._limits.check(checked.task, len(head.served.encoder.column_names) - known)
             except Exception as error:  # any error fails this request only
-                served.rows_to_learn.rollback(mark)
+                head.rollback(mark)
                 if len(found) == 1:
                     is_polars = isinstance(error, pl.exceptions.PolarsError)
-                    fail(found[0].command, Refused(_unreadable(error)) if is_polars else error)
+                    fail(command, Refused(_unreadable(error)) if is_polars else error)
                 return None
-        return Group(last, np.full(rows.frame.height, moment), checked)
+        return Group(last, np.full(rows.frame.height, moment), checked, candidate=beside)
 
     def _with_rows(self, commands: list[Command]) -> list[Admitted]:
         """Each command that writes a record, with its rows; labels find theirs in the log."""
         wanted = {request for one in commands if isinstance(one, Label) for request in requests_of(one)}
         waiting = self._log.waiting(sorted(wanted)) if wanted else {}
-        oldest, column = first_request(time.time() - self._label_wait), str(self._fold.served.roles.label)
+        oldest, column = first_request(time.time() - self._label_wait), str(self._fold.head.served.roles.label)
         found: list[Admitted] = []
         for command in commands:
             if isinstance(command, Learn):
@@ -300,7 +312,7 @@ class LogWriter(threading.Thread):
                     fail(command, error)
                     continue
                 found.append(Admitted(command, matched, Receipt(0, command.n_rows, note=note)))
-            elif isinstance(command, Forget):
+            elif isinstance(command, Forget | Alter):
                 found.append(Admitted(command, None, Receipt(0, 0)))
             elif isinstance(command, Label):
                 try:
@@ -321,15 +333,15 @@ class LogWriter(threading.Thread):
         return found
 
     def _matched(self, rows: Rows) -> tuple[Rows, str | None]:
-        return self._fold.served.matched(rows, new_columns=self._limits.takes_columns)
+        return self._fold.head.matched(rows, new_columns=self._limits.takes_columns)
 
     def _joined(self, command: Follow) -> Joined:
         """The rows that a topic's messages complete and that can be learned."""
         ids = ids_of(command.messages)
         waiting = self._log.halves(ids) if ids else {}
-        joined = join(command.messages, waiting, str(self._fold.served.roles.label), time.time())
+        joined = join(command.messages, waiting, str(self._fold.head.served.roles.label), time.time())
         with self._fold.columns:
-            return without_faults(joined, self._fold.served, new_columns=self._limits.takes_columns)
+            return without_faults(joined, self._fold.head, new_columns=self._limits.takes_columns)
 
     def _batch(self, admitted: list[Admitted], others: list[Wait | Follow], moment: float) -> Batch:
         position, n_labels = self._position, 0
@@ -345,6 +357,9 @@ class LogWriter(threading.Thread):
             if isinstance(command, Forget):
                 records.append(Record(position, moment, "forget", 0, command.task.encode()))
                 edits.append(command.edited)
+                continue
+            if isinstance(command, Alter):
+                records.append(Record(position, moment, "model", 0, command.change.encoded()))
                 continue
             assert rows is not None
             body = command.body if isinstance(command, Learn) and rows is command.rows else pack(rows)

@@ -5,7 +5,7 @@ same rows, so that the page shows what sharing is worth.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,8 +123,9 @@ class ServedModel:
             raise Refused(*(self._fault(row, sentence) for row, sentence in sorted(problems)))
         return checked
 
-    def matched(self, rows: Rows, *, new_columns: bool) -> tuple[Rows, str | None]:
+    def matched(self, rows: Rows, *, new_columns: bool, kept: Collection[str] = ()) -> tuple[Rows, str | None]:
         """Rows to learn without the columns that are not learned, so that the log holds none, and a note on them.
+        Those of `kept` stay, for another model.
 
         Raises Refused if rows must have the columns of the model, and these have not.
         """
@@ -134,7 +135,8 @@ class ServedModel:
         if new_columns or not unknown:
             return rows, note(absent, [])
         self.encoder.unmatched.count(absent, unknown, rows.frame.height)
-        return rows._replace(frame=rows.frame.drop(unknown)), note(absent, unknown)
+        dropped = [name for name in unknown if name not in kept]
+        return rows._replace(frame=rows.frame.drop(dropped)), note(absent, unknown)
 
     def note(self, frame: pl.DataFrame) -> str | None:
         """Which columns rows lack, and which are not known."""

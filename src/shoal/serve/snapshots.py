@@ -11,16 +11,17 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shoal.serve.model_changes import Models
 from shoal.serve.served_model import ServedModel
 from shoal.whole_file import write_whole
 
 logger = logging.getLogger("shoal")
 NAME = re.compile(r"(\d{16})\.shoal$")
-CONTEXT = ".json"  # the suffix of a context
+CONTEXT, CANDIDATE = ".json", ".candidate"  # the suffixes of a context, and of the candidate beside a model
 
 
 class Snapshot(NamedTuple):
@@ -35,6 +36,11 @@ class Snapshot(NamedTuple):
         return self.path.with_suffix(CONTEXT)
 
     @property
+    def candidate(self) -> Path:
+        """The file of the candidate, if there was one."""
+        return self.path.with_suffix(CANDIDATE)
+
+    @property
     def time(self) -> float:
         """When it was written."""
         return self.path.stat().st_mtime
@@ -47,6 +53,7 @@ class Context(NamedTuple):
     offsets: Mapping[str, int]  # of the next message of each partition
     log: str | None = None  # the id of the log; None: not known
     rows: int = 0  # that the service has learned
+    replaced: Sequence[str] = ()  # the files of replaced models, newest last
 
 
 class Snapshots:
@@ -88,12 +95,13 @@ class Snapshots:
         for snapshot in found:
             if snapshot not in kept:
                 snapshot.context.unlink(missing_ok=True)
+                snapshot.candidate.unlink(missing_ok=True)
                 snapshot.path.unlink(missing_ok=True)
         return kept[-1].position if kept else 0
 
 
-def newest(folder: Snapshots, *, with_shadows: bool, until: int | None = None) -> tuple[ServedModel, int, Context]:
-    """The model of the newest readable snapshot (up to a position), with its position and context.
+def newest(folder: Snapshots, *, with_shadows: bool, until: int | None = None) -> tuple[Models, int, Context]:
+    """The models of the newest readable snapshot (up to a position), with its position and context.
 
     Raises
     ------
@@ -104,12 +112,13 @@ def newest(folder: Snapshots, *, with_shadows: bool, until: int | None = None) -
     chosen = [one for one in folder.all() if until is None or one.position <= until]
     for snapshot in chosen:
         try:
-            served = ServedModel(snapshot.path, with_shadows=with_shadows)
+            paths = [snapshot.path, *([snapshot.candidate] if snapshot.candidate.exists() else [])]
+            models = Models(*(ServedModel(path, with_shadows=with_shadows) for path in paths))
         except (ValueError, OSError) as error:
             logger.warning("snapshot %d cannot be read: %s", snapshot.position, error)
             reasons.append(str(error))
         else:
-            return served, snapshot.position, saved_context(snapshot)
+            return models, snapshot.position, saved_context(snapshot)
     raise ValueError(f"no snapshot can be read: {'; '.join(reasons) or 'there is none'}")
 
 
@@ -175,6 +184,13 @@ def begin(
         os._exit(code)
 
 
+def save_models(models: Models, path: Path) -> None:
+    """Write a model, and before it the candidate beside it."""
+    if models.candidate is not None:
+        models.candidate.save(path.with_suffix(CANDIDATE))
+    models.served.save(path)
+
+
 def write_context(path: Path, context: Context) -> None:
     """Write the context of a model, before the model itself."""
     write_whole(path.with_suffix(CONTEXT), json.dumps(context._asdict()).encode(), fsync=True)
@@ -185,6 +201,6 @@ def saved_context(snapshot: Snapshot) -> Context:
     try:
         found = Context(**json.loads(snapshot.context.read_text(encoding="utf-8")))
         offsets = {str(source): int(at) for source, at in found.offsets.items()}
-        return found._replace(offsets=offsets, rows=int(found.rows))
+        return found._replace(offsets=offsets, rows=int(found.rows), replaced=[str(name) for name in found.replaced])
     except (OSError, ValueError, TypeError, AttributeError):
         return Context(None, {})

@@ -25,6 +25,7 @@ from shoal.files.saved_state import reading_state
 from shoal.learner import logistic
 from shoal.online.hedged_sharing.scaling import CLIPPED, MEAN, N_TARGETS, learn_target
 from shoal.serve.contract import UnknownTask
+from shoal.serve.model_changes import Models
 from shoal.serve.served_model import Learned, ServedModel
 
 logger = logging.getLogger("shoal")
@@ -36,7 +37,7 @@ SPEED_SECONDS = 10.0  # averaged in the rows a second
 FEWEST = 20  # rows of a task before it may be the worst one
 PER_TASK = ("rows", "errors", "loss", "forecast", "happened", "order")
 SORTS = ("rows", "error", "newest", "name")
-FORM = 4  # of `to_dict`
+FORM = 5  # of `to_dict`
 
 
 class Statistics:
@@ -47,13 +48,25 @@ class Statistics:
     served : ServedModel
     saved : mapping, optional
         An earlier `to_dict`. If it cannot be used, counting begins anew, as the model does not need it.
+    candidate : ServedModel, optional
+        Is judged, too; see `Trial`.
+    alone : bool
+        Whether shadows are left out.
     """
 
-    def __init__(self, served: ServedModel, saved: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        served: ServedModel,
+        saved: Mapping[str, Any] | None = None,
+        candidate: ServedModel | None = None,
+        *,
+        alone: bool = False,
+    ) -> None:
         self._served, self._lock = served, threading.Lock()
         self._kind = served.labels.kind
         self._has_probabilities = hasattr(served.learner, "predict_proba")
-        self.who = (MAIN, *served.shadows)
+        self.who = (MAIN, *(() if alone else served.shadows))
+        self.trial = None if candidate is None else Trial(served, candidate, (saved or {}).get("trial"))
         self._known = self._labels()
         self._marks: list[tuple[float, int]] = []  # of the last seconds: when, and how many rows there were
         self._sums: FloatArray
@@ -94,6 +107,22 @@ class Statistics:
             self._minutes_of(values[0], times)
             self._sums = _after(self._sums, values)
             self.rows += len(times)
+
+    def tried(self, who: str, found: Learned) -> None:
+        """Count rows of the trial: of the "candidate", or of the "live" model beside it."""
+        if self.trial is not None:
+            self.trial.learned(who, found)
+
+    def changed(self, models: Models, position: int) -> None:
+        """Count for other models. Counting goes on if they have the same shadows; a trial begins anew."""
+        served, candidate = models
+        with self._lock:
+            self._served, before = served, (self.who, self._has_probabilities)
+            self.who, self._has_probabilities = (MAIN, *served.shadows), hasattr(served.learner, "predict_proba")
+            self._known = self._labels()
+            if before != (self.who, self._has_probabilities):
+                self._clear()
+            self.trial = None if candidate is None else Trial(served, candidate, since=position)
 
     def forget(self, task: str) -> None:
         """Drop the counts of a task."""
@@ -183,6 +212,7 @@ class Statistics:
             "tasks": [*self._tasks],
             "per_task": self._per_task[:, [*self._tasks.values()]].tolist(),
             "targets": self._targets.tolist(),
+            "trial": None if self.trial is None else self.trial.to_dict(),
         }
 
     def _clear(self) -> None:
@@ -289,6 +319,59 @@ class Statistics:
         if self._has_losses:
             found |= {"loss": loss / n, "forecast": forecast / n, "happened": happened / n}
         return found
+
+
+class Trial:
+    """A candidate and the live model on the same rows, since the candidate began or the live model was replaced.
+
+    Rows count for both that the candidate can read.
+
+    Parameters
+    ----------
+    served, candidate : ServedModel
+    saved : mapping, optional
+        An earlier `to_dict`.
+    since : int
+        The position of the log at which it begins.
+    """
+
+    def __init__(
+        self, served: ServedModel, candidate: ServedModel, saved: Mapping[str, Any] | None = None, since: int = 0
+    ) -> None:
+        if not isinstance(saved, Mapping) or not isinstance(saved.get("since"), int):
+            saved = {"since": since}
+        self.since = int(saved["since"])
+        self._of = {
+            "candidate": Statistics(candidate, saved.get("candidate"), alone=True),
+            "live": Statistics(served, saved.get("live"), alone=True),
+        }
+
+    def learned(self, who: str, found: Learned) -> None:
+        """Count learned rows."""
+        self._of[who].learned(found._replace(tasks=[None] * len(found.times), shadows={}))
+
+    def scores(self) -> dict[str, Any]:
+        """The scores of both; `None` before the first row."""
+        found: dict[str, Any] = {"since": self.since}
+        for who, counted in self._of.items():
+            gauges = counted.gauges()
+            found[who] = {
+                "rows": int(gauges["rows_judged"]),
+                **{name: gauges.get(name) for name in ("error", "loss", "calibration_error")},
+            }
+        return found
+
+    def gauges(self) -> dict[str, float]:
+        """The scores for dashboards."""
+        found = dict[str, float]()
+        for who, scores in self.scores().items():
+            if who != "since":
+                found |= {f"trial_{who}_{name}": value for name, value in scores.items() if value is not None}
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts for JSON."""
+        return {"since": self.since, **{who: counted.to_dict() for who, counted in self._of.items()}}
 
 
 def _after(sums: FloatArray, values: FloatArray) -> FloatArray:

@@ -7,8 +7,8 @@ import msgspec
 
 from shoal.serve.contract import Fault, Followed, Messages, Refused, Rows
 from shoal.serve.log import Half
+from shoal.serve.model_changes import Models
 from shoal.serve.row_codec import JSON, from_dicts, pack_one, unpack
-from shoal.serve.served_model import ServedModel
 
 
 class Joined(NamedTuple):
@@ -52,20 +52,20 @@ def join(messages: Messages, waiting: Mapping[str, Half], column: str, now: floa
     return Joined(from_dicts(found) if found else None, [*halves.values()], Followed(None, len(found), double, ()))
 
 
-def without_faults(joined: Joined, served: ServedModel, *, new_columns: bool = True) -> Joined:
+def without_faults(joined: Joined, models: Models, *, new_columns: bool = True) -> Joined:
     """Leave out the rows that cannot be learned, as one bad message must not stop the ones behind it."""
     if joined.rows is None:
         return joined
     rows = joined.rows
-    mark = served.rows_to_learn.mark()
+    mark = models.mark()
     try:
-        rows, _ = served.matched(rows, new_columns=new_columns)
-        checked, faults = served.check(rows)
+        rows, _ = models.matched(rows, new_columns=new_columns)
+        checked, faults, _ = models.check(rows)
         frame = rows.frame[checked.good]
     except Refused as error:  # a column is missing in all of them
         faults, frame = list(error.faults), rows.frame.clear()
     finally:
-        served.rows_to_learn.rollback(mark)
+        models.rollback(mark)
     if not faults:
         return joined if rows is joined.rows else joined._replace(rows=rows)
     left = Rows(frame, rows.strings) if frame.height else None

@@ -1,12 +1,14 @@
 """`shoal log` and `shoal replay`: the records that a service accepted, and its model at an earlier time."""
 
 import datetime
+import tempfile
 from pathlib import Path
 
 from shoal.files.messages import plural
 from shoal.serve.apply import Fold
 from shoal.serve.contract import Unavailable
 from shoal.serve.log import Log, Record
+from shoal.serve.model_changes import Change, ModelFolder
 from shoal.serve.row_codec import unpack
 from shoal.serve.snapshots import Snapshots, newest
 
@@ -48,13 +50,16 @@ def replay(folder: str, url: str | None, *, until: str | None, save: str) -> Non
     log = open_log(folder, url)
     try:
         end = log.last if until is None else _position(log, until)
-        served, position, _ = newest(Snapshots(Path(folder) / "snapshots", keep=1 << 30), with_shadows=True, until=end)
-        fold = Fold(served, position)
-        for _ in fold.replay(log.read(position, end)):
-            pass
+        found = Snapshots(Path(folder) / "snapshots", keep=1 << 30)
+        (served, candidate), position, _ = newest(found, with_shadows=True, until=end)
+        with tempfile.TemporaryDirectory() as scratch:
+            files = ModelFolder(Path(folder), scratch=Path(scratch))
+            fold = Fold(served, position, None, candidate, files)
+            for _ in fold.replay(log.read(position, end)):
+                pass
         if fold.position < end:
             raise ValueError(f"the log ends at record {fold.position:,}, before {end:,}")
-        path = served.save(Path(save))
+        path = fold.served.save(Path(save))
     finally:
         log.close()
     print(f"the model as it was after record {end:,}: {save} ({path.stat().st_size:,} bytes)")
@@ -74,4 +79,7 @@ def _position(log: Log, until: str) -> int:
 def _line(record: Record) -> str:
     moment = datetime.datetime.fromtimestamp(record.time).isoformat(sep=" ", timespec="milliseconds")
     what = plural(record.rows, "row") if record.kind == "learn" else f"forget {record.body.decode()!r}"
+    if record.kind == "model":
+        change = Change.decoded(record.body)
+        what = f"{change.what} of the model {change.file or ''}".rstrip()
     return f"{record.position:>10,}  {moment}  {what}"

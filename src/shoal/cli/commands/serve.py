@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -28,6 +29,7 @@ from shoal.serve.http.connection import Connection
 from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
 from shoal.serve.log import lock
+from shoal.serve.model_changes import ModelFolder
 from shoal.whole_file import write_whole
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
@@ -88,6 +90,8 @@ def serve_model(
         with console.status("reading the model …") as status:
             service = _opened(Path(model), folder, options, status.update, offsets, source)
         try:
+            if options.shadow is not None:
+                begin_shadow(service, Path(options.shadow))
             if feeder is not None:
                 fed = feeder(service)
                 service.more_gauges = fed.gauges
@@ -116,6 +120,17 @@ def serve_model(
     return 1 if fed is not None and fed.failure is not None else 0
 
 
+def begin_shadow(service: Service, file: Path) -> None:
+    """Let a candidate learn beside the model, unless the same file came before: a start may be a restart."""
+    copy = service.new_file()
+    try:
+        shutil.copyfile(file, copy)
+        if not service.has_taken(copy):
+            service.change("shadow", copy)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
 def with_file(model: Path, folder: Path, *, replace: bool) -> list[str]:
     """What to say of a model file, if it is another one than that with which its folder began; with `replace`, the
     folder makes room for one that begins with the file."""
@@ -125,8 +140,12 @@ def with_file(model: Path, folder: Path, *, replace: bool) -> list[str]:
         found = json.dumps({"size": status.st_size, "modified": status.st_mtime_ns})
     said = []
     if found is not None and began.exists() and began.read_text() != found:
+        files = ModelFolder(folder)
+        if not replace and files.has_taken(files.name_of(model)):
+            return []
         if not replace:
-            return [f"{model} is another file than {folder} began with, and is not read; --replace begins anew with it"]
+            ways = "`shoal swap` puts it in place while the log goes on, --replace begins anew with it"
+            return [f"{model} is another file than {folder} began with, and is not read; {ways}"]
         kept = next(path for n in count(1) if not (path := Path(f"{folder}.{n}")).exists())
         with open_lock(folder):  # raises if a service has it
             folder.rename(kept)
@@ -170,6 +189,7 @@ def _opened(
         log=options.log,
         rhythm=Rhythm(options.snapshot_rows, options.snapshot_seconds),
         keep=options.keep,
+        keep_models=options.keep_models,
         keep_log=options.keep_log,
         label_wait=options.label_wait * 3600.0,
         shadows=options.shadows,

@@ -10,7 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from shoal.serve.contract import Service
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
-METHODS = ("GET", "POST", "DELETE", "HEAD")
+METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD")
 
 
 class Metrics:

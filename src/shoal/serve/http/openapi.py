@@ -180,6 +180,26 @@ class Label(TypedDict):
     label: Scalar
 
 
+class Scores(TypedDict):
+    """How rows were judged before they were learned."""
+
+    rows: int
+    error: float | None
+    loss: float | None
+    calibration_error: float | None
+
+
+class Candidate(TypedDict):
+    """A model that learns the same rows and answers nothing, beside the one that does."""
+
+    learner: str
+    tasks: int
+    features: int
+    since: Annotated[int, Meta(description="the record of the log at which both begin to be compared")]
+    scores: Scores
+    live: Annotated[Scores, Meta(description="of the model that answers, on the same rows")]
+
+
 class Model(TypedDict):
     """The model in plain values."""
 
@@ -199,6 +219,8 @@ class Model(TypedDict):
     learned: Annotated[int, Meta(description="the last record of the log that is in the model")]
     logged: Annotated[int, Meta(description="the last record of the log")]
     rows: Annotated[int, Meta(description="that the service has learned since its folder began")]
+    replaced: Annotated[int, Meta(description="models that a rollback can return to, one after the other")]
+    candidate: Candidate | None
     shards: NotRequired[Annotated[int, Meta(description="that tasks are shared out to; positions are sums of theirs")]]
 
 

@@ -1,8 +1,10 @@
 """Bodies of requests, read within limits as JSON, NDJSON or Arrow; and bodies of answers."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,6 +32,7 @@ class BodyLimits(NamedTuple):
     rows: int = 200_000  # without limit in a stream
     columns: int = 10_000
     silence: float = 20.0  # seconds without a byte
+    model: int = 64 << 30  # bytes of a model file
     patience: float = 60.0  # seconds for a body, and one more for every SLOWEST bytes
 
 
@@ -93,6 +96,20 @@ async def whole(receive: Any, limits: BodyLimits) -> bytes:
     if size > limits.body:
         raise HttpProblem(413, f"the body has more than {limits.body:,} bytes")
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+async def to_file(receive: Any, limits: BodyLimits, path: Path) -> None:
+    """The body as a file."""
+    part, size = BodyPart(b"", limits.patience, True), 0
+    with path.open("wb") as file:
+        while part.more:
+            part = await next_part(receive, limits, part.left)
+            size += len(part.content)
+            if size > limits.model:
+                raise HttpProblem(413, f"the file has more than {limits.model:,} bytes")
+            file.write(part.content)
+        file.flush()
+        await asyncio.to_thread(os.fsync, file.fileno())
 
 
 async def pieces(receive: Any, limits: BodyLimits) -> AsyncIterator[bytes]:

@@ -6,7 +6,7 @@ and methods, the OpenAPI document, and the labels of the metrics. The functions 
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -58,9 +58,12 @@ TEXT_OF_TASKS: Json = {
     "description": "what the name contains",
 }
 PAGE_OF_TASKS: Json = {"name": "page", "in": "query", "schema": {"type": "integer", "minimum": 1, "default": 1}}
+MODEL_FILE = {FILE: {"description": "a file that `shoal run --save` wrote"}}
+CHANGE = (400, 408, 413, 415, 422, 503)  # statuses of a bad model file
 NOT_READY: Json = {"description": "it cannot learn now", "content": {JSON: {"schema": ref("Status")}}}
 
 Asked = Request[Any, Any, Any]
+Handler = Callable[[Any, Any], Awaitable[Any]]
 
 
 class Api(NamedTuple):
@@ -124,6 +127,26 @@ async def model(api: Api, _: Asked) -> Response[bytes]:
     return _json(await looked(api.service.describe))
 
 
+async def put_model(api: Api, request: Asked) -> Response[bytes]:
+    """Put the model of a file in place, or beside it as a candidate."""
+    file = await in_thread(api.service.new_file)
+    try:
+        await request_bodies.to_file(request.receive, api.limits, file)
+        what = "shadow" if request.url.path.endswith("/shadow") else "swap"
+        return _json((await in_thread(partial(api.service.change, what, file)))._asdict())
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def changing(what: str) -> Handler:
+    """A handler that changes the model."""
+
+    async def change(api: Api, _: Asked) -> Response[bytes]:
+        return _json((await in_thread(partial(api.service.change, what)))._asdict())
+
+    return change
+
+
 async def tasks(api: Api, request: Asked) -> Response[bytes]:
     """List a page of tasks."""
     asked = request.query_params
@@ -147,7 +170,8 @@ async def task(api: Api, request: Asked) -> Response[bytes]:
 
 async def forget(api: Api, request: Asked) -> Response[bytes]:
     """Forget a task."""
-    receipt = await asyncio.wrap_future(api.service.forget(unquote(request.path_params["task"])))
+    asked = partial(api.service.forget, unquote(request.path_params["task"]))
+    receipt = await asyncio.wrap_future(await in_thread(asked))
     return _json(receipt._asdict())
 
 
@@ -240,6 +264,22 @@ ROUTES: tuple[Route, ...] = (
         {JSON: ref("LabelReceipt")},
         {JSON: one_or_many("Label"), NDJSON: {"type": "string", "description": "JSON, one Label a line"}},
         (*BODY, 409, 429), (KEY,),
+    ),
+    Route(
+        "PUT", "/v1/model", ADMIN, put_model, "swap", "Put the model of a file in place",
+        {JSON: ref("Receipt")}, MODEL_FILE, CHANGE,
+    ),
+    Route(
+        "PUT", "/v1/model/shadow", ADMIN, put_model, "shadow", "Let the model of a file learn beside, as a candidate",
+        {JSON: ref("Receipt")}, MODEL_FILE, CHANGE,
+    ),
+    *(
+        Route(method, path, ADMIN, changing(what), what, summary, {JSON: ref("Receipt")}, None, (409, 503))
+        for method, path, what, summary in (
+            ("POST", "/v1/model/promote", "promote", "Put the candidate in place"),
+            ("POST", "/v1/model/rollback", "rollback", "Return to the model that was replaced last"),
+            ("DELETE", "/v1/model/shadow", "drop", "End the candidate"),
+        )
     ),
     Route(
         "DELETE", "/v1/tasks/{task}", ADMIN, forget, "forget", "Forget a task",
