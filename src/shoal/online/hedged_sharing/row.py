@@ -317,7 +317,7 @@ def without_sleepers(work: Work) -> Work:
 
 @kernel(alone=False)
 def wake(work: Work) -> None:
-    """Who is awake on this row."""
+    """Which experts are awake on this row."""
     awake, ahead = work.awake, work.ahead[0]
     for e in range(len(awake)):
         awake[e] = work.part[e]

@@ -23,7 +23,7 @@ from shoal.online.hedged_sharing.scaling import N_ERRORS, N_TARGETS, Scale, new_
 
 
 class State(NamedTuple):
-    """The first parts are learned ahead, as they need no answer; `errors` and what follows with the answers."""
+    """The preparing thread updates the fields before `errors`, the learning thread that and those after it."""
 
     shared: Annotated[FloatArray, FEATURE, OTHER]  # (1 + features, 16) records of s; the first is the constant's
     own: Records  # records of v_k
