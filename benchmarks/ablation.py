@@ -2,9 +2,9 @@
 
 Each line leaves one part out; a cell is what that costs: log-loss more than the whole learner's, or RMSE in percent.
 Positive numbers say that the part helps. `--experts` leaves out each of the experts by itself, `--constants`
-gives each constant a smaller and a larger value. The change is made before numba compiles, in a process with an empty
-cache of its own: half a minute a line, and the streams. departures has the flights in the order in which they left, and
-drifts. All streams but flights, departures and delay need SHOAL_DATA.
+gives each constant a smaller and a larger value and prints what that costs in percent. The change is made before numba
+compiles, in a process with an empty cache of its own: half a minute a line, and the streams. departures has the flights
+in the order in which they left, and drifts. All streams but flights, departures and delay need SHOAL_DATA.
 """
 
 import argparse
@@ -121,12 +121,12 @@ PARTS: dict[str, Callable[[], None]] = {
 }
 
 
-def _constant(name: str, value: float, *modules: str) -> Callable[[], None]:
+def _constant(name: str, value: Any, *modules: str) -> Callable[[], None]:
     return lambda: replace(name, value, *modules)
 
 
-# Name in the table: the constant and its modules, or "" and a setting; a smaller and a larger value.
-CONSTANTS: dict[str, tuple[str, tuple[str, ...], float, float]] = {
+# Name in the table: the constant and its modules, or a setting and none; a smaller and a larger value.
+CONSTANTS: dict[str, tuple[str, tuple[str, ...], Any, Any]] = {
     "constant of a row (0.3)": ("CONSTANT", ("scaling", "explaining"), 0.1, 1.0),
     "band of features (3)": ("BAND", ("scaling", "explaining"), 1.5, 10.0),
     "fixed share (0.005)": ("SHARE", ("row",), 0.002, 0.02),
@@ -139,6 +139,11 @@ CONSTANTS: dict[str, tuple[str, tuple[str, ...], float, float]] = {
     "drift of tasks' matrices (1e-5)": ("OWN_DRIFT", ("dense",), 1e-6, 1e-4),
     "clipping beyond deviations² (100)": ("OUTLIER", ("scaling",), 25.0, 400.0),
     "clipping of errors² (49)": ("ERROR_OUTLIER", ("scaling",), 16.0, 100.0),
+    "rows that the noise level remembers (300)": ("NOISE_ROWS", ("scaling",), 100.0, 1000.0),
+    "values of a recent scale (30)": ("RECENT", ("scaling",), 10.0, 100.0),
+    "variances of the regressions (1, 0.1)": ("VARIANCES", ("state",), (0.3, 0.03), (3.0, 0.3)),
+    "their drifts (1e-3, 1e-4)": ("DRIFTS", ("row",), (1e-4, 1e-5), (1e-2, 1e-3)),
+    "trusts of the third mixing (0.45, 0.45, 0.1)": ("TRUSTS", ("state", "row"), (0.49, 0.49, 0.02), (0.35, 0.35, 0.3)),
 }
 
 
@@ -148,7 +153,7 @@ def constants() -> dict[str, Callable[[], None]]:
     for line, (name, modules, *values) in CONSTANTS.items():
         for value in values:
             change = _constant(name, value, *modules) if modules else partial(with_settings, **{name: value})
-            found[f"{line}: {value:g}"] = change
+            found[f"{line}: {value}"] = change
     return found
 
 
@@ -200,6 +205,14 @@ def costs(whole: dict[str, float], without: dict[str, float]) -> list[str]:
     ]
 
 
+def percents(whole: dict[str, float], without: dict[str, float]) -> list[str]:
+    """The mean cost, the least and the most."""
+    found = {name: 100.0 * (without[name] / whole[name] - 1.0) for name in whole}
+    least, most = min(found, key=found.__getitem__), max(found, key=found.__getitem__)
+    mean = sum(found.values()) / len(found)
+    return [f"{mean:+.2f} %", *(f"{found[name]:+.2f} % ({name})" for name in (least, most))]
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -216,15 +229,18 @@ def main() -> None:
         return
     parts = experts() if options.experts else constants() if options.constants else PARTS
     whole = scores_without("nothing", names)
-    print_head(
-        "What a change costs" if options.constants else "What it costs to leave a part out",
-        names,
-        markdown=options.markdown,
-    )
-    print_row("the whole", [f"{whole[name]:.4f}" for name in names], markdown=options.markdown)
+    if options.constants:
+        print_head("What another value costs", ["mean", "least", "most"], markdown=options.markdown, width=24)
+    else:
+        print_head("What it costs to leave a part out", names, markdown=options.markdown)
+        print_row("the whole", [f"{whole[name]:.4f}" for name in names], markdown=options.markdown)
     for part in parts:
         if part != "nothing":
-            print_row(part, costs(whole, scores_without(part, names)), markdown=options.markdown)
+            without = scores_without(part, names)
+            if options.constants:
+                print_row(part, percents(whole, without), markdown=options.markdown, width=24)
+            else:
+                print_row(part, costs(whole, without), markdown=options.markdown)
 
 
 if __name__ == "__main__":
