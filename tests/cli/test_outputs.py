@@ -105,7 +105,7 @@ def test_a_signal_ends_the_pass_and_what_was_learned_is_kept(
     assert (ended, err) == (code, "")
     name = signal.Signals(number).name
     assert f"stopped by {name} after 300 rows" in out
-    assert "Over all tasks" in out
+    assert " is best: " in out
     assert library.load(model).estimator_.n_updates_ == 300
     assert len(pl.read_csv(predictions)) == 300
     assert signal.getsignal(number) == before

@@ -45,9 +45,13 @@ def three(
 @pytest.mark.parametrize(
     ("scores", "outcome", "best"),
     [
-        ((0.80, 0.70, 0.75), "share partly", "the learner is best, 0.8"),
-        ((0.75, 0.70, 0.80), "share fully", "one model for all is best, 0.8"),
-        ((0.70, 0.80, 0.60), "do not share", "one model per task is best, 0.8"),
+        (
+            (0.80, 0.70, 0.75),
+            "share partly",
+            "Sharing partly is best: one error in ",
+        ),
+        ((0.75, 0.70, 0.80), "share fully", "One model for all is best: "),
+        ((0.70, 0.80, 0.60), "do not share", "One model per task is best: "),
     ],
 )
 def test_the_best_by_macro_auc_gives_the_outcome_its_name(
@@ -56,8 +60,8 @@ def test_the_best_by_macro_auc_gives_the_outcome_its_name(
     learner, baselines = three(*scores)
     verdict = compare(learner, **baselines)
     assert (verdict.outcome, verdict.is_clear) == (outcome, True)
-    assert verdict.overall.startswith(f"Over all tasks (100 to 1,000 rows each) {outcome}: by macro-AUC {best}")
-    assert "would" not in str(verdict)  # the error agrees
+    assert verdict.sentence.startswith(best)
+    assert ";" not in verdict.sentence  # nothing may be chance, and the other scores and the smallest tasks agree
 
 
 def test_differences_have_standard_errors_over_tasks() -> None:
@@ -70,9 +74,13 @@ def test_differences_have_standard_errors_over_tasks() -> None:
         assert found.mean == pytest.approx(gains.mean())
         assert found.standard_error == pytest.approx(gains.std(ddof=1) / math.sqrt(len(gains)))
         assert found.is_clear == (wilcoxon(gains).pvalue < 0.05)
-        assert auc.gain(name) == pytest.approx(gains.mean())
-        assert f"{gains.mean():.4f} ± {found.standard_error:.4f} better than" in str(compare(learner, **baselines))
-        assert error.gain(name) == pytest.approx(other.overall["error"] - learner.overall["error"])
+        assert auc.gains[name] == found
+        assert f"+{gains.mean():.4f} ± {found.standard_error:.4f}" in str(compare(learner, **baselines))
+        assert error.gains[name].mean == pytest.approx(other.overall["error"] - learner.overall["error"])
+    own = baselines["independent"].per_task
+    losing = sum(learner.per_task[task]["error"] > own[task]["error"] for task in tasks)
+    assert error.losing == losing
+    assert compare(learner, **baselines).lines[-1].losing == f"{losing} of 12"
     assert (error.metric, error.macro, auc.macro) == ("error", False, True)
 
 
@@ -80,41 +88,46 @@ def test_what_is_within_chance_is_said_to_be() -> None:
     learner, baselines = three(0.75, 0.7501, 0.70)
     verdict = compare(learner, **baselines)
     assert not verdict.is_clear
-    either = ("share partly, or do not share", "do not share, or share partly")
-    assert any(f") {outcomes} (the difference may be chance): " in verdict.overall for outcomes in either)
+    assert verdict.sentence.count(" could be chance") == 1
+    assert "; the difference to " in verdict.sentence
 
 
 def test_another_score_that_disagrees_is_told() -> None:
     learner, baselines = three(0.80, 0.70, 0.75, error_follows=False)
-    said = compare(learner, **baselines).overall
-    assert "By error one model per task is best (do not share): " in said
-    assert " less than the learner" in said
+    verdict = compare(learner, **baselines)
+    assert "; by error one model per task is best" in verdict.sentence
+    assert verdict.sentence.startswith("Sharing partly is best: its macro-AUC is 0.0986 above that of a model per task")
+    gain = verdict.comparisons[2].gains["independent"]
+    assert gain.mean < 0.0
+    assert verdict.lines[-1].over_independent.startswith("-0.0")
 
 
 def test_the_smallest_tasks_are_those_with_fewest_rows() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
     verdict = compare(learner, **baselines)
     auc, error = verdict.comparisons[3:]
-    small = [k for k, n in enumerate(ROWS) if n not in (500, 1_000)]
-    assert auc.scope == "the ten smallest tasks"
+    small = [k for k, n in enumerate(ROWS) if n < 175]
+    assert auc.scope == "the six smallest tasks"
     assert auc.scores["learner"] == pytest.approx(np.mean([learner.per_task[f"t{k}"]["auc"] for k in small]))
     errors = [learner.per_task[f"t{k}"]["error"] for k in small]
     assert error.scores["learner"] == pytest.approx(np.average(errors, weights=[ROWS[k] for k in small]))
-    assert verdict.smallest.startswith("In the ten smallest tasks (100 to 210 rows each) share partly: ")
+    for k in small:  # there one model for all is best
+        baselines["pooled"].per_task[f"t{k}"]["auc"] = learner.per_task[f"t{k}"]["auc"] + 0.01
+    assert "; in the six smallest tasks one model for all is best" in compare(learner, **baselines).sentence
 
 
 def test_undefined_scores_are_left_out_and_counted() -> None:
     learner, baselines = three(0.80, 0.70, 0.75)
     baselines["pooled"].per_task["t0"]["auc"] = math.nan
     verdict = compare(learner, **baselines)
-    assert [c.tasks for c in verdict.comparisons] == [11, 12, 12, 9, 10]
-    assert "(defined in 9 of 10 tasks)" in verdict.smallest
+    assert [c.tasks for c in verdict.comparisons] == [11, 12, 12, 5, 6]
+    assert verdict.lines[0].losing.endswith(" of 11")
     for values in baselines["pooled"].per_task.values():
         values["auc"] = math.nan
     verdict = compare(learner, **baselines)
     assert (verdict.outcome, verdict.comparisons[0].outcome) == ("share partly", "undecided")
-    assert "share partly: by error the learner is best, " in verdict.overall
-    assert "(fewer than half of the rows are in tasks with a macro-AUC)." in verdict.overall
+    assert verdict.sentence.startswith("Sharing partly is best: one error in ")
+    assert [line.score for line in verdict.lines] == ["AUC", "error"]
     assert "nan" not in str(verdict)
 
 
@@ -123,12 +136,11 @@ def test_the_auc_over_all_rows_stands_beside_the_macro_auc() -> None:
     learner.overall["auc"], baselines["independent"].overall["auc"], baselines["pooled"].overall["auc"] = 0.7, 0.6, 0.75
     verdict = compare(learner, **baselines)
     assert verdict.outcome == "share partly"
-    says = "By AUC over all rows one model for all is best (share fully): 0.7500, 0.0500 better than the learner and"
-    assert f". {says} 0.1500 better than one model per task." in verdict.overall
-    assert "AUC over all rows" not in verdict.smallest
+    assert "; by AUC over all rows one model for all is best" in verdict.sentence
     found = verdict.comparisons[1]
     assert (found.metric, found.macro, found.best, found.is_clear) == ("auc", False, "pooled", False)
-    assert found.gain("independent") == pytest.approx(0.1)
+    assert found.gains["independent"].mean == pytest.approx(0.1)
+    assert verdict.lines[1] == ("AUC", "0.7500  one for all", "+0.1000", "-0.0500", "")
 
 
 def test_the_auc_of_small_tasks_decides_nothing() -> None:
@@ -140,34 +152,29 @@ def test_the_auc_of_small_tasks_decides_nothing() -> None:
     assert (auc.metric, auc.macro, auc.tasks, auc.outcome) == ("auc", True, 2, "undecided")
     assert auc.scores["learner"] == pytest.approx(np.mean([learner.per_task[task]["auc"] for task in ("t0", "t1")]))
     assert verdict.outcome == "do not share"
-    assert "by error one model per task is best, " in verdict.overall
-    assert verdict.smallest.startswith("In the ten smallest tasks (70 rows each) do not share: by error ")
+    assert verdict.sentence.startswith("One model per task is best: ")
     learner, baselines = three(0.80, 0.70, 0.75, rows=[100, 901, *rows[2:]], error_follows=False)
-    assert "share partly" in (found := compare(learner, **baselines).overall)
-    assert "(defined in 2 of 12 tasks)" in found
+    found = compare(learner, **baselines)
+    assert found.sentence.startswith("Sharing partly is best: its macro-AUC is ")
+    assert found.lines[0].losing.endswith(" of 2")
 
 
 def test_one_task_has_nothing_to_share() -> None:
     learner, baselines = three(0.80, 0.70, 0.75, rows=[50])
     verdict = compare(learner, **baselines)
     assert verdict.outcome == "undecided"
-    assert "Over all tasks (50 rows) no verdict: there is one task, and nothing to share." in str(verdict)
+    assert verdict.sentence == "No verdict: there is one task, and nothing to share."
 
 
-def test_what_is_said_of_all_tasks_is_not_said_again_of_the_smallest() -> None:
-    learner, baselines = three(0.80, 0.70, 0.75, rows=[50, 60, 70])
-    verdict = compare(learner, **baselines)
-    assert {c.scope for c in verdict.comparisons} == {"all tasks"}
-    assert str(verdict) == verdict.overall
-    assert compare(learner, **baselines, smallest=1).smallest.startswith("In the smallest task (50 rows) ")
-
-
-@pytest.mark.parametrize(("n_tasks", "n_scopes"), [(9, 1), (10, 1), (11, 2)])
-def test_as_many_tasks_as_the_smallest_are_all_tasks(n_tasks: int, n_scopes: int) -> None:
+@pytest.mark.parametrize(
+    ("n_tasks", "scope"),
+    [(11, ""), (12, "the six smallest tasks"), (60, "the six smallest tasks"), (61, "the smallest tenth of the tasks")],
+)
+def test_the_smallest_are_a_tenth_or_six(n_tasks: int, scope: str) -> None:
     learner, baselines = three(0.80, 0.70, 0.75, rows=[*range(50, 50 + n_tasks)])
-    verdict = compare(learner, **baselines)
-    assert len({c.scope for c in verdict.comparisons}) == n_scopes
-    assert bool(verdict.smallest) == (n_scopes == 2)
+    found = compare(learner, **baselines).comparisons
+    assert {c.scope for c in found} == {"all tasks", *([scope] if scope else [])}
+    assert found[-1].tasks == (n_tasks if n_tasks < 12 else 6 if n_tasks < 61 else 7)
 
 
 def scored(metric: str, scores: Sequence[float], rows: Sequence[int]) -> Evaluation:
@@ -186,7 +193,7 @@ def test_a_comparison_by_hand(metric: str, sign: float, macro: bool) -> None:
     assert (found.best, found.outcome, found.tasks, found.is_clear) == ("learner", "share partly", 2, False)
     mean = {"independent": 1.5 if macro else 1.75, "pooled": 2.0 if macro else 1.5}
     assert {name: difference.mean for name, difference in found.differences.items()} == mean
-    assert {name: found.gain(name) for name in mean} == mean
+    assert found.gains == found.differences
     assert found.runner_up == ("independent" if macro else "pooled")
     assert found.scores["pooled"] == sign * (3.0 if macro else 3.5)
     # sqrt(n / (n - 1) * sum of squares of what each task's part of the mean is away from it)
@@ -212,8 +219,8 @@ def test_equal_scores_have_a_difference_of_zero() -> None:
     learner, _ = three(0.80, 0.70, 0.75)
     verdict = compare(learner, independent=learner, pooled=learner)
     assert not verdict.is_clear
-    assert "as many errors as one model per task and as many errors as one model for all" in verdict.overall
-    assert {f"{found.gain('pooled'):+.4f}" for found in verdict.comparisons} == {"+0.0000"}
+    assert ": as many errors as a model per task, as many errors as one model for all; " in verdict.sentence
+    assert {f"{found.gains['pooled'].mean:+.4f}" for found in verdict.comparisons} == {"+0.0000"}
 
 
 def regression(levels: Sequence[float], **options: Any) -> list[Evaluation]:
@@ -230,7 +237,10 @@ def test_regression_is_judged_by_rmse_and_lower_is_better() -> None:
     learner, independent, pooled = regression((1.0, 1.5, 1.2), learner=MultitaskPerceptron())
     verdict = compare(learner, independent=independent, pooled=pooled)
     assert (verdict.outcome, verdict.is_clear) == ("share partly", True)
-    assert "by macro-RMSE MultitaskPerceptron is best, 0.9998: " in verdict.overall
+    assert verdict.sentence.startswith(
+        "Sharing partly is best: its macro-RMSE is 33.3 % below that of a model per task and "
+    )
+    assert verdict.lines[0].best == "0.9998  MultitaskPerceptron"
     assert verdict.comparisons[0].differences["independent"].mean == pytest.approx(0.5, abs=0.01)
 
 
@@ -239,7 +249,8 @@ def test_a_learner_that_diverged_is_named_and_not_compared() -> None:
     learner, pooled = regression((1.0, 1.2))
     verdict = compare(learner, independent=independent, pooled=pooled)
     assert verdict.diverged == {"independent": 1_204}
-    assert str(verdict).startswith("One model per task diverged at row 1,204: it is not compared.\nOver all tasks")
+    assert str(verdict).startswith("A model per task diverged at row 1,204 and is not compared. Sharing partly is best")
+    assert verdict.lines[0].over_independent == ""
     assert verdict.outcome == "share partly"
     assert "e+140" not in str(verdict)
     nothing = compare(independent, independent=independent, pooled=pooled)
@@ -281,14 +292,3 @@ def test_predictions_diverge_beyond_a_thousand_times_the_largest_target(sign: fl
         for i in range(3):
             parts.update(truth[i : i + 1], np.array(forecasts[i : i + 1]))
         assert whole.row == parts.row == row
-
-
-@pytest.mark.parametrize(
-    ("n", "name"),
-    [(1, "the smallest task"), (2, "the two smallest tasks"), (10, "the ten smallest tasks"),
-     (11, "the 11 smallest tasks")],
-)  # fmt: skip
-def test_numbers_are_words_up_to_ten(n: int, name: str) -> None:
-    learner, baselines = three(0.8, 0.7, 0.75)
-    scopes = {found.scope for found in compare(learner, **baselines, smallest=n).comparisons}
-    assert scopes == {"all tasks", name}

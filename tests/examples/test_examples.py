@@ -10,7 +10,7 @@ import pytest
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PROMISED = {
     "label_budget": "of 6,000 labels",
-    "late_flights": "Over all tasks",
+    "late_flights": "Sharing partly is best: ",
     "rare_landmines": "each mine 15 times",
     "school_regression": "a school never seen:",
     "spam_per_inbox": "second half",

@@ -68,7 +68,8 @@ def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path: Path, binar
     for evaluation in binary.values():
         assert f"{evaluation.overall['error']:.4f}" in page.text
         assert f"{evaluation.macro['auc']:.4f}" in page.text
-    for expected in (verdict.overall, verdict.smallest, "A title", "a note", "3,000 rows of 30 tasks"):
+    told = [verdict.sentence, *(cell for line in verdict.lines for cell in line)]
+    for expected in (*told, "A title", "a note", "3,000 rows of 30 tasks"):
         assert expected in page.text
     drawn = figures(binary)
     assert set(specs(page)) == {figure.name for figure in drawn}
@@ -78,16 +79,14 @@ def test_it_holds_the_scores_the_verdict_and_every_picture(tmp_path: Path, binar
         assert figure.name in places
 
 
-def test_the_heading_is_the_outcome_and_how_sure_it_is(tmp_path: Path, binary: Evaluations) -> None:
+def test_the_heading_is_the_sentence(tmp_path: Path, binary: Evaluations) -> None:
     verdict = compare(binary["MultitaskPerceptron"], independent=binary["independent"], pooled=binary["pooled"])
-    for outcome, is_clear, kind, heading in (
-        ("share partly", True, "verdict share-partly", "Share partly"),
-        ("do not share", False, "verdict do-not-share", "Do not share, though the difference may be chance"),
-        ("undecided", False, "verdict", "No verdict"),
-    ):
+    kinds = {"share partly": "verdict share-partly", "do not share": "verdict do-not-share", "undecided": "verdict"}
+    for outcome, kind in kinds.items():
         path = tmp_path / "report.html"
-        write_report(path, binary, verdict=replace(verdict, outcome=outcome, is_clear=is_clear))
-        assert f'<section class="{kind}"><h2>{heading}</h2>' in path.read_text(encoding="utf-8")
+        write_report(path, binary, verdict=replace(verdict, outcome=outcome))
+        begins = f'<section class="{kind}"><h2>{verdict.sentence}</h2><div class="scroll"><table>'
+        assert begins in path.read_text(encoding="utf-8")
 
 
 def test_updates_are_shown_where_not_every_row_is_one(

@@ -59,14 +59,13 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
         "outcome": verdict.outcome,
         "clear": verdict.is_clear,
-        "text": str(verdict),
+        "sentence": verdict.sentence,
         "diverged": verdict.diverged,
         "comparisons": [_comparison(found) for found in verdict.comparisons],
     }
 
 
 def _comparison(found: Comparison) -> dict[str, Any]:
-    differences = {name: asdict(difference) for name, difference in found.differences.items()}
     return {
         "scope": found.scope,
         "metric": found.metric,
@@ -75,7 +74,9 @@ def _comparison(found: Comparison) -> dict[str, Any]:
         "outcome": found.outcome,
         "best": found.best,
         "scores": found.scores,
-        "best_minus": differences,
+        "best_minus": {name: asdict(one) for name, one in found.differences.items()},
+        "gains": {name: asdict(one) for name, one in found.gains.items()},
+        "losing": found.losing,
     }
 
 

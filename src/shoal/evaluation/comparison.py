@@ -7,7 +7,7 @@ importing `scipy.stats` takes 0.4 s, a quarter of the program's start.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,15 @@ class Difference:
 class Comparison:
     """One metric over one group of tasks."""
 
-    scope: str  # "all tasks" or "the ten smallest tasks"
+    scope: str  # "all tasks" or "the smallest tenth of the tasks"
     metric: str
     macro: bool  # whether it is the mean over tasks; else it is that of all rows
     tasks: int  # tasks where all have it; of the macro-AUC, those of 100 rows or more
     scores: dict[str, float]  # of "learner", "independent", "pooled"; without those that diverged
     differences: dict[str, Difference]  # of the best to each other
     share: float = 1.0  # of the group's rows that are in these tasks
+    gains: dict[str, Difference] = field(default_factory=dict)  # of the learner over each other; negative: it is worse
+    losing: int | None = None  # tasks that a model of their own serves better than the learner
 
     @property
     def best(self) -> str | None:
@@ -71,10 +73,6 @@ class Comparison:
         """Whether the best is ahead of the next beyond chance."""
         return self.runner_up is not None and self.differences[self.runner_up].is_clear
 
-    def gain(self, against: str) -> float:
-        """The learner's advantage over "independent" or "pooled"; positive is better."""
-        return _sign(self.metric) * (self.scores["learner"] - self.scores[against]) + 0.0
-
 
 def compare_by(
     evaluations: Mapping[str, Evaluation], metric: str, *, macro: bool, scope: str, tasks: Sequence[Any]
@@ -94,12 +92,18 @@ def compare_by(
     if found.best is None:
         return found
     by_task = dict(zip(evaluations, _sign(metric) * table, strict=True))
-    differences = {
-        name: _difference(by_task[found.best] - values, weights)
-        for name, values in by_task.items()
-        if name != found.best
-    }
-    return replace(found, differences=differences)
+    found = replace(
+        found,
+        differences=_differences(by_task, found.best, weights),
+        gains=_differences(by_task, "learner", weights) if "learner" in by_task else {},
+    )
+    if not {"learner", "independent"} <= by_task.keys():
+        return found
+    return replace(found, losing=int((by_task["learner"] < by_task["independent"]).sum()))
+
+
+def _differences(by_task: Mapping[str, FloatArray], one: str, weights: FloatArray) -> dict[str, Difference]:
+    return {name: _difference(by_task[one] - values, weights) for name, values in by_task.items() if name != one}
 
 
 def _compare_all_rows(evaluations: Mapping[str, Evaluation], metric: str, scope: str, n_tasks: int) -> Comparison:
@@ -109,13 +113,13 @@ def _compare_all_rows(evaluations: Mapping[str, Evaluation], metric: str, scope:
     )
     if found.best is None:
         return found
-    best = found.scores[found.best]
-    differences = {
-        name: Difference(_sign(metric) * (best - score), math.nan, False)
-        for name, score in found.scores.items()
-        if name != found.best
-    }
-    return replace(found, differences=differences)
+
+    def against(one: str) -> dict[str, Difference]:
+        gains = {name: _sign(metric) * (found.scores[one] - score) for name, score in found.scores.items()}
+        return {name: Difference(gain + 0.0, math.nan, False) for name, gain in gains.items() if name != one}
+
+    gains = against("learner") if "learner" in found.scores else {}
+    return replace(found, differences=against(found.best), gains=gains)
 
 
 def _difference(gains: FloatArray, weights: FloatArray) -> Difference:

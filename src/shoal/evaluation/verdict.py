@@ -3,52 +3,100 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from html import escape
+from typing import Any, NamedTuple
 
-from shoal.evaluation.comparison import OF_PAIRS, OUTCOMES, UNDECIDED, Comparison, compare_by
+from shoal.evaluation.comparison import OF_PAIRS, UNDECIDED, Comparison, Difference, compare_by
 from shoal.evaluation.result import Evaluation, label, number
 
 # (metric, whether it is the mean over tasks); the first that can decides, the others say whether they agree
 METRICS = {
     "binary": (("auc", True), ("auc", False), ("log_loss", False), ("error", False)),
-    "multiclass": (("error", True), ("log_loss", False)),
+    "multiclass": (("error", True), ("error", False), ("log_loss", False)),
     "regression": (("rmse", True), ("mae", False)),
 }
 NEEDED = {"binary": ("auc", "error"), "multiclass": ("error",), "regression": ("rmse",)}
-WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+BEST = {
+    "learner": "sharing partly is best",
+    "pooled": "one model for all is best",
+    "independent": "one model per task is best",
+}
+NAMES = {"learner": "sharing partly", "pooled": "one model for all", "independent": "a model per task"}
+TENTH, FEWEST = 10, 6  # the smallest tenth of the tasks, or six: with fewer no difference is beyond chance
+TITLES = ("", "best", "gain over one per task", "gain over one for all", "tasks that lose")
+
+
+class Line(NamedTuple):
+    """A line of the verdict's table, a score: in words that fit a cell."""
+
+    score: str
+    best: str
+    over_independent: str  # how much better the learner is than a model per task, with its standard error over tasks
+    over_pooled: str
+    losing: str  # of how many tasks how many would be served better by a model of their own
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether sharing pays, with the numbers behind it; `str()` gives the sentences."""
+    """Whether sharing pays, with the numbers behind it; `str()` gives the sentence and the table."""
 
     outcome: str  # over all tasks: "share fully", "share partly", "do not share" or "undecided"
     is_clear: bool  # whether the best is ahead of the next beyond chance
     comparisons: list[Comparison]
-    overall: str  # about all tasks
-    smallest: str  # about the smallest tasks; empty if these are all
+    sentence: str
+    name: str  # of the learner
     diverged: dict[str, int]  # learner -> the row at which it diverged; it is not compared
 
+    @property
+    def lines(self) -> list[Line]:
+        """The table: a line for each score over all tasks."""
+        return [_line(one, self.name) for one in self.comparisons if one.scope == ALL and one.best is not None]
+
     def __str__(self) -> str:
-        return "\n".join(filter(None, (self.overall, self.smallest)))
+        if not self.lines:
+            return self.sentence
+        rows = [TITLES, *self.lines]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        table = [
+            "  ".join(
+                [cells[0].ljust(widths[0]), cells[1].ljust(widths[1])]
+                + [cell.rjust(width) for cell, width in zip(cells[2:], widths[2:], strict=True)]
+            ).rstrip()
+            for cells in rows
+        ]
+        return "\n".join([self.sentence, "", *table])
+
+    def _repr_html_(self) -> str:
+        """The same for a notebook."""
+        return f"<p><strong>{escape(self.sentence)}</strong></p>{self.to_html()}"
+
+    def to_html(self) -> str:
+        """The table."""
+        head = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
+        body = "".join(
+            f"<tr><th>{escape(line.score)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in line[1:])}</tr>"
+            for line in self.lines
+        )
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.lines else ""
 
 
-def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation, smallest: int = 10) -> Verdict:
+ALL = "all tasks"
+
+
+def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation) -> Verdict:
     """Say whether sharing pays, over all tasks and for the smallest ones.
 
     The macro-AUC decides (several classes: the mean error over tasks; regression: the mean RMSE over tasks): if the
     learner is best, share partly; if one model for all is, share fully; if one model per task is, do not share. The AUC
     of a task counts from 100 rows on; where most rows are in smaller tasks, the log-loss decides, or the error. Where
-    another score says otherwise, the verdict says so; the AUC over all rows is among them. A difference counts as clear
-    if Wilcoxon's signed rank test, paired by task, tells it from zero (two-sided, 5 %; six tasks at least) and the mean
-    agrees. A learner that diverged is named and not compared.
+    another score says otherwise, or the tenth of the tasks with fewest rows does, the verdict says so; the AUC over all
+    rows is among the scores. A difference counts as clear if Wilcoxon's signed rank test, paired by task, tells it from
+    zero (two-sided, 5 %; six tasks at least) and the mean agrees. A learner that diverged is named and not compared.
 
     Parameters
     ----------
     learner, independent, pooled : Evaluation
         Of the same stream.
-    smallest : int
-        How many of the tasks with fewest rows are looked at by themselves, if there are more.
 
     Raises
     ------
@@ -58,29 +106,34 @@ def compare(learner: Evaluation, *, independent: Evaluation, pooled: Evaluation,
     three = {"learner": learner, "independent": independent, "pooled": pooled}
     _check(three)
     sound = {name: one for name, one in three.items() if one.diverged is None}
-    names = {"learner": _name(learner), "independent": "one model per task", "pooled": "one model for all"}
     by_size = sorted(learner.per_task, key=lambda task: learner.per_task[task]["rows"])
-    scopes = {"all tasks": by_size}
-    if len(by_size) > smallest:
-        scopes[_name_of(smallest)] = by_size[:smallest]
-    comparisons: list[Comparison] = []
-    sentences, deciders = [], []
-    for scope, tasks in scopes.items():
-        found = [
-            compare_by(sound, metric, macro=macro, scope=scope, tasks=tasks)
-            for metric, macro in METRICS[learner.kind]
-            if all(metric in one.overall for one in three.values())
-            if macro or metric not in OF_PAIRS or tasks == by_size
-        ]
-        decider = next((one for one in found if _decides(one)), found[0])
-        sentences.append(_sentences(found, decider, names, _where(scope, learner, tasks), len(tasks)))
-        deciders.append(decider)
-        comparisons += found
+    found = _compared(learner, three, sound, ALL, by_size)
+    first = _decider(found)
+    small, n_small = [], max(FEWEST, math.ceil(len(by_size) / TENTH))
+    if len(by_size) >= 2 * n_small:
+        scope = f"the {'six smallest tasks' if n_small == FEWEST else 'smallest tenth of the tasks'}"
+        small = _compared(learner, three, sound, scope, by_size[:n_small])
     diverged = {name: one.diverged for name, one in three.items() if one.diverged is not None}
+    sentence = _sentence(found, first, small, len(by_size))
     for name, row in diverged.items():
-        sentences[0] = f"{_capital(names[name])} diverged at row {row:,}: it is not compared.\n{sentences[0]}"
-    first = deciders[0]
-    return Verdict(first.outcome, first.is_clear, comparisons, sentences[0], "".join(sentences[1:]), diverged)
+        sentence = f"{_capital(NAMES[name])} diverged at row {row:,} and is not compared. {sentence}"
+    return Verdict(first.outcome, first.is_clear, found + small, sentence, _name(learner), diverged)
+
+
+def _compared(
+    learner: Evaluation,
+    three: Mapping[str, Evaluation],
+    sound: Mapping[str, Evaluation],
+    scope: str,
+    tasks: Sequence[Any],
+) -> list[Comparison]:
+    """By all metrics that all three have; the AUC over all rows has no part that is of some tasks."""
+    return [
+        compare_by(sound, metric, macro=macro, scope=scope, tasks=tasks)
+        for metric, macro in METRICS[learner.kind]
+        if all(metric in one.overall for one in three.values())
+        if macro or metric not in OF_PAIRS or scope == ALL
+    ]
 
 
 def _check(three: Mapping[str, Evaluation]) -> None:
@@ -96,79 +149,71 @@ def _name(learner: Evaluation) -> str:
     return "the learner" if learner.learner is None else type(learner.learner).__name__
 
 
-def _name_of(n: int) -> str:
-    return "the smallest task" if n == 1 else f"the {WORDS[n] if n < len(WORDS) else n} smallest tasks"
+def _decider(found: Sequence[Comparison]) -> Comparison:
+    """The first that has an outcome, and tasks that tell whether that is chance."""
+    return next((one for one in found if one.outcome != UNDECIDED and not _is_of_pairs(one)), found[0])
 
 
-def _where(scope: str, learner: Evaluation, tasks: Sequence[Any]) -> str:
-    rows = [int(learner.per_task[task]["rows"]) for task in tasks]
-    each = " each" if len(rows) > 1 else ""
-    sizes = f"{rows[0]:,} rows{each}" if min(rows) == max(rows) else f"{min(rows):,} to {max(rows):,} rows{each}"
-    return f"{'over' if scope.startswith('all') else 'in'} {scope} ({sizes})"
+def _is_of_pairs(one: Comparison) -> bool:
+    return one.metric in OF_PAIRS and not one.macro
 
 
-def _decides(one: Comparison) -> bool:
-    """Whether it has an outcome, and tasks that tell whether that is chance."""
-    return one.outcome != UNDECIDED and (one.macro or one.metric not in OF_PAIRS)
+# ---- the sentence ------------------------------------------------------------------------------------------
 
 
-def _sentences(found: list[Comparison], first: Comparison, names: Mapping[str, str], where: str, n_tasks: int) -> str:
-    """The outcome by the metric that decides, then the other metrics."""
-    others = [one for one in found if one is not first and (one.outcome != UNDECIDED or not one.macro)]
-    if first.outcome == UNDECIDED:
+def _sentence(found: list[Comparison], first: Comparison, small: list[Comparison], n_tasks: int) -> str:
+    """The outcome and its size; what may be chance; what other scores and the smallest tasks say."""
+    if first.best is None or first.outcome == UNDECIDED:
         why = "there is one task, and nothing to share" if n_tasks == 1 else "too few tasks have a defined score"
-        opening = f"{_capital(where)} no verdict: {why}."
-    else:
-        opening = f"{_capital(where)} {_opening(first)}: by {_title(first)} {_ranking(first, names)}"
-        if first.tasks < n_tasks:
-            opening += f" (defined in {first.tasks} of {n_tasks} tasks)"
-        if first is not found[0]:
-            opening += f" (fewer than half of the rows are in tasks with a {_title(found[0])})"
-        opening += "."
-    return " ".join([opening, *(f"{_other(first, one, names)}." for one in others if one.best is not None)])
+        return f"No verdict: {why}."
+    parts = [f"{_capital(BEST[first.best])}: {_size(found, first)}"]
+    if not first.is_clear and first.runner_up is not None:
+        parts.append(f"the difference to {NAMES[first.runner_up]} could be chance")
+    for best in BEST:
+        scores = [_title(one) for one in found if one.best == best and _is_ahead(one, first.best)]
+        if scores:
+            parts.append(f"by {' and '.join(scores)} {BEST[best]}")
+    if small:
+        parts += _of_smallest(_decider(small), first)
+    return f"{'; '.join(parts)}."
 
 
-def _opening(found: Comparison) -> str:
-    if found.is_clear or found.runner_up is None:
-        return found.outcome
-    return f"{found.outcome}, or {OUTCOMES[found.runner_up]} (the difference may be chance)"
+def _is_ahead(found: Comparison, of: str) -> bool:
+    """Whether another is better than this one."""
+    if found.best is None or (found.macro and found.outcome == UNDECIDED):
+        return False
+    return found.scores[found.best] != found.scores.get(of)
 
 
-def _title(found: Comparison) -> str:
-    if found.macro:
-        return f"macro-{label(found.metric)}"
-    return f"{label(found.metric)} over all rows" if found.metric in OF_PAIRS else label(found.metric)
+def _of_smallest(small: Comparison, first: Comparison) -> list[str]:
+    """What differs in the smallest tasks."""
+    if small.best is None or small.outcome == UNDECIDED:
+        return []
+    if small.best != first.best:
+        return [f"in {small.scope} {BEST[small.best]}{'' if small.is_clear else ', which could be chance'}"]
+    if small.is_clear or small.runner_up is None or not first.is_clear:
+        return []
+    return [f"in {small.scope} the difference to {NAMES[small.runner_up]} could be chance"]
 
 
-def _ranking(found: Comparison, names: Mapping[str, str]) -> str:
-    """`HedgedSharing is best, 0.7710: 0.1180 ± 0.0103 better than one model per task and ...`"""
-    assert found.best is not None
-    against = [
-        f"{number(difference.mean)}{_plus_minus(difference.standard_error)} better than {names[name]}"
-        for name, difference in found.differences.items()
-    ]
-    return f"{names[found.best]} is best, {number(found.scores[found.best])}: {' and '.join(against)}"
+def _size(found: Sequence[Comparison], first: Comparison) -> str:
+    """How far the best is ahead: in errors if they agree, else in the score that decides."""
+    errors = [one for one in found if one.metric == "error" and not one.macro and one.best == first.best]
+    one = errors[0] if errors else first
+    assert one.best is not None
+    ours, others = one.scores[one.best], {NAMES[name]: one.scores[name] for name in one.differences}
+    if one.metric == "error" and not one.macro:
+        said = [fewer_errors(ours, theirs, than) for than, theirs in others.items()]
+        if len(said) == 2 and all(part.startswith("one error in ") for part in said):
+            said[1] = said[1].replace("one error in ", "one in ", 1)
+        return ", ".join(said)
+    return f"its {_title(one)} is {' and '.join(_ahead(one, ours, others[than], than) for than in others)}"
 
 
-def _plus_minus(error: float) -> str:
-    return "" if math.isnan(error) else f" ± {number(error)}"
-
-
-def _other(first: Comparison, found: Comparison, names: Mapping[str, str]) -> str:
-    """Another score: the best by it, and the differences."""
-    assert found.best is not None
-    agrees = first.best in (None, found.best)
-    says = "" if agrees else f" ({OUTCOMES[found.best]})"
-    against = [_advantage(found, name, names[name]) for name in found.differences]
-    opening = f"By {_title(found)} {names[found.best]} is best{says}: {number(found.scores[found.best])}"
-    return f"{opening}, {' and '.join(against)}"
-
-
-def _advantage(found: Comparison, name: str, than: str) -> str:
-    assert found.best is not None
-    if found.metric == "error":
-        return fewer_errors(found.scores[found.best], found.scores[name], than)
-    return f"{number(found.differences[name].mean)} better than {than}"
+def _ahead(found: Comparison, ours: float, theirs: float, than: str) -> str:
+    if found.metric in OF_PAIRS:
+        return f"{number(abs(ours - theirs))} above that of {than}"
+    return f"{100.0 * (1.0 - ours / theirs) if theirs else 0.0:.1f} % below that of {than}"
 
 
 def fewer_errors(ours: float, theirs: float, than: str) -> str:
@@ -177,16 +222,42 @@ def fewer_errors(ours: float, theirs: float, than: str) -> str:
     Examples
     --------
     >>> fewer_errors(0.18, 0.19, "pooled"), fewer_errors(0.05, 0.2, "pooled"), fewer_errors(0.1, 0.1, "pooled")
-    ('one error in 19 less than pooled', '4 times fewer errors than pooled', 'as many errors as pooled')
+    ('one error in 19 fewer than pooled', '25 % of the errors of pooled', 'as many errors as pooled')
     """
     if ours == theirs:
         return f"as many errors as {than}"
     if ours == 0.0:
-        return f"no errors, unlike {than}"
+        return f"no error, unlike {than}"
     if theirs >= 2.0 * ours:
-        return f"{theirs / ours:.3g} times fewer errors than {than}"
-    return f"one error in {theirs / (theirs - ours):.0f} less than {than}"
+        return f"{100.0 * ours / theirs:.3g} % of the errors of {than}"
+    return f"one error in {theirs / (theirs - ours):.0f} fewer than {than}"
+
+
+def _title(found: Comparison) -> str:
+    if found.macro:
+        return f"macro-{label(found.metric)}"
+    return f"{label(found.metric)} over all rows" if found.metric in OF_PAIRS else label(found.metric)
 
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+# ---- the table ---------------------------------------------------------------------------------------------
+
+
+def _line(found: Comparison, name: str) -> Line:
+    assert found.best is not None
+    title = label(found.metric) if _is_of_pairs(found) else _title(found)
+    best = name if found.best == "learner" else {"independent": "one per task", "pooled": "one for all"}[found.best]
+    losing = "" if found.losing is None else f"{found.losing:,} of {found.tasks:,}"
+    own, common = (_gain(found.gains.get(other)) for other in ("independent", "pooled"))
+    return Line(title, f"{number(found.scores[found.best])}  {best}", own, common, losing)
+
+
+def _gain(gain: Difference | None) -> str:
+    if gain is None:
+        return ""
+    sign = "+" if gain.mean >= 0.0 else "-"
+    error = "" if math.isnan(gain.standard_error) else f" ± {number(gain.standard_error)}"
+    return f"{sign}{number(abs(gain.mean))}{error}"

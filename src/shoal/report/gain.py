@@ -9,7 +9,7 @@ import numpy as np
 from shoal.evaluation import Evaluation
 from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
 from shoal.report.figure import Figure
-from shoal.report.style import GAIN, INK, LOSS, QUIET, data, listed, panel_title, rows_axis, trend
+from shoal.report.style import CARD, GAIN, INK, LOSS, QUIET, data, listed, panel_title, rows_axis, trend
 
 WIDTH, HEIGHT = 400, 320
 BASELINES = {"independent": "one model per task", "pooled": "one model for all tasks"}
@@ -84,7 +84,7 @@ def _draw(records: list[dict[str, Any]], domain: tuple[float, float], metric: st
     shapes = alt.Scale(domain=["inside", "above", "below"], range=["circle", "triangle-up", "triangle-down"])
     points = (
         alt.Chart(data(records))
-        .mark_point(filled=True, opacity=0.4 if many else 0.75, stroke="white", strokeWidth=0.6)
+        .mark_point(filled=True, opacity=0.4 if many else 0.75, stroke=CARD, strokeWidth=0.6)
         .encode(
             x=rows_axis(rows, "rows of the task"),
             y=y,
@@ -116,7 +116,7 @@ def _written(names: Any) -> list[Any]:
     """Names above or beside their points, on a white rim: the line may run through them."""
     above, beside = names.transform_filter("!datum.beside"), names.transform_filter("datum.beside")
     layers = []
-    for style in ({"stroke": "white", "strokeWidth": 3, "color": "white"}, {"color": QUIET}):
+    for style in ({"stroke": CARD, "strokeWidth": 3, "color": CARD}, {"color": QUIET}):
         layers.append(above.mark_text(dy=-12, fontSize=11, **style))
         layers.append(beside.mark_text(align="left", dx=8, fontSize=11, **style))
     return layers

@@ -92,14 +92,7 @@ def _verdict(verdict: Verdict | None) -> str:
     if verdict is None:
         return ""
     kind = "verdict" if verdict.outcome == UNDECIDED else f"verdict {verdict.outcome.replace(' ', '-')}"
-    heading = _capital(verdict.outcome) + ("" if verdict.is_clear else ", though the difference may be chance")
-    heading = "No verdict" if verdict.outcome == UNDECIDED else heading
-    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in str(verdict).splitlines())
-    return f'<section class="{kind}"><h2>{heading}</h2>{sentences}</section>'
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return f'<section class="{kind}"><h2>{escape(verdict.sentence)}</h2>{_scrolled(verdict.to_html())}</section>'
 
 
 def _table(evaluations: Mapping[str, Evaluation]) -> str:
@@ -126,7 +119,11 @@ def _table(evaluations: Mapping[str, Evaluation]) -> str:
     )
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     text = f'<h2>Scores</h2><p class="caption">{caption}</p>'
-    return f'<section>{text}<div class="scroll">{table}</div></section>'
+    return f"<section>{text}{_scrolled(table)}</section>"
+
+
+def _scrolled(table: str) -> str:
+    return f'<div class="scroll">{table}</div>'
 
 
 def _least(metric: str) -> str:

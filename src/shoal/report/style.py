@@ -10,14 +10,14 @@ from altair.utils.schemapi import debug_mode
 from shoal.engine.arrays import FloatArray
 
 FONT = "Inter, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
-INK, QUIET, RULE = "#1f2933", "#5f6b7a", "#e4e7eb"
+INK, QUIET, RULE, CARD = "#1f2933", "#5f6b7a", "#e4e7eb", "#ffffff"  # `template.html` has each in the dark
 GAIN, LOSS = "#0072b2", "#d55e00"
 # Okabe and Ito's colours, told apart by readers of any colour vision; the learner first, then its baselines.
 COLOURS = (GAIN, LOSS, "#6b7280", "#009e73", "#cc79a7", "#a6761d")
 
 CONFIG: dict[str, Any] = {
     "font": FONT,
-    "background": "white",
+    "background": CARD,
     "view": {"stroke": None},
     "axis": {
         "labelColor": QUIET,

@@ -26,7 +26,7 @@ def test_csv_gives_the_table_the_baselines_and_the_verdict(shoal: Program, csv_f
     code, out, err = shoal("run", csv_file, *TABLE)
     assert (code, err) == (0, "")
     assert "1,500" in out
-    assert "Over all tasks" in out
+    assert " is best: " in out
     assert "smallest" not in out  # six tasks: they are all
     found = scores(out)
     assert set(found) == {"HedgedSharing", "independent", "pooled"}
@@ -81,7 +81,7 @@ def test_a_saved_model_goes_on_as_if_it_had_never_stopped(shoal: Program, csv_fi
     assert part.read_bytes() == whole.read_bytes()
     assert library.load(whole).tasks_[0].startswith("shop")
     assert set(scores(out)) == {"HedgedSharing", "independent", "pooled"}
-    assert "Over all tasks" in out
+    assert " is best: " in out
 
 
 def test_a_model_without_its_baselines_gives_no_verdict(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
