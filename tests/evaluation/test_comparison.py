@@ -54,7 +54,7 @@ def test_means_and_their_errors_by_hand(metric: str, sign: int, macro: bool, err
     found = compare_by(evaluations, metric, macro=macro, scope="all tasks", tasks=range(3))
     assert (found.best, found.runner_up, found.outcome, found.tasks) == ("pooled", "learner", "share fully", 3)
     assert found.scores["pooled"] == pytest.approx(sign * (0.8 if macro else 3.1 / 4))
-    assert found.gain("pooled") == pytest.approx(-0.2)
+    assert found.gains["pooled"].mean == pytest.approx(-0.2)
     assert found.differences["learner"].mean == pytest.approx(0.2)
     assert found.differences["learner"].standard_error == pytest.approx(error)
     assert not found.is_clear

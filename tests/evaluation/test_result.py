@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.evaluation import Checkpoint, Evaluation
+from shoal import PassiveAggressive
+from shoal.evaluation import Checkpoint, Evaluation, compare, search
 
 
 def evaluation(aucs: Any, errors: Any, rows: Any, **options: Any) -> Evaluation:
@@ -37,6 +38,36 @@ class TestText:
         one = evaluation([0.75], [1.3e140], [300])
         assert "1.3e+140" in str(one)
         assert max(map(len, str(one).splitlines())) < 80
+
+
+class TestNotebooks:
+    """What stands in a cell is short, and HTML has no color: the notebook's own fits light and dark."""
+
+    def test_a_run_and_its_verdict(self) -> None:
+        runs = [evaluation([0.75 - gap] * 400, [0.125 + gap] * 400, [300] * 400) for gap in (0.0, 0.02, 0.01)]
+        verdict = compare(runs[0], independent=runs[1], pooled=runs[2])
+        assert repr(runs[0]) == "Evaluation(120,000 rows of 400 tasks: error 0.1250, AUC 0.7000)"
+        assert repr(verdict).startswith("Verdict('share partly': Sharing partly is best: one error in 7 fewer than ")
+        for found, cells in ((runs[0], ["0.1250", "mean over tasks"]), (verdict, [verdict.sentence, "0 of 400"])):
+            page = found._repr_html_()
+            assert "color" not in page
+            for cell in cells:
+                assert f">{cell}<" in page
+
+    def test_what_a_search_and_a_forecast_found(self) -> None:
+        rng = np.random.default_rng(0)
+        X, task = rng.normal(size=(200, 2)), np.arange(200) % 2
+        y = np.where(X[:, 0] > 0.0, 1, -1)
+        found = search(PassiveAggressive(), X, y, task, parameters={"C": [0.1, 1.0]})
+        assert repr(found).startswith("SearchResult(2 trials, best ")
+        learner = found.best_learner
+        for page in (
+            found._repr_html_(),
+            learner.explain_one(X[0], 0)._repr_html_(),
+            learner.similar_tasks(0)._repr_html_(),
+        ):
+            assert page.startswith("<table><thead><tr><th>")
+            assert "color" not in page
 
 
 class TestFrames:

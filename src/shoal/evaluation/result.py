@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from shoal.evaluation.metrics.calibration import Bin
 from shoal.evaluation.metrics.metric import counted
 from shoal.extras import named_extra
+from shoal.html_tables import html_table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -120,13 +122,25 @@ class Evaluation:
         raise ValueError(f'of must be "tasks" or "history", got {of!r}')
 
     def __str__(self) -> str:
+        return "\n".join([*self._progress(), "", *self._table(), self._summary(), *self.notes])
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{label(name)} {number(value)}" for name, value in self.overall.items())
+        return f"Evaluation({self.rows:,} rows of {self.tasks:,} tasks: {scores})"
+
+    def _repr_html_(self) -> str:
+        titles, rows = self._scores()
+        paragraphs = "".join(f"<p>{escape(text)}</p>" for text in (self._summary(), *self.notes))
+        return html_table(titles, rows) + paragraphs
+
+    def _summary(self) -> str:
         summary = (
             f"{self.rows:,} rows of {self.tasks:,} tasks, {self.n_updates:,} updates, "
             f"{self.wall_seconds:.2f} s ({self.cpu_seconds:.2f} s CPU)"
         )
         if self.n_queries is not None:
             summary += f", {self.n_queries:,} labels asked for ({self.n_queries / self.rows:.1%})"
-        return "\n".join([*self._progress(), "", *self._table(), summary, *self.notes])
+        return summary
 
     def _progress(self) -> list[str]:
         """A line per checkpoint: the first metric in all and since the last line, the main one by task."""
@@ -142,14 +156,16 @@ class Evaluation:
         return lines
 
     def _table(self) -> list[str]:
-        """Metrics as columns; all rows, the mean over tasks, the last rows."""
+        (_, *titles), rows = self._scores()
+        lines = [" " * 18 + "".join(f"{title:>11}" for title in titles)]
+        return lines + [f"{kind:<18}" + "".join(f"{value:>11}" for value in values) for kind, *values in rows]
+
+    def _scores(self) -> tuple[list[str], list[list[str]]]:
+        """Titles and rows of a table of metrics: over all rows, the mean over tasks, the last rows."""
         kinds = [("all rows", self.overall), ("mean over tasks", self.macro)]
         if self.windowed:
             kinds.append((f"last {min(self.window, self.rows):,} rows", self.windowed))
-        lines = [" " * 18 + "".join(f"{label(name):>11}" for name in self.overall)]
-        return lines + [
-            f"{kind:<18}" + "".join(f"{number(value):>11}" for value in values.values()) for kind, values in kinds
-        ]
+        return ["", *map(label, self.overall)], [[kind, *map(number, values.values())] for kind, values in kinds]
 
 
 def main_metric(evaluation: Evaluation) -> str:

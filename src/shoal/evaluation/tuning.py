@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from shoal.evaluation.metrics.metric import mean_over_tasks
 from shoal.evaluation.metrics.registry import choose
 from shoal.evaluation.result import HIGHER_IS_BETTER, label
 from shoal.extras import named_extra
+from shoal.html_tables import html_table
 from shoal.learner import weights_for
 from shoal.model.labels import encode, real_targets
 from shoal.model.sample_weight import read_weights
@@ -130,15 +132,28 @@ class SearchResult:
         )
 
     def __str__(self) -> str:
+        titles, rows = self._table()
+        widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+        lines = ["  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in (titles, *rows)]
+        return "\n".join([*lines, *self._failures()])
+
+    def __repr__(self) -> str:
+        best = f"{label(self.metric)} {self.best_score:.4f} with {self.best_params}"
+        return f"SearchResult({len(self.trials)} trials, best {best})"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table()) + "".join(f"<p>{escape(text)}</p>" for text in self._failures())
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
         titles = [*self.trials[0].parameters, label(self.metric), "deviation", "seconds"]
-        rows = [
+        return titles, [
             [*map(_shown, t.parameters.values()), f"{t.score:.4f}", f"{_deviation(t.scores):.4f}", f"{t.seconds:.2f}"]
             for t in self.trials
         ]
-        widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+
+    def _failures(self) -> list[str]:
         failures = [t.error for t in self.trials if t.error]
-        lines = ["  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in (titles, *rows)]
-        return "\n".join([*lines, *(f"{len(failures)} not tried: {text}" for text in failures[:1])])
+        return [f"{len(failures)} not tried: {text}" for text in failures[:1]]
 
 
 def search(

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from shoal.evaluation.comparison import OF_PAIRS, UNDECIDED, Comparison, Difference, compare_by
 from shoal.evaluation.result import Evaluation, label, number
+from shoal.html_tables import html_table
 
 # (metric, whether it is the mean over tasks); the first that can decides, the others say whether they agree
 METRICS = {
@@ -66,18 +67,15 @@ class Verdict:
         ]
         return "\n".join([self.sentence, "", *table])
 
+    def __repr__(self) -> str:
+        return f"Verdict({self.outcome!r}: {self.sentence})"
+
     def _repr_html_(self) -> str:
-        """The same for a notebook."""
         return f"<p><strong>{escape(self.sentence)}</strong></p>{self.to_html()}"
 
     def to_html(self) -> str:
-        """The table."""
-        head = "".join(f"<th>{escape(title)}</th>" for title in TITLES)
-        body = "".join(
-            f"<tr><th>{escape(line.score)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in line[1:])}</tr>"
-            for line in self.lines
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.lines else ""
+        """The table in HTML, without colors; empty if there is no score."""
+        return html_table(TITLES, self.lines) if self.lines else ""
 
 
 ALL = "all tasks"

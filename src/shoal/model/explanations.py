@@ -14,6 +14,7 @@ import numpy as np
 
 from shoal.engine.arrays import FloatArray, IndexArray, IntArray
 from shoal.engine.rounds import Rounds
+from shoal.html_tables import Listed, html_table
 from shoal.model.features import Features
 
 INTERCEPT = "(intercept)"  # the name of the part that is the same for all rows
@@ -78,6 +79,10 @@ class Explanation(NamedTuple):
 
     def __str__(self) -> str:
         return "\n".join(table(with_rest(self.contributions, SHOWN), self.decision))
+
+    def _repr_html_(self) -> str:
+        rows = [[str(one.feature), *_numbers(one)] for one in with_rest(self.contributions, SHOWN)]
+        return html_table(("", *TITLES), [*rows, ["decision", "", "", "", _digits(self.decision)]])
 
 
 class Explains(Protocol):
@@ -278,7 +283,7 @@ def most_alike(
         likeness, k = _cosines(cores, own, column_of, ids, turn), int(np.searchsorted(chosen, k))
     order = np.argsort(-likeness, kind="stable")  # NaN, which is not comparable, last
     known = [j for j in order.tolist() if j != k and not math.isnan(likeness[j])]
-    return [SimilarTask(ids[j], float(likeness[j])) for j in known[:n]]
+    return Listed(SimilarTask(ids[j], float(likeness[j])) for j in known[:n])
 
 
 def _sample(n_tasks: int, k: int, most: int) -> IntArray:
@@ -352,11 +357,15 @@ def table(found: list[Contribution], decision: float | None = None, titles: tupl
     width = max(map(len, ["decision", *names]))
     lines = [f"{'':<{width}}" + "".join(f"{title:>12}" for title in titles)]
     for name, one in zip(names, found, strict=True):
-        numbers = ("" if math.isnan(one.value) else _digits(one.value), *map(_digits, (one.shared, one.own, one.total)))
-        lines.append(f"{name:<{width}}" + "".join(f"{text:>12}" for text in numbers))
+        lines.append(f"{name:<{width}}" + "".join(f"{text:>12}" for text in _numbers(one)))
     if decision is not None:
         lines.append(f"{'decision':<{width}}" + " " * 36 + f"{_digits(decision):>12}")
     return lines
+
+
+def _numbers(one: Contribution) -> tuple[str, ...]:
+    value = "" if math.isnan(one.value) else _digits(one.value)
+    return (value, *map(_digits, (one.shared, one.own, one.total)))
 
 
 def with_rest(found: list[Contribution], most: int) -> list[Contribution]:

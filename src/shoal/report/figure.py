@@ -31,16 +31,22 @@ class Figure:
         with named_extra("a report"):
             import vl_convert
 
-        title, subtitle = (
-            textwrap.wrap(self.title, TITLE_CHARACTERS),
-            textwrap.wrap(self.caption, CAPTION_CHARACTERS),
-        )
-        titled = self.chart.properties(title=alt.TitleParams(title, subtitle=subtitle), padding=24)
-        spec = _described(titled)
+        spec = _described(self._titled())
         if path.suffix == ".png":
             path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
         else:
             path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """For notebooks, which draw it."""
+        return self._titled()._repr_mimebundle_(**options)
+
+    def _titled(self) -> Any:
+        title, subtitle = (
+            textwrap.wrap(self.title, TITLE_CHARACTERS),
+            textwrap.wrap(self.caption, CAPTION_CHARACTERS),
+        )
+        return self.chart.properties(title=alt.TitleParams(title, subtitle=subtitle), padding=24)
 
 
 def _described(chart: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from shoal.files.options import ReadOptions
 from shoal.files.tables.encode_one import Row, Unread
 from shoal.files.tables.frames import as_frame, as_series, as_table
 from shoal.files.tables.reader import KINDS
+from shoal.html_tables import Listed
 from shoal.learner import Learner, probabilities, weights_for
 from shoal.model.explanations import SimilarTask
 from shoal.model.sample_weight import read_weights
@@ -340,7 +341,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
     def similar_tasks(self, task: Hashable, n: int = 5) -> list[SimilarTask]:
         """The tasks most like one, as `Learner.similar_tasks` says."""
         found = self.estimator_.similar_tasks(id_of(task), n)
-        return [one._replace(task=self._task(one.task)) for one in found]
+        return Listed(one._replace(task=self._task(one.task)) for one in found)
 
     # ---- columns and tasks -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ straight way from b to f (Aumann, Shapley 1974), so that all parts add up to the
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.base import is_classifier
 
 from shoal.files.tables.encode_one import Row
 from shoal.files.tables.meanings import Meaning
+from shoal.html_tables import html_table
 from shoal.learner import logistic, model_of
 from shoal.model.explanations import bare, entries_of
 
@@ -60,18 +62,25 @@ class Reasons(NamedTuple):
     def __str__(self) -> str:
         return self.text()
 
+    def _repr_html_(self) -> str:
+        head, shown = self._said(LINES)
+        return f"<p>{escape(head)}</p>" + html_table(("", "share"), [(what, share) for share, what in shown])
+
     def text(self, lines: int = LINES) -> str:
         """The forecast, what is usual, and the largest reasons, a line each."""
+        head, shown = self._said(lines)
+        width = max(len(share) for share, _ in shown)
+        return "\n".join([head, *(f"  {share:>{width}}  {what}" for share, what in shown)])
+
+    def _said(self, lines: int) -> tuple[str, list[tuple[str, str]]]:
+        """The forecast; shares and what has them."""
         scale = max(abs(self.forecast), abs(self.usual))
         write = "{:.3f}" if self.unit.startswith("probability") else f"{{:.{max(0, 3 - _magnitude(scale))}f}}"
         shown = [(write.format(self.usual), f"usual {self.usual_of}")]
         signed = [("-" if one.share < 0.0 else "+", one) for one in self.most(max(lines - 3, 1))]
         shown += [(f"{sign}{write.format(abs(one.share))}", one.what) for sign, one in signed]
-        width = max(len(share) for share, _ in shown)
         said = "" if self.label is None else f"predicted {self.predicted}, "
-        return "\n".join(
-            [f"{said}{self.unit} {write.format(self.forecast)}", *(f"  {a:>{width}}  {b}" for a, b in shown)]
-        )
+        return f"{said}{self.unit} {write.format(self.forecast)}", shown
 
 
 def reasons_of(
