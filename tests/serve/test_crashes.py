@@ -12,7 +12,8 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -21,7 +22,9 @@ import sqlalchemy as sa
 from tests.serve.material import assert_same, fold_in_one_go, records, rows, write_model
 from tests.serve.postgres import Postgres, Proxy, server
 
-from shoal.serve.contract import Unavailable
+from shoal import PassiveAggressive
+from shoal.serve.backup import back_up, restore
+from shoal.serve.contract import Conflict, Unavailable
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.learner_thread import Rhythm
 from shoal.serve.log import Log
@@ -30,12 +33,31 @@ from shoal.serve.row_codec import unpack
 KILLS = int(os.environ.get("SOAK", 4))
 SETTINGS = EngineSettings(keep_log=True, rhythm=Rhythm(rows=150))
 BATCH = 5
+CHANGED = -1  # said beside the numbers of acknowledged requests
 
 
-def serve(folder: Path, log: str, first: int, acknowledged: Connection) -> None:
-    """Learn request after request, several on their way at once, and say which were acknowledged."""
+def change_often(engine: Engine, models: Sequence[Path], changed: Connection) -> None:
+    """Put other models in place, let candidates learn, promote or end them, and return to what was replaced."""
+    chance = random.Random()
+    try:
+        while True:
+            what = chance.choice(["swap", "shadow", "promote", "rollback", "rollback", "drop"])
+            came = what in ("swap", "shadow")
+            with suppress(Conflict):
+                engine.change(what, Path(shutil.copy(chance.choice(models), engine.new_file())) if came else None)
+                changed.send(CHANGED)
+    except BaseException:
+        changed.send(None)
+        raise
+
+
+def serve(folder: Path, log: str, first: int, acknowledged: Connection, models: Sequence[Path]) -> None:
+    """Learn request after request, several on their way at once, and say which were acknowledged; change the model
+    meanwhile, if there are others."""
     mails = records(2_000, seed=20)
     with Engine(None, folder, SETTINGS._replace(log=log)) as engine:
+        if models:
+            threading.Thread(target=change_often, args=(engine, models, acknowledged), daemon=True).start()
         sent = []
         for i in range(first, 10**9):
             start = BATCH * i % 2_000
@@ -47,7 +69,7 @@ def serve(folder: Path, log: str, first: int, acknowledged: Connection) -> None:
                 acknowledged.send(done)
 
 
-def kill_often(model: Path, folder: Path, log: str, kills: int) -> None:
+def kill_often(model: Path, folder: Path, log: str, kills: int, models: Sequence[Path] = ()) -> None:
     """Start, kill, start again; then compare."""
     chance = random.Random(os.environ.get("SOAK_SEED", "seed"))
     context = multiprocessing.get_context("forkserver")
@@ -56,10 +78,13 @@ def kill_often(model: Path, folder: Path, log: str, kills: int) -> None:
     acknowledged: set[int] = set()
     for _ in range(kills):
         here, there = context.Pipe(duplex=False)
-        process = context.Process(target=serve, args=(folder, log, max(acknowledged, default=-1) + 1, there))
+        process = context.Process(target=serve, args=(folder, log, max(acknowledged, default=-1) + 1, there, models))
         process.start()
         there.close()
         assert here.poll(300), "nothing was acknowledged in five minutes"
+        while models and CHANGED not in acknowledged:
+            acknowledged.add(here.recv())
+        acknowledged.discard(CHANGED)
         ends = time.monotonic() + chance.uniform(0.0, 0.6)
         while time.monotonic() < ends:
             if here.poll(0.01):
@@ -71,16 +96,31 @@ def kill_often(model: Path, folder: Path, log: str, kills: int) -> None:
                 acknowledged.add(here.recv())
         except EOFError:
             pass
+        acknowledged.discard(CHANGED)
     with Engine(None, folder, SETTINGS._replace(log=log)) as engine:
         assert engine.wait_until_learned(timeout=60)
+        if engine.describe()["candidate"]:
+            engine.change("promote")
         exported = engine.export()
     reader = Log(log)
-    sizes = [size for record in reader.read() for size in unpack(record.body).frame["size"].cast(float).to_list()]
+    learned = [record for record in reader.read() if record.kind == "learn"]
+    assert (reader.last - len(learned) >= kills) == bool(models)  # the others change the model
+    sizes = [size for record in learned for size in unpack(record.body).frame["size"].cast(float).to_list()]
     reader.close()
     assert len(sizes) == len(set(sizes))
     assert {float(BATCH * i + j) for i in acknowledged for j in range(BATCH)} <= set(sizes)
     assert len(acknowledged) > kills
-    assert_same(exported, fold_in_one_go(folder / "snapshots" / f"{0:016}.shoal", log, folder / "again.shoal"))
+    first = folder / "snapshots" / f"{0:016}.shoal"
+    assert_same(exported, fold_in_one_go(first, log, folder / "again.shoal", folder=folder))
+
+
+@pytest.mark.timeout(1200)
+def test_killed_while_models_change(tmp_path: Path) -> None:
+    """The one or the other answers then, never a mixture, and the candidate goes on."""
+    (tmp_path / "other").mkdir()
+    models = [write_model(tmp_path, PassiveAggressive()), write_model(tmp_path / "other", PassiveAggressive(C=0.1))]
+    log = f"sqlite:///{tmp_path / 'log.sqlite'}"
+    kill_often(models[0], tmp_path / "engine", log, max(KILLS * 2 // 5, 2), models)
 
 
 @pytest.mark.timeout(1200)
@@ -182,6 +222,33 @@ def test_a_database_has_one_service(postgres: Postgres, tmp_path: Path, monkeypa
     with Engine(None, tmp_path / "one", settings) as one:
         assert one.describe()["logged"] == 2
         assert_same(one.export(), fold_in_one_go(model, url, tmp_path / "again.shoal"))
+
+
+def test_a_service_is_moved_to_another_database(postgres: Postgres, tmp_path: Path) -> None:
+    """From SQLite to PostgreSQL, and from there to another one; a restore that was killed behind the copy goes on."""
+    postgres.run("create database moved", "create database again")
+    urls = [None, *(postgres.url_at(postgres.address[1], name) for name in ("moved", "again"))]
+    mails, model = records(90, seed=26), write_model(tmp_path, PassiveAggressive())
+    exported = list[Path]()
+    for number, url in enumerate(urls):
+        folder, saved = tmp_path / f"engine {number}", tmp_path / f"backup {number}"
+        with Engine(model if number == 0 else None, folder, SETTINGS._replace(log=url)) as engine:
+            assert engine.wait_until_learned(timeout=30)
+            exported.append(engine.export())
+            engine.learn(rows(mails[number * 30 : number * 30 + 30])).result()
+            log = Log(url or f"sqlite:///{folder / 'log.sqlite'}")
+            back_up(folder, log, saved)
+            log.close()
+            assert engine.wait_until_learned(timeout=30)
+            exported.append(engine.export())
+        for target in urls[number + 1 : number + 2]:
+            for _ in range(2):
+                shutil.rmtree(tmp_path / f"engine {number + 1}", ignore_errors=True)
+                restore(saved, tmp_path / f"engine {number + 1}", target)
+    for one, other in zip(exported[1::2], exported[2::2], strict=False):
+        assert_same(one, other)
+    with pytest.raises(ValueError, match="the database is not empty"):
+        restore(saved, tmp_path / "third", urls[1])
 
 
 def test_a_commit_that_comes_late_is_known_again(postgres: Postgres, proxy: Proxy, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tests.serve.material import assert_same, fold_in_one_go, predict_one, records, rows, write_model
 from tests.serve.test_http import served
 
-from shoal import HedgedSharing, PassiveAggressive
+from shoal import MultitaskPerceptron, PassiveAggressive
 from shoal.cli.app import start
 from shoal.serve.client import Client, ServiceError
 from shoal.serve.contract import Conflict, Refused, UnknownTask
@@ -26,7 +26,7 @@ MAILS = records(400, seed=80, late_columns=False)
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    learners = {"first": None, "second": PassiveAggressive()}
+    learners = {"first": MultitaskPerceptron(loss="logistic"), "second": PassiveAggressive()}
     return {name: write_model(tmp_path_factory.mktemp(name), learner) for name, learner in learners.items()}
 
 
@@ -89,7 +89,7 @@ def test_models_come_and_go_while_rows_are_learned(files: dict[str, Path], tmp_p
         for thread in asking:
             thread.join()
         assert failed == []
-        one, two = "HedgedSharing", "PassiveAggressive"
+        one, two = "MultitaskPerceptron", "PassiveAggressive"
         assert seen == [two, two, two, one, two, two, two, two]
         assert engine.describe()["replaced"] == 1
         assert_is_fold(engine, files["first"], tmp_path)
@@ -154,7 +154,7 @@ def test_a_candidate_is_judged_on_the_same_rows_and_answers_nothing(files: dict[
         assert gauges["trial_live_loss"] == found["live"]["loss"]
         assert overview["candidate"] == found
         assert asked.probability is not None  # that of the first one
-        assert name_of(engine) == "HedgedSharing"
+        assert name_of(engine) == "MultitaskPerceptron"
         assert_is_fold(engine, files["first"], tmp_path)
         change(engine, "promote")
         assert engine.describe()["candidate"] is None
@@ -189,13 +189,13 @@ def test_what_cannot_take_the_place_changes_nothing(files: dict[str, Path], tmp_
     rows(MAILS[:60]).frame.rename({"spam": "junk"}).write_csv(other_label)
     options = ["--task", "user", "--label", "junk", "--learner", "PassiveAggressive", "--quiet", "--save"]
     start(["run", str(other_label), *options, str(tmp_path / "label.shoal")])
-    HedgedSharing().partial_fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "plain.shoal")
+    PassiveAggressive().partial_fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "plain.shoal")
     with Engine(files["first"], tmp_path / "engine", ALL) as engine:
         before = engine.describe()
         for file, words in (
             (no_model, "^the file is not a shoal model"),
             (tmp_path / "label.shoal", "the label column 'junk', this service 'spam'"),
-            (tmp_path / "plain.shoal", "the file holds a HedgedSharing alone"),
+            (tmp_path / "plain.shoal", "the file holds a PassiveAggressive alone"),
         ):  # fmt: skip
             for what in ("swap", "shadow"):
                 with pytest.raises(Refused, match=words):
@@ -220,7 +220,7 @@ def test_forgetting_reaches_the_candidate_and_the_replaced_models(files: dict[st
         assert "ms y" not in engine.tasks()
         change(engine, "rollback")
         assert not {"mr x", "ms y"} & {*engine.tasks()}
-        assert name_of(engine) == "HedgedSharing"
+        assert name_of(engine) == "MultitaskPerceptron"
 
 
 def test_over_http_and_by_the_program(
@@ -234,7 +234,7 @@ def test_over_http_and_by_the_program(
         start(["swap", url, str(files["first"]), "--shadow"])
         with Client(url) as client:
             candidate: Any = client.model()["candidate"]
-            assert (candidate["learner"], candidate["live"]["rows"]) == ("HedgedSharing", 0)
+            assert (candidate["learner"], candidate["live"]["rows"]) == ("MultitaskPerceptron", 0)
             assert client.drop_shadow().position == 3
             client.swap(files["first"], shadow=True)
             assert client.promote().position == 5

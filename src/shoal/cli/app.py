@@ -272,6 +272,48 @@ def replay(folder: str, /, *, save: str, until: str | None = None, database: Dat
 
 
 @app.command
+def backup(folder: str, /, *, to: str, database: Database = None) -> None:
+    """Copy a service into one file, while it runs or not: its newest snapshot and the log behind it.
+
+    Example: shoal backup model.shoal.live --to backup.tar
+
+    Parameters
+    ----------
+    folder
+        The service's folder.
+    to
+        The file, which is whole or not there.
+    database
+        Where the log is, if it is not in the folder.
+    """
+    with _needing("serve"):
+        from shoal.cli.commands.backup import backup as copy
+
+    copy(folder, database, to)
+
+
+@app.command
+def restore(file: str, /, *, into: str, database: Database = None) -> None:
+    """Make the folder of a service from a backup, which shoal serve then goes on with.
+
+    Example: shoal restore backup.tar --into model.shoal.live
+
+    Parameters
+    ----------
+    file
+        A file that `shoal backup` wrote.
+    into
+        The new folder.
+    database
+        An empty database for the log. [default: SQLite in the folder]
+    """
+    with _needing("serve"):
+        from shoal.cli.commands.backup import restore as copy
+
+    copy(file, into, database)
+
+
+@app.command
 def learners(name: str | None = None, /) -> None:
     """List the learners with their hyper-parameters, or explain one.
 

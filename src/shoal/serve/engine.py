@@ -32,7 +32,7 @@ from shoal.serve.log_writer import LogWriter
 from shoal.serve.model_changes import Change, ModelFolder, refuse_unlike
 from shoal.serve.row_codec import pack, pack_one, without_task
 from shoal.serve.served_model import ServedModel
-from shoal.serve.snapshots import Context, Snapshots, newest
+from shoal.serve.snapshots import SNAPSHOTS, Context, Snapshots, newest
 from shoal.serve.statistics import Statistics
 from shoal.tabular.reasons import Reasons
 
@@ -95,9 +95,11 @@ class Engine:
         with ExitStack() as after_failure:  # release folder and log
             self._own = lock(folder / "lock", folder)
             after_failure.callback(os.close, self._own)
-            self._snapshots = Snapshots(folder / "snapshots", self.settings.keep, keep_first=self.settings.keep_log)
+            self._snapshots = Snapshots(folder / SNAPSHOTS, self.settings.keep, keep_first=self.settings.keep_log)
+            self._snapshots.tidy()
             if model is None and not self._snapshots.all():
                 raise ValueError(f"{folder} holds no snapshot")
+            snapshots.check_format(folder, is_new=not self._snapshots.all())
             self._log = Log(self.settings.log or f"sqlite:///{folder / 'log.sqlite'}", owned=True)
             after_failure.callback(self._log.close)
             self._open(model, on_progress, offsets or {})

@@ -26,6 +26,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from shoal.serve.contract import Unavailable
 
 Kind = Literal["learn", "forget", "model"]
+FORMAT = 1
 PAGE = 256  # records that are read at once
 EXPECTED = "expected sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"
 LOCK_CLASS = 0x73686F61  # "shoa": of PostgreSQL's advisory locks
@@ -46,6 +47,7 @@ heads = sa.Table(  # one row
     sa.Column("position", sa.BigInteger, nullable=False),
     sa.Column("commit", sa.Text, nullable=False),
     sa.Column("dropped", sa.BigInteger, nullable=False),
+    sa.Column("format", sa.Integer, nullable=False),
 )
 records = sa.Table(
     "record",
@@ -152,6 +154,13 @@ class End(NamedTuple):
     commit: str
 
 
+class Copied(NamedTuple):
+    """The end of the log that was copied, and the record up to which there are none."""
+
+    position: int
+    dropped: int
+
+
 class Away(Unavailable):
     """The database cannot be reached, or another process has its lock."""
 
@@ -187,6 +196,14 @@ def is_written(found: End, before: End, tried: End) -> bool:
             "one of the two, then start this one again"
         )
     return found == tried
+
+
+def of_another_format(found: str, ours: int) -> str:
+    """What to do with a folder or log of another format."""
+    return (
+        f"{found}, this shoal reads {ours}: with the shoal that wrote it, `shoal replay FOLDER --save model.shoal` "
+        "writes its model, or go on with that shoal; with this one, `shoal serve model.shoal --folder NEW` begins anew"
+    )
 
 
 def lock(path: Path, what: object) -> int:
@@ -236,12 +253,11 @@ class Log:
         self._session: sa.Connection | None = None  # has the lock, and writes
         self._file_lock: int | None = None
         try:
-            with _failures():
-                metadata.create_all(self._engine)
+            self._create()
             if owned:
                 self._own()
             found = self._rows(sa.select(heads))
-            self.id, position, commit, self.dropped = found[0] if found else ("", 0, "", 0)
+            self.id, position, commit, self.dropped, _ = found[0] if found else ("", 0, "", 0, FORMAT)
             self._end = self._tried = End(position, commit)
             # Counted once, as there may be millions and dashboards ask every second.
             self.predictions_waiting = int(self._scalar(sa.select(sa.func.sum(waiting.c.open))) or 0)
@@ -438,7 +454,54 @@ class Log:
             os.close(self._file_lock)
             self._file_lock = None
 
+    def copy_to(self, url: str, after: int) -> Copied:
+        """Copy the log as it is at one moment, with the records behind a position, into an empty database.
+
+        Raises
+        ------
+        Unavailable
+            If one of the two cannot be reached; then nothing is copied.
+        """
+        target = _engine(url)
+        here = self._engine.connect().execution_options(yield_per=PAGE)
+        try:
+            with _failures():
+                if self._engine.dialect.name == "sqlite":
+                    here.exec_driver_sql("begin")  # else each statement would see another moment
+                else:
+                    here = here.execution_options(isolation_level="REPEATABLE READ")
+                with target.begin() as there:
+                    metadata.create_all(there)
+                    for table in metadata.sorted_tables:
+                        asked = (
+                            sa.select(table)
+                            if table is not records
+                            else sa.select(table).where(records.c.position > after)
+                        )
+                        for found in here.execute(asked).mappings().partitions():
+                            there.execute(sa.insert(table), [dict(row) for row in found])
+                    position, dropped = there.execute(sa.select(heads.c.position, heads.c.dropped)).one()
+                    there.execute(sa.update(heads).values(dropped=max(dropped, after)))
+                return Copied(position, dropped)
+        finally:
+            here.close()
+            target.dispose()
+
     # ---- the owner -------------------------------------------------------------------------------------------
+
+    def _create(self) -> None:
+        """Create the tables, if the database has none. Raises ValueError if they are of another format."""
+        with _failures():
+            inspector = sa.inspect(self._engine)
+            found: Any = FORMAT
+            if inspector.has_table(heads.name):
+                found = "none"
+                if any(column["name"] == "format" for column in inspector.get_columns(heads.name)):
+                    found = self._scalar(sa.select(heads.c.format)) or FORMAT
+            if found == FORMAT:
+                metadata.create_all(self._engine)
+                return
+        raise ValueError(of_another_format(f"the log has format {found}", FORMAT))
 
     def _own(self) -> None:
         """Become the owner of the log, which may be new."""
@@ -452,7 +515,8 @@ class Log:
             if session is None:
                 raise ValueError("the log is in use by another process")
             if session.execute(sa.select(heads)).first() is None:
-                session.execute(sa.insert(heads).values(log=secrets.token_hex(8), position=0, commit="", dropped=0))
+                first = {"log": secrets.token_hex(8), "position": 0, "commit": "", "dropped": 0, "format": FORMAT}
+                session.execute(sa.insert(heads).values(first))
             session.commit()
 
     def _owning(self, patience: float) -> sa.Connection | None:

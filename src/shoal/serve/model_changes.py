@@ -24,6 +24,7 @@ from shoal.whole_file import write_whole
 logger = logging.getLogger("shoal")
 What = Literal["swap", "shadow", "promote", "rollback", "drop"]
 NEW, REPLACED, PART = "new-", "replaced-", ".part"
+MODELS = "models"  # in the folder of a service
 TAKEN = "taken.json"  # the names of the last files that came
 
 
@@ -57,7 +58,7 @@ class Models(NamedTuple):
         if change.what == "shadow":
             return self._replace(candidate=loaded)
         if change.what == "promote":
-            return Models(*self[1:])  # type: ignore[arg-type]
+            return Models(self.candidate or self.served)
         return self._replace(candidate=None) if change.what == "drop" else self._replace(served=loaded or self.served)
 
     @property
@@ -125,7 +126,7 @@ class ModelFolder:
     """
 
     def __init__(self, folder: Path, keep: int = 3, *, with_shadows: bool = True, scratch: Path | None = None) -> None:
-        self._read, self._written = folder / "models", scratch or folder / "models"
+        self._read, self._written = folder / MODELS, scratch or folder / MODELS
         self._keep, self._with_shadows = keep, with_shadows
         self.replaced: list[str] = []
         self._written.mkdir(parents=True, exist_ok=True)

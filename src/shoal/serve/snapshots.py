@@ -15,12 +15,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shoal.serve.log import of_another_format
 from shoal.serve.model_changes import Models
 from shoal.serve.served_model import ServedModel
 from shoal.whole_file import write_whole
 
 logger = logging.getLogger("shoal")
 NAME = re.compile(r"(\d{16})\.shoal$")
+# In the folder of a service: its snapshots, its format, and of which file its first snapshot is.
+SNAPSHOTS, FORMAT_FILE, BEGAN = "snapshots", "format", "model.json"
+FOLDER_FORMAT = 1
 CONTEXT, CANDIDATE = ".json", ".candidate"  # the suffixes of a context, and of the candidate beside a model
 
 
@@ -71,7 +75,10 @@ class Snapshots:
     def __init__(self, folder: Path, keep: int = 3, *, keep_first: bool = False) -> None:
         self._folder, self._keep, self._keep_first = folder, keep, keep_first
         folder.mkdir(parents=True, exist_ok=True)
-        for part in folder.glob("*.part"):  # left by a killed process
+
+    def tidy(self) -> None:
+        """Delete what a killed process left."""
+        for part in self._folder.glob("*.part"):
             part.unlink()
 
     def all(self) -> list[Snapshot]:
@@ -120,6 +127,17 @@ def newest(folder: Snapshots, *, with_shadows: bool, until: int | None = None) -
         else:
             return models, snapshot.position, saved_context(snapshot)
     raise ValueError(f"no snapshot can be read: {'; '.join(reasons) or 'there is none'}")
+
+
+def check_format(folder: Path, *, is_new: bool) -> None:
+    """Hold the format of a service's folder against that of this shoal; a new folder gets it. Raises ValueError."""
+    path = folder / FORMAT_FILE
+    if is_new:
+        write_whole(path, f"{FOLDER_FORMAT}\n".encode(), fsync=True)
+        return
+    found = path.read_text(encoding="utf-8").strip() if path.exists() else "none"
+    if found != str(FOLDER_FORMAT):
+        raise ValueError(of_another_format(f"{folder} has format {found}", FOLDER_FORMAT))
 
 
 class Writing:

@@ -10,7 +10,7 @@ from shoal.serve.contract import Unavailable
 from shoal.serve.log import Log, Record
 from shoal.serve.model_changes import Change, ModelFolder
 from shoal.serve.row_codec import unpack
-from shoal.serve.snapshots import Snapshots, newest
+from shoal.serve.snapshots import SNAPSHOTS, Snapshots, newest
 
 
 def open_log(folder: str, url: str | None) -> Log:
@@ -50,7 +50,7 @@ def replay(folder: str, url: str | None, *, until: str | None, save: str) -> Non
     log = open_log(folder, url)
     try:
         end = log.last if until is None else _position(log, until)
-        found = Snapshots(Path(folder) / "snapshots", keep=1 << 30)
+        found = Snapshots(Path(folder) / SNAPSHOTS)
         (served, candidate), position, _ = newest(found, with_shadows=True, until=end)
         with tempfile.TemporaryDirectory() as scratch:
             files = ModelFolder(Path(folder), scratch=Path(scratch))

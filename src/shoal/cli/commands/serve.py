@@ -30,13 +30,13 @@ from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
 from shoal.serve.log import lock
 from shoal.serve.model_changes import ModelFolder
+from shoal.serve.snapshots import BEGAN, SNAPSHOTS
 from shoal.whole_file import write_whole
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
 SWITCH_SECONDS = 0.0005  # how long a thread may keep the interpreter while an answer waits
 GRACE_SECONDS = 10  # for requests on their way when the service ends
 FEW_COLLECTIONS = (20_000, 20, 20)
-BEGAN = "model.json"  # in the folder: which file its first snapshot is of
 
 
 class Fed(Service, Protocol):
@@ -197,7 +197,7 @@ def _opened(
         strict=options.strict,
         caps=Caps(options.new_tasks, options.new_columns, options.max_tasks),
     )
-    rehearse(max((folder / "snapshots").glob("*.shoal"), default=model), with_shadows=options.shadows)
+    rehearse(max((folder / SNAPSHOTS).glob("*.shoal"), default=model), with_shadows=options.shadows)
     if options.shards > 1:
         from shoal.cluster.actors import start_ray
         from shoal.cluster.service import ShardedService
