@@ -105,7 +105,7 @@ def learn(engine: Engine, n: int, **changes: Any) -> None:
 
 
 def fact(page: Page, name: str) -> str:
-    return page.locator(".facts div", has_text=name).locator("dd").inner_text()
+    return page.locator(".facts div:visible", has_text=name).locator("dd").inner_text()
 
 
 def test_no_file_names_another_origin(url: str) -> None:
@@ -121,44 +121,56 @@ def test_it_shows_what_is_learned_while_it_is_learned(engine: Engine, url: str, 
     before = engine.statistics.rows
     page.goto(url)
     expect(page.locator("#status")).to_have_text("live")
-    expect(page.locator(".number", has_text="rows judged")).to_contain_text(f"{before:,}")
+    expect(page.locator("h1")).to_have_text("engine")  # the folder's name
+    error = engine.gauges()["error"]
+    expect(page.locator("#sentence")).to_contain_text(f"Forecasts whether spam is yes for {N_TASKS + 7} users.")
+    expect(page.locator("#sentence")).to_contain_text(f"It is wrong in {100 * error:.0f}\u00a0% of cases so far")
+    expect(page.locator("#sentence")).to_contain_text("Sharing")
+    worst = engine.list_tasks("loss", "", 0, 1)[0][0]
+    expect(page.locator("#worst tr").first).to_contain_text(str(worst["task"]))
+    expect(page.locator("#worst tr").first).to_contain_text(f"{worst['loss']:.2f}")
     expect(page.locator("#errors polyline")).to_have_count(3)  # the learner and two shadows
     expect(page.locator("#losses polyline")).to_have_count(3)
-    assert page.locator("#calibration circle").count() > 5
+    shown = sum(n >= 20 for n in engine.statistics.state()["calibration"][0])
+    expect(page.locator("#calibration circle")).to_have_count(shown)
+    page.get_by_text("How the service runs").click()
+    assert fact(page, "rows judged") == f"{before:,}"
     mails = [{"user": "user 7", "size": 1.0}] * 4
     labels = [(str(answer.id), "yes") for answer in engine.predict(rows(mails)).result()]
     engine.label([*labels[:3], labels[0], ("nonsense", "no")]).result()
     learn(engine, 200, user="somebody new")
-    expect(page.locator(".number", has_text="rows judged")).to_contain_text(f"{before + 203:,}")
+    expect(page.locator(".facts div", has_text="rows judged")).to_contain_text(f"{before + 203:,}")
     assert [fact(page, name) for name in ("wait for a label", "accepted", "twice", "unknown")] == ["1", "3", "1", "1"]
     assert "s" in fact(page, "median wait")
     page.locator("#sort").select_option("newest")
-    expect(page.locator("#tasks tr").first).to_contain_text("somebody new")
+    expect(page.locator("#tasks a").first).to_have_text("somebody new")
 
 
-def test_tasks_are_found_paged_and_shown(engine: Engine, url: str, page: Page) -> None:
+def test_tasks_are_found_scrolled_and_shown(engine: Engine, url: str, page: Page) -> None:
     page.goto(url)
     page.locator("#sort").select_option("name")
-    note, first = page.locator("#tasks-note"), page.locator("#tasks tr").first
-    expect(note).to_contain_text("1 to 50 of 12")
-    expect(first).to_contain_text(NASTY)  # as text
-    page.get_by_role("button", name="Previous").click(force=True)
-    expect(note).to_contain_text("1 to 50")
-    for shown in ("51 to 100", "101 to 12"):
-        page.get_by_role("button", name="Next").click()
-        expect(note).to_contain_text(shown)
-    expect(page.get_by_role("button", name="Next")).to_have_attribute("aria-disabled", "true")
+    names = [str(one["task"]) for one in engine.list_tasks("name", "", 0, 999)[0]]
+    note, links = page.locator("#tasks-note"), page.locator("#tasks a")
+    expect(note).to_have_text(f"{len(names)} users")
+    expect(links.first).to_have_text(NASTY)  # as text
+    assert links.count() < 50  # those in sight
+    page.locator("#scroller").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
+    expect(links.last).to_have_text(names[-1])
     learn(engine, 1, user="user 7")
     page.wait_for_timeout(1_500)
-    expect(note).to_contain_text("101 to 12")  # events do not turn pages
+    expect(links.last).to_have_text(names[-1])  # events do not scroll
     page.get_by_label("Find").fill("USER 77")
-    expect(page.locator("#tasks tr")).to_have_count(1)
-    page.get_by_role("link", name="user 77").click()
+    expect(links).to_have_count(1)
+    mail = {"user": "user 77", "size": 2.5, "subject": "win a lunch"}
+    chance = engine.predict(rows([mail])).result()[0].probability
+    links.first.click()
     shown_task = page.get_by_role("dialog", name="user 77")
     expect(shown_task).to_contain_text("mean forecast")
     about = engine.task("user 77")
-    assert fact(page, "error") == f"{about['error']:.4f}"
-    assert fact(page, "share of yes") == f"{about['happened']:.4f}"
+    assert about["latest"]["forecast"] == pytest.approx(chance)
+    assert fact(page, "wrong") == f"{100 * about['error']:.0f}\u00a0%"
+    expect(shown_task.locator("#task-facts")).to_contain_text(f"AUC{about['auc']:.4f}")
+    expect(shown_task.locator("#why li", has_text='subject "win"').first).to_be_visible()
     expect(shown_task.locator("#ways li").first).to_contain_text(about["ways"][0]["way"])
     similar = about["similar"][0]["task"]
     shown_task.get_by_role("link", name=similar, exact=True).click()
@@ -168,33 +180,29 @@ def test_tasks_are_found_paged_and_shown(engine: Engine, url: str, page: Page) -
     expect(page).to_have_url(f"{url}/")
     page.goto(f"{url}/#task={quote(NASTY, safe='')}")
     expect(page.locator("#task-name")).to_have_text(NASTY)
-    assert fact(page, "rows") == "50"
+    expect(page.locator("#task-facts")).to_contain_text("rows50")
     page.get_by_role("button", name="Close").click()
     expect(page.locator("dialog")).to_be_hidden()
     page.get_by_label("Find").fill("nobody")
-    expect(note).to_have_text("no task has this in its name")
+    expect(note).to_have_text("no user has this in its name")
 
 
 def test_it_is_used_by_keyboard(engine: Engine, url: str, page: Page) -> None:
     page.goto(url)
-    page.locator("#tasks a").first.wait_for()
-    reached: list[str] = []
-    while "previous" not in reached and len(reached) < 80:
+    page.locator("#tasks a").nth(15).wait_for()
+    worst, reached = page.locator("#worst tr:visible").count(), list[str]()
+    while "scroller" not in reached and len(reached) < 80:
         page.keyboard.press("Tab")
         reached.append(page.evaluate("document.activeElement.id || document.activeElement.localName"))
-    assert reached == ["filter", "sort", *["a"] * 50, "previous"]
-    page.keyboard.press("Tab")
-    for shown in ("51 to 100", "101 to 12"):
-        page.keyboard.press("Enter")
-        expect(page.locator("#tasks-note")).to_contain_text(shown)
-        assert page.evaluate("document.activeElement.id") == "next"  # also when there is no next one
+    assert reached == [*["a"] * worst, "filter", "sort", "scroller"]
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press("Shift+Tab")
+    for _ in range(30):  # beyond those that were drawn first
+        page.keyboard.press("Tab")
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")  # scrolled
     name = page.evaluate("document.activeElement.textContent")
-    learn(engine, 1, user=name)
-    row = page.locator("#tasks tr", has=page.get_by_role("link", name=name, exact=True))
-    expect(row.locator("td").first).to_have_text(str(engine.task(name)["rows"]))
+    assert name == engine.list_tasks("rows", "", 29, 1)[0][0]["task"]
+    learn(engine, 1, user="user 119")
+    page.wait_for_timeout(1_500)
     assert page.evaluate("document.activeElement.textContent") == name
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name=name)).to_be_visible()
@@ -221,11 +229,11 @@ def test_it_survives_a_restart(engine: Engine, page: Page) -> None:
         page.goto(first)
         expect(page.locator("#status")).to_have_text("live")
     expect(page.locator("#status")).to_contain_text("does not answer")
-    expect(page.locator("#numbers")).to_be_visible()  # what was known last
+    expect(page.locator("#sentence")).to_be_visible()  # what was known last
     learn(engine, 10, user="meanwhile")
     with served(engine, [], port=int(first.rpartition(":")[2])):
         expect(page.locator("#status")).to_have_text("live")
-        expect(page.locator(".number", has_text="rows judged")).to_contain_text(f"{engine.statistics.rows:,}")
+        expect(page.locator(".facts div", has_text="rows judged")).to_contain_text(f"{engine.statistics.rows:,}")
 
 
 def test_it_does_not_wait_for_a_server_that_is_silent(url: str, page: Page) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 from tests.serve.material import records, rows, write_model
 
 from shoal import OSMTL, HedgedSharing, HedgedSharingRegressor, MultiClass, MultitaskPerceptron
@@ -91,10 +92,37 @@ def test_all_numbers_are_those_of_plain_loops(served: ServedModel, monkeypatch: 
     worst = max(by_task, key=lambda task: by_task[task][1] / by_task[task][0])
     assert found.list_tasks("error", "", 0, 1)[0][0]["task"] == worst
     gauges = found.gauges()
+    assert gauges["error_of_pooled"] == pytest.approx(errors[2] / rows)
+    assert gauges["loss_of_independent"] == pytest.approx(losses[1] / rows)
     assert gauges["error_of_worst_task"] == pytest.approx(by_task[worst][1] / by_task[worst][0])
     assert 50 < hour[0] < rows / 50
     assert gauges["error_of_last_hour"] == pytest.approx(hour[1] / hour[0])
     assert gauges["calibration_error"] == pytest.approx(sum(abs(p - y) for _, p, y in bins) / rows)
+
+
+def test_auc_trend_and_weeks(served: ServedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The AUC is that of ranks but for ties within a bin; a trend has the losses of equal parts, in order."""
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    found, rng = Statistics(served), np.random.default_rng(5)
+    truth, n = rng.random(1_000) < 0.3, np.arange(1_000)
+    decisions = np.where(truth, 1.0, -1.0) + rng.normal(size=1_000)
+    times = NOW - 86_400 * (9.0 - 9.0 * n / 1_000)
+    others = dict.fromkeys(("independent", "pooled"), decisions)
+    tasks = np.where(n % 10 == 0, "rare", "usual")
+    for i in range(0, 1_000, 37):
+        some = slice(i, i + 37)
+        labels = np.where(truth, "yes", "no")[some]
+        part = {name: one[some] for name, one in others.items()}
+        found.learned(Learned(times[some], tasks[some].tolist(), labels, decisions[some], part))
+    usual, losses = tasks == "usual", np.logaddexp(0.0, np.where(truth, -decisions, decisions))
+    about = found.task("usual")
+    assert about["auc"] == pytest.approx(roc_auc_score(truth[usual], decisions[usual]), abs=5e-3)
+    assert about["trend"] == pytest.approx([part.mean() for part in np.split(losses[usual], range(128, 900, 128))])
+    assert found.gauges()["auc"] == pytest.approx(roc_auc_score(truth, decisions), abs=5e-3)
+    assert found.gauges()["error_of_last_week"] != found.gauges()["error_of_week_before"]
+    by_auc, by_loss = (found.list_tasks(sort, "", 0, 9)[0] for sort in ("auc", "loss"))
+    assert by_auc == sorted(by_auc, key=lambda one: one["auc"])
+    assert by_loss == sorted(by_loss, key=lambda one: -one["loss"])
 
 
 def test_saved_and_forgotten(served: ServedModel, tmp_path: Path) -> None:
@@ -120,11 +148,12 @@ def test_saved_and_forgotten(served: ServedModel, tmp_path: Path) -> None:
     after = {str(one["task"]): one for one in found.list_tasks("name", "", 0, 100)[0]}
     assert after.pop("t99") == {
         "task": "t99", "rows": 1, "error": 1.0, "loss": pytest.approx(math.log1p(math.e)),
-        "forecast": pytest.approx(1 / (1 + math.e)), "happened": 1.0,
+        "forecast": pytest.approx(1 / (1 + math.e)), "happened": 1.0, "trend": [pytest.approx(math.log1p(math.e))],
     }  # fmt: skip
     before.pop("t3")
     assert after == before
-    for damaged in ({**again.to_dict(), "per_task": [[1.0]]}, {**again.to_dict(), "form": 1}, {}):
+    cut = {"tasks": ["t1"], "sums": "eJw="}
+    for damaged in ({**again.to_dict(), "per_task": cut}, {**again.to_dict(), "form": 1}, {}):
         assert Statistics(served, damaged).to_dict() == Statistics(served).to_dict()
 
 
@@ -144,7 +173,7 @@ def test_rows_that_the_learner_refuses_are_not_judged(tmp_path: Path, monkeypatc
         fold.apply(Group(1, np.full(len(kept), NOW), served.check(rows(kept))[0]))
         assert fold.refused == sum(mail["user"] == "u3" for mail in kept)
         found.append(statistics.to_dict())
-    assert found[0]["tasks"] == found[1]["tasks"]
+    assert found[0]["per_task"]["tasks"] == found[1]["per_task"]["tasks"]
     assert found[0]["rows"] == found[1]["rows"] == len(kept)
     assert sum(map(sum, found[0]["bins"])) > len(kept)
 
@@ -229,7 +258,7 @@ def test_decisions_that_are_no_logits_have_no_losses(tmp_path: Path) -> None:
     Fold(served, 0, found).apply(Group(1, np.full(50, NOW), served.check(rows(records(50, 12)))[0]))
     assert (found.state()["has_losses"], found.state()["has_probabilities"]) == (False, False)
     assert not {"loss", "calibration_error"} & found.gauges().keys()
-    assert found.task("u1").keys() == {"task", "rows", "error"}
+    assert found.task("u1").keys() == {"task", "rows", "error", "trend"}
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PATIENCE = 10.0  # seconds for an answer of all shards
 AT_ONCE = 64  # concurrent requests of a shard
 MARK = "."  # between a shard's number and the id that it gave
-MEANS = ("error", "loss", "calibration")  # gauges that are means over rows; the others are sums
+MEANS = ("error", "loss", "auc", "calibration")  # gauges that are means over rows; the others are sums
 
 Ask = Callable[..., Future[Any]]  # (shard, method, arguments)
 
@@ -236,8 +236,10 @@ class ShardedService:
         """Some tasks with their counts since the service began, and the number of tasks whose ids contain the text."""
         found = self._ask_all("list_tasks", sort, text, 0, first + n)
         tasks = [one for one in chain.from_iterable(zip_longest(*(some for some, _ in found))) if one is not None]
-        if sort in ("rows", "error"):
-            tasks.sort(key=lambda one: -one[sort])
+        if sort in ("rows", "error", "loss"):
+            tasks.sort(key=lambda one: -one.get(sort, 0.0))
+        elif sort == "auc":
+            tasks.sort(key=lambda one: one.get(sort, 2.0))
         elif sort == "name":
             tasks.sort(key=lambda one: str(one["task"]))
         return tasks[first : first + n], sum(total for _, total in found)
@@ -276,6 +278,7 @@ class ShardedService:
     def overview(self) -> Mapping[str, Any]:
         """The content of the page."""
         found = overview_of_all(self._ask_all("overview"))
+        found["model"] = {**found["model"], "name": self.folder.name}
         return {**found, "gauges": {**found["gauges"], **self.more_gauges()}}
 
     def export(self) -> Path:

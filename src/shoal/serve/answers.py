@@ -15,6 +15,7 @@ from shoal.files.tables.encode_one import Row, Unread
 from shoal.learner import Classifier, logistic, model_of
 from shoal.model.explanations import most_alike
 from shoal.model.slicing import as_wide
+from shoal.online.hedged_sharing.learner import by_sharing
 from shoal.serve.apply import Fold, Group
 from shoal.serve.contract import Answer, Fault, Refused, Rows, UnknownTask, Worth
 from shoal.serve.row_codec import from_dicts
@@ -164,7 +165,7 @@ class Answers:
         with turn():
             if not learner.knows_task(task):
                 raise UnknownTask(f"there is no task {task!r}")
-            weights = learner.expert_weights(task) if hasattr(learner, "expert_weights") else {}
+            weights = by_sharing(learner.expert_weights(task)) if hasattr(learner, "expert_weights") else {}
             model, cores = model_of(learner), [*learner.deciding_cores().values()]
         try:
             alike = most_alike(cores, model.tasks.column, task, model.features.count, N_SIMILAR, turn)

@@ -96,7 +96,7 @@ class Client:
         return self._do(_model())
 
     def tasks(self, sort: str = "rows", text: str = "", page: int = 1) -> Tasks:
-        """A page of tasks: by "rows", "error", "newest" or "name"; those that contain the text."""
+        """A page of tasks: by "rows", "error", "loss", "auc", "newest" or "name"; those that contain the text."""
         return self._do(_tasks(sort, text, page))
 
     def task(self, task: str) -> Task:
@@ -226,7 +226,7 @@ class AsyncClient:
         return await self._do(_model())
 
     async def tasks(self, sort: str = "rows", text: str = "", page: int = 1) -> Tasks:
-        """A page of tasks: by "rows", "error", "newest" or "name"; those that contain the text."""
+        """A page of tasks: by "rows", "error", "loss", "auc", "newest" or "name"; those that contain the text."""
         return await self._do(_tasks(sort, text, page))
 
     async def task(self, task: str) -> Task:

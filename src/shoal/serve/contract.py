@@ -204,7 +204,7 @@ class Service(Protocol):
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
         """A part of the tasks with their counts, and the number of tasks that contain the text; sorted by "rows",
-        "error" (worst first), "newest" or "name"."""
+        "error", "loss" or "auc" (worst first), "newest" or "name"."""
         ...
 
     def task(self, task: str) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -347,13 +348,15 @@ class Engine:
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
         """A part of the tasks with their counts since the service began, and the number of tasks that contain the text;
-        sorted by "rows", "error" (worst first), "newest" or "name"."""
+        sorted by "rows", "error", "loss" or "auc" (worst first), "newest" or "name"."""
         return self.statistics.list_tasks(sort, text, first, n)
 
     def overview(self) -> Mapping[str, Any]:
         """The numbers on the page."""
         served = self._fold.served
-        model = {"learner": type(served.learner).__name__, "label": served.roles.label}
+        name = re.sub(r"(\.shoal)?(\.live)?(\.\d+)?$", "", self.folder.name)
+        roles = {"task": served.roles.tasks, "label": served.roles.label}
+        model = {"name": name, "learner": type(served.learner).__name__, **roles}
         beside = {"replaced": len(self._files.replaced), "candidate": self._candidate()}
         return {**self.statistics.state(), "gauges": self.gauges(), "model": model, **beside}
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from shoal.engine.arrays import FloatArray, IntArray
@@ -24,20 +23,17 @@ from shoal.evaluation.metrics.multiclass import SMALLEST
 from shoal.files.saved_state import reading_state
 from shoal.learner import logistic
 from shoal.online.hedged_sharing.scaling import CLIPPED, MEAN, N_TARGETS, learn_target
-from shoal.serve.contract import UnknownTask
 from shoal.serve.model_changes import Models
 from shoal.serve.served_model import Learned, ServedModel
+from shoal.serve.task_counts import TaskCounts, in_order
 
 logger = logging.getLogger("shoal")
 MAIN = "learner"
 MOST_POINTS = 240  # of the series; beyond, neighbors are merged in pairs
 ROWS_A_POINT = 100  # at first
-MINUTES = 24 * 60
+MINUTES, DAY, DAYS = 24 * 60, 24 * 3600, 14
 SPEED_SECONDS = 10.0  # averaged in the rows a second
-FEWEST = 20  # rows of a task before it may be the worst one
-PER_TASK = ("rows", "errors", "loss", "forecast", "happened", "order")
-SORTS = ("rows", "error", "newest", "name")
-FORM = 5  # of `to_dict`
+FORM = 6  # of `to_dict`
 
 
 class Statistics:
@@ -100,11 +96,12 @@ class Statistics:
         values = np.array([column for one in judged for column in (one.errors, one.losses)])
         with self._lock:
             self._known = labels
-            self._count_tasks(tasks, judged[0])
+            self._tasks.count(tasks, judged[0], self.rows)
             if self._has_probabilities:
                 add_forecasts(self._bins, judged[0].forecast, judged[0].happened)
             self._points_of(values, times)
-            self._minutes_of(values[0], times)
+            _add_to(self._minutes, 60, values[0], times)
+            _add_to(self._days, DAY, values[0], times)
             self._sums = _after(self._sums, values)
             self.rows += len(times)
 
@@ -127,33 +124,20 @@ class Statistics:
     def forget(self, task: str) -> None:
         """Drop the counts of a task."""
         with self._lock:
-            if (place := self._tasks.pop(task, None)) is not None:
-                self._per_task[:, place] = 0.0
+            self._tasks.forget(task)
 
     def task(self, task: str) -> dict[str, Any]:
         """The counts of a task. Raises UnknownTask."""
         with self._lock:
-            if task not in self._tasks:
-                raise UnknownTask(f"no row of task {task!r} was learned here")
-            return self._describe(task, self._per_task[:, self._tasks[task]])
+            return self._tasks.one(task)
 
     def list_tasks(self, sort: str, text: str, first: int, n: int) -> tuple[list[Mapping[str, Any]], int]:
-        """A part of the tasks that contain a text, sorted by "rows", "error", "newest" or "name"; and their number."""
+        """A part of the tasks that contain a text, in one of the orders `SORTS`; and their number."""
         with self._lock:  # briefly, as learning waits
-            tasks = list(self._tasks)
-            counted = self._per_task[:, np.fromiter(self._tasks.values(), np.intp, len(tasks))]
-        if text:
-            wanted = text.lower()
-            chosen = [i for i, task in enumerate(tasks) if wanted in str(task).lower()]
-            tasks, counted = [tasks[i] for i in chosen], counted[:, chosen]
-        rows, errors, *_, order = counted
-        if sort == "name":
-            # Python's sort would keep the interpreter from answers meanwhile.
-            places = pl.Series([str(task) for task in tasks], dtype=pl.String).arg_sort().to_list()
-        else:
-            error = np.where(rows >= FEWEST, errors / np.maximum(rows, 1.0), 0.0)
-            places = np.argsort(-{"rows": rows, "error": error, "newest": order}[sort], kind="stable").tolist()
-        return [self._describe(tasks[i], counted[:, i]) for i in places[first : first + n]], len(tasks)
+            copied = self._tasks.copied(sort)
+        found = in_order(*copied, sort, text)
+        with self._lock:
+            return list(self._tasks.described(found[first : first + n])), len(found)
 
     def gauges(self) -> dict[str, float]:
         """Numbers for dashboards; without rows there is no error."""
@@ -168,14 +152,25 @@ class Statistics:
                 found["loss"] = float(self._sums[1] / self.rows)
             if self._has_probabilities:
                 found["calibration_error"] = calibration_error(self._bins)
-            counts, errors = self._per_task[:2]
-            if (counts >= FEWEST).any():
-                found["error_of_worst_task"] = float(np.max(errors[counts >= FEWEST] / counts[counts >= FEWEST]))
-            minute, rows, wrong = self._minutes
-            for name, minutes in (("hour", 60), ("day", MINUTES)):
-                lately = (minute > time.time() // 60 - minutes) & (rows > 0)
-                if lately.any():
-                    found[f"error_of_last_{name}"] = float(wrong[lately].sum() / rows[lately].sum())
+            for i, name in enumerate(self.who[1:], 1):
+                found[f"error_of_{name}"] = float(self._sums[2 * i] / self.rows)
+                if self._has_losses:
+                    found[f"loss_of_{name}"] = float(self._sums[2 * i + 1] / self.rows)
+            if (auc := self._tasks.overall_auc()) is not None:
+                found["auc"] = auc
+            if (worst := self._tasks.worst_error()) is not None:
+                found["error_of_worst_task"] = worst
+            now = time.time()
+            for name, counts, first, last in (
+                ("last_hour", self._minutes, now // 60 - 60, now // 60),
+                ("last_day", self._minutes, now // 60 - MINUTES, now // 60),
+                ("last_week", self._days, now // DAY - 7, now // DAY),
+                ("week_before", self._days, now // DAY - 14, now // DAY - 7),
+            ):
+                moment, rows, wrong = counts
+                chosen = (moment > first) & (moment <= last) & (rows > 0)
+                if chosen.any():
+                    found[f"error_of_{name}"] = float(wrong[chosen].sum() / rows[chosen].sum())
             return found
 
     def state(self) -> dict[str, Any]:
@@ -209,16 +204,16 @@ class Statistics:
             "points": [list(point) for point in self._points],
             "rows_a_point": self._rows_a_point,
             "minutes": self._minutes.tolist(),
-            "tasks": [*self._tasks],
-            "per_task": self._per_task[:, [*self._tasks.values()]].tolist(),
+            "days": self._days.tolist(),
+            "per_task": self._tasks.to_dict(),
             "targets": self._targets.tolist(),
             "trial": None if self.trial is None else self.trial.to_dict(),
         }
 
     def _clear(self) -> None:
-        self._tasks: dict[str | None, int] = {}
-        self._next_place = 0
-        self._per_task = np.zeros((len(PER_TASK), 16))
+        self._tasks = TaskCounts(
+            has_losses=self._has_losses, has_ranks=self._has_probabilities and self._kind == "binary"
+        )
         self._sums = np.zeros(2 * len(self.who))  # errors and losses of each
         self.rows = 0
         self._bins = np.zeros((3, N_BINS))  # rows, forecasts, events
@@ -226,6 +221,7 @@ class Statistics:
         self._points: list[list[float]] = []  # rows, time of the last, errors and losses of each
         self._rows_a_point = ROWS_A_POINT
         self._minutes = np.zeros((3, MINUTES))  # minute since 1970, rows, errors
+        self._days = np.zeros((3, DAYS))  # the same of days
 
     def _restore(self, saved: Mapping[str, Any]) -> None:
         if saved["form"] != FORM or saved["who"] != list(self.who):
@@ -234,10 +230,9 @@ class Statistics:
         self._sums, self._bins = np.array(saved["sums"]), np.array(saved["bins"]).reshape(3, N_BINS)
         self._points, self._rows_a_point = [list(point) for point in saved["points"]], int(saved["rows_a_point"])
         self._minutes = np.array(saved["minutes"]).reshape(3, MINUTES)
-        self._tasks = {task: place for place, task in enumerate(saved["tasks"])}
-        self._next_place = len(self._tasks)
+        self._days = np.array(saved["days"]).reshape(3, DAYS)
         self._targets = np.array(saved["targets"]).reshape(N_TARGETS)
-        self._per_task = np.array(saved["per_task"]).reshape(len(PER_TASK), len(self._tasks))
+        self._tasks.restore(saved["per_task"])
 
     # ---- one slice -------------------------------------------------------------------------------------------
 
@@ -258,25 +253,6 @@ class Statistics:
             return judge_several(decisions, places, since, has_probabilities=self._has_probabilities)
         return judge_two(decisions, truth == labels[-1], has_probabilities=self._has_probabilities)
 
-    def _count_tasks(self, tasks: Any, judged: Judged) -> None:
-        known = self._tasks
-        for task in tasks:
-            if task not in known:
-                known[task] = self._next_place  # places of forgotten tasks stay empty until the next start
-                self._next_place += 1
-        places = np.array([known[task] for task in tasks], np.intp)
-        if self._next_place > self._per_task.shape[1]:
-            wider = np.zeros((len(PER_TASK), 2 * self._next_place))
-            wider[:, : self._per_task.shape[1]] = self._per_task
-            self._per_task = wider
-        rows, *sums, order = self._per_task
-        found, first = np.unique(places, return_index=True)
-        new = rows[found] == 0
-        order[found[new]] = self.rows + first[new]
-        np.add.at(rows, places, 1.0)
-        for total, values in zip(sums, judged, strict=True):
-            np.add.at(total, places, values)
-
     def _points_of(self, values: FloatArray, times: FloatArray) -> None:
         """Add rows to the points of the series; each takes the same number of rows, wherever a slice ends."""
         reached, n = 0, len(times)
@@ -292,33 +268,12 @@ class Statistics:
             reached = min(some.stop, n)
             self._points[-1] = [point[0] + reached - some.start, float(times[reached - 1]), *sums]
 
-    def _minutes_of(self, errors: FloatArray, times: FloatArray) -> None:
-        minutes = times // 60
-        ends = [*(np.flatnonzero(np.diff(minutes)) + 1).tolist(), len(minutes)]
-        for first, end in zip([0, *ends], ends, strict=False):
-            if first == end:
-                continue
-            column = self._minutes[:, int(minutes[first]) % MINUTES]
-            if column[0] < minutes[first]:
-                column[:] = minutes[first], 0.0, 0.0
-            if column[0] == minutes[first]:  # or else the clock was set back by a day
-                column[1] += end - first
-                column[2] = _after(column[2:], errors[None, first:end])[0]
-
     def _speed(self) -> float:
         """Rows a second over the last seconds; called once a second."""
         now = time.monotonic()
         self._marks = [mark for mark in self._marks if mark[0] >= now - SPEED_SECONDS] + [(now, self.rows)]
         begun, rows = self._marks[0]
         return (self.rows - rows) / max(now - begun, 1e-9)
-
-    def _describe(self, task: str | None, counted: FloatArray) -> dict[str, Any]:
-        rows, errors, loss, forecast, happened, _ = counted.tolist()
-        n = max(rows, 1.0)
-        found = {"task": task, "rows": int(rows), "error": errors / n}
-        if self._has_losses:
-            found |= {"loss": loss / n, "forecast": forecast / n, "happened": happened / n}
-        return found
 
 
 class Trial:
@@ -377,6 +332,21 @@ class Trial:
 def _after(sums: FloatArray, values: FloatArray) -> FloatArray:
     """Sums after adding columns of values one by one, so that rounding does not depend on slices."""
     return np.asarray(np.add.accumulate(np.column_stack([sums, values]), axis=1)[:, -1])
+
+
+def _add_to(counts: FloatArray, seconds: int, errors: FloatArray, times: FloatArray) -> None:
+    """Count errors by minute or day, (3, n): which it is, rows, errors; later ones take the places of older ones."""
+    moments = times // seconds
+    ends = [*(np.flatnonzero(np.diff(moments)) + 1).tolist(), len(moments)]
+    for first, end in zip([0, *ends], ends, strict=False):
+        if first == end:
+            continue
+        column = counts[:, int(moments[first]) % counts.shape[1]]
+        if column[0] < moments[first]:
+            column[:] = moments[first], 0.0, 0.0
+        if column[0] == moments[first]:  # or else the clock was set back by a day
+            column[1] += end - first
+            column[2] = _after(column[2:], errors[None, first:end])[0]
 
 
 def added(one: list[float], other: list[float]) -> list[float]:

@@ -31,7 +31,7 @@ class Meaning(NamedTuple):
 
     def within(self, above: float, up_to: float) -> str:
         """The column and the bin from `above` to `up_to`, which are in deviations; NaN: in no bin."""
-        if math.isnan(above):
+        if math.isnan(above) or self.value in ("true", "false"):
             return str(self)
         low, high = (number(self.mean + edge * self.deviation, self.deviation) for edge in (above, up_to))
         if math.isinf(above) or math.isinf(up_to):
@@ -60,7 +60,11 @@ def meanings_of(columns: Sequence[Column], texts: TextSlots, values: dict[str, V
         name, its, missing = column.name, values[column.name], Meaning(column.name, "missing")
         if column.kind == "numeric":
             (own, absent), (mean, deviation, _) = column.slots.index.tolist(), column.scaling()
-            found[own] = Meaning(name, number(float(its.numbers[row]), deviation), mean, deviation)
+            value = float(its.numbers[row])
+            said = number(value, deviation)
+            if value in (0.0, 1.0) and math.isclose(deviation**2, mean * (1.0 - mean), rel_tol=0.05):  # all are 0 or 1
+                said = "true" if value else "false"
+            found[own] = Meaning(name, said, mean, deviation)
             found[absent] = missing
         elif column.kind == "text":
             found[int(column.slots.index[0])] = missing

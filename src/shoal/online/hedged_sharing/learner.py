@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,23 @@ from shoal.engine.arrays import FloatArray
 from shoal.learner import Classifier, Learner, Regressor, WeightedLearner
 from shoal.model.parameters import read
 from shoal.online.hedged_sharing.algorithm import LABELS, NUMBERS_TO_PREDICT, PARAMETERS, settings_of
-from shoal.online.hedged_sharing.experts import EXPERTS, LINEAR
+from shoal.online.hedged_sharing.experts import EXPERTS, LINEAR, OWN, POOLED, TOGETHER
 from shoal.online.hedged_sharing.explaining import contributions, linear_weights
 from shoal.online.hedged_sharing.state import State
+
+WAYS = {
+    POOLED: "one model for all tasks",
+    TOGETHER: "a common model and the task's difference from it",
+    OWN: "the task's own model",
+}
+
+
+def by_sharing(weights: Mapping[str, float]) -> dict[str, float]:
+    """Weights of experts by the way in which these share, in words; the heaviest first."""
+    found = dict.fromkeys(WAYS.values(), 0.0)
+    for expert in EXPERTS:
+        found[WAYS[expert.sharing]] += weights.get(expert.name, 0.0)
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
 class _Hedged(WeightedLearner):

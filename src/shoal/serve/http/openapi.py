@@ -233,6 +233,8 @@ class CountedTask(TypedDict):
     loss: NotRequired[Annotated[float, Meta(description="mean log-loss; of a regression the mean squared error")]]
     forecast: NotRequired[Annotated[float, Meta(description="mean probability, or number, that was forecast")]]
     happened: NotRequired[Annotated[float, Meta(description="what it was in the mean")]]
+    auc: NotRequired[Annotated[float, Meta(description="of two labels that have both come: from 24 bins of forecasts")]]
+    trend: Annotated[list[float], Meta(description="mean loss, or error, of eight equal parts at most, in order")]
 
 
 class Tasks(TypedDict):
@@ -269,6 +271,8 @@ class Task(TypedDict):
     loss: NotRequired[float]
     forecast: NotRequired[float]
     happened: NotRequired[float]
+    auc: NotRequired[float]
+    trend: NotRequired[list[float]]
 
 
 class Status(TypedDict):

@@ -25,10 +25,10 @@ from shoal.serve.http.openapi import EVENTS, FILE, TEXT, Json, Route, one_or_man
 from shoal.serve.http.problems import HttpProblem
 from shoal.serve.http.request_bodies import JSON, LONGEST_KEY, NDJSON, BodyLimits
 from shoal.serve.page import content as page
+from shoal.serve.task_counts import SORTS
 
 SHORT = 4096  # bytes of a body that is read in the event loop
 PAGE = 50  # tasks
-SORTS = ("rows", "error", "newest", "name")  # of the list of tasks
 PLACES = {"task": ".+", "name": "[a-z.]+"}  # of a path
 BODY = (400, 408, 413, 415, 422, 503)  # statuses of a bad body
 KEY: Json = {
@@ -49,7 +49,7 @@ SORT: Json = {
     "name": "sort",
     "in": "query",
     "schema": {"type": "string", "enum": list(SORTS), "default": SORTS[0]},
-    "description": "error: the worst first",
+    "description": "error, loss, auc: the worst first",
 }
 TEXT_OF_TASKS: Json = {
     "name": "q",

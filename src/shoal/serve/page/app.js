@@ -1,23 +1,18 @@
 // The page: asks for a token if it must, listens to the events, and shows each.
 import { calibration, key, lines } from "./charts.js";
-import { $, bytes, duration, facts, fraction, html, request, whole } from "./parts.js";
+import { $, bytes, duration, facts, fraction, request, whole } from "./parts.js";
+import { sentence, taskWords } from "./sentence.js";
 import { showTasks } from "./tasks.js";
 
 const SILENCE = 5000; // milliseconds without an event, after which the service is asked again
 
-function numbers(state, words) {
+function behind(state) {
   const g = state.gauges;
-  const shown = [
-    [whole(state.rows), "rows judged"], [whole(state.rows_a_second), "rows a second"],
-    [fraction(g.error), words.error], [fraction(g.error_of_last_hour), "of the last hour"],
-    [fraction(g.error_of_last_day), "of the last day"], [whole(g.tasks), "tasks"], [whole(g.features), "features"],
-    [whole(g.queue_rows), "rows in the queue"], [duration(g.snapshot_age_seconds), "since the last snapshot"], [bytes(g.log_bytes), "of log"],
-  ];
-  $("numbers").replaceChildren(...shown.map(([value, name]) => html("div", { class: "number" }, html("b", {}, value), html("span", {}, name))));
-}
-
-function labels(g) {
-  facts($("labels"), [
+  facts($("numbers"), [
+    ["algorithm", state.model.learner], ["rows judged", whole(state.rows)], ["rows a second", whole(state.rows_a_second)],
+    ["rows in the queue", whole(g.queue_rows)], ["features", whole(g.features)], ["error, last hour", fraction(g.error_of_last_hour)],
+    ["error, last day", fraction(g.error_of_last_day)], ["AUC of all rows", fraction(g.auc)],
+    ["since the last snapshot", duration(g.snapshot_age_seconds)], ["log", bytes(g.log_bytes)],
     ["predictions that wait for a label", whole(g.predictions_waiting)], ["median wait, last hour", duration(g.label_lag_seconds)],
     ["labels accepted", whole(g.labels_accepted)], ["came too late", whole(g.labels_late)], ["came twice", whole(g.labels_double)],
     ["for unknown ids", whole(g.labels_unknown)], ["asked for by /v1/query", whole(g.labels_asked)],
@@ -32,22 +27,22 @@ function tell(text, isOff) {
 function show(state) {
   const isNumber = state.kind === "regression", m = state.model;
   const words = {
-    error: isNumber ? "mean absolute error" : "error", loss: isNumber ? "squared error" : "log-loss",
+    ...taskWords(m.task), isNumber, error: isNumber ? "mean absolute error" : "wrong", loss: isNumber ? "squared error" : "log-loss",
     happened: isNumber ? "mean of what came" : state.kind === "binary" ? `share of ${state.positive}` : "share that was right",
   };
-  $("title").textContent = `${m.learner} · ${m.label}`;
-  document.title = `shoal: ${m.label}`;
+  $("title").textContent = m.name;
+  document.title = `${m.name}: ${m.label}`;
   tell("live", false);
   $("main").hidden = false; $("door").hidden = true;
-  $("error-title").textContent = isNumber ? "Mean absolute error over time" : "Error over time";
-  $("error-column").textContent = words.error;
+  sentence($("sentence"), state, words);
+  $("error-title").textContent = isNumber ? "Mean absolute error over time" : "Share of wrong forecasts over time";
   $("loss-title").textContent = isNumber ? "Squared error over time" : "Log-loss over time";
   $("losses-part").hidden = !state.has_losses;
   $("calibration-part").hidden = !state.has_probabilities;
-  $("calibration-note").textContent = `${state.kind === "binary" ? "What happened" : "How often the predicted label was right"}, against what was forecast. On the line, forecasts can be taken at their word.`;
-  numbers(state, words); labels(state.gauges); key($("key"), state.who);
-  lines($("errors"), state, 0);
-  if (state.has_losses) lines($("losses"), state, 1);
+  $("calibration-note").textContent = `${state.kind === "binary" ? "What happened" : "How often the predicted label was right"}, against what was forecast, of 20 rows or more. On the line, forecasts can be taken at their word.`;
+  behind(state); key($("key"), state.who, words);
+  lines($("errors"), state, 0, words);
+  if (state.has_losses) lines($("losses"), state, 1, words);
   if (state.has_probabilities) calibration($("calibration"), state.calibration);
   showTasks(state, words);
 }

@@ -15,6 +15,8 @@ KINDS = {
     "app.js": "text/javascript",
     "charts.js": "text/javascript",
     "parts.js": "text/javascript",
+    "rows.js": "text/javascript",
+    "sentence.js": "text/javascript",
     "tasks.js": "text/javascript",
     "style.css": "text/css",
     "icon.svg": "image/svg+xml",

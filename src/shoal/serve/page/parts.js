@@ -9,6 +9,8 @@ const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 export function whole(value) { return isNumber(value) ? counts.format(value) : "–"; }
 export function fraction(value) { return !isNumber(value) ? "–" : Math.abs(value) < 1 ? value.toFixed(4) : values.format(value); }
 
+export function percent(value) { return !isNumber(value) ? "–" : `${(100 * value).toFixed(Math.abs(value) < 0.0995 ? 1 : 0)}\u00a0%`; }
+
 export function duration(seconds) {
   if (!isNumber(seconds)) return "–";
   const [unit, size] = [["days", 86400], ["h", 3600], ["min", 60]].find(([, long]) => seconds >= 2 * long) ?? ["s", 1];

@@ -1,57 +1,64 @@
-// The list of tasks, a page at a time, and what is known of one of them.
-import { $, facts, fraction, html, request, svg, whole } from "./parts.js";
+// The worst tasks; all tasks, of which the rows in sight are fetched a page at a time; and what is known of one.
+import { $, facts, fraction, html, percent, request, svg, whole } from "./parts.js";
+import { MARK, columnsOf, fill, head, linkTo } from "./rows.js";
 
-const MARK = "#task=";
-const SHOWN = 6; // ways of sharing
-let page = 1, size = Infinity, shownRows = null, asked = 0, opened = null, model = {};
+const PAGE = 50, MORE = 6; // rows of a page of the service, and rows drawn beyond those in sight
+const FEW = 12, MOST_HEIGHT = 3e7; // worst tasks (wide screens show eight), and pixels, beyond which browsers draw no more
+let pages = new Map(), total = 0, version = 0, shownRows = null, opened = null, model = {}, columns = [], titles = "", wait = null;
 
-export const linkTo = (task) => MARK + encodeURIComponent(task);
+const asked = (sort, text, page) => request(`/v1/tasks?sort=${sort}&q=${encodeURIComponent(text)}&page=${page}`).then((found) => found.ok ? found.json() : null);
 
-// ---- the list -----------------------------------------------------------------------------------------------
+// ---- the worst ----------------------------------------------------------------------------------------------
 
-async function list() {
-  const mine = ++asked;
-  const found = await request(`/v1/tasks?sort=${$("sort").value}&q=${encodeURIComponent($("filter").value)}&page=${page}`);
-  if (!found.ok || mine !== asked) return;
-  const { tasks, total } = await found.json();
-  if (mine !== asked) return;
-  if (page === 1) size = tasks.length;
-  if (!tasks.length && page > 1) { page = 1; return list(); } // they were forgotten meanwhile
-  show(tasks);
-  const first = (page - 1) * size;
-  $("tasks-note").textContent = total ? `${whole(first + 1)} to ${whole(first + tasks.length)} of ${whole(total)} tasks with rows since the service began`
-    : $("filter").value ? "no task has this in its name" : "no row was learned since the service began";
-  // Not `disabled`, which would take the focus away from who pages by keyboard.
-  $("previous").setAttribute("aria-disabled", page === 1);
-  $("next").setAttribute("aria-disabled", first + tasks.length >= total);
+async function worst(state) {
+  const found = await asked(state.has_losses ? "loss" : "error", "", 1);
+  if (!found) return;
+  $("worst-part").hidden = !found.tasks.length || !state.model.task.length;
+  $("worst-title").textContent = `Worst ${model.many}, by ${state.has_losses ? model.loss : "error"}`;
+  fill($("worst"), found.tasks.slice(0, FEW), columns);
 }
 
-function show(tasks) {
-  const focused = $("tasks").contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  const body = $("tasks");
-  while (body.rows.length > tasks.length) body.deleteRow(-1);
-  while (body.rows.length < tasks.length) body.append(html("tr", {}, html("th", { scope: "row" }), html("td"), html("td")));
-  tasks.forEach((one, i) => {
-    const [name, rows, error] = body.rows[i].cells;
-    if (one.task === null) name.textContent = "–";
-    else if (name.firstChild?.textContent !== one.task) name.replaceChildren(html("a", { href: linkTo(one.task) }, one.task));
-    rows.textContent = whole(one.rows); error.textContent = fraction(one.error);
-  });
+// ---- all ----------------------------------------------------------------------------------------------------
+
+const height = () => $("tasks").rows[0]?.getBoundingClientRect().height || 34;
+
+// The first and the last task in sight.
+function sight() {
+  const row = height(), first = Math.max(0, Math.floor($("scroller").scrollTop / row) - MORE);
+  return [first, Math.min(total, first + Math.ceil($("scroller").clientHeight / row) + 2 * MORE)];
+}
+
+// Rows in sight, between spaces for the others.
+function draw() {
+  const [first, last] = sight(), body = $("tasks");
+  const focused = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  fill(body, Array.from({ length: last - first }, (_, i) => pages.get(Math.floor((first + i) / PAGE) + 1)?.[(first + i) % PAGE] ?? null), columns);
+  const row = height(), most = Math.min(total, MOST_HEIGHT / row);
+  $("above").style.height = `${first * row}px`; $("below").style.height = `${Math.max(0, most - last) * row}px`;
   if (focused) [...body.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
 
-function turn(by) {
-  if ($(by < 0 ? "previous" : "next").getAttribute("aria-disabled") === "true") return;
-  page += by;
-  list().catch(() => {}); // the events say that the service does not answer
+// Fetch the pages in sight, all anew or those that are not there.
+async function fetchSight(anew) {
+  const mine = anew ? ++version : version, [first, last] = sight(), kept = anew ? new Map() : pages;
+  const wanted = [];
+  for (let page = Math.floor(first / PAGE) + 1; page <= Math.max(1, Math.ceil(last / PAGE)); page += 1) if (!kept.has(page)) wanted.push(page);
+  const found = await Promise.all(wanted.map((page) => asked($("sort").value, $("filter").value, page)));
+  if (mine !== version || found.some((one) => !one)) return;
+  found.forEach((one, i) => kept.set(wanted[i], one.tasks));
+  pages = kept;
+  if (found.length) total = found[0].total;
+  $("tasks-note").textContent = total ? `${whole(total)} ${model.many}` : $("filter").value ? `no ${model.one} has this in its name` : "no row was learned since the service began";
+  draw();
+  if (sight()[1] > last) draw(); // the table has its height only now
 }
 
 function again() {
-  page = 1;
-  list().catch(() => {});
+  $("scroller").scrollTop = 0;
+  fetchSight(true).catch(() => {}); // the events say that the service does not answer
 }
 
-// ---- one task -----------------------------------------------------------------------------------------------
+// ---- one ----------------------------------------------------------------------------------------------------
 
 const chosen = () => {
   if (!location.hash.startsWith(MARK)) return null;
@@ -65,15 +72,28 @@ async function one() {
   if (chosen() !== task) return; // it was left meanwhile
   $("task-name").textContent = task;
   $("task-note").textContent = found.ok ? "" : found.status === 404 ? "The model does not know this task." : "The service does not say.";
-  const said = "forecast" in about ? [["mean forecast", fraction(about.forecast)], [model.happened, fraction(about.happened)]] : [];
+  const share = model.isNumber ? fraction : percent;
+  const said = "forecast" in about ? [["mean forecast", share(about.forecast)], [model.happened, share(about.happened)]] : [];
   facts($("task-facts"), !found.ok ? [] : "rows" in about
-    ? [["rows", whole(about.rows)], [model.error, fraction(about.error)], ...("loss" in about ? [[model.loss, fraction(about.loss)]] : []), ...said]
+    ? [["rows", whole(about.rows)], [model.error, share(about.error)], ...("auc" in about ? [["AUC", fraction(about.auc)]] : []), ...("loss" in about ? [[model.loss, fraction(about.loss)]] : []), ...said]
     : [["rows since the service began", "0"]]);
-  bars($("ways"), (about.ways ?? []).slice(0, SHOWN).map(({ way, weight }) => [way, weight]));
-  bars($("similar"), (about.similar ?? []).map((other) => [html("a", { href: linkTo(other.task) }, other.task), other.similarity]));
+  why(about.latest);
+  bars($("ways"), (about.ways ?? []).map(({ way, weight }) => [way, weight, percent(weight)]));
+  bars($("similar"), (about.similar ?? []).map((other) => [html("a", { href: linkTo(other.task) }, other.task), other.similarity, other.similarity.toFixed(2)]));
+  $("similar-title").textContent = `${model.many[0].toUpperCase()}${model.many.slice(1)} most like it`;
   $("ways-part").hidden = !about.ways?.length; $("similar-part").hidden = !about.similar?.length;
   opened = task;
   if (!box.open) box.showModal();
+}
+
+// The forecast that was asked for last, what is usual, and what each reason adds.
+function why(latest) {
+  $("why-part").hidden = !latest;
+  if (!latest) return;
+  const isShare = latest.unit.startsWith("probability"), say = (value) => isShare ? percent(value) : fraction(value);
+  $("why-note").textContent = `${latest.unit}: ${say(latest.forecast)}; usual ${latest.usual_of}: ${say(latest.usual)}`;
+  const most = Math.max(...latest.reasons.map((reason) => Math.abs(reason.share)), 1e-12);
+  bars($("why"), latest.reasons.map(({ what, share }) => [what, share / most, `${share < 0 ? "−" : "+"}${say(Math.abs(share))}`]));
 }
 
 function leave() {
@@ -82,33 +102,43 @@ function leave() {
   if ($("task").open) $("task").close();
 }
 
-function bars(box, pairs) {
+function bars(box, rows) {
   const focused = box.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
-  box.replaceChildren(...pairs.map(([name, value]) =>
-    html("li", {}, html("span", {}, name), bar(value), html("span", {}, value.toFixed(2)))));
+  box.replaceChildren(...rows.map(([name, value, text]) => html("li", {}, html("span", {}, name), bar(value), html("span", {}, text))));
   if (focused) [...box.querySelectorAll("a")].find((a) => a.getAttribute("href") === focused)?.focus({ preventScroll: true });
 }
 
 function bar(value) {
-  const drawn = svg("svg", { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" });
-  drawn.append(svg("rect", { width: 100 * Math.min(Math.max(value, 0), 1), height: 8 }));
+  const drawn = svg("svg", { class: value < 0 ? "bar less" : "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" });
+  drawn.append(svg("rect", { width: 100 * Math.min(Math.abs(value), 1), height: 8 }));
   return drawn;
 }
 
 // ---- events -------------------------------------------------------------------------------------------------
 
 export function showTasks(state, words) {
-  model = words;
+  model = words; columns = columnsOf(state, words);
+  $("tasks-title").textContent = state.model.task.length ? `All ${words.many}` : "All rows";
+  const now = columns.map(([, title]) => title).join();
+  if (titles !== now) {
+    titles = now;
+    for (const box of ["worst-head", "tasks-head"]) head($(box), columns);
+    for (const [sort, kind] of [["auc", "auc"], ["loss", "loss"]]) $("sort").querySelector(`[value=${sort}]`).hidden = !columns.some(([name]) => name === kind);
+  }
   if (state.rows === shownRows && $("tasks").rows.length) return; // nothing was learned meanwhile
   shownRows = state.rows;
-  list().catch(() => {});
+  worst(state).catch(() => {});
+  fetchSight(true).catch(() => {});
   if (chosen() !== null) one().catch(() => {});
 }
 
 $("filter").addEventListener("input", again);
 $("sort").addEventListener("change", again);
-$("previous").addEventListener("click", () => turn(-1));
-$("next").addEventListener("click", () => turn(1));
+$("scroller").addEventListener("scroll", () => {
+  draw();
+  clearTimeout(wait);
+  wait = setTimeout(() => fetchSight(false).catch(() => {}), 60);
+});
 $("close").addEventListener("click", leave);
 $("task").addEventListener("click", (event) => { if (event.target === $("task")) leave(); }); // beside it
 $("task").addEventListener("cancel", leave); // Escape, mostly: browsers may close it without asking
