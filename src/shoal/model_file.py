@@ -5,7 +5,8 @@ the file that it would be alone: its header, and its arrays under its name.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,22 +47,28 @@ def load_model(path: str | os.PathLike[str]) -> tuple[Learner, Reading | None]:
     return learner, reading
 
 
-def load_named(path: str | os.PathLike[str]) -> tuple[Learner, Reading | None, list[str]]:
-    """The two, and the names of the features as files, data sets or rows had them; none if they have none."""
+def load_named(path: str | os.PathLike[str]) -> tuple[Learner, Reading | None, Callable[[], list[str]]]:
+    """The two, and what gives the names of the features as files, data sets or rows had them; none if they have none.
+
+    The names of a table cost a reader of its rows, which most callers make themselves.
+    """
     learner, found = _load(path)
     if found is None:
-        return learner, None, list(getattr(learner, "feature_names_in_", []))
+        return learner, None, lambda: list(getattr(learner, "feature_names_in_", []))
     damaged = ValueError(f"{path} is damaged: its description of the columns cannot be read")
     if not isinstance(found, dict):
         raise damaged
     if found.keys() == {"names"}:
-        return learner, None, list(found["names"])
+        return learner, None, lambda: list(found["names"])
     if found.keys() != set(Reading._fields) or not all(isinstance(part, dict) for part in found.values()):
         raise damaged
     reading = Reading(**found)
     from shoal.files.opening import saved_feature_names  # `shoal.load` needs no reader of files
 
-    return learner, reading, saved_feature_names(reading.state)
+    if reading.state.get("family") == "table":
+        return learner, reading, partial(saved_feature_names, reading.state)
+    names = saved_feature_names(reading.state)
+    return learner, reading, lambda: names
 
 
 def knows_no_table(path: str | os.PathLike[str], learner: Learner) -> ValueError:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -31,10 +32,11 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
     for option, value in (("--rows", options.rows), ("--top", options.top)):
         if value < 1:
             raise ValueError(f"{option} must be 1 or more, got {value}")
-    learner, reading, known = load_named(options.model)
+    learner, reading, names_of = load_named(options.model)
+    known = cache(names_of)
 
     def names(j: int) -> Any:
-        return known[j] if j < len(known) else j
+        return known()[j] if j < len(known()) else j
 
     if not data:
         _explain_weights(learner, names, options)
