@@ -52,6 +52,7 @@ EXEMPTIONS = {
     # options of public functions
     "src/shoal/evaluation/progressive.py: progressive_validate: parameters": "keyword options with defaults",
     "src/shoal/evaluation/tuning.py: search: parameters": "keyword options with defaults",
+    "src/shoal/files/tables/transformer.py: TableEncoder": "keyword options with defaults, those of the program",
     "src/shoal/tabular/estimators.py: Tabular": "keyword options with defaults, those of the program",
     "src/shoal/theory/romco.py: romco_regret_bound: parameters": "the learner's hyper-parameters and the stream",
     "src/shoal/theory/schatten.py: schatten_loss_bound: parameters": "the learner's hyper-parameters and the stream",

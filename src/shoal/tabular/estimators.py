@@ -35,7 +35,6 @@ from shoal.wrappers.multi_class import MultiClass
 
 T = TypeVar("T")
 NAMES = ("label", "target", "y")  # of a label that has none: the first that is no column
-STRICT = " (strict=True refuses such rows)"
 IN_PYTHON = {
     "kind='multiclass' takes more labels, kind='regression' any number": (
         "classes=[...] of partial_fit names all that come, and more than two"
@@ -147,7 +146,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
                 pass
             else:
                 self._one_row = None
-                rows.encoder.unmatched.warn(STRICT)
+                rows.encoder.unmatched.warn()
                 self._learn_row(learner, row, label, task)
                 return
         weight = None if sample_weight == 1.0 else [sample_weight]
@@ -266,7 +265,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         unmatched = known.table.encoder.unmatched
         unmatched.strict = self.strict
         found = read(frame)
-        unmatched.warn(STRICT)
+        unmatched.warn()
         return found
 
     def _check_tasks(self, tasks: Sequence[str], frame: pl.DataFrame) -> None:
@@ -289,7 +288,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         unmatched.strict = self.strict
         try:
             task, row = known.table.rows.task_of(x), self._one_row.read(x)
-            unmatched.warn(STRICT)
+            unmatched.warn()
             return row, task
         except Unread:
             chunk = self._read(known.table.to_predict, known, as_frame([x]))

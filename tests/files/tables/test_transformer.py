@@ -136,6 +136,33 @@ def test_columns_come_and_go() -> None:
     assert encoder.transform(other).toarray().tolist() == expected  # each is named once
     with pytest.raises(NotFittedError):
         TableEncoder().transform([])
+    assert encoder.notes_[-2:] == [
+        "the model does not know column 'delays' (did you mean 'delay'?): not used in 2 rows",
+        "there is no column 'delay': its values are missing in 2 rows",
+    ]
+    with pytest.raises(ValueError, match="does not know column 'delays'"):
+        encoder.set_params(strict=True).transform(other)
+
+
+@pytest.mark.filterwarnings("ignore:the model does not know column")
+def test_new_columns_are_learned_where_that_is_asked_for() -> None:
+    first, later = pl.DataFrame({"a": [1.0, 2.0]}), pl.DataFrame({"a": [3.0], "b": [1.0], "c": [2.0]})
+    for n, columns in ((0, ["a"]), (1, ["a", "b"]), (2, ["a", "b", "c"])):
+        encoder = TableEncoder(new_columns=n).fit(first).partial_fit(later)
+        assert ("does not know column 'c': not used in 1 row" in encoder.notes_[-1]) == (n < 2)
+        encoder = TableEncoder.from_dict(encoder.to_dict())
+        assert encoder.feature_names_in_.tolist() == columns
+        assert encoder.get_feature_names_out().tolist() == ["constant", *columns]
+    strict = TableEncoder(strict=True, new_columns=1).fit(first)
+    before = strict.to_dict()
+    for X, message in (
+        (later, "does not know column 'c'"),
+        (pl.DataFrame({"b": [1.0]}), "no column 'a'"),
+        ([{"a": 1.0, "b": 2.0}, {"a": "x", "b": 2.0}], "row 1: column 'a' has 'x'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            strict.partial_fit(X)
+        assert strict.to_dict() == before
 
 
 def test_arrays_are_tables_and_nan_is_missing() -> None:

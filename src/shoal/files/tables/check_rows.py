@@ -202,10 +202,7 @@ class RowReader:
         """The columns that are known or may be learned; the others are counted, and known ones that are absent."""
         if self.most_columns is None:
             return features
-        absent, new = self.encoder.compared(features.columns)
-        unknown = new[max(self.most_columns - len(self.encoder.column_names), 0) :]
-        self.encoder.unmatched.count(absent, unknown, features.height)
-        return features.drop(unknown)
+        return self.encoder.matched(features, self.most_columns)
 
     def drop(self, names: Collection[str]) -> None:
         """Read these columns no more. Raises ValueError if one is not a known column of features."""

@@ -286,6 +286,16 @@ class StreamEncoder:
         known, given = dict.fromkeys(self.column_names), set(names)
         return [name for name in known if name not in given], [name for name in names if name not in known]
 
+    def matched(self, frame: pl.DataFrame, most_columns: int) -> pl.DataFrame:
+        """The columns that are known, and new ones up to so many in all; the others are counted, and absent ones.
+
+        Raises ValueError if columns must be those that are known, and are not.
+        """
+        absent, new = self.compared(frame.columns)
+        unknown = new[max(most_columns - len(self.column_names), 0) :]
+        self.unmatched.count(absent, unknown, frame.height)
+        return frame.drop(unknown)
+
     @property
     def column_kinds(self) -> dict[str, str]:
         """The kind of each column that has had a value."""

@@ -40,8 +40,8 @@ class Unmatched:
                 if name in counts or len(counts) < MOST:
                     counts[name] += rows
 
-    def warn(self, way_out: str = "") -> None:
-        """Name each column that was found and not named before, and what may be done."""
+    def warn(self) -> None:
+        """Name each column that was found and not named before, and what may be done, in a warning each."""
         if len(self.unknown) + len(self.absent) == len(self._said):
             return
         unknown = [name for name in self.unknown if name not in self._said]
@@ -50,7 +50,7 @@ class Unmatched:
         found = [f"{said}: it is not used" for said in _unknown(unknown, self.absent)]
         found += [f"{said}: its values are taken as missing" for said in _absent(absent)]
         for sentence in found:
-            warnings.warn(sentence + way_out, stacklevel=5)
+            warnings.warn(f"{sentence} (strict=True refuses such rows)", stacklevel=5)
 
     def notes(self) -> list[str]:
         """What was found, a sentence for each column."""
