@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,9 +21,11 @@ from sklearn.datasets import dump_svmlight_file
 from tests.cli.conftest import Program
 from tests.serve.material import assert_same, predict_one
 from tests.serve.material import rows as as_rows
+from tests.serve.test_program import free_port
 
 import shoal
 from shoal import HedgedSharing, PassiveAggressive, TabularClassifier
+from shoal.serve.client import Client
 from shoal.serve.contract import Refused
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.limits import Caps
@@ -56,7 +63,8 @@ TRIES = {
     ),
     "with NaN": Try({**WHOLE, "price": "nan", "offer": "nan"}, {**WHOLE, "price": None, "offer": None}),
     "with infinity": Try({**WHOLE, "price": "inf"}, None, (), "column 'price' has"),
-    "empty": Try({}, None, (), "no column 'shop'|row.csv is empty|have no keys"),
+    "without a task": Try(without("shop"), None, (), "no column 'shop'(?!.*did you mean)"),
+    "empty": Try({}, None, (), "no column 'shop'|row.csv is empty|have no keys|y is None"),
 }
 
 
@@ -98,14 +106,18 @@ def services(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def of_python(model: Any, row: dict[str, Any], *, strict: bool, one: bool) -> tuple[float, str]:
     row = {name: float(value) if value in ("inf", "nan") else value for name, value in row.items()}
     model.set_params(strict=strict)
-    model._fitted().table.encoder.unmatched._said.clear()  # each name is said once: here once a try
-    counted = model._fitted().table.encoder.unmatched
-    counted.absent.clear()
-    counted.unknown.clear()
+    say_again(model)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         chance = model.predict_proba_one(row)["yes"] if one else float(model.predict_proba(pl.DataFrame([row]))[0, 1])
     return chance, "; ".join(str(one.message) for one in caught)
+
+
+def say_again(model: Any) -> None:
+    """Each column is named once: here once a try."""
+    counted = model._fitted().table.encoder.unmatched
+    for names in (counted._said, counted.absent, counted.unknown):
+        names.clear()
 
 
 def of_service(engine: Engine, row: dict[str, Any], *, one: bool) -> tuple[float, str]:
@@ -115,13 +127,19 @@ def of_service(engine: Engine, row: dict[str, Any], *, one: bool) -> tuple[float
 
 
 def of_program(shoal: Program, model: Path, row: dict[str, Any], *, strict: bool) -> tuple[float, str]:
-    path = model.parent / "row.csv"
-    values = ["" if value is None else str(value) for value in row.values()]
-    path.write_text(",".join(row) + "\n" + ",".join(values) + "\n")
+    path = written(row, model.parent)
     code, out, err = shoal("predict", path, "--model", model, *(["--strict"] if strict else []))
     if code != 0:
         raise ValueError(err)
     return float(pl.read_csv(out.encode())["probability"][0]), err
+
+
+def written(row: dict[str, Any], folder: Path) -> Path:
+    """A CSV file of one row."""
+    path = folder / "row.csv"
+    values = ["" if value is None else str(value) for value in row.values()]
+    path.write_text(",".join(row) + "\n" + ",".join(values) + "\n")
+    return path
 
 
 @pytest.mark.parametrize("name", TRIES)
@@ -147,6 +165,76 @@ def test_rows_are_answered_alike(
             assert chance == pytest.approx(expected, abs=1e-12), way
             assert all(one in note for one in said), (way, note)
             assert bool(said) == ("column" in note), (way, note)
+
+
+class Learning:
+    """The ways to learn a row; each returns what is said of its columns."""
+
+    def __init__(self, shoal: Program, model: Path, engine: Engine, folder: Path, *, strict: bool) -> None:
+        self.shoal, self.engine, self.folder, self.strict = shoal, engine, folder, strict
+        self.one, self.table = (of(model).set_params(strict=strict) for _ in range(2))
+        self.saved = Path(shutil.copy(model, folder / f"saved {strict}.shoal"))
+        self.ways: dict[str, Callable[[dict[str, Any]], str]] = {
+            "one row in Python": lambda row: self._of_python(self.one.learn_one, self.one, row),
+            "a table in Python": lambda row: self._of_python(
+                lambda row: self.table.partial_fit(pl.DataFrame([row])), self.table, row
+            ),
+            "the service": self._of_service,
+            "the program": self._of_program,
+        }
+
+    def _of_python(self, learn: Any, model: Any, row: dict[str, Any]) -> str:
+        say_again(model)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            learn({name: float(value) if value in ("inf", "nan") else value for name, value in row.items()})
+        return "; ".join(str(one.message) for one in caught)
+
+    def _of_service(self, row: dict[str, Any]) -> str:
+        receipt = self.engine.learn(as_rows([row])).result()
+        assert self.engine.wait_until_learned(timeout=60)
+        return receipt.note or ""
+
+    def _of_program(self, row: dict[str, Any]) -> str:
+        options = ["--load", self.saved, "--save", self.saved, "--no-baselines", *(["--strict"] if self.strict else [])]
+        code, out, err = self.shoal("run", written(row, self.folder), *options)
+        if code != 0:
+            raise ValueError(err)
+        return " ".join(out.split())
+
+    def chances(self, rows: list[dict[str, Any]]) -> dict[str, list[float]]:
+        """What each way's model says of rows by now."""
+        frame = pl.DataFrame(rows)
+        models = {"one row in Python": self.one, "a table in Python": self.table, "the program": of(self.saved)}
+        found = {way: one.predict_proba(frame)[:, 1].tolist() for way, one in models.items()}
+        return found | {"the service": [one.probability for one in self.engine.predict(as_rows(rows)).result()]}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_rows_are_learned_alike(strict: bool, shoal: Program, model: Path, tmp_path: Path) -> None:
+    """Each try is learned as the row that it is like, or refused by every way, and then nothing changes."""
+    probes = [WHOLE, {**MISSING, "shop": "s9"}, {**WHOLE, "offer": "new", "title": None}]
+    expected = of(model)
+    with Engine(model, tmp_path / "engine", EngineSettings(label_wait=0, strict=strict)) as engine:
+        learning = Learning(shoal, model, engine, tmp_path, strict=strict)
+        for name, (row, like, said, refusal) in TRIES.items():
+            labeled = {**row, "sold": "yes"} if row else row
+            is_refused = like is None or (strict and bool(said))
+            if strict and not is_refused:
+                continue
+            for way, learn in learning.ways.items():
+                if is_refused:
+                    with pytest.raises((ValueError, Refused), match=f"{refusal}|column '" if strict else refusal):
+                        learn(labeled)
+                    continue
+                note = learn(labeled)
+                assert all(one in note for one in said), (name, way, note)
+                assert bool(said) == ("does not know column" in note or "there is no column" in note), (name, way, note)
+            if not is_refused:
+                assert like is not None
+                expected.partial_fit(pl.DataFrame([{**like, "sold": "yes"}]))
+            right = expected.predict_proba(pl.DataFrame(probes))[:, 1].tolist()
+            assert learning.chances(probes) == dict.fromkeys(learning.ways, right), (name, strict)
 
 
 def test_columns_are_learned_where_that_is_asked_for_and_dropped_again(
@@ -255,10 +343,17 @@ def test_a_model_of_python_is_served_and_comes_back_the_same(model: Path, tmp_pa
     for row in table:
         mine.learn_one(row)
     mine.save(tmp_path / "mine.shoal")
-    with Engine(model, tmp_path / "engine", EngineSettings(label_wait=0)) as engine:
+    port, exported = free_port(), tmp_path / "exported.shoal"
+    command = [sys.executable, "-m", "shoal", "serve", str(model), "--folder", str(tmp_path / "live")]
+    with ExitStack() as ends:
+        process = ends.enter_context(subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.DEVNULL))
+        ends.callback(process.terminate)
+        client = ends.enter_context(Client(f"http://127.0.0.1:{port}", retries=9))
         for row in table:
-            engine.learn(as_rows([row])).result()
-        engine.wait_until_learned(timeout=60)
-        exported = engine.export()
+            client.learn(row)
+        while client.model()["rows"] < len(table):
+            time.sleep(0.01)
+        client.export(exported)
+    assert process.returncode == 0
     assert_same(tmp_path / "mine.shoal", exported)
     assert of(exported).predict_proba(table).tobytes() == mine.predict_proba(table).tobytes()
