@@ -43,9 +43,9 @@ class Process(NamedTuple):
 
 
 @contextmanager
-def serving(model: Path, folder: Path, *more: str, shadows: bool = False) -> Iterator[Process]:
+def serving(model: Path, folder: Path, *more: str, shadows: bool = False, port: int | None = None) -> Iterator[Process]:
     """`shoal serve` with more options, ended as a user ends it."""
-    port = _free_port()
+    port = port or free_port()
     options = ["--port", str(port), "--folder", str(folder), *([] if shadows else ["--no-shadows"]), *more]
     with _running(["-m", "shoal", "serve", str(model), *options], f"http://127.0.0.1:{port}", "/health") as found:
         yield found
@@ -54,7 +54,7 @@ def serving(model: Path, folder: Path, *more: str, shadows: bool = False) -> Ite
 @contextmanager
 def empty_routes() -> Iterator[Process]:
     """The framework with nothing behind it, on the same server."""
-    port = _free_port()
+    port = free_port()
     options = ["--port", str(port), "--no-access-log", "--log-level", "warning", "--loop", "uvloop"]
     command = ["-m", "uvicorn", "benchmarks.serve.empty:app", "--http", "httptools", *options]
     with _running(command, f"http://127.0.0.1:{port}", "/") as found:
@@ -77,7 +77,8 @@ def _running(command: list[str], url: str, path: str) -> Iterator[Process]:
         process.wait(120)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody uses."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
