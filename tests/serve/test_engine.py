@@ -25,6 +25,7 @@ from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
 from shoal.serve.log import Log
+from shoal.serve.row_codec import unpack
 from shoal.serve.served_model import ServedModel, learn
 
 ALL = EngineSettings(keep_log=True, caps=Caps(new_columns_a_minute=100))
@@ -251,6 +252,26 @@ def test_a_forgotten_task_is_gone_from_everything(model: Path, tmp_path: Path) -
             receipt.result()
         others = [str(one.id) for one in answers if one.task != "u1"]
         assert engine.label([(name, "yes") for name in others]).result().accepted == len(others)
+
+
+def test_what_is_predicted_while_a_task_is_forgotten_is_blanked(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stored predictions are looked at between commits, which answer others meanwhile."""
+    monkeypatch.setattr("shoal.serve.log_writer.LOOKED", 3)
+    asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in records(60, seed=14)]
+    with Engine(model, tmp_path / "engine", ALL) as engine:
+        before = [predict_one(engine, mail) for mail in asked[:40]]
+        forgotten = engine.forget("u1")
+        meanwhile = engine.predict(rows(asked[40:]))
+        assert not forgotten.done()
+        answers = [*before, *meanwhile.result()]
+        forgotten.result()
+        stored = engine._log.waiting(sorted({str(one.id).partition("-")[0] for one in answers}))
+        found = [row for one in stored.values() for row in unpack(one.body).frame["user"].to_list()]
+    assert len(found) == 60
+    assert found.count(None) == sum(one.task == "u1" for one in answers) > 0
+    assert "u1" not in found
 
 
 def test_a_task_is_forgotten_whenever_it_crashes(model: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.serve import log as module
 from shoal.serve.contract import Unavailable
-from shoal.serve.log import Batch, Half, Log, Record, Used, Waiting
+from shoal.serve.log import Batch, Edit, Half, Log, Record, Used, Waiting
 
 
 def batch(*records: Record, **content: Any) -> Batch:
@@ -118,10 +118,19 @@ def test_a_batch_is_written_whole_or_not_at_all(log: Log) -> None:
         with pytest.raises(Unavailable, match="the log cannot be written: "):
             log.commit(bad)
     assert ([one.position for one in log.read()], log.last, log.offsets()) == ([1], 1, {})
+
+    def gone(body: bytes) -> bytes | None:
+        return b"gone" if body == b"secret" else None
+
     edited = Waiting("1" * 22, 1, b"secret", b"\0"), Half("h", 0.0, b"secret", None), Half("g", 0.0, None, '"secret"')
     log.commit(batch(waiting=edited[:1], halves=edited[1:]))
-    log.commit(batch(record(2, kind="forget"), edits=[lambda body: b"gone" if body == b"secret" else None]))
+    log.commit(batch(record(2, kind="forget"), edits=[Edit(gone, [])]))
+    assert log.waiting(["1" * 22])["1" * 22].body == b"secret"  # it has been looked at, says the list of requests
+    assert log.edit_some(gone, "", 1) == "1" * 22
+    assert log.edit_some(gone, "1" * 22, 1) is None
     assert log.waiting(["1" * 22])["1" * 22].body == b"gone"
+    log.commit(batch(waiting=[edited[0]._replace(request="2" * 22)], edits=[Edit(gone, [])]))
+    assert log.waiting(["2" * 22])["2" * 22].body == b"gone"  # of the commit itself
     assert log.halves(["h", "g"]) == {"h": edited[1]._replace(row=b"gone"), "g": edited[2]}
 
 

@@ -235,15 +235,20 @@ class Engine:
     def forget(self, task: str) -> Future[contract.Receipt]:
         """Forget a task.
 
-        The commit blanks its rows among those that wait for labels. The model forgets it at its position in the log,
-        and then begins a snapshot; once that is written, older snapshots and records are deleted.
+        Its rows among those that wait for labels are blanked, the last of them by the commit. The model forgets it at
+        its position in the log, and then begins a snapshot; once that is written, older snapshots and records are
+        deleted.
         """
         self._refuse_if_in_trouble()
         served = self._fold.served
         self._answers.forget(task)
         edited = without_task(task, served.roles.tasks, served.task_ids)
         replaced = not self._fold.head.knows_task(task) and self._files.knows_task(task)
-        return self._submit(Forget(task, edited, replaced))
+        command = Forget(task, edited, replaced)
+        if replaced or self._fold.head.knows_task(task):
+            self._writer.forget(command)
+            return command.future
+        return self._submit(command)  # which refuses it, unless its first rows are on their way
 
     # ---- changing the model ------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ def complete(command: Label, waiting: Mapping[str, Waiting], column: str, oldest
     late: list[str] = []
     double: list[str] = []
     unknown: list[str] = []
-    pieces: list[Rows] = []
+    chosen: list[tuple[str, list[int], list[str | None]]] = []  # rows of a request and their labels, in order
     predicted: list[float] = []
     labeled: dict[str, Waiting] = {}
     for name, truth in command.labels:
@@ -73,12 +73,19 @@ def complete(command: Label, waiting: Mapping[str, Waiting], column: str, oldest
         else:
             labeled[request] = entry._replace(labeled=entry.labeled[:row] + b"\1" + entry.labeled[row + 1 :])
             predicted.append(time_of(request))
-            rows = unpack(entry.body)
-            one = rows.frame.slice(row, 1).drop(column, strict=False)
-            pieces.append(Rows(one.with_columns(pl.Series(column, [id_of(truth)], pl.String)), rows.strings))
+            if not chosen or chosen[-1][0] != request:
+                chosen.append((request, [], []))
+            chosen[-1][1].append(row)
+            chosen[-1][2].append(id_of(truth))
+    tables = {request: unpack(entry.body) for request, entry in labeled.items()}  # once: a table may have many rows
+    pieces = []
+    for request, places, truths in chosen:
+        rows = tables[request]
+        some = rows.frame[places].drop(column, strict=False)
+        pieces.append(Rows(some.with_columns(pl.Series(column, truths, pl.String)), rows.strings))
     if any(not are_alike(pieces[0], other) for other in pieces):
         raise Refused(Fault(None, None, "the labels are of predictions with columns of other types; send them apart"))
-    receipt = LabelReceipt(None, len(pieces), late, double, unknown)
+    receipt = LabelReceipt(None, len(predicted), late, double, unknown)
     return Completed(concat(pieces) if pieces else None, [*labeled.values()], receipt, predicted)
 
 

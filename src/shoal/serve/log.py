@@ -134,6 +134,13 @@ class Half(NamedTuple):
     label: str | None  # as JSON
 
 
+class Edit(NamedTuple):
+    """A change of stored rows."""
+
+    edited: Callable[[bytes], bytes | None]  # None: unchanged
+    requests: list[str] | None = None  # the stored predictions to look at, beside those of the commit; None: all
+
+
 class Batch(NamedTuple):
     """The content of one commit."""
 
@@ -142,7 +149,7 @@ class Batch(NamedTuple):
     waiting: list[Waiting]
     labeled: list[Waiting]  # stored predictions with new labels
     n_labels: int  # of these
-    edits: list[Callable[[bytes], bytes | None]]  # of stored rows; None: unchanged
+    edits: list[Edit]  # of stored rows
     halves: list[Half]  # replace those of the same ids
     offsets: dict[str, int]  # of the next message of each partition
 
@@ -338,8 +345,11 @@ class Log:
                     found.values(labeled=sa.bindparam("now"), open=sa.bindparam("still")),
                     [{"which": one.request, "now": one.labeled, "still": one.open} for one in batch.labeled],
                 )
-            for edited in batch.edits:
-                _edit(connection, waiting.c.request, waiting.c.body, edited)
+            for edited, requests in batch.edits:
+                looked = None if requests is None else [*requests, *(one.request for one in batch.waiting)]
+                for first in range(0, 1 if looked is None else len(looked), PAGE):
+                    some = None if looked is None else looked[first : first + PAGE]
+                    _edit(connection, waiting.c.request, waiting.c.body, edited, some)
                 _edit(connection, halves.c.id, halves.c.row, edited)
             _replace(connection, halves.c.id, {half.id: half._asdict() for half in batch.halves})
             _replace(connection, offsets.c.source, _positions(batch.offsets))
@@ -420,6 +430,17 @@ class Log:
         found = {source: at for source, at in found.items() if at > known.get(source, -1)}
         with self._transaction() as connection:
             _replace(connection, offsets.c.source, _positions(found))
+
+    def edit_some(self, edited: Callable[[bytes], bytes | None], after: str, n: int) -> str | None:
+        """Edit the next n stored predictions behind a request; return the last of them, None if there are no more."""
+        behind = sa.select(waiting.c.request, waiting.c.body).where(waiting.c.request > after)
+        found = self._rows(behind.order_by(waiting.c.request).limit(n))
+        changed = {name: other for name, body in found if (other := edited(body)) is not None}
+        if changed:
+            with self._transaction() as connection:
+                for name, other in changed.items():
+                    connection.execute(sa.update(waiting).where(waiting.c.request == name).values(body=other))
+        return found[-1].request if len(found) == n else None
 
     def expire(self, request: str, halves_before: float, keys_before: float) -> None:
         """Drop predictions with smaller ids, halves from before a time, and keys from before another time."""
@@ -618,9 +639,14 @@ class Log:
 
 
 def _edit(
-    connection: sa.Connection, key: sa.Column[Any], content: sa.Column[Any], edited: Callable[[bytes], bytes | None]
+    connection: sa.Connection,
+    key: sa.Column[Any],
+    content: sa.Column[Any],
+    edited: Callable[[bytes], bytes | None],
+    names: list[str] | None = None,
 ) -> None:
-    for name, body in connection.execute(sa.select(key, content).where(content.is_not(None))).all():
+    asked = sa.select(key, content).where(content.is_not(None))
+    for name, body in connection.execute(asked if names is None else asked.where(key.in_(names))).all():
         if (other := edited(body)) is not None:
             connection.execute(sa.update(key.table).where(key == name).values({content.name: other}))
 

@@ -22,12 +22,13 @@ from shoal.serve.commands import Alter, Chore, Command, Follow, Forget, Label, L
 from shoal.serve.contract import Fault, Receipt, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.late_labels import Lags, complete, first_request, requests_of
 from shoal.serve.limits import Limits
-from shoal.serve.log import Batch, InDoubt, Log, Record, Taken, Used, Waiting
+from shoal.serve.log import Batch, Edit, InDoubt, Log, Record, Taken, Used, Waiting
 from shoal.serve.row_codec import MOST_CELLS, are_alike, concat, pack
 from shoal.serve.topic_join import Joined, ids_of, join, without_faults
 
 logger = logging.getLogger("shoal")
 MOST_COMMANDS = 512  # of one commit
+LOOKED = 1_000  # stored predictions that are looked at between two commits
 SIBLINGS = 4  # after a commit of so many commands, the next one waits for more of them; a commit is expensive
 GATHER_SECONDS = 0.001
 RETRY_SECONDS = 0.25  # between attempts to reach the database
@@ -74,6 +75,7 @@ class LogWriter(threading.Thread):
         self._held: list[Command] = []  # for the next commit
         self._trouble, self._next_line, self._said = "", 0.0, False
         self._room = 0  # bytes of the last batch
+        self._forgetting: list[Forget] = []  # for which stored predictions are looked at
         self._committing_since = math.inf
         self.rows_waiting = 0  # of commands that are not done yet
         self.labels, self.lags = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}, Lags()
@@ -95,6 +97,28 @@ class LogWriter(threading.Thread):
         with self._counting:
             self.rows_waiting += command.n_rows
         self._inbox.put(command)
+
+    def forget(self, command: Forget) -> None:
+        """Put it in the queue once all stored predictions have been looked at, some at a time between commits: there
+        may be millions, and other predictions wait for their commit."""
+        command.fresh = []
+        command.future.add_done_callback(lambda _: self._forgetting.remove(command))
+        self._forgetting.append(command)
+        self._look(command, "")
+
+    def _look(self, command: Forget, after: str) -> None:
+        """Blank rows of the task behind a request; then go on, or put the command in the queue."""
+
+        def work() -> None:
+            last = self._log.edit_some(command.edited, after, LOOKED)
+            if last is None:
+                self.submit(command)
+            else:
+                self._look(command, last)
+
+        chore = Chore(work)
+        chore.future.add_done_callback(lambda done: fail(command, error) if (error := done.exception()) else None)
+        self.submit(chore)
 
     def stop(self) -> None:
         """Do all submitted commands, then end."""
@@ -347,7 +371,7 @@ class LogWriter(threading.Thread):
         position, n_labels = self._position, 0
         records, receipts = [], []
         labeled: list[Waiting] = []
-        edits: list[Callable[[bytes], bytes | None]] = []
+        edits: list[Edit] = []
         for i, (command, rows, answer, marked, predicted) in enumerate(admitted):
             position += 1
             answer = answer._replace(position=position)
@@ -356,7 +380,7 @@ class LogWriter(threading.Thread):
             n_labels += len(predicted)
             if isinstance(command, Forget):
                 records.append(Record(position, moment, "forget", 0, command.task.encode()))
-                edits.append(command.edited)
+                edits.append(Edit(command.edited, command.fresh))
                 continue
             if isinstance(command, Alter):
                 records.append(Record(position, moment, "model", 0, command.change.encoded()))
@@ -385,6 +409,9 @@ class LogWriter(threading.Thread):
                     raise
             finally:
                 self._committing_since = math.inf
+        for one in self._forgetting:
+            if one.fresh is not None:
+                one.fresh += [waiting.request for waiting in batch.waiting]
         if batch.records:
             self._position = batch.records[-1].position
 

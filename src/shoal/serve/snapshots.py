@@ -12,6 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -193,6 +194,8 @@ def begin(
         return Writing(position, child)
     code = 1
     try:
+        with suppress(OSError):
+            os.nice(10)  # answers go first
         os.closerange(3, 1 << 16)  # sockets and locks must not outlive the parent
         write()
         code = 0
