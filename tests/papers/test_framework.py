@@ -314,8 +314,6 @@ def test_ranks() -> None:
     assert many.names == ["alone", "together", "PA"]
     assert many.ranks.sum() == pytest.approx(6)
     assert many.ranks[1] < many.ranks[0]
-    assert many.p_value < 0.05
-    assert many.critical_difference == pytest.approx(0.957, abs=1e-3)
     assert many.against["alone"] < 0.05
     assert (many.n, many.of) == (12, "shuffles")
     assert np.isnan(few.agreement)

@@ -62,14 +62,19 @@ def test_mean_ranks_and_friedmans_test() -> None:
     for sign, metric in ((1, AUC), (-1, ERROR)):
         [found] = rankings(table(*([sign * x for x in column] for column in columns), metric=metric))
         assert found.ranks.tolist() == [4.5 / 4, 8.5 / 4, 11 / 4]
+        assert (found.names, found.n, found.of, found.data) == (["a", "b", "c"], 4, "shuffles", "one")
+        assert np.isnan([found.p_value, found.critical_difference]).all()  # shuffles of the same rows are no data sets
+        numbers = {
+            (name, f"d{i}"): {metric.name: [sign * column[i]]}
+            for name, column in zip("abc", columns, strict=True)
+            for i in range(4)
+        }
+        [found] = rankings(outcome(numbers, metric))
         chi_square = (12 * (4.5**2 + 8.5**2 + 11**2) / (4 * 3 * 4) - 3 * 4 * 4) / (1 - 6 / (4 * (27 - 3)))
         assert found.p_value == pytest.approx(np.exp(-chi_square / 2))  # of a chi square of 2 degrees
-        assert (found.names, found.n, found.of, found.data) == (["a", "b", "c"], 4, "shuffles", "one")
         assert found.critical_difference == critical_difference(3, 4) == pytest.approx(2.3437 * np.sqrt(12 / 24), 1e-4)
-    [found] = rankings(table([1.0, 3.0, 3.0], [1.0, 2.0, 2.0], [1.0, 1.0, 1.0]))  # all are alike in one shuffle
-    assert found.p_value < 1.0
-    [found] = rankings(table([1.0, 2.0], [1.0, 2.0], [1.0, 2.0]))
-    assert (found.p_value, found.ranks.tolist()) == (1.0, [2.0] * 3)
+    [found] = rankings(outcome({(name, f"d{i}"): {"auc": [float(i)]} for name in "abc" for i in range(3)}, AUC))
+    assert (found.p_value, found.ranks.tolist()) == (1.0, [2.0] * 3)  # all are alike
 
 
 def test_who_is_ranked() -> None:

@@ -70,7 +70,13 @@ def _vectors(learner: Any) -> dict[str, float]:
     if hasattr(learner, "n_basis_common_"):
         common, own = learner.n_basis_common_, learner.n_basis_task_
         per_task = own / len(learner.tasks_)
-        return {"vectors": common + per_task, "common": common, "own": per_task, "kept": common + own}
+        return {
+            "vectors": common + per_task,
+            "total": common + per_task,
+            "common": common,
+            "own": per_task,
+            "kept": common + own,
+        }
     if hasattr(learner, "support_"):  # the common part of RegMTL needs all of them for every task
         return {"vectors": len(learner.support_), "kept": len(learner.support_)}
     return {}

@@ -3,7 +3,7 @@
 import itertools
 import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,6 +42,8 @@ class Metric:
     place: tuple[str, int] | None = None  # a list that the measure gives, and which of it; else what has its name
     group: str = ""  # the heading above its column, else the data set's name
     only: str = ""  # the one data set that it is of, else all
+    derived: bool = False  # a mean of printed numbers, which the paper does not print itself
+    as_ratio: bool = False  # a table shows it over its reference: seconds of two machines have no common unit
 
     def of(self, result: Mapping[str, Any]) -> float | None:
         """Ours, or None if the measure gave no such number."""
@@ -92,12 +94,27 @@ class Entrant:
 
     def points(self, data: Data, budget: int) -> list[Spec]:
         """The settings to try: the whole grid, or as many random points of it as the budget allows."""
-        values = [dict(zip(self.grid, point, strict=True)) for point in itertools.product(*self.grid.values())]
-        if len(values) > budget:
-            own = zlib.crc32(self.name.encode())  # else learners with grids of one shape all try the same points
-            chosen = np.random.default_rng(own).choice(len(values), budget, replace=False)
-            values = [values[i] for i in sorted(chosen.tolist())]
-        return [self.spec(data, point) for point in values]
+        if math.prod(map(len, self.grid.values())) <= budget:
+            points = itertools.product(*self.grid.values())
+            return [self.spec(data, dict(zip(self.grid, point, strict=True))) for point in points]
+        draws = {name: _draws(name, len(values)) for name, values in self.grid.items()}
+        found: dict[tuple[int, ...], None] = {}
+        while len(found) < budget:
+            found[tuple(next(draw) for draw in draws.values())] = None
+        return [
+            self.spec(data, {name: self.grid[name][i] for name, i in zip(self.grid, place, strict=True)})
+            for place in found
+        ]
+
+
+def _draws(parameter: str, size: int) -> Iterator[int]:
+    """Random places in the grid of a parameter, the same for all learners that have this parameter and as many values.
+
+    Learners that share a parameter try the same values of it, so that none is better by the luck of its draws.
+    """
+    rng = np.random.default_rng(zlib.crc32(f"{parameter} of {size}".encode()))
+    while True:
+        yield from rng.permutation(size).tolist()
 
 
 @dataclass(frozen=True)
@@ -145,6 +162,17 @@ class Experiment:
     figure : function of an `Outcome`, optional
     champion : str
         The paper's own method, which the signed-rank tests set against all others.
+    own : sequence of str
+        All forms of the paper's own method: better than published speaks for the paper, of a baseline against it.
+    overlap : dict of data set -> number
+        Test rows over training rows, where every seed splits the same rows anew.
+    runs_of : str
+        The experiment whose runs and settings it shows.
+    repeats : bool
+        Its published numbers stand in another table, too, and are counted there.
+    unreached : int
+        Numbers that the paper prints and our data do not reach.
+    unreached_why : str
     """
 
     id: str
@@ -167,6 +195,12 @@ class Experiment:
     notes: tuple[str, ...] = ()
     figure: Draw | None = None
     champion: str = ""
+    own: tuple[str, ...] = ()
+    overlap: Mapping[str, float] = field(default_factory=dict)
+    runs_of: str = ""
+    repeats: bool = False
+    unreached: int = 0
+    unreached_why: str = ""
     shuffles: bool = True  # whether seeds are paired samples that a test may compare
 
     def __post_init__(self) -> None:

@@ -136,6 +136,8 @@ class Outcome:
             return ("not in the paper" if self.experiment.published else ""), ""
         if self.quick:
             return "not comparable", "a quick run, on a piece of the data"
+        if row.metric.derived:
+            return "derived", ""
         if "*" in row.metric.given or entrant.name in row.metric.given:
             return "given", ""
         if row.relative is not None:

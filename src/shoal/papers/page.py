@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from shoal.papers.by_paper.protocol_notes import NOTES, ProtocolNotes
 from shoal.papers.claims.claim import FAILS, HOLDS, VERDICTS
+from shoal.papers.claims.rules import EQUAL
 from shoal.papers.claims.table import SIGNS, Line, conditions, judged, summary, two_numbers
 from shoal.papers.experiment import Metric, experiments
 from shoal.papers.outcome import Outcome, Row
@@ -34,10 +35,15 @@ TITLES = {
 
 KINDS = {HOLDS: "good", FAILS: "bad"}
 RULE = (
-    "Each claim has a rule that yields cases: data sets, pairs of learners, settings. It holds if all its cases do, "
-    "under conditions if half of them or more do, and otherwise it does not. Better means by more than two standard "
-    "errors of the difference over shuffles; shuffles are orders and splits of the same rows, so this speaks of these "
-    'data, not of others. "By its own numbers" is the same rule on what the paper prints.'
+    "Each claim has a rule that yields cases: data sets, pairs of learners, settings. It holds if all its cases "
+    "do, under conditions if half of them or more do, and otherwise it does not. Better means a difference over "
+    "shuffles that chance gives less often than one time in twenty, two-sided, by Student's t, with Holm's "
+    f"correction over all cases of the claim; equal means an interval within a margin of {EQUAL['error']:g} % of "
+    f"error or {EQUAL['auc']:g} of AUC. (Before, two standard errors were asked of each case alone.) A claim that "
+    "asks for an order or a bound says so. Shuffles are orders and splits of the same rows, so this speaks of "
+    "these data; where splits overlap, t by the corrected error of Nadeau and Bengio, which says more of other "
+    "data, stands beside the plain one. The better form of a method, like the best baseline, is picked on the test "
+    "rows. “By its own numbers” is the same rule on what the paper prints."
 )
 COLUMNS, HEADINGS = 10, 8  # of numbers, and of groups of them, before a table is cut in two
 NARROW = 5  # columns up to which the paper's number and ours fit on one line
@@ -207,19 +213,20 @@ def _claim_row(line: Line) -> str:
         f"<p>Read as: {escape(claim.reading)}</p>",
     ]
     revised = f"The rule was changed after runs had been seen: {claim.revised}" if claim.revised else ""
-    facts += [f"<p>{escape(text)}</p>" for text in (conditions(judgement), claim.remark, revised) if text]
-    facts += [
-        "<ul>"
-        + "".join(
-            f"<li>{SIGNS[HOLDS if c.holds else FAILS]} {escape(f'{c.where}: {c.first}, {c.second}')}</li>"
-            for c in judgement.cases
-        )
-        + "</ul>"
-    ]
+    no_error = f"Without an error: {claim.no_error}." if claim.no_error else ""
+    others = judgement.for_other_rows
+    other_rows = f"With errors corrected for splits that overlap, it {others}." if others else ""
+    texts = (conditions(judgement), claim.remark, other_rows, no_error, revised)
+    facts += [f"<p>{escape(text)}</p>" for text in texts if text]
+    cases = "".join(f"<li>{SIGNS[HOLDS if c.holds else FAILS]} {escape(str(c))}</li>" for c in judgement.cases)
+    facts.append(f"<ul>{cases}</ul>" if cases else "")
+    changed = (
+        f"<small>rule changed; before: {SIGNS[claim.before]} {escape(claim.before)}</small>" if claim.before else ""
+    )
     return (
         f'<tr id="claim-{claim.id}">'
         f"<td><details><summary>{escape(claim.title)}</summary>{''.join(facts)}</details></td>"
-        f"<td>{_badge(judgement.verdict)}</td>"
+        f"<td>{_badge(judgement.verdict)}{changed}</td>"
         f'<td><a href="#{claim.link.replace("/", "-")}">{escape(two_numbers(judgement))}</a></td>'
         f'<td class="plain">{escape(line.theirs or "not printed")}</td></tr>'
     )

@@ -1,7 +1,8 @@
-"""Tests over paired shuffles: Friedman with Nemenyi's critical difference, and signed ranks against one method.
+"""Mean ranks over shuffles or data sets, signed ranks against one method, and Friedman's and Nemenyi's tests.
 
-Shuffles of one data set are not independent data sets: the tests say whether a difference is more than the luck of
-the order, not whether it would be found on other data (Demsar, JMLR 7, 2006, uses them over data sets).
+Shuffles of one data set are not independent data sets. Signed ranks say whether a difference is more than the luck of
+the order. Friedman's test with Nemenyi's critical difference is for data sets (Demsar, JMLR 7, 2006), and is used there
+only.
 """
 
 from typing import NamedTuple
@@ -9,10 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
+from shoal.papers.errors import LEVEL, holm
 from shoal.papers.experiment import Metric
 from shoal.papers.outcome import Outcome
-
-LEVEL = 0.05
 
 
 class Ranking(NamedTuple):
@@ -23,8 +23,8 @@ class Ranking(NamedTuple):
     ranks: FloatArray
     n: int
     of: str  # ranked in "shuffles" or "data sets"
-    p_value: float  # Friedman: that all are alike
-    critical_difference: float  # Nemenyi: mean ranks that differ by more do so beyond chance
+    p_value: float  # Friedman: that all are alike; NaN over shuffles
+    critical_difference: float  # Nemenyi: mean ranks that differ by more do so beyond chance; NaN over shuffles
     champion: str
     against: dict[str, float]  # the champion against each other: Wilcoxon's p, after Holm's correction
     agreement: float  # Kendall's tau between the order of the paper's values and of ours, NaN if fewer than three
@@ -74,11 +74,14 @@ def _ranked(data: str, names: list[str], table: FloatArray, of: str, outcome: Ou
 
     n = table.shape[1]
     ranks = rankdata(-table, axis=0).mean(axis=1)
-    p_value = 1.0 if np.ptp(table, axis=0).max() == 0 else float(friedmanchisquare(*table).pvalue)
+    p_value = difference = float("nan")
+    if of == "data sets":
+        p_value = 1.0 if np.ptp(table, axis=0).max() == 0 else float(friedmanchisquare(*table).pvalue)
+        difference = critical_difference(len(names), n)
     champion = outcome.experiment.champion
     can_tell = 2.0 ** (1 - n) * (len(names) - 1) <= LEVEL  # the smallest p that so few samples can give, corrected
     against = _signed_ranks(names, table, champion) if champion in names and can_tell else {}
-    return Ranking(data, names, ranks, n, of, p_value, critical_difference(len(names), n), champion, against, agreement)
+    return Ranking(data, names, ranks, n, of, p_value, difference, champion, against, agreement)
 
 
 def _mean(values: FloatArray) -> float:
@@ -109,11 +112,7 @@ def _signed_ranks(names: list[str], table: FloatArray, champion: str) -> dict[st
     for name, theirs in zip(names, table, strict=True):
         if name != champion:
             raw[name] = 1.0 if (best == theirs).all() else float(wilcoxon(best, theirs).pvalue)
-    corrected, largest = {}, 0.0  # Holm: the smallest of m times m, the next times m - 1, ..., never falling
-    for i, name in enumerate(sorted(raw, key=lambda name: raw[name])):
-        largest = max(largest, min(1.0, (len(raw) - i) * raw[name]))
-        corrected[name] = largest
-    return corrected
+    return dict(zip(raw, holm(list(raw.values())), strict=True))
 
 
 def _agreement(outcome: Outcome, data: str, metric: Metric, names: list[str], table: FloatArray) -> float:

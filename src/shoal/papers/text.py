@@ -64,20 +64,31 @@ def number(value: float | None, deviation: float | None, form: str) -> str:
 
 def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
     """Reasons, parameters, what was tried, tests, notes."""
-    said = [f"{data}: {reason}" for data, reason in outcome.missing.items()]
+    said = missing(outcome)
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        if row.why:
+        if row.why and row.verdict != "no data":
             reasons.setdefault(f"{row.verdict}: {row.why}", []).append(f"{row.data} / {row.entrant}")
     said += [f"{reason} ({_some(rows_)})" for reason, rows_ in reasons.items()]
     said += [sentence for row in rows for sentence in _tried(outcome, row)]
     settings = dict.fromkeys((row.data, row.entrant, row.setting) for row in rows if row.setting)
-    said += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
-    said += untuned(outcome)
+    if outcome.experiment.runs_of:
+        said.append(f"runs and settings are those of {outcome.experiment.runs_of}")
+    else:
+        said += [f"chosen on a held-out shuffle: {data} / {entrant}: {setting}" for data, entrant, setting in settings]
+        said += untuned(outcome)
     said += [f"on the edge of its grid: {edge}" for edge in edges(outcome)]
     said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
     said += [*alike(outcome), *outcome.experiment.notes]
     return [*said, f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"]
+
+
+def missing(outcome: Outcome) -> list[str]:
+    """Each reason once, with the data sets that it keeps away."""
+    reasons: dict[str, list[str]] = {}
+    for data, reason in outcome.missing.items():
+        reasons.setdefault(reason, []).append(data)
+    return [f"without {_some(data)}: {reason}" for reason, data in reasons.items()]
 
 
 def untuned(outcome: Outcome) -> list[str]:
@@ -96,7 +107,7 @@ def duration(seconds: float) -> str:
 
 def _tried(outcome: Outcome, row: Row) -> Iterable[str]:
     """A published number under other treatments."""
-    found = [] if row.paper is None or row.verdict in ("given", "not run") else outcome.tried(row)
+    found = [] if row.paper is None or row.verdict in ("given", "derived", "not run") else outcome.tried(row)
     if found:
         n = outcome.experiment.variant_seeds
         ours = float(outcome.values(row.entrant, row.data, row.metric)[:n].mean())
@@ -109,10 +120,13 @@ def tests(ranking: Ranking) -> list[str]:
     """The sentences about one data set."""
     ranked = sorted(zip(ranking.ranks.tolist(), ranking.names, strict=True))
     order = ", ".join(f"{name} {rank:.1f}" for rank, name in ranked)
-    said = [
-        f"{ranking.data}: mean ranks over {ranking.n} {ranking.of}: {order} (Friedman p = {ranking.p_value:.2g}; "
-        f"ranks further apart than {ranking.critical_difference:.2f} differ beyond chance, Nemenyi, 5 %)"
-    ]
+    friedman = (
+        ""
+        if math.isnan(ranking.p_value)
+        else f" (Friedman p = {ranking.p_value:.2g}; ranks further apart than {ranking.critical_difference:.2f} differ "
+        "beyond chance, Nemenyi, 5 %)"
+    )
+    said = [f"{ranking.data}: mean ranks over {ranking.n} {ranking.of}: {order}{friedman}"]
     if ranking.against:
         pairs = ", ".join(f"{name} {p:.2g}" for name, p in ranking.against.items())
         said.append(f"{ranking.data}: {ranking.champion} against, Wilcoxon's p with Holm's correction: {pairs}")

@@ -105,8 +105,8 @@ QUERIES = Experiment(
         Metric("auc", "AUC", +1),
     ),
     measure=asked,
-    seeds=5,
-    seconds=180,
+    seeds=10,
+    seconds=360,
     shuffles=False,
     figure=_draw_asked,
     notes=(
@@ -165,8 +165,8 @@ TIMES = Experiment(
     ),
     metrics=(Metric("seconds", "time (s)", 0, ".2f"), Metric("error", "error %", -1, ".2f")),
     measure=asked,
-    seeds=3,
-    seconds=51,
+    seeds=5,
+    seconds=85,
     shuffles=False,
     figure=_draw_times,
 )
@@ -200,6 +200,7 @@ LABELLED = replace(
     ),
     metrics=(QUERIES.metrics[0], QUERIES.metrics[2]),
     tuning=Tuning(asked, "auc", +1, budget=50),
+    seeds=5,
     figure=None,
     seconds=200,
     notes=(

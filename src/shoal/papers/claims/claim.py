@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from shoal.papers.claims.evidence import Evidence, NotRunError
+from shoal.papers.errors import LEVEL, Difference, holm
 
 HOLDS, CONDITIONS, FAILS, UNTESTABLE = ("holds", "holds under conditions", "does not hold", "cannot be tested here")
 NOT_RUN = "not run yet"
@@ -23,12 +24,27 @@ class Number(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One place where a claim can be looked at: a data set, a pair of learners, a setting."""
+    """One place where a claim can be looked at: a data set, a pair of learners, a setting.
+
+    With a difference, it holds if that is above 0 beyond chance, corrected for the claim's other differences; without
+    one, the rule says whether it holds.
+    """
 
     where: str
     holds: bool
     first: Number
     second: Number
+    difference: Difference | None = None
+    near: float = 0.0  # without a difference: how near it came to failing, as the share of a bound that is used
+
+    def __str__(self) -> str:
+        error = str(self.difference or "")
+        return f"{self.where}: {self.first}, {self.second}" + (f" ({error})" if error else "")
+
+
+def shown(where: str, difference: Difference, first: Number, second: Number) -> Case:
+    """A case that a difference decides."""
+    return Case(where, difference.above, first, second, difference)
 
 
 Rule = Callable[[Evidence], Iterable[Case]]
@@ -50,6 +66,8 @@ class Claim:
     untestable : why nothing here can decide it, if so
     remark : what a reader must know beside the numbers
     revised : what the rule was before, if it was changed after runs had been seen
+    before : what that rule had said of those runs
+    no_error : why some cases need no error of a difference
     """
 
     id: str
@@ -62,6 +80,8 @@ class Claim:
     untestable: str = ""
     remark: str = ""
     revised: str = ""
+    before: str = ""
+    no_error: str = ""
 
     @property
     def paper(self) -> str:
@@ -79,13 +99,37 @@ class Judgement(NamedTuple):
 
     @property
     def telling(self) -> Case | None:
-        """The case that decides: one against the claim if there is one."""
-        against = [case for case in self.cases if not case.holds]
-        return next(iter(against or self.cases), None)
+        """The case that decides: the first against the claim, else the one that came nearest to failing."""
+        against = next((case for case in self.cases if not case.holds), None)
+        return against or max(self.cases, key=_nearness, default=None)
 
     def where(self, holds: bool) -> list[str]:
         """The cases for the claim, or those against it."""
         return [case.where for case in self.cases if case.holds is holds]
+
+    @property
+    def for_other_rows(self) -> str:
+        """The verdict by the errors that are corrected for overlap; empty where no splits overlap."""
+        overlap = any(case.difference is not None and case.difference.corrected for case in self.cases)
+        return decide(tested(self.cases, [_p(case, corrected=True) for case in self.cases])) if overlap else ""
+
+
+def _p(case: Case, *, corrected: bool = False) -> float | None:
+    found = case.difference
+    return None if found is None else found.corrected_p if corrected else found.p
+
+
+def _nearness(case: Case) -> float:
+    return case.near if case.difference is None else case.difference.p
+
+
+def tested(cases: Sequence[Case], p_values: Sequence[float | None]) -> tuple[Case, ...]:
+    """Whether each case holds: those with a p-value by Holm's correction over all of them, the others as they are."""
+    known = iter(holm([p for p in p_values if p is not None]))
+    return tuple(
+        case if p is None else case._replace(holds=next(known) <= LEVEL)
+        for case, p in zip(cases, p_values, strict=True)
+    )
 
 
 def decide(cases: Sequence[Case]) -> str:
@@ -101,7 +145,8 @@ def judge(claim: Claim, evidence: Evidence) -> Judgement:
     if claim.untestable:
         return Judgement(claim, UNTESTABLE, ())
     try:
-        cases = tuple(claim.rule(evidence))
+        cases = list(claim.rule(evidence))
     except NotRunError as missing:
         return Judgement(claim, NOT_RUN, (), missing.experiment)
-    return Judgement(claim, decide(cases), cases)
+    found = tested(cases, [_p(case) for case in cases])
+    return Judgement(claim, decide(found), found)

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
+from shoal.papers.errors import Difference, paired, unpaired
 from shoal.papers.experiment import Experiment, Metric
 from shoal.papers.learners import Spec
 from shoal.papers.outcome import Outcome, Runs
@@ -20,34 +21,11 @@ class NotRunError(LookupError):
         self.experiment = experiment
 
 
-class Difference(NamedTuple):
-    """The difference of two learners on the same shuffles."""
-
-    mean: float
-    error: float  # standard error; 0 with one value, such as a published one
-
-    @property
-    def above(self) -> bool:
-        """More than two standard errors above 0."""
-        return self.mean > 2 * self.error and self.mean > 0
-
-    @property
-    def below(self) -> bool:
-        """More than two standard errors below 0."""
-        return Difference(-self.mean, self.error).above
-
-
-def paired(a: FloatArray, b: FloatArray) -> Difference:
-    """The first less the second, over the shuffles that both have."""
-    n = min(len(a), len(b))
-    d = a[:n] - b[:n]
-    return Difference(float(d.mean()), float(d.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0)
-
-
 class Evidence:
-    """The runs of experiments, by id."""
+    """The runs of experiments, by id; `printed` if they are what the papers print, one number each."""
 
-    def __init__(self, outcomes: Iterable[Outcome]) -> None:
+    def __init__(self, outcomes: Iterable[Outcome], *, printed: bool = False) -> None:
+        self.printed = printed
         self._outcomes = {outcome.experiment.id: outcome for outcome in outcomes}
 
     def experiment(self, id: str) -> Experiment:
@@ -75,13 +53,20 @@ class Evidence:
     def gap(self, experiment: str, entrant: str, data: tuple[str, str], metric: str) -> Difference:
         """A number on one data set less that on another; their shuffles are not paired."""
         a, b = (self.values(experiment, entrant, where, metric) for where in data)
-        error = sum(float(v.var(ddof=1)) / len(v) for v in (a, b) if len(v) > 1) ** 0.5
-        return Difference(float(a.mean() - b.mean()), error)
+        return unpaired(a, b)
 
     def ratio(self, experiment: str, more: str, less: str, data: str, metric: str) -> float:
         """The ratio of two means; infinite if the second is 0."""
         a, b = (self.mean(experiment, name, data, metric) for name in (more, less))
         return a / b if b else math.inf
+
+    def log_ratio(self, experiment: str, more: str, less: str, data: str, metric: str) -> Difference:
+        """The logarithm of the ratio, paired by shuffle; of numbers that are not positive, without an error."""
+        a, b = (self.values(experiment, name, data, metric) for name in (more, less))
+        if min(a.min(), b.min()) > 0:
+            return paired(np.log(a), np.log(b))
+        ratio = self.ratio(experiment, more, less, data, metric)
+        return Difference(math.log(ratio) if ratio > 0 else -math.inf, 0.0)
 
     def published(self, experiment: str, entrant: str, data: str, metric: str) -> tuple[float, float | None]:
         """The paper's number and its deviation."""
@@ -91,7 +76,12 @@ class Evidence:
         """The advantage of `who` over `other`, paired by shuffle; positive is better."""
         a, b = (self.values(experiment, name, data, metric) for name in (who, other))
         better = self.metric(experiment, metric).better
-        return paired(better * a, better * b)
+        return paired(better * a, better * b, self.experiment(experiment).overlap.get(data, 0.0))
+
+    def contest(self, experiment: str, data: str, metric: str, who: Iterable[str], others: Iterable[str]) -> Difference:
+        """The advantage of the best of `who` over the best of `others`."""
+        mine, theirs = (self.best(experiment, names, data, metric) for names in (who, others))
+        return self.gain(experiment, mine, theirs, data, metric)
 
     def best(self, experiment: str, names: Iterable[str], data: str, metric: str) -> str:
         """The learner with the best mean."""
@@ -101,7 +91,8 @@ class Evidence:
 
 def as_published(experiments: Mapping[str, Experiment]) -> Evidence:
     """The papers' printed numbers as if they were runs, one shuffle each."""
-    return Evidence(Outcome(experiment, _printed(experiment), {}, False) for experiment in experiments.values())
+    outcomes = (Outcome(experiment, _printed(experiment), {}, False) for experiment in experiments.values())
+    return Evidence(outcomes, printed=True)
 
 
 def _printed(experiment: Experiment) -> Runs:

@@ -1,24 +1,28 @@
 """Cases that many claims have in common."""
 
+import math
 from collections.abc import Iterable, Iterator
 
-import numpy as np
-
-from shoal.papers.claims.claim import Case, Number
+from shoal.papers.claims.claim import Case, Number, shown
 from shoal.papers.claims.evidence import Evidence
+
+NEVER = "a bound is broken by a single shuffle, so that no mean is compared"
+AN_ORDER = "it asks for an order, not for how far apart its numbers are"
+EQUAL = {"error": 0.5, "auc": 0.01}  # what counts as equal, said before the runs: per cent of error, and AUC
+
+
+def nothing(_: Evidence) -> Iterator[Case]:
+    """The rule of a claim that cannot be tested."""
+    return iter(())
 
 
 def beats(
     e: Evidence, experiment: str, data: str, metric: str, who: Iterable[str], others: Iterable[str], where: str = ""
 ) -> Case:
-    """The best of `who` is better than the best of `others`, by more than two standard errors."""
+    """The best of `who` is better than the best of `others`, beyond chance."""
     mine, theirs = (e.best(experiment, names, data, metric) for names in (who, others))
-    return Case(
-        where or data,
-        e.gain(experiment, mine, theirs, data, metric).above,
-        _number(e, experiment, mine, data, metric),
-        _number(e, experiment, theirs, data, metric),
-    )
+    numbers = (number(e, experiment, name, data, metric) for name in (mine, theirs))
+    return shown(where or data, e.gain(experiment, mine, theirs, data, metric), *numbers)
 
 
 def beats_each(
@@ -30,6 +34,15 @@ def beats_each(
         yield beats(e, experiment, data, metric, names, [other], f"{data}, {other}")
 
 
+def no_worse(
+    e: Evidence, experiment: str, data: str, metric: str, who: str, other: str, margin: float, where: str = ""
+) -> Case:
+    """What `who` loses against `other` is less than a margin, beyond chance: the interval ends below the margin."""
+    gain = e.gain(experiment, who, other, data, metric)
+    names = (number(e, experiment, name, data, metric) for name in (who, other))
+    return shown(where or data, gain.less(-margin), *names)
+
+
 def ratio(
     e: Evidence,
     experiment: str,
@@ -38,29 +51,25 @@ def ratio(
     more: str,
     less: str,
     *,
-    least: float = 0.0,
-    most: float = np.inf,
+    least: float | None = None,
+    most: float | None = None,
+    where: str = "",
 ) -> Case:
-    """`more` over `less` lies between two numbers."""
-    quotient = e.ratio(experiment, more, less, data, metric)
-    asked = "asked: at least" if np.isinf(most) else "asked: at most"
-    return Case(
-        f"{data}, {more}/{less}",
-        least <= quotient <= most,
-        Number(f"{more} over {less}", quotient, ".3g"),
-        Number(asked, least if np.isinf(most) else most, "g"),
-    )
+    """`more` over `less` is above `least`, or below `most`, beyond chance; by the logarithms of the ratios."""
+    sign, factor, asked = (1, least, "least") if least is not None else (-1, most, "most")
+    assert factor is not None
+    found = e.log_ratio(experiment, more, less, data, metric)
+    first = Number(f"{more} over {less}", e.ratio(experiment, more, less, data, metric), ".3g")
+    difference = found._replace(mean=sign * (found.mean - math.log(factor)))
+    return shown(where or f"{data}, {more}/{less}", difference, first, Number(f"asked: at {asked}", factor, "g"))
 
 
 def unbroken(e: Evidence, experiment: str, entrant: str, data: str) -> Case:
     """The observed value never exceeds its bound."""
     broken = e.values(experiment, entrant, data, "broken").max()
-    return Case(
-        f"{data}, {entrant}",
-        broken == 0,
-        Number("observed", e.mean(experiment, entrant, data, "value"), ".0f"),
-        Number("bound", e.mean(experiment, entrant, data, "bound"), ".0f"),
-    )
+    value, bound = (e.mean(experiment, entrant, data, name) for name in ("value", "bound"))
+    numbers = Number("observed", value, ".0f"), Number("bound", bound, ".0f")
+    return Case(f"{data}, {entrant}", bool(broken == 0), *numbers, near=value / bound)
 
 
 def trend(where: str, xs: Iterable[float], ys: Iterable[float], most: float) -> Case:
@@ -89,5 +98,6 @@ def mains(e: Evidence, experiment: str, without: Iterable[str] = ()) -> list[str
     return [n.name for n in e.experiment(experiment).entrants if not n.variant_of and n.name not in left_out]
 
 
-def _number(e: Evidence, experiment: str, entrant: str, data: str, metric: str) -> Number:
+def number(e: Evidence, experiment: str, entrant: str, data: str, metric: str) -> Number:
+    """A learner's mean, in the form of its metric."""
     return Number(entrant, e.mean(experiment, entrant, data, metric), e.metric(experiment, metric).form)

@@ -12,7 +12,8 @@ from shoal.papers.outcome import Outcome
 
 PAPERS = ("osmtl", "romco", "sparse_mtl", "yang_li", "cavallanti")
 SIGNS = dict(zip(VERDICTS, "✓◐✗?…", strict=True))  # so that no verdict is told by its color alone
-ITS_OWN = "its own numbers say"
+ITS_OWN, BEFORE = "its own numbers say", "the rule was changed after runs had been seen, and said before"
+OTHER_ROWS = "with errors corrected for splits that overlap"
 
 
 class Line(NamedTuple):
@@ -78,6 +79,10 @@ def as_text(lines: Iterable[Line], width: int = 118) -> Iterator[str]:
         claim, judgement = line.claim, line.ours
         yield f"{claim.id:<{wide}}  {SIGNS[judgement.verdict]} {judgement.verdict:<23} {claim.title}"
         details = [two_numbers(judgement), f"see {claim.link}"]
+        if claim.before:
+            details.append(f"{BEFORE}: {claim.before}")
+        if judgement.for_other_rows not in ("", judgement.verdict):
+            details.append(f"{OTHER_ROWS}: {judgement.for_other_rows}")
         if line.theirs and line.theirs != judgement.verdict:
             details.append(f"{ITS_OWN}: {line.theirs}")
         yield from textwrap.wrap(
