@@ -339,7 +339,13 @@ def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:
         assert (
             number(row.ours, row.deviation if row.shuffles > 1 and row.metric.better else None, row.metric.form) in page
         )
-    for words in ("shoal reproduce made/table1", "A note.", "5 published numbers", "1 more are given", "not yet: this"):
+    for words in (
+        "shoal reproduce made/table1",
+        "A note.",
+        "6 printed numbers. Compared are 5",
+        "1 more are given",
+        "not yet: this",
+    ):
         assert words in page
     assert ROW_SIGNS["worse"] in page  # a verdict is never a color alone
     with pytest.raises(ValueError, match="at least one"):
@@ -353,7 +359,7 @@ def test_a_paper_opens_with_its_claims_judged(tmp_path: Path) -> None:
     known = experiments()["cavallanti/table3"]
     write_page(tmp_path / "page.html", [Outcome(known, {}, {}, quick=False)])
     page = (tmp_path / "page.html").read_text()
-    assert page.index("6 claims: 6 not run yet.") < page.index("published numbers")
+    assert page.index("11 claims: 1 cannot be tested here, 10 not run yet.") < page.index("printed numbers")
     for claim in claims():
         assert (f'id="claim-{claim.id}"' in page) == (claim.paper == "cavallanti")
     assert "Not run yet: <code>shoal reproduce cavallanti/table3</code>" in page

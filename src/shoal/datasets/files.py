@@ -29,6 +29,15 @@ class Source:
     gzipped: bool = False
 
 
+ORIGINS = {  # of data sets whose files have no public address as we keep them
+    "enron_spam": " (Enron-Spam by Metsis, Androutsopoulos, Paliouras, 2006)",
+    "jester5k": " (Jester by Goldberg and others, 2001, as the R package recommenderlab has it)",
+    "mhc1_binding": " (IEDB, as curated to train MHCflurry)",
+    "rcv1_subsets": " (RCV1 of LIBSVM's multi-label data sets)",
+    "sentiment16_fdu_mtl": " (FDU-MTL by Liu, Qiu, Huang, 2017)",
+}
+
+
 def cache_folder() -> Path:
     """The folder that downloads go to."""
     return Path.home() / ".cache" / "shoal"
@@ -63,8 +72,8 @@ def find(name: str, *parts: str, source: Source | None = None) -> Path:
     relative = "/".join((name, *parts))
     if source is None:
         raise FileNotFoundError(
-            f"the data set {name} needs the file {relative}, which has no public address: put it there below "
-            f"a folder of yours and set SHOAL_DATA to that folder (searched: {_listed(folders)})"
+            f"the data set {name}{ORIGINS.get(name, '')} needs the file {relative}, which has no public address: put "
+            f"it at FOLDER/{relative} and set SHOAL_DATA to that FOLDER (searched: {_listed(folders)})"
         )
     _write(path, _fetch(source, relative, folders))
     return path

@@ -15,7 +15,7 @@ from shoal.papers.by_paper.protocol_notes import NOTES, ProtocolNotes
 from shoal.papers.claims.claim import FAILS, HOLDS, VERDICTS
 from shoal.papers.claims.rules import EQUAL
 from shoal.papers.claims.table import SIGNS, Line, conditions, judged, summary, two_numbers
-from shoal.papers.experiment import Metric, experiments
+from shoal.papers.experiment import Experiment, Metric, experiments
 from shoal.papers.outcome import Outcome, Row
 from shoal.papers.ranks import rankings
 from shoal.papers.table_similarity import alike
@@ -33,6 +33,16 @@ TITLES = {
     "leaderboard": "As it should be done: the library's own leaderboard",
 }
 
+SHORT = {
+    "osmtl": "Murugesan and others, 2016 (OSMTL)",
+    "romco": "Yang, Zhao, Gao, 2017 (ROMCO)",
+    "sparse_mtl": "Srijith, Shevade, 2012 (SparseMTL)",
+    "cavallanti": "Cavallanti and others, 2010",
+    "yang_li": "Yang, Li, 2020",
+    "theory": "Bounds",
+    "leaderboard": "Leaderboard",
+}
+BEYOND = ("better", "worse")  # than published: it speaks for the paper or against it
 KINDS = {HOLDS: "good", FAILS: "bad"}
 RULE = (
     "Each claim has a rule that yields cases: data sets, pairs of learners, settings. It holds if all its cases "
@@ -60,7 +70,9 @@ ROW_SIGNS = {
 }
 LEGEND = (
     "The paper's number comes first (above, or to the left), ours after it. = reproduced, ▲ better, ▼ worse, "
-    "≠ differs; 1 is the reference of a relative comparison; no sign: nothing to compare. Point at a "
+    "≠ differs; 1 is the reference of a relative comparison; no sign: nothing to compare. ▲ and ▼ are blue where they "
+    "speak for the paper, as its own method that is better or a baseline that is worse does, and orange where they "
+    "speak against it. Times are multiples of the learner's that the heading names. Point at a "
     "number for its comparison."
 )
 
@@ -107,18 +119,31 @@ def write_page(path: str | os.PathLike[str], outcomes: Sequence[Outcome]) -> Non
 
 
 def _summary(outcomes: Sequence[Outcome]) -> str:
-    """Counts of the papers' numbers by verdict."""
-    counts = Counter(row.verdict for outcome in outcomes for row in outcome.rows() if row.paper is not None)
+    """Every printed number by its verdict, counted once."""
+    counts: Counter[str] = Counter()
+    own: Counter[str] = Counter()
+    unreached: Counter[str] = Counter()
+    for outcome in outcomes:
+        experiment = outcome.experiment
+        unreached[experiment.unreached_why] += experiment.unreached
+        if not experiment.repeats:
+            told = [row for row in outcome.rows() if row.paper is not None and row.verdict != "derived"]
+            counts.update(row.verdict for row in told)
+            own.update(row.verdict for row in told if row.entrant in experiment.own)
+    total = counts.total() + unreached.total()
     left_out = sum(counts.pop(verdict, 0) for verdict in ("given", "reference"))
-    parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    quick = "<p class=warning>This is a quick run, on pieces of the data: its numbers mean nothing.</p>"
+    parts = ", ".join(
+        f"{n} {verdict}" + (f" ({own[verdict]} of them of a paper's own method)" if verdict in BEYOND else "")
+        for verdict, n in counts.most_common()
+    )
+    others = "given to the learner, describe the data, or are the reference of a comparison"
+    aside = f" {left_out} more are {others}." if left_out else ""
+    aside += "".join(f" {n} {why}." for why, n in unreached.items() if n)
     work = {key: seconds for outcome in outcomes for key, seconds in outcome.seconds.items()}  # some tables share runs
     took = f"{len(work):,} runs, {duration(sum(work.values()))}"
-    others = "given to the learner, describe the data, are means of the others, or are the reference of a comparison"
-    aside = f" {left_out} more are {others}." if left_out else ""
-    return f"<p>{counts.total()} published numbers: {parts or 'none'}.{aside} {took}.</p>" + quick * any(
-        outcome.quick for outcome in outcomes
-    )
+    quick = "<p class=warning>This is a quick run, on pieces of the data: its numbers mean nothing.</p>"
+    said = f"<p>{total} printed numbers. Compared are {counts.total()}: {parts or 'none'}.{aside} {took}.</p>"
+    return said + quick * any(outcome.quick for outcome in outcomes)
 
 
 def _contents(outcomes: Sequence[Outcome]) -> str:
@@ -128,7 +153,8 @@ def _contents(outcomes: Sequence[Outcome]) -> str:
         name = outcome.experiment.id.partition("/")[2]
         papers.setdefault(outcome.experiment.paper, []).append(f'<a href="#{_anchor(outcome)}">{escape(name)}</a>')
     return "".join(
-        f'<p><a href="#{paper}"><b>{paper}</b></a>: {", ".join(links)}</p>' for paper, links in papers.items()
+        f'<p><a href="#{paper}"><b>{escape(SHORT.get(paper, paper))}</b></a>: {", ".join(links)}</p>'
+        for paper, links in papers.items()
     )
 
 
@@ -147,7 +173,7 @@ def _section(outcome: Outcome) -> str:
     notes = "".join(f"<li>{escape(sentence)}</li>" for sentence in remarks(outcome, rows))
     if not outcome.runs:
         shown, folded = f"<p>Not run yet: <code>shoal reproduce {escape(experiment.id)}</code>.</p>", ""
-    elif experiment.is_aside or {row.verdict for row in rows} == {"given"}:
+    elif experiment.is_aside or {row.verdict for row in rows} <= {"given", "derived"}:
         shown, folded = "", _fold("Table", table) + _fold("Picture", figure)
     elif figure and not experiment.published and _height(figure) <= max(TALL, LINE * table.count("<tr>")):
         shown, folded = figure, _fold("Numbers", table)
@@ -158,8 +184,10 @@ def _section(outcome: Outcome) -> str:
     )
     order = f"<p>Order of the means against the paper's, Kendall's tau: {escape(agreement)}.</p>" if agreement else ""
     order += "".join(f"<p>{escape(sentence)}</p>" for sentence in alike(outcome))
+    differing = [bool(data.differs) for data in outcome.main_data()]
+    other_data = ", on other data" if all(differing) else ", in part on other data" if any(differing) else ""
     source = (
-        f'<p class="source">{escape(experiment.source)} &middot; protocol: {escape(experiment.protocol)} '
+        f'<p class="source">{escape(experiment.source)} &middot; protocol: {escape(experiment.protocol)}{other_data} '
         f'&middot; <code>shoal reproduce {escape(experiment.id)}</code> &middot; <a href="#top">top</a></p>'
     )
     above, within = (source, "") if shown else ("", source)  # where all is folded, a heading and its folds are enough
@@ -281,12 +309,13 @@ class Table(NamedTuple):
     groups: list[tuple[str, int]]  # heading, columns below it
     columns: list[str]
     lines: list[tuple[str, list[Row | None]]]
+    own: tuple[str, ...] = ()  # learners that are the paper's own method
 
     @property
     def is_compared(self) -> bool:
         """Whether the paper prints a number of it, other than those that are given."""
         cells = [cell for _, line in self.lines for cell in line if cell is not None]
-        return any(cell.paper is not None and cell.verdict != "given" for cell in cells)
+        return any(cell.paper is not None and cell.verdict not in ("given", "derived") for cell in cells)
 
 
 def tables(outcome: Outcome) -> Iterator[Table]:
@@ -299,7 +328,7 @@ def tables(outcome: Outcome) -> Iterator[Table]:
     if len(entrants) == 1:
         for some in _pieces(data, HEADINGS):
             lines = [(metric.title, [cells.get((entrants[0], d, metric.name)) for d in some]) for metric in metrics]
-            yield Table([], some, lines)
+            yield Table([], some, lines, outcome.experiment.own)
         return
     groups: dict[str, list[tuple[str, Metric]]] = {}
     for d in data:
@@ -309,7 +338,15 @@ def tables(outcome: Outcome) -> Iterator[Table]:
     for some in _beside(groups):
         columns = [column for heading in some for column in groups[heading]]
         lines = [(e, [cells.get((e, d, metric.name)) for d, metric in columns]) for e in entrants]
-        yield Table([(h, len(groups[h])) for h in some], [metric.title for _, metric in columns], lines)
+        titles = [_heading(outcome.experiment, entrants[0], *column) for column in columns]
+        yield Table([(h, len(groups[h])) for h in some], titles, lines, outcome.experiment.own)
+
+
+def _heading(experiment: Experiment, entrant: str, data: str, metric: Metric) -> str:
+    """A metric's title; of a ratio, with the learner that it is over."""
+    if not metric.as_ratio or experiment.reference is None:
+        return metric.title
+    return f"{metric.title} / {experiment.reference(entrant, data, metric.name)[0][0]}'s"
 
 
 def _beside(groups: Mapping[str, Sequence[Any]]) -> Iterator[list[str]]:
@@ -339,7 +376,7 @@ def _table_html(table: Table) -> str:
     heads = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
     top = f"<tr><th></th>{groups}</tr>" if groups else ""
     lines = "".join(
-        f"<tr><th>{escape(name)}</th>{''.join(map(_cell, cells))}</tr>"
+        f"<tr><th>{escape(name)}</th>{''.join(_cell(cell, table.own) for cell in cells)}</tr>"
         for name, cells in table.lines
         if any(cell is not None for cell in cells)
     )
@@ -350,16 +387,25 @@ def _table_html(table: Table) -> str:
     )
 
 
-def _cell(row: Row | None) -> str:
+def _cell(row: Row | None, own: Sequence[str]) -> str:
     if row is None:
         return "<td></td>"
     form = row.metric.form
-    theirs = "" if row.paper is None else f'<span class="theirs">{number(row.paper, row.paper_deviation, form)}</span>'
     told = row.shuffles > 1 and row.metric.better  # times and counts are told without their deviations
     ours = number(row.ours, row.deviation if told else None, form)
+    paper = "" if row.paper is None else number(row.paper, row.paper_deviation, form)
+    seconds = ""
+    if row.metric.as_ratio and row.relative is not None:
+        seconds = f"; {paper} s in the paper, {ours} s here"
+        paper, ours = map(_multiple, row.relative)
+    theirs = f'<span class="theirs">{paper}</span>' if paper else ""
     sign = ROW_SIGNS.get(row.verdict, "")
-    mark = f' <b class="{_color_of(row.verdict)}">{sign}</b>' if sign else ""
-    return f'<td title="{escape(_comparison(row))}">{theirs}<span>{ours}{mark}</span></td>'
+    mark = f' <b class="{_color_of(row, own)}">{sign}</b>' if sign else ""
+    return f'<td title="{escape(_comparison(row) + seconds)}">{theirs}<span>{ours}{mark}</span></td>'
+
+
+def _multiple(ratio: float) -> str:
+    return f"×{ratio:,.0f}" if ratio >= 10 else f"×{ratio:.2g}"
 
 
 def _comparison(row: Row) -> str:
@@ -370,8 +416,8 @@ def _comparison(row: Row) -> str:
     return f"{row.verdict}{': ' + row.why if row.why else ''}"
 
 
-def _color_of(verdict: str) -> str:
-    """Better is no praise: a baseline that does better than published speaks against its paper."""
-    return {"reproduced": "good", "better": "bad", "worse": "bad", "differs": "bad", "failed": "bad"}.get(
-        verdict, "plain"
-    )
+def _color_of(row: Row, own: Sequence[str]) -> str:
+    """What a verdict says of the paper: a baseline that does better than published speaks against it."""
+    if row.verdict in BEYOND:
+        return "good" if (row.verdict == "better") == (row.entrant in own) else "bad"
+    return {"reproduced": "good", "failed": "bad"}.get(row.verdict, "plain")

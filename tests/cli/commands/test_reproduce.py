@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.cli.conftest import Program
@@ -57,8 +59,8 @@ def test_one_is_run_and_then_known(shoal: Program) -> None:
 def test_claims_are_judged_by_what_is_kept(shoal: Program) -> None:
     code, out, err = shoal("reproduce", "--claims")
     assert (code, err) == (0, "")
-    assert "claims: " in out.splitlines()[-3]
-    assert out.splitlines()[-1] == "0 of 0 chosen settings lie on an edge of their grid."
+    assert "claims: " in out.splitlines()[-2]
+    assert "chosen settings" not in out  # nothing was tuned
     assert out.count("not run yet") > 30  # the made experiments are none of the papers'
 
 
@@ -110,3 +112,38 @@ def test_errors_are_one_line(shoal: Program, arguments: list[str], message: str)
     assert (code, out) == (2, "")
     assert err.startswith(f"shoal: {message}")
     assert err.count("\n") == 1
+
+
+def absent(n: int) -> Dataset:
+    raise FileNotFoundError("the data set absent needs a file")
+
+
+def test_where_nothing_could_run_the_reason_is_said_once(shoal: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = Experiment(
+        id="made/empty", title="t", source="s", protocol="as published",
+        data=tuple(Data(f"absent {i}", absent, {"n": i}) for i in range(3)),
+        entrants=(Entrant("PA", "PassiveAggressive"),), metrics=(Metric("error", "error", -1),),
+        measure=progressive, seeds=1, seconds=1,
+    )  # fmt: skip
+    monkeypatch.setattr("shoal.cli.commands.reproduce.experiments", lambda: {empty.id: empty})
+    code, out, _ = shoal("reproduce", "made")
+    assert code == 1
+    assert out.count("the data set absent needs a file") == 1
+    assert "- without absent 0, absent 1, absent 2: the data set absent needs a file" in out
+    assert out.splitlines()[-1] == "Nothing could run of made/empty: see the reasons above."
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_workers_and_says_what_is_kept(
+    shoal: Program, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    ended: list[bool] = []
+    executor = SimpleNamespace(shutdown=lambda *, kill_workers: ended.append(kill_workers))
+    monkeypatch.setattr("shoal.cli.commands.reproduce.get_reusable_executor", lambda: executor)
+    monkeypatch.setattr("shoal.cli.commands.reproduce.reproduce", lambda *_, **__: signal.raise_signal(number))
+    before = signal.getsignal(number)
+    code, out, err = shoal("reproduce", "made/table1")
+    assert (code, out, ended) == (128 + number, "", [True])
+    assert err.startswith(f"shoal: stopped by {number.name}: the runs that are done are kept in ")
+    assert err.endswith("/cache, and the same command goes on from there\n")
+    assert signal.getsignal(number) is before

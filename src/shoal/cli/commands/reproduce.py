@@ -1,16 +1,22 @@
 """`shoal reproduce`: list the papers' experiments, run them, print ours next to theirs."""
 
 import difflib
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from joblib import parallel_config
+from joblib.externals.loky import get_reusable_executor
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from shoal.cli.options import ReproduceOptions
 from shoal.cli.sharded import on_cluster
+from shoal.cli.signals import SIGNALS
+from shoal.papers.cache import store
 from shoal.papers.claims.table import as_text, judged
 from shoal.papers.experiment import Experiment, experiments
 from shoal.papers.fairness import edges
@@ -24,7 +30,10 @@ BACKENDS = ("loky", "threading", "multiprocessing", "dask")
 
 
 def reproduce_papers(ids: list[str], options: ReproduceOptions) -> int:
-    """The whole command; the exit code is 1 if a setting was chosen on an edge of its grid."""
+    """The whole command.
+
+    The exit code is 1 if a setting was chosen on an edge of its grid or if nothing could run of an experiment.
+    """
     known = experiments()
     if options.claims:
         return _judge_claims(known, options.report)
@@ -38,14 +47,53 @@ def reproduce_papers(ids: list[str], options: ReproduceOptions) -> int:
         raise ValueError("--cluster takes all cores of the cluster: leave out --jobs and --backend")
     outcomes = []
     n_jobs = options.jobs if options.cluster is None else None
-    with _backend(options.backend), on_cluster(options.cluster), _bars() as bars:
+    with _stopping(), _backend(options.backend), on_cluster(options.cluster), _bars() as bars:
         for i, experiment in enumerate(wanted):
             move = _bar(bars, f"{experiment.id} ({i + 1} of {len(wanted)})")
             outcome = reproduce(experiment, quick=options.quick, n_jobs=n_jobs, on_progress=move)
             _print(bars, "\n".join([*lines(outcome), ""]))
             outcomes.append(outcome)
     _write(options, outcomes)
-    return 0 if options.quick else _check_edges(outcomes)
+    return max(_check_runs(outcomes), 0 if options.quick else _check_edges(outcomes))
+
+
+@contextmanager
+def _stopping() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the workers, too, and say what is kept."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)  # the workers are being ended, and a second signal would leave some
+        raise _Stopped(number)
+
+    before = {number: signal.signal(number, stop) for number in SIGNALS}
+    try:
+        yield
+    except _Stopped as stopped:
+        get_reusable_executor().shutdown(kill_workers=True)
+        name = signal.Signals(stopped.number).name
+        kept = f"the runs that are done are kept in {store.folder()}, and the same command goes on from there"
+        print(f"shoal: stopped by {name}: {kept}", file=sys.stderr)
+        sys.exit(128 + stopped.number)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Stopped(BaseException):
+    """A signal came; no handler of errors on the way may take it for one."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _check_runs(outcomes: list[Outcome]) -> int:
+    """Name the experiments of which nothing could run; return the exit code."""
+    empty = [outcome.experiment.id for outcome in outcomes if not outcome.runs]
+    if empty:
+        print(f"Nothing could run of {', '.join(empty)}: see the reasons above.")
+    return 1 if empty else 0
 
 
 def _wanted(ids: list[str], known: dict[str, Experiment], *, everything: bool) -> list[Experiment]:
@@ -69,7 +117,7 @@ def _list(known: dict[str, Experiment], quick: bool) -> None:
     for experiment in known.values():
         found = state(experiment, quick)
         left = experiment.seconds * (1 - found.done / max(found.total, 1))
-        time = "" if found.done >= found.total else _time(left)
+        time = "" if found.done >= found.total else f"({experiment.runs_of})" if experiment.runs_of else _time(left)
         print(f"{experiment.id:<{width}}{found!s:<14}{time:>9}  {experiment.title}")
         if found.missing:
             print(f"{'':<{width}}{'':<25}without {', '.join(found.missing)}")
@@ -88,6 +136,8 @@ def _check_edges(outcomes: list[Outcome]) -> int:
     """Print the settings that lie on an edge, once each though experiments share runs; return the exit code."""
     found = dict.fromkeys(str(edge) for outcome in outcomes for edge in edges(outcome))
     n = len({pair for outcome in outcomes for pair in outcome.tuned})
+    if n == 0:
+        return 0
     print(f"{len(found)} of {n} chosen settings lie on an edge of their grid.")
     print("".join(f"- {edge}\n" for edge in found), end="")
     return 1 if found else 0

@@ -59,7 +59,8 @@ def ratio(
     sign, factor, asked = (1, least, "least") if least is not None else (-1, most, "most")
     assert factor is not None
     found = e.log_ratio(experiment, more, less, data, metric)
-    first = Number(f"{more} over {less}", e.ratio(experiment, more, less, data, metric), ".3g")
+    quotient = e.ratio(experiment, more, less, data, metric)
+    first = Number(f"{more} over {less}", quotient, ".3g" if quotient < 1000 else ",.0f")
     difference = found._replace(mean=sign * (found.mean - math.log(factor)))
     return shown(where or f"{data}, {more}/{less}", difference, first, Number(f"asked: at {asked}", factor, "g"))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import NamedTuple
 
-from shoal.papers.claims.claim import NOT_RUN, VERDICTS, Claim, Judgement, judge
+from shoal.papers.claims.claim import NOT_RUN, UNTESTABLE, VERDICTS, Claim, Judgement, judge
 from shoal.papers.claims.evidence import Evidence, as_published
 from shoal.papers.experiment import Experiment
 from shoal.papers.outcome import Outcome
@@ -39,7 +39,7 @@ def judged(outcomes: Iterable[Outcome], experiments: Mapping[str, Experiment]) -
     found = []
     for claim in claims():
         printed = judge(claim, theirs)
-        found.append(Line(judge(claim, ours), "" if printed.verdict == NOT_RUN else printed.verdict))
+        found.append(Line(judge(claim, ours), "" if printed.verdict in (NOT_RUN, UNTESTABLE) else printed.verdict))
     return found
 
 
