@@ -28,6 +28,8 @@ NOTES = {
             "The step is C (eq. 9), not C/2 (eq. 8); a learner updates on mistakes, as the text says, not on margins, "
             "as Algorithm 2 does (a variant).",
             "The Passive-Aggressive variant, the shared loss's norm and the grids are ours: the paper names none.",
+            "All may try as many settings, which cover one parameter (PA, FOML) better than three (OSMTL). Learners "
+            "that share a parameter try the same values of it.",
         ),
     ),
     "romco": ProtocolNotes(
@@ -64,6 +66,7 @@ NOTES = {
             ("RCV1", "first 160,000 stories by date, four tasks, D1 to D8", "27,612 stories, shuffled, own topics"),
             ("blocks", "10,000 examples (one task each), 2,500 (four)", "the same, as far as our stories reach"),
             ("spam", "15 users, ten-fold, 40 repetitions", SAME),
+            ("shuffles", "3, of tasks chosen at random", "10 (Tables 1 and 2: 3)"),
         ),
         ("Without the drift of the news our errors are lower: compared is their shape over D1 to D8.",),
     ),
