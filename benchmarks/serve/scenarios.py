@@ -24,7 +24,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from itertools import cycle
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +41,7 @@ SPEED, ROWS_AN_HOUR = 100, 2_000  # of a busy hour, in all shops
 LABEL_SECONDS = 20.0  # that a label takes in the mean
 HERD, ROUNDS = 300, 3  # clients, and what each asks for
 LOCKED, LONG, SLOW_SECONDS = 0.5, 15.0, 40.0
+CLIENTS = 8  # each has 100 connections at most
 
 
 def sales(rows: int, seed: int) -> pl.DataFrame:
@@ -293,8 +295,10 @@ async def ask_for(url: str, seconds: float, counts: Counts) -> int:
     sent = 0
 
     async def predict() -> None:
-        async with AsyncClient(url, timeout=120.0) as client, asyncio.TaskGroup() as tasks:
-            for row in table.drop("sold_out").iter_rows(named=True):
+        async with AsyncExitStack() as opened:
+            clients = [await opened.enter_async_context(AsyncClient(url, timeout=120.0)) for _ in range(CLIENTS)]
+            tasks = await opened.enter_async_context(asyncio.TaskGroup())
+            for row, client in zip(table.drop("sold_out").iter_rows(named=True), cycle(clients), strict=False):
                 if time.monotonic() > ends:
                     break
                 tasks.create_task(counts.timed(client.predict_one(row)))

@@ -13,6 +13,7 @@ from tests.serve.test_http import served
 
 from shoal import MultitaskPerceptron, PassiveAggressive
 from shoal.cli.app import start
+from shoal.cli.commands.serve import begin_shadow, with_file
 from shoal.serve.client import Client, ServiceError
 from shoal.serve.contract import Conflict, Refused, UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
@@ -20,6 +21,7 @@ from shoal.serve.learner_thread import Rhythm
 from shoal.serve.log import Log
 from shoal.serve.model_changes import ModelFolder
 
+DATA = Path(__file__).parents[1] / "data"
 ALL = EngineSettings(keep_log=True, rhythm=Rhythm(rows=10**9, seconds=1e9))
 MAILS = records(400, seed=80, late_columns=False)
 
@@ -260,3 +262,19 @@ def test_over_http_and_by_the_program(
     start(["replay", str(folder), "--save", str(tmp_path / "then.shoal"), "--until", "1"])
     assert_same(tmp_path / "then.shoal", files["second"])
     assert ModelFolder(folder).has_taken(ModelFolder(folder).name_of(files["first"]))
+
+
+def test_a_start_knows_the_files_that_came(files: dict[str, Path], tmp_path: Path) -> None:
+    """The same command starts again after any end: a candidate is begun once, and a file that was put in place is no
+    other one."""
+    model, folder = Path(shutil.copy(files["first"], tmp_path / "m.shoal")), tmp_path / "m.shoal.live"
+    assert with_file(model, folder, replace=False) == []
+    for turn in range(2):
+        with Engine(model, folder, ALL) as engine:
+            begin_shadow(engine, files["second"])
+            assert (engine.describe()["candidate"] is None) == bool(turn)
+            change(engine, "swap" if turn else "drop", files["second"] if turn else None)
+    shutil.copy(files["second"], model)
+    assert with_file(model, folder, replace=False) == []
+    shutil.copy(DATA / "model-format-6.shoal", model)
+    assert "another file" in with_file(model, folder, replace=False)[0]
