@@ -359,7 +359,7 @@ def test_a_paper_opens_with_its_claims_judged(tmp_path: Path) -> None:
     known = experiments()["cavallanti/table3"]
     write_page(tmp_path / "page.html", [Outcome(known, {}, {}, quick=False)])
     page = (tmp_path / "page.html").read_text()
-    assert page.index("11 claims: 1 cannot be tested here, 10 not run yet.") < page.index("printed numbers")
+    assert page.index("13 claims: 2 cannot be tested here, 11 not run yet.") < page.index("printed numbers")
     for claim in claims():
         assert (f'id="claim-{claim.id}"' in page) == (claim.paper == "cavallanti")
     assert "Not run yet: <code>shoal reproduce cavallanti/table3</code>" in page

@@ -113,14 +113,14 @@ def _wanted(ids: list[str], known: dict[str, Experiment], *, everything: bool) -
 
 def _list(known: dict[str, Experiment], quick: bool) -> None:
     width = max(map(len, known)) + 2
-    print(f"{'experiment':<{width}}{'state':<14}{'one core':>9}  title")
+    print(f"{'experiment':<{width}}{'state':<14}{'one core':>14}  title")
     for experiment in known.values():
         found = state(experiment, quick)
         left = experiment.seconds * (1 - found.done / max(found.total, 1))
         time = "" if found.done >= found.total else f"({experiment.runs_of})" if experiment.runs_of else _time(left)
-        print(f"{experiment.id:<{width}}{found!s:<14}{time:>9}  {experiment.title}")
+        print(f"{experiment.id:<{width}}{found!s:<14}{time:>14}  {experiment.title}")
         if found.missing:
-            print(f"{'':<{width}}{'':<25}without {', '.join(found.missing)}")
+            print(f"{'':<{width}}{'':<30}without {', '.join(found.missing)}")
     print("\nshoal reproduce ID runs one, a paper's name all of its own, --all everything; --quick small pieces of it.")
 
 

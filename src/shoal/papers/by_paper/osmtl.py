@@ -306,7 +306,7 @@ CONTRAST = replace(
         for lam in LAMBDAS
     ),
     tuning=None,
-    seconds=800,
+    seconds=500,
     figure=None,
     notes=(
         "At the lambda that is best for the AUC, attention is nearly uniform whatever the form: losses are at most 1, "
