@@ -32,8 +32,8 @@ class Source:
 ORIGINS = {  # of data sets whose files have no public address as we keep them
     "enron_spam": " (Enron-Spam by Metsis, Androutsopoulos, Paliouras, 2006)",
     "jester5k": " (Jester by Goldberg and others, 2001, as the R package recommenderlab has it)",
-    "mhc1_binding": " (IEDB, as curated to train MHCflurry)",
-    "rcv1_subsets": " (RCV1 of LIBSVM's multi-label data sets)",
+    "mhc1_binding": " (IEDB and Kim and others, 2014, as curated for MHCflurry: doi 10.17632/8pz43nvvxh)",
+    "rcv1_subsets": " (RCV1 by Lewis and others, 2004, in the five subsets of Mulan)",
     "sentiment16_fdu_mtl": " (FDU-MTL by Liu, Qiu, Huang, 2017)",
 }
 
