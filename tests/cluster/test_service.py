@@ -72,7 +72,7 @@ def test_it_answers_as_one_service_over_http(service: ShardedService, folder: Pa
         assert [one["task"] for one in client.tasks("newest", text="U3")["tasks"]] == ["u3"]
         assert client.task("u2")["rows"] == sum(mail["user"] == "u2" for mail in mails)
         assert [one.task for one in client.query(unlabeled(mails)[:9])] == [mail["user"] for mail in mails[:9]]
-        assert b"shoal_rows_learned 200.0" in client._http.get("/metrics").content
+        assert b"shoal_rows_learned_total 200.0" in client._http.get("/metrics").content
         assert b"<html" in client._http.get("/").content
         with client._http.stream("GET", "/v1/events") as events:
             seen = json.loads(next(events.iter_lines()).removeprefix("data: "))

@@ -18,8 +18,10 @@ import pytest
 from tests.serve.material import assert_same, records, write_model
 from tests.serve.test_http import served
 
+from shoal.serve import client as client_module
 from shoal.serve.client import AsyncClient, Client, ServiceError
 from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.http import arrow
 
 BUSY, AWAY, CUT, WRONG = "busy", "away", "cut", "wrong"
 STATUSES = {BUSY: 429, AWAY: 503, WRONG: 404}
@@ -161,5 +163,9 @@ def test_rows_may_be_frames_of_any_library_and_hold_numbers_of_numpy(engine: Eng
         found = [client.predict(rows) for rows in (*forms, numpy_rows)]
     expected = [(answer.predicted, answer.probability) for answer in found[0]]
     assert all([(answer.predicted, answer.probability) for answer in other] == expected for other in found)
+    body, kind = client_module._body(np.array([[1.0, 2.0], [3.0, 4.0]]))  # named as a model of arrays names its columns
+    assert arrow.read(body, 0).to_dict(as_series=False) == {"0": [1.0, 3.0], "1": [2.0, 4.0]}
+    assert kind == arrow.ARROW
+    assert client_module._label([("a", np.int64(1))], None).body == b'[{"id":"a","label":1}]'
     with pytest.raises(NotImplementedError, match="complex is no value of a row"):
         Client("http://127.0.0.1:1").predict([{"a": 1j}])

@@ -254,6 +254,27 @@ def test_a_forgotten_task_is_gone_from_everything(model: Path, tmp_path: Path) -
         assert engine.label([(name, "yes") for name in others]).result().accepted == len(others)
 
 
+def test_a_closed_mode_refuses_columns_by_name(model: Path, tmp_path: Path) -> None:
+    [mail] = records(1, late_columns=False)
+    asked = {name: value for name, value in mail.items() if name != "spam"}
+    with Engine(model, tmp_path / "engine", ALL._replace(strict=True)) as engine:
+        assert predict_one(engine, asked).note is None
+        for wrong, name in (
+            ({**asked, "Size": 1.0}, "'Size'"),
+            ({**asked, "sender": "s1"} | {"sendr": "s1"}, "'sendr'"),
+        ):
+            with pytest.raises(Refused, match=name):
+                predict_one(engine, wrong)
+            with pytest.raises(Refused, match=name):
+                engine.predict(rows([wrong]))
+            with pytest.raises(Refused, match=name):
+                engine.learn(rows([{**wrong, "spam": "no"}])).result()
+        del asked["size"]
+        with pytest.raises(Refused, match="'size'"):
+            predict_one(engine, asked)
+        assert engine.describe()["logged"] == 0
+
+
 def test_what_is_predicted_while_a_task_is_forgotten_is_blanked(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ from shoal.serve.http.request_bodies import BodyLimits
 from shoal.serve.http.routes import ROUTES, scope_of
 
 TOKENS = {READ: "read" * 5, WRITE: "write" * 5, ADMIN: "admin" * 5}
+DEPLOY = Path(__file__).parents[2] / "deploy"
 N_MALFORMED, N_SLOW = (10_000, 1_000) if "SOAK" in os.environ else (200, 30)
 NDJSON, ARROW = "application/x-ndjson", "application/vnd.apache.arrow.stream"
 
@@ -150,6 +151,18 @@ def test_streams(engine: Engine, url: str) -> None:
     arrow = {"accept": ARROW, "content-type": "application/json", "authorization": headers["authorization"]}
     answer = httpx.post(f"{url}/v1/predict", json=unlabeled(mails[:3]), headers=arrow)
     assert pl.read_ipc_stream(io.BytesIO(answer.content)).height == 3
+
+
+def test_alerts_and_dashboard_name_what_there_is(client: Client, engine: Engine) -> None:
+    client.learn(records(200, seed=33))
+    assert engine.wait_until_learned(timeout=30)
+    said = client._http.get("/metrics").text
+    for file in ("alerts.yaml", "grafana.json"):
+        found = set(re.findall(r"shoal_\w+", (DEPLOY / file).read_text()))
+        assert len(found) > 8
+        missing = {name for name in found if f"\n{name}" not in said}
+        assert missing <= {"shoal_error_of_week_before"}  # of the second week on
+    assert client.model()["parameters"]["memory"] == 8
 
 
 def test_every_route_needs_its_scope(url: str) -> None:

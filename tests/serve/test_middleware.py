@@ -116,7 +116,7 @@ def test_requests_are_counted_by_route_and_status() -> None:
     """HEAD as GET, a path without a route as one that is none."""
     tokens = [Token(READER.encode(), READ)]
     app: Any = application(Recorder(), tokens)  # type: ignore[arg-type]
-    asked = [("GET", "/health"), ("HEAD", "/health"), ("GET", "/v1/learn/"), ("PUT", "/v1/tasks/a/b"), ("GET", "/")]
+    asked = [("GET", "/health"), ("HEAD", "/health"), ("GET", "/v1/learn/"), ("PATCH", "/v1/tasks/a/b"), ("GET", "/")]
 
     async def send() -> str:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
@@ -132,3 +132,44 @@ def test_requests_are_counted_by_route_and_status() -> None:
         'shoal_requests_total{method="GET",route="other",status="404"} 1.0',
         'shoal_requests_total{method="other",route="/v1/tasks",status="405"} 1.0',
     ]
+
+
+def test_pages_of_listed_sites_may_ask() -> None:
+    app: Any = application(Recorder(), [Token(READER.encode(), READ)], origins=["https://shop.org"])  # type: ignore[arg-type]
+
+    async def send(method: str, origin: str, **more: str) -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x") as client:
+            return await client.request(method, "/v1/predict", headers={"origin": origin, **more})
+
+    asks = {"access-control-request-method": "POST"}
+    leave = asyncio.run(send("OPTIONS", "https://shop.org", **asks))
+    assert leave.status_code == 204
+    assert leave.headers["access-control-allow-origin"] == "https://shop.org"
+    assert "authorization" in leave.headers["access-control-allow-headers"]
+    refused = asyncio.run(send("POST", "https://shop.org"))
+    assert (refused.status_code, refused.headers["access-control-allow-origin"]) == (401, "https://shop.org")
+    for method in ("OPTIONS", "POST"):
+        other = asyncio.run(send(method, "https://shop.org.evil.org", **asks))
+        assert other.status_code in (401, 405)
+        assert "access-control-allow-origin" not in other.headers
+
+
+def test_requests_are_spans_where_a_provider_was_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = pytest.importorskip("opentelemetry.trace")
+    sdk = pytest.importorskip("opentelemetry.sdk.trace")
+    export = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    provider = sdk.TracerProvider()
+    provider.add_span_processor(pytest.importorskip("opentelemetry.sdk.trace.export").SimpleSpanProcessor(export))
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+    async def send() -> None:
+        app: Any = application(Recorder(), [])  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            await client.get("/health", headers={"traceparent": parent})
+
+    asyncio.run(send())
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    asyncio.run(send())
+    [span] = export.get_finished_spans()
+    assert (span.name, span.attributes["http.response.status_code"]) == ("GET /health", 200)
+    assert f"{span.context.trace_id:032x}" == parent.split("-")[1]

@@ -273,6 +273,9 @@ class ServeOptions:
     tokens: Annotated[str | None, Parameter(group=SERVICE)] = None
     """A JSON file of lists "read", "write", "admin"; SHOAL_TOKEN_READ, _WRITE, _ADMIN in the environment count, too."""
 
+    origins: Annotated[Names, Parameter(group=SERVICE)] = ()
+    """Sites whose pages may ask from a browser, such as https://shop.example.org, separated by commas."""
+
     shadows: Annotated[bool, Parameter(group=SERVICE)] = True
     """Learn the same without sharing, too, so that the page can say what sharing is worth."""
 

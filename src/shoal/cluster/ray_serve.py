@@ -5,7 +5,7 @@ It serves clusters, because Ray restarts it on any machine. It answers fewer req
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,9 @@ AT_ONCE = 2_000  # concurrent requests of a replica
 
 
 @contextmanager
-def by_ray_serve(service: ShardedService, tokens: list[Token], host: str, port: int) -> Iterator[None]:
+def by_ray_serve(
+    service: ShardedService, tokens: list[Token], host: str, port: int, origins: Collection[str] = ()
+) -> Iterator[None]:
     """Serve the routes at an address of the cluster's first machine while the block lasts.
 
     Raises
@@ -33,7 +35,7 @@ def by_ray_serve(service: ShardedService, tokens: list[Token], host: str, port: 
         raise ValueError("Ray Serve runs on this cluster already, at an address of its own: `serve shutdown` ends it")
 
     def routes() -> Any:
-        return application(service, tokens)
+        return application(service, tokens, origins=origins)
 
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     serve.start(http_options=HTTPOptions(host=host, port=port))

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from shoal.files.tables.frames import as_frame
+from shoal.files.tables.frames import as_table
 from shoal.serve.contract import Answer, LabelReceipt, Receipt, Worth
 from shoal.serve.http import arrow
 from shoal.serve.http.openapi import Explanation, Model, Task, Tasks
@@ -373,7 +373,7 @@ def _learn(rows: Table, key: str | None) -> Call[Receipt]:
 def _label(labels: Mapping[str, Any] | Iterable[tuple[str, Any]], key: str | None) -> Call[LabelReceipt]:
     """The labels of predictions, by their ids."""
     pairs = labels.items() if isinstance(labels, Mapping) else labels
-    body = msgspec.json.encode([{"id": name, "label": label} for name, label in pairs])
+    body = msgspec.json.encode([{"id": name, "label": label} for name, label in pairs], enc_hook=_plain)
     return _post("/v1/labels", body, JSON, lambda answer: LabelReceipt(**answer.json()), key or uuid.uuid4().hex)
 
 
@@ -431,7 +431,7 @@ def _post(path: str, body: bytes, kind: str, read: Callable[[httpx.Response], T]
 def _body(rows: Table) -> tuple[bytes, str]:
     """Rows as bytes, and their media type: tables as Arrow, dicts as JSON."""
     if not isinstance(rows, pl.DataFrame | Mapping | Sequence):
-        rows = as_frame(rows.collect() if isinstance(rows, pl.LazyFrame) else rows)
+        rows = as_table(rows.collect() if isinstance(rows, pl.LazyFrame) else rows)
     if isinstance(rows, pl.DataFrame):
         return arrow.write(rows), arrow.ARROW
     return msgspec.json.encode(rows, enc_hook=_plain), JSON

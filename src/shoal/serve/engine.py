@@ -324,7 +324,7 @@ class Engine:
         learner, roles = served.learner, served.roles
         return {
             "learner": type(learner).__name__,
-            "parameters": {name: repr(value) for name, value in learner.get_params(deep=False).items()},
+            "parameters": {name: _json(value) for name, value in learner.get_params(deep=False).items()},
             "kind": served.labels.kind,
             "labels": served.labels.as_written(served.labels.classes) if served.labels.kind != "regression" else [],
             "columns": served.encoder.column_kinds,
@@ -521,3 +521,11 @@ class Engine:
         self._log.drop_until(oldest)
         named = [Change.decoded(body).file for body in self._log.changes(oldest)]
         self._files.prune({name for name in named if name is not None})
+
+
+def _json(value: Any) -> Any:
+    """A parameter as JSON has it; what JSON has not, as Python writes it."""
+    if isinstance(value, list | tuple):
+        return [_json(one) for one in value]
+    is_plain = value is None or isinstance(value, bool | int | str)
+    return value if is_plain or (isinstance(value, float) and math.isfinite(value)) else repr(value)

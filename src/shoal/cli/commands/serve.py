@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -106,12 +107,12 @@ def serve_model(
             if listener is None:
                 from shoal.cluster.ray_serve import by_ray_serve
 
-                with by_ray_serve(service, tokens, options.host, port):
+                with by_ray_serve(service, tokens, options.host, port, options.origins):
                     say()
                     wait_for_signal()
             else:
                 say()
-                serve_until_signal(application(service, tokens), listener)
+                serve_until_signal(application(service, tokens, origins=options.origins), listener)
         finally:
             if fed is not None:
                 fed.stop()
@@ -167,6 +168,11 @@ def open_lock(folder: Path) -> Iterator[None]:
 
 
 def _tokens(options: ServeOptions) -> list[Token]:
+    for origin in options.origins:
+        if not re.fullmatch(r"https?://[^/\s*]+", origin):
+            raise ValueError(
+                f"--origins {origin}: expected sites such as https://shop.example.org, separated by commas"
+            )
     tokens = read_tokens(None if options.tokens is None else Path(options.tokens))
     if not tokens and options.host not in LOCAL:
         raise ValueError(

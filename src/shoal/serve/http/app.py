@@ -1,5 +1,6 @@
 """The application: Litestar with the handlers of `routes`, inside the layers of `middleware`."""
 
+from collections.abc import Collection
 from typing import Any
 
 from litestar import Litestar, Response, route
@@ -15,15 +16,19 @@ from shoal.serve.http.request_bodies import BodyLimits
 from shoal.serve.http.routes import ROUTES, Api, Asked
 
 
-def application(service: Service, tokens: list[Token], limits: BodyLimits | None = None) -> App:
+def application(
+    service: Service, tokens: list[Token], limits: BodyLimits | None = None, origins: Collection[str] = ()
+) -> App:
     """A service as an ASGI application.
 
     Parameters
     ----------
     tokens : list of Token
         Without any, every request to a local name is allowed: only for an address that nobody else reaches.
+    origins : collection of str
+        Such as "https://shop.example.org": pages of these sites may ask from a browser.
     """
-    api = Api(service, tokens, limits or BodyLimits(), Metrics())
+    api = Api(service, tokens, limits or BodyLimits(), Metrics(), origins)
     framework = _litestar(api)
     served = layered(framework, api)
 

@@ -10,6 +10,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from shoal.serve.contract import Service
 
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
+COUNTERS = {
+    *(f"rows_{what}" for what in ("learned", "judged", "refused")),
+    *(f"labels_{what}" for what in ("accepted", "late", "double", "unknown", "asked")),
+    "targets_clipped",
+}
+"""Numbers of the engine that only grow: their names end with `_total`, as Prometheus wants it."""
 METHODS = ("GET", "POST", "PUT", "DELETE", "HEAD")
 
 
@@ -59,4 +65,6 @@ class _Now:
         """All metrics."""
         yield from self._counted
         for name, value in self._service.gauges().items():
-            yield GaugeMetricFamily(f"shoal_{name}", name.replace("_", " "), value=float(value))
+            is_counter = name in COUNTERS or (name.startswith("follow_") and name != "follow_lag_messages")
+            family = CounterMetricFamily if is_counter else GaugeMetricFamily
+            yield family(f"shoal_{name}", name.replace("_", " "), value=float(value))

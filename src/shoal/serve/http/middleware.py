@@ -32,6 +32,13 @@ SAFE = [
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
 ]
 
+EXPOSED = [(b"access-control-expose-headers", b"retry-after")]
+PREFLIGHT = [
+    (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
+    (b"access-control-allow-headers", b"authorization, content-type, idempotency-key"),
+    (b"access-control-max-age", b"600"),
+]
+
 App = Callable[[Any, Any, Any], Awaitable[None]]  # ASGI: scope, receive, send
 
 
@@ -85,6 +92,65 @@ class SafeHeaders(Layer):
             return sent
 
         return self._app(scope, receive, send_safely)
+
+
+class CrossOrigin(Layer):
+    """Pages of the listed origins may ask from a browser (the Fetch standard's CORS protocol); it asks for leave first,
+    without a token."""
+
+    within = (SafeHeaders,)
+
+    def __init__(self, app: App, api: Api) -> None:
+        super().__init__(app, api)
+        self._origins = {origin.encode() for origin in api.origins}
+
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        if not self._origins or (origin := _header(scope, b"origin")) not in self._origins:
+            return self._app(scope, receive, send)
+        allowed = [(b"access-control-allow-origin", origin), (b"vary", b"origin"), *EXPOSED]
+        if scope["method"] == "OPTIONS" and _header(scope, b"access-control-request-method"):
+            return _send(send, Reply(204, [*allowed, *PREFLIGHT], b""))
+
+        def send_allowed(message: Any) -> Awaitable[None]:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *allowed]}
+            sent: Awaitable[None] = send(message)
+            return sent
+
+        return self._app(scope, receive, send_allowed)
+
+
+class Traced(Layer):
+    """Each request is a span of OpenTelemetry where a provider was set up, as by `opentelemetry-instrument`."""
+
+    within = (HeadAsGet,)
+
+    def __init__(self, app: App, api: Api) -> None:
+        super().__init__(app, api)
+        self._tracer = _tracer()
+
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        return self._app(scope, receive, send) if self._tracer is None else self._trace(scope, receive, send)
+
+    async def _trace(self, scope: Any, receive: Any, send: Any) -> None:
+        from opentelemetry import propagate, trace
+
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        method, route, kind = scope["method"], label_of(scope["path"]), trace.SpanKind.SERVER
+        about = {"http.request.method": method, "http.route": route}
+        with self._tracer.start_as_current_span(
+            f"{method} {route}", context=propagate.extract(headers), kind=kind, attributes=about
+        ) as span:
+
+            def noted(message: Any) -> Awaitable[None]:
+                if message["type"] == "http.response.start":
+                    span.set_attribute("http.response.status_code", message["status"])
+                    if message["status"] >= 500:
+                        span.set_status(trace.StatusCode.ERROR)
+                sent: Awaitable[None] = send(message)
+                return sent
+
+            await self._app(scope, receive, noted)
 
 
 class Problems(Layer):
@@ -264,8 +330,10 @@ class WholeTaskNames(Layer):
 
 LAYERS: tuple[type[Layer], ...] = (
     HeadAsGet,
+    Traced,
     Metered,
     SafeHeaders,
+    CrossOrigin,
     Problems,
     Hosts,
     Tokens,
@@ -292,6 +360,16 @@ def layered(app: App, api: Api, layers: Sequence[type[Layer]] | None = None) -> 
     for layer in reversed(layers):
         app = layer(app, api)
     return app
+
+
+def _tracer() -> Any:
+    """The tracer, if OpenTelemetry is there and a provider was set up: without one, spans cost and tell nobody."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return None
+    found = trace.get_tracer_provider()
+    return None if isinstance(found, trace.ProxyTracerProvider) else found.get_tracer("shoal")
 
 
 def _header(scope: Any, wanted: bytes, default: Any = b"") -> Any:

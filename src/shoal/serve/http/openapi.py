@@ -204,7 +204,7 @@ class Model(TypedDict):
     """The model in plain values."""
 
     learner: str
-    parameters: Annotated[dict[str, str], Meta(description="as Python writes them")]
+    parameters: Annotated[dict[str, Any], Meta(description="as JSON; what it has not, as Python writes it")]
     kind: Literal["binary", "multiclass", "regression"]
     labels: Annotated[list[Any], Meta(description="of a regression: none; of two, the second is positive")]
     columns: Annotated[dict[str, str | None], Meta(description="numeric, category, text or date")]

@@ -6,7 +6,7 @@ and methods, the OpenAPI document, and the labels of the metrics. The functions 
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -73,6 +73,7 @@ class Api(NamedTuple):
     tokens: list[Token]
     limits: BodyLimits
     metrics: Metrics
+    origins: Collection[str] = ()  # of pages that may ask from other sites
 
 
 # ---- handlers ------------------------------------------------------------------------------------------------
