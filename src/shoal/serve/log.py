@@ -438,8 +438,9 @@ class Log:
         changed = {name: other for name, body in found if (other := edited(body)) is not None}
         if changed:
             with self._transaction() as connection:
-                for name, other in changed.items():
-                    connection.execute(sa.update(waiting).where(waiting.c.request == name).values(body=other))
+                changes = sa.update(waiting).where(waiting.c.request == sa.bindparam("which"))
+                rows = [{"which": name, "now": other} for name, other in changed.items()]
+                connection.execute(changes.values(body=sa.bindparam("now")), rows)
         return found[-1].request if len(found) == n else None
 
     def expire(self, request: str, halves_before: float, keys_before: float) -> None:

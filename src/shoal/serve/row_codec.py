@@ -79,8 +79,9 @@ def without_task(
     """
 
     def edited(body: bytes) -> bytes | None:
-        if body[:1] == JSON and len(columns) == 1 and id_of(msgspec.json.decode(body[1:]).get(columns[0])) != task:
-            return None
+        if body[:1] == JSON and len(columns) == 1:
+            row = msgspec.json.decode(body[1:])
+            return None if id_of(row.get(columns[0])) != task else pack_one(dict.fromkeys(row))
         rows = unpack(body)
         others = pl.Series([one != task for one in task_ids(rows.frame)])
         return None if others.all() else pack(Rows(rows.frame.select(pl.when(others).then(pl.all())), rows.strings))
