@@ -330,8 +330,8 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         ...         for day in range(1, 29) for shop in "ab"]
         >>> model = TabularRegressor(task="shop", label="units").fit(rows)
         >>> found = model.explain_one({"shop": "a", "day": "2026-03-30", "price": 4.5})
-        >>> print(f"{found.forecast:.1f} {found.unit}, mostly by {found.reasons[0].what}")
-        7.0 units, mostly by price 4.50
+        >>> print(f"{found.forecast:.0f} {found.unit}, mostly by {found.reasons[0].what}")
+        7 units, mostly by price 4.50
         """
         known = self._fitted()
         read = partial(known.table.reasons, label=None if label is None else self._inner(label))
