@@ -143,7 +143,8 @@ def reading_of(data: Sequence[str], rows: RowOptions, model: str, learner: Learn
 def in_ids_of(learner: Any, stream: FileStream) -> Iterator[Chunk]:
     """The chunks, with the ids of tasks as the learner has them: LIBSVM has text, Python may have numbers."""
     are_others = isinstance(learner, Learner) and not stream.is_table
-    own = {id_of(task): task for task in learner.tasks_ if not isinstance(task, str)} if are_others else {}
+    known = getattr(learner, "tasks_", []) if are_others else []  # a new learner has none
+    own = {id_of(task): task for task in known if not isinstance(task, str)}
     for chunk in stream:
         if own and chunk.task is not None:
             chunk = chunk._replace(
