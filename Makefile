@@ -1,8 +1,7 @@
 # Every target makes the virtual environment it needs; nothing but python3 and pip is assumed.
 PYTHON ?= python3
 BIN := .venv/bin
-# One more than cores: a seventh of the time of tests passes in waiting for processes and clocks.
-WORKERS ?= $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
+WORKERS ?= auto
 
 .PHONY: setup demo test soak search lint api package numba mutants bench guard clean
 
