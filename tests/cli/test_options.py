@@ -49,8 +49,8 @@ BY_DEFAULT: dict[str, dict[str, Any]] = {  # beside None, () and False
     "ExplainOptions": {"rows": 3, "top": 10},
     "ServeOptions": {
         "host": "127.0.0.1", "port": 8000, "shards": 1, "shadows": True, "snapshot_rows": 1_000_000,
-        "snapshot_seconds": 300.0, "keep": 3, "keep_models": 3, "label_wait": 168.0, "new_tasks": 10_000, "new_columns": 0,
-        "max_tasks": 10_000_000,
+        "snapshot_seconds": 300.0, "keep": 3, "keep_models": 3, "label_wait": 168.0, "new_tasks": 10_000,
+        "new_columns": 0, "max_tasks": 10_000_000,
     },
     "PassOptions": {"window": 1000, "delay": 0},
     "ReproduceOptions": {"jobs": 1, "backend": "loky"},
