@@ -25,11 +25,12 @@ from shoal.learner import Learner
 
 ROLES: dict[str, Any] = {"task": "dest", "label": "late"}
 SHOWN = 2_000  # single rows
+LEARNERS: dict[str, type[Learner]] = {"HedgedSharing": HedgedSharing, "PassiveAggressive": PassiveAggressive}
 
 
 def whole_tables(name: str, frame: pl.DataFrame, path: Path) -> None:
     """Print rows a second of the three ways, and their ratios."""
-    make = {"HedgedSharing": HedgedSharing, "PassiveAggressive": PassiveAggressive}[name]
+    make = LEARNERS[name]
     chunks = list(open_tables([frame], **ROLES))
 
     def encoded(learner: Learner) -> None:
@@ -49,9 +50,9 @@ def whole_tables(name: str, frame: pl.DataFrame, path: Path) -> None:
     print(f"{name:<18}{speeds}{table / alone:>18.2f}{program / alone:>11.2f}", flush=True)
 
 
-def single_rows(frame: pl.DataFrame) -> None:
+def single_rows(name: str, frame: pl.DataFrame) -> None:
     """Print microseconds of learning a dict, and the ratio to reading it as the service does and learning its row."""
-    model = TabularClassifier(**ROLES, estimator=PassiveAggressive()).fit(frame)
+    model = TabularClassifier(**ROLES, estimator=LEARNERS[name]()).fit(frame)
     rows = frame[:SHOWN].to_dicts()
     table = model._fitted().table
     reader, learner = table.rows.one_row(), table.learner
@@ -63,10 +64,7 @@ def single_rows(frame: pl.DataFrame) -> None:
 
     learned = seconds_a_call(lambda: model.learn_one(next(dicts)), SHOWN)
     read = seconds_a_call(by_hand, SHOWN)
-    print(
-        f"learn_one of a dict {1e6 * learned:.0f} µs; the service's reader and the learner {1e6 * read:.0f} µs", end=""
-    )
-    print(f"; ratio {learned / read:.2f}")
+    print(f"{name:<18}{1e6 * read:>12.1f}{1e6 * learned:>12.1f}{learned / read:>12.2f}", flush=True)
 
 
 def main(n_rows: int = 60_000) -> None:
@@ -77,9 +75,11 @@ def main(n_rows: int = 60_000) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "flights.csv"
         frame.write_csv(path)
-        for name in ("HedgedSharing", "PassiveAggressive"):
+        for name in LEARNERS:
             whole_tables(name, frame, path)
-    single_rows(frame)
+    print(f"\n{'µs a row':<18}{'by hand':>12}{'learn_one':>12}{'times':>12}")
+    for name in LEARNERS:
+        single_rows(name, frame)
 
 
 if __name__ == "__main__":
