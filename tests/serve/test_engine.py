@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -280,11 +281,15 @@ def test_what_is_predicted_while_a_task_is_forgotten_is_blanked(
 ) -> None:
     """Stored predictions are looked at between commits, which answer others meanwhile."""
     monkeypatch.setattr("shoal.serve.log_writer.LOOKED", 3)
+    goes_on, look = threading.Event(), Log.edit_some
+    monkeypatch.setattr(Log, "edit_some", lambda *given: goes_on.wait(30) and look(*given))
     asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in records(60, seed=14)]
     with Engine(model, tmp_path / "engine", ALL) as engine:
         before = [predict_one(engine, mail) for mail in asked[:40]]
         forgotten = engine.forget("u1")
         meanwhile = engine.predict(rows(asked[40:]))
+        assert not forgotten.done()
+        goes_on.set()
         answers = [*before, *meanwhile.result()]
         forgotten.result()
         stored = engine._log.waiting(sorted({str(one.id).partition("-")[0] for one in answers}))
