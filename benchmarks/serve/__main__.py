@@ -13,8 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ import httpx
 import polars as pl
 
 from benchmarks.serve.large import large
-from benchmarks.serve.services import Flights, Process, empty_routes, make_flights, serving
+from benchmarks.serve.services import Flights, Process, alongside, empty_routes, make_flights, serving
 from benchmarks.tables import flights as flights_table
 from benchmarks.timing import machine
 from shoal.serve.client import Client
@@ -51,12 +50,10 @@ def ask(url: str, body: Path, seconds: float = SECONDS) -> Load:
     return Load(*map(float, subprocess.check_output(command, text=True).split()[:3]))
 
 
-@contextmanager
-def learning(service: Process, rows: pl.DataFrame, a_second: int = ROWS_A_SECOND) -> Iterator[None]:
+def learning(service: Process, rows: pl.DataFrame, a_second: int = ROWS_A_SECOND) -> AbstractContextManager[None]:
     """Send rows meanwhile, ten requests a second."""
-    ends = threading.Event()
 
-    def send() -> None:
+    def send(ends: threading.Event) -> None:
         n = a_second // 10
         with Client(service.url) as client:
             for first in range(0, rows.height, n):
@@ -65,13 +62,7 @@ def learning(service: Process, rows: pl.DataFrame, a_second: int = ROWS_A_SECOND
                 if ends.wait(max(0.1 - (time.perf_counter() - begun), 0.0)):
                     return
 
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        ends.set()
-        thread.join()
+    return alongside(send)
 
 
 def predict_one(data: Flights, folder: Path) -> None:

@@ -23,15 +23,15 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, AsyncExitStack
 from itertools import cycle
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from benchmarks.serve.services import Process, free_port, serving
+from benchmarks.serve.services import Process, alongside, free_port, serving
 from benchmarks.timing import machine
 from shoal.serve.client import AsyncClient, Client
 from shoal.serve.contract import Answer
@@ -263,12 +263,10 @@ def herd(folder: Path, _: float) -> int:
 # ---- a slow database -------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def locked_often(path: Path) -> Iterator[None]:
+def locked_often(path: Path) -> AbstractContextManager[None]:
     """Keep the database locked most of the time, and once for long."""
-    ends = threading.Event()
 
-    def lock() -> None:
+    def lock(ends: threading.Event) -> None:
         database = sqlite3.connect(path, timeout=60, isolation_level=None)
         begun, long_lock = time.monotonic(), False
         while not ends.is_set():
@@ -280,13 +278,7 @@ def locked_often(path: Path) -> Iterator[None]:
             ends.wait(0.3)
         database.close()
 
-    thread = threading.Thread(target=lock)
-    thread.start()
-    try:
-        yield
-    finally:
-        ends.set()
-        thread.join()
+    return alongside(lock)
 
 
 async def ask_for(url: str, seconds: float, counts: Counts) -> int:

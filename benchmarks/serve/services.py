@@ -5,8 +5,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -40,6 +41,19 @@ class Process(NamedTuple):
 
     url: str
     pid: int
+
+
+@contextmanager
+def alongside(work: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Another thread works during the block, until it sees the event."""
+    ends = threading.Event()
+    thread = threading.Thread(target=work, args=(ends,))
+    thread.start()
+    try:
+        yield
+    finally:
+        ends.set()
+        thread.join()
 
 
 @contextmanager

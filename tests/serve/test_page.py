@@ -224,6 +224,15 @@ def test_it_asks_for_a_token(engine: Engine, page: Page) -> None:
         assert not page.locator("form").is_visible()
 
 
+def test_a_row_or_two_say_nothing_of_errors_and_sharing(page: Page, tmp_path: Path) -> None:
+    with Engine(write_model(tmp_path), tmp_path / "engine") as engine, served(engine, []) as url:
+        learn(engine, 1)
+        page.goto(url)
+        expect(page.locator("#sentence")).to_contain_text("judged on 1 row so far, too few to say how often it")
+        expect(page.locator("#sentence")).not_to_contain_text("Sharing")
+        expect(page.locator("#tasks-note")).to_have_text("1 user")
+
+
 def test_it_survives_a_restart(engine: Engine, page: Page) -> None:
     with served(engine, []) as first:
         page.goto(first)

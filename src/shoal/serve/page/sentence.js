@@ -2,6 +2,7 @@
 import { fraction, html, percent, whole } from "./parts.js";
 
 const plain = /^[a-z]+$/i;
+const FEW = 100; // rows; a point of the lines is as many
 
 // The tasks in the words of the table: "shop" and "shops"; a name that is no word is quoted.
 export function taskWords(columns) {
@@ -26,6 +27,10 @@ export function sentence(box, state, words) {
   said.push("Forecasts ", ...(state.kind === "binary" ? ["whether ", strong(state.model.label), ` is ${state.positive}`] : [strong(state.model.label)]));
   said.push(...(state.model.task.length ? [" for ", strong(`${whole(g.tasks)} ${g.tasks === 1 ? words.one : words.many}`), ". "] : [". "]));
   if (!state.rows) { box.replaceChildren(...said, "Nothing was learned here yet."); return; }
+  if (state.rows < FEW) {
+    box.replaceChildren(...said, `It was judged on ${whole(state.rows)} ${state.rows === 1 ? "row" : "rows"} so far, too few to say how often it is wrong.`);
+    return;
+  }
   const now = g.error_of_last_week ?? g.error, before = g.error_of_week_before;
   said.push(isNumber ? "It is off by " : "It is wrong in ", strong(say(now)), isNumber ? " on average" : " of cases");
   if (before === undefined) said.push(` so far, ${whole(state.rows)} rows. `);

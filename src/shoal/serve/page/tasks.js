@@ -48,7 +48,7 @@ async function fetchSight(anew) {
   found.forEach((one, i) => kept.set(wanted[i], one.tasks));
   pages = kept;
   if (found.length) total = found[0].total;
-  $("tasks-note").textContent = total ? `${whole(total)} ${model.many}` : $("filter").value ? `no ${model.one} has this in its name` : "no row was learned since the service began";
+  $("tasks-note").textContent = total ? `${whole(total)} ${total === 1 ? model.one : model.many}` : $("filter").value ? `no ${model.one} has this in its name` : "no row was learned since the service began";
   draw();
   if (sight()[1] > last) draw(); // the table has its height only now
 }
