@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from tests.papers.numbers import outcome
 
+from shoal.evaluation.comparison import holm
 from shoal.papers.claims import rules
 from shoal.papers.claims.claim import Number
 from shoal.papers.claims.evidence import Evidence, NotRunError, as_published
-from shoal.papers.errors import Difference, holm, one_sample, paired, unpaired
+from shoal.papers.errors import Difference, one_sample, paired, unpaired
 from shoal.papers.experiment import Experiment, Metric
 
 METRICS = (Metric("auc", "AUC", +1, ".4f"), Metric("error", "error", -1, ".2f", scale=100.0))

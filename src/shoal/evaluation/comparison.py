@@ -165,3 +165,18 @@ def _normal(ranks: NDArray[np.int64], observed: int) -> float:
     """R+ is nearly normal with mean sum(ranks) / 2 and variance sum(ranks^2) / 4."""
     z = (observed - ranks.sum() / 2) / (math.sqrt(np.square(ranks).sum()) / 2)
     return math.erfc(z / math.sqrt(2.0)) / 2
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's correction: the smallest of m p-values times m, the next times m - 1, ..., never falling, at most 1.
+
+    Examples
+    --------
+    >>> holm([0.04, 0.01, 0.02])
+    [0.04, 0.03, 0.04]
+    """
+    found, largest = [0.0] * len(p_values), 0.0
+    for rank, i in enumerate(np.argsort(p_values, kind="stable").tolist()):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
+        found[i] = largest
+    return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
-from shoal.evaluation.comparison import compare_by, signed_rank_p
+from shoal.evaluation.comparison import compare_by, holm, signed_rank_p
 from shoal.evaluation.metrics.metric import counted
 from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation, main_metric
 
@@ -72,7 +72,7 @@ def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
     table = sign * np.array([[sound[name].per_task[task][metric] for task in rows] for name in order], float)
     table = table[:, counted(metric, table, [*rows.values()])] if order else table
     ranks = _mean_ranks(table) if order else np.zeros(0)
-    p_values = _corrected([1.0, *(min(1.0, 2.0 * signed_rank_p(table[0] - theirs)) for theirs in table[1:])])
+    p_values = [1.0, *holm([min(1.0, 2.0 * signed_rank_p(table[0] - theirs)) for theirs in table[1:]])]
     placed = []
     for i, name in enumerate(order):
         behind, error = sign * (scores[order[0]] - scores[name]), _standard_error(table[0] - table[i])
@@ -88,15 +88,6 @@ def _mean_ranks(table: FloatArray) -> FloatArray:
     above = (table[:, None, :] < table[None, :, :]).sum(axis=1)
     alike = (table[:, None, :] == table[None, :, :]).sum(axis=1)
     return np.asarray((above + 0.5 * (alike + 1)).mean(axis=1))
-
-
-def _corrected(p_values: list[float]) -> list[float]:
-    """Holm's correction of all but the first, the best's own: the smallest of m times m, the next times m - 1, ..."""
-    corrected, largest, tested = [1.0] * len(p_values), 0.0, range(1, len(p_values))
-    for place, i in enumerate(sorted(tested, key=lambda i: p_values[i])):
-        largest = max(largest, min(1.0, (len(tested) - place) * p_values[i]))
-        corrected[i] = largest
-    return corrected
 
 
 def _standard_error(differences: FloatArray) -> float:

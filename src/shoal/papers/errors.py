@@ -1,10 +1,7 @@
 """Errors of differences over shuffles: t quantiles, splits that overlap, and many comparisons at once."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from shoal.engine.arrays import FloatArray
 
@@ -98,18 +95,3 @@ def unpaired(a: FloatArray, b: FloatArray) -> Difference:
     variance = sum(part for part, _ in parts)
     freedom = variance**2 / sum(part**2 / n for part, n in parts) if variance else math.inf
     return Difference(float(a.mean() - b.mean()), math.sqrt(variance), freedom)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's correction: the smallest of m p-values times m, the next times m - 1, ..., never falling, at most 1.
-
-    Examples
-    --------
-    >>> holm([0.04, 0.01, 0.02])
-    [0.04, 0.03, 0.04]
-    """
-    found, largest = [0.0] * len(p_values), 0.0
-    for rank, i in enumerate(np.argsort(p_values, kind="stable").tolist()):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
-        found[i] = largest
-    return found

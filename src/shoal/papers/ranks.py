@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
-from shoal.papers.errors import LEVEL, holm
+from shoal.evaluation.comparison import holm
+from shoal.papers.errors import LEVEL
 from shoal.papers.experiment import Metric
 from shoal.papers.outcome import Outcome
 

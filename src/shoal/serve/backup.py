@@ -6,7 +6,6 @@ restore appear whole or not at all.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import os
@@ -22,7 +21,7 @@ from typing import IO, Any, NamedTuple
 
 from shoal.model import persistence
 from shoal.serve.log import Log
-from shoal.serve.model_changes import MODELS, NEW, TAKEN, Change
+from shoal.serve.model_changes import MODELS, NEW, TAKEN, Change, digest_of
 from shoal.serve.snapshots import BEGAN, FORMAT_FILE, SNAPSHOTS, Snapshot, Snapshots, saved_context
 from shoal.whole_file import whole_file
 
@@ -183,7 +182,7 @@ def _move_log(path: Path, url: str) -> None:
 
 def _digest(file: IO[bytes]) -> str:
     file.seek(0)
-    return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()  # type: ignore[arg-type]
+    return digest_of(file)
 
 
 def _add(archive: tarfile.TarFile, name: str, file: IO[bytes]) -> None:

@@ -14,7 +14,7 @@ import logging
 import secrets
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import IO, Any, Literal, NamedTuple, get_args
 
 from shoal.files.tables.check_rows import Checked
 from shoal.serve.contract import Fault, Refused, Rows
@@ -143,7 +143,7 @@ class ModelFolder:
     def name_of(self, path: Path) -> str:
         """The name that a file gets in the folder, by its content."""
         with path.open("rb") as file:
-            return f"{NEW}{hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()}.shoal"
+            return f"{NEW}{digest_of(file)}.shoal"
 
     def take(self, path: Path, change: Change) -> None:
         """Give a file that came its name, before its record is committed."""
@@ -209,6 +209,11 @@ class ModelFolder:
         for path in self._written.glob("*.shoal"):
             if path.name not in self.replaced and path.name not in named:
                 path.unlink(missing_ok=True)
+
+
+def digest_of(file: IO[bytes]) -> str:
+    """What tells the contents of files apart, from where one stands."""
+    return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()  # type: ignore[arg-type]
 
 
 def refuse_unlike(new: ServedModel, old: ServedModel) -> None:

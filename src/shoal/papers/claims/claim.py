@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from shoal.evaluation.comparison import holm
 from shoal.papers.claims.evidence import Evidence, NotRunError
-from shoal.papers.errors import LEVEL, Difference, holm
+from shoal.papers.errors import LEVEL, Difference
 
 HOLDS, CONDITIONS, FAILS, UNTESTABLE = ("holds", "holds under conditions", "does not hold", "cannot be tested here")
 NOT_RUN = "not run yet"
