@@ -19,6 +19,7 @@ from shoal.papers import Data, Entrant, Experiment, Metric, Tuning, experiments,
 from shoal.papers.cache import store
 from shoal.papers.claims.table import claims
 from shoal.papers.learners import Spec, build, modules
+from shoal.papers.origin import code, machine, origin
 from shoal.papers.outcome import Outcome
 from shoal.papers.page import ROW_SIGNS, tables
 from shoal.papers.protocols import progressive
@@ -98,7 +99,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
 def numbers(outcome: Outcome) -> dict[Any, Any]:
     return {
         key: [
-            {k: v for k, v in result.items() if k not in ("seconds", "wall", "rows_per_second")} for _, result in runs
+            {k: v for k, v in result.items() if k not in ("seconds", "wall", "rows_per_second", "origin")}
+            for _, result in runs
         ]
         for key, runs in outcome.runs.items()
     }
@@ -347,6 +349,7 @@ def test_the_page_holds_every_row_and_says_why(tmp_path: Path) -> None:
         "not yet: this",
     ):
         assert words in page
+    assert f"{origin()['date']} on {machine()}, {code()} &middot; <code>" in page
     assert ROW_SIGNS["worse"] in page  # a verdict is never a color alone
     with pytest.raises(ValueError, match="at least one"):
         write_page(tmp_path / "page.html", [])
@@ -384,7 +387,7 @@ def test_without_published_numbers_there_are_no_columns_for_them() -> None:
     assert headings.split() == ["data", "learner", "ours"]
     seconds = sum(outcome.seconds.values())
     assert len(outcome.seconds) > 0 < seconds
-    assert lines(outcome)[-1].endswith("of one core")
+    assert lines(outcome)[-1].endswith(f"of one core; run {origin()['date']} on {machine()}, {code()}")
 
 
 def test_names_that_do_not_fit_are_refused() -> None:

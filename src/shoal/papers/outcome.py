@@ -1,6 +1,6 @@
 """An experiment's results: each number beside the paper's, with a verdict."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ import numpy as np
 from shoal.engine.arrays import FloatArray
 from shoal.papers.experiment import Data, Entrant, Experiment, Key, Metric
 from shoal.papers.learners import Spec
+from shoal.papers.origin import told
 
 Runs = dict[tuple[str, str], list[tuple[Spec, dict[str, Any]]]]  # (entrant, data) -> a result per shuffle
 
@@ -53,6 +54,12 @@ class Outcome:
     seconds: Mapping[str, float] = field(default_factory=dict)  # of every job, by its key, on one core
     tuned: Mapping[tuple[str, str], list[Tried]] = field(default_factory=dict)  # (entrant, data) -> the settings tried
     moved: Mapping[tuple[str, str], list[Tried]] = field(default_factory=dict)  # the chosen ones, off ends of grids
+    origins: Sequence[Mapping[str, str]] = ()  # of every job
+
+    @property
+    def origin(self) -> str:
+        """When, where and from which code the runs were made."""
+        return told(self.origins)
 
     def values(self, entrant: str, data: str, metric: Metric) -> FloatArray:
         """The metric in every shuffle, in the paper's unit."""

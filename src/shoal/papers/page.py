@@ -16,6 +16,7 @@ from shoal.papers.claims.claim import FAILS, HOLDS, VERDICTS
 from shoal.papers.claims.rules import EQUAL
 from shoal.papers.claims.table import SIGNS, Line, conditions, judged, summary, two_numbers
 from shoal.papers.experiment import Experiment, Metric, experiments
+from shoal.papers.fairness import edges
 from shoal.papers.outcome import Outcome, Row
 from shoal.papers.ranks import rankings
 from shoal.papers.table_similarity import alike
@@ -141,6 +142,11 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
     aside += "".join(f" {n} {why}." for why, n in unreached.items() if n)
     work = {key: seconds for outcome in outcomes for key, seconds in outcome.seconds.items()}  # some tables share runs
     took = f"{len(work):,} runs, {duration(sum(work.values()))}"
+    tuned = sum(len(outcome.tuned) for outcome in outcomes if not outcome.experiment.runs_of)
+    ended = sum(len(edges(outcome)) for outcome in outcomes if not outcome.experiment.runs_of)
+    took += (
+        f". {ended} of {tuned} settings that were chosen lie on an end of their grid where a wider one could be better"
+    )
     quick = "<p class=warning>This is a quick run, on pieces of the data: its numbers mean nothing.</p>"
     said = f"<p>{total} printed numbers. Compared are {counts.total()}: {parts or 'none'}.{aside} {took}.</p>"
     return said + quick * any(outcome.quick for outcome in outcomes)
@@ -186,9 +192,10 @@ def _section(outcome: Outcome) -> str:
     order += "".join(f"<p>{escape(sentence)}</p>" for sentence in alike(outcome))
     differing = [bool(data.differs) for data in outcome.main_data()]
     other_data = ", on other data" if all(differing) else ", in part on other data" if any(differing) else ""
+    made = f"{escape(outcome.origin)} &middot; " if outcome.origin else ""
     source = (
         f'<p class="source">{escape(experiment.source)} &middot; protocol: {escape(experiment.protocol)}{other_data} '
-        f'&middot; <code>shoal reproduce {escape(experiment.id)}</code> &middot; <a href="#top">top</a></p>'
+        f'&middot; {made}<code>shoal reproduce {escape(experiment.id)}</code> &middot; <a href="#top">top</a></p>'
     )
     above, within = (source, "") if shown else ("", source)  # where all is folded, a heading and its folds are enough
     return (

@@ -23,6 +23,7 @@ from shoal.papers.cache.versions import version_of, version_of_function
 from shoal.papers.experiment import HELD_OUT, QUICK_POINTS, Data, Entrant, Experiment, Measure, Tuning
 from shoal.papers.fairness import moved_inside
 from shoal.papers.learners import Spec, build, modules
+from shoal.papers.origin import origin
 from shoal.papers.outcome import Outcome, Runs, Tried
 from shoal.parallel.jobs import results as results_of
 
@@ -95,7 +96,9 @@ def _outcome(
     for job, result in done:
         runs.setdefault(_whose(job), []).append((job.spec, result))
     seconds = {job.key: result["wall"] for job, result in [*tuned, *moved, *done]}
-    return Outcome(experiment, runs, missing, quick, seconds, _scores(experiment, tuned), _scores(experiment, moved))
+    origins = [result["origin"] for _, result in [*tuned, *moved, *done]]
+    scores, off_ends = _scores(experiment, tuned), _scores(experiment, moved)
+    return Outcome(experiment, runs, missing, quick, seconds, scores, off_ends, origins)
 
 
 def reproduce(
@@ -183,7 +186,7 @@ class Job:
             numbers = dict(self.measure(data, build(self.spec, self.seed), self.seed, **self.options))
         except (ValueError, FloatingPointError) as error:
             numbers = {"failed": str(error)}
-        return {**numbers, "wall": time.perf_counter() - start}
+        return {**numbers, "wall": time.perf_counter() - start, "origin": origin()}
 
 
 def _tuning_jobs(experiment: Experiment, ready: Mapping[str, Prepared], quick: bool) -> list[Job]:

@@ -80,7 +80,8 @@ def remarks(outcome: Outcome, rows: list[Row]) -> list[str]:
     said += [f"on the edge of its grid: {edge}" for edge in edges(outcome)]
     said += [sentence for ranking in rankings(outcome) for sentence in tests(ranking)]
     said += [*alike(outcome), *outcome.experiment.notes]
-    return [*said, f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"]
+    took = f"{len(outcome.seconds)} runs, {duration(sum(outcome.seconds.values()))}"
+    return [*said, took + (f"; {outcome.origin}" if outcome.origin else "")]
 
 
 def missing(outcome: Outcome) -> list[str]:

@@ -136,8 +136,10 @@ class Statistics:
         with self._lock:  # briefly, as learning waits
             copied = self._tasks.copied(sort)
         found = in_order(*copied, sort, text)
+        asked = found[first : first + n]
         with self._lock:
-            return list(self._tasks.described(found[first : first + n])), len(found)
+            described: list[Mapping[str, Any]] = list(self._tasks.described(asked))
+        return described, len(found) - (len(asked) - len(described))  # without those that were forgotten meanwhile
 
     def gauges(self) -> dict[str, float]:
         """Numbers for dashboards; without rows there is no error."""
