@@ -58,10 +58,12 @@ def served(engine: Service, tokens: list[Token], limits: BodyLimits | None = Non
     thread.start()
     while not server.started:
         time.sleep(0.01)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    listener.close()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:  # or a test that fails would wait for ever
+        server.should_exit = True
+        thread.join()
+        listener.close()
 
 
 @pytest.fixture(scope="module")

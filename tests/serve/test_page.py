@@ -14,8 +14,9 @@ from playwright.sync_api import Browser, Dialog, Page, expect, sync_playwright
 from tests.serve.material import records, rows, write_model
 from tests.serve.test_http import served
 
+from shoal import MultitaskPerceptron
 from shoal.serve.engine import Engine
-from shoal.serve.http.access import READ, Token
+from shoal.serve.http.access import ADMIN, READ, Token
 from shoal.serve.page.content import KINDS
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -177,13 +178,13 @@ def test_tasks_are_found_scrolled_and_shown(engine: Engine, url: str, page: Page
     shown_task.get_by_role("link", name=similar, exact=True).click()
     expect(page.locator("#task-name")).to_have_text(similar)
     page.keyboard.press("Escape")
-    expect(page.locator("dialog")).to_be_hidden()
+    expect(page.locator("#task")).to_be_hidden()
     expect(page).to_have_url(f"{url}/")
     page.goto(f"{url}/#task={quote(NASTY, safe='')}")
     expect(page.locator("#task-name")).to_have_text(NASTY)
     expect(page.locator("#task-facts")).to_contain_text("rows50")
     page.get_by_role("button", name="Close").click()
-    expect(page.locator("dialog")).to_be_hidden()
+    expect(page.locator("#task")).to_be_hidden()
     page.get_by_label("Find").fill("nobody")
     expect(note).to_have_text("no user has this in its name")
 
@@ -208,7 +209,7 @@ def test_it_is_used_by_keyboard(engine: Engine, url: str, page: Page) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name=name)).to_be_visible()
     page.keyboard.press("Enter")  # on the button that has the focus
-    expect(page.locator("dialog")).to_be_hidden()
+    expect(page.locator("#task")).to_be_hidden()
 
 
 def test_it_asks_for_a_token(engine: Engine, page: Page) -> None:
@@ -267,9 +268,43 @@ def test_it_is_readable_on_a_phone(scheme: Any, url: str, page: Page) -> None:
     for link in (None, page.locator("#tasks a").first):
         if link is not None:
             link.click()
-            expect(page.locator("dialog")).to_be_visible()
+            expect(page.locator("#task")).to_be_visible()
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.evaluate(NOTHING_CUT)
         contrasts = page.evaluate(CONTRASTS)
         assert len(contrasts) > 50
         assert contrasts[0][0] >= 4.5, contrasts[0]
+
+
+def test_a_candidate_is_promoted_and_the_older_model_is_back(page: Page, tmp_path: Path) -> None:
+    """Each takes one click and another to confirm it; a token that may not is shown no button."""
+    (tmp_path / "other").mkdir()
+    other = write_model(tmp_path / "other", MultitaskPerceptron(loss="logistic"))
+    with Engine(write_model(tmp_path), tmp_path / "engine") as engine:
+        engine.change("shadow", other.rename(engine.new_file()))
+        learn(engine, 300)
+        found, part, sure = engine.describe()["candidate"], page.locator("#candidate-part"), page.locator("#sure")
+        with served(engine, [Token(b"reader" * 3, READ), Token(b"admin" * 4, ADMIN)]) as url:
+            page.goto(url)
+            for secret, is_shown in (("reader" * 3, False), ("admin" * 4, True)):
+                page.evaluate("secret => sessionStorage.setItem('token', secret)", secret)
+                page.reload()
+                expect(part).to_contain_text(f"MultitaskPerceptron, {found['tasks']} users, learns the same rows")
+                expect(part).to_contain_text("On the same 300 rows it is wrong in")
+                cells = part.locator("td").all_inner_texts()
+                assert cells[:2] == [f"{found[who]['error']:.4f}" for who in ("live", "scores")]
+                expect(page.get_by_role("button", name="Promote")).to_be_visible(visible=is_shown)
+            page.get_by_role("button", name="Promote").click()
+            expect(sure).to_contain_text("The candidate answers from now on")
+            page.keyboard.press("Enter")  # on "Cancel", which has the focus
+            assert engine.describe()["candidate"] == found
+            page.get_by_role("button", name="Promote").click()
+            sure.get_by_role("button", name="Promote the candidate").click()
+            expect(sure).to_be_hidden()
+            expect(part).to_be_hidden()
+            assert engine.describe()["learner"] == "MultitaskPerceptron"
+            page.get_by_text("How the service runs").click()
+            page.get_by_role("button", name="Roll back").click()
+            sure.get_by_role("button", name="Return to the older model").click()
+            expect(page.locator("#older-part")).to_be_hidden()
+            assert engine.describe()["learner"] == "HedgedSharing"

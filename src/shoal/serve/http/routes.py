@@ -17,7 +17,7 @@ from litestar.response import Stream
 
 from shoal.serve.contract import Fault, Refused, Rows, Service
 from shoal.serve.http import openapi, request_bodies
-from shoal.serve.http.access import ADMIN, OPEN, READ, WRITE, Token
+from shoal.serve.http.access import ADMIN, OPEN, READ, WRITE, Token, allowed
 from shoal.serve.http.arrow import ARROW
 from shoal.serve.http.batching import in_thread, learned, looked, predictions
 from shoal.serve.http.metrics import Metrics
@@ -191,9 +191,10 @@ async def export(api: Api, _: Asked) -> Stream:
     return Stream(content(), media_type=FILE)
 
 
-async def events(api: Api, _: Asked) -> Stream:
-    """Send the numbers of the page, every second."""
-    return Stream(page.events(partial(looked, api.service.overview)), media_type=EVENTS)
+async def events(api: Api, request: Asked) -> Stream:
+    """Send the numbers of the page, every second, and whether it may change the model."""
+    may_change = allowed(api.tokens, request.headers.get("authorization", "").encode()) >= ADMIN
+    return Stream(page.events(partial(looked, api.service.overview), may_change=may_change), media_type=EVENTS)
 
 
 async def metrics(api: Api, _: Asked) -> Response[bytes]:

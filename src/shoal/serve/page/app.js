@@ -1,5 +1,6 @@
 // The page: asks for a token if it must, listens to the events, and shows each.
 import { calibration, key, lines } from "./charts.js";
+import { showModels } from "./models.js";
 import { $, bytes, duration, facts, fraction, request, whole } from "./parts.js";
 import { sentence, taskWords } from "./sentence.js";
 import { showTasks } from "./tasks.js";
@@ -40,7 +41,7 @@ function show(state) {
   $("losses-part").hidden = !state.has_losses;
   $("calibration-part").hidden = !state.has_probabilities;
   $("calibration-note").textContent = `${state.kind === "binary" ? "What happened" : "How often the predicted label was right"}, against what was forecast, of 20 rows or more. On the line, forecasts can be taken at their word.`;
-  behind(state); key($("key"), state.who, words);
+  showModels(state, words); behind(state); key($("key"), state.who, words);
   lines($("errors"), state, 0, words);
   if (state.has_losses) lines($("losses"), state, 1, words);
   if (state.has_probabilities) calibration($("calibration"), state.calibration);

@@ -14,6 +14,7 @@ KINDS = {
     INDEX: "text/html; charset=utf-8",
     "app.js": "text/javascript",
     "charts.js": "text/javascript",
+    "models.js": "text/javascript",
     "parts.js": "text/javascript",
     "rows.js": "text/javascript",
     "sentence.js": "text/javascript",
@@ -29,8 +30,8 @@ def file(name: str) -> bytes:
     return resources.files(__package__).joinpath(name).read_bytes()
 
 
-async def events(overview: Callable[[], Awaitable[Any]]) -> AsyncIterator[bytes]:
-    """The numbers of the page as server-sent events, without end."""
+async def events(overview: Callable[[], Awaitable[Any]], *, may_change: bool) -> AsyncIterator[bytes]:
+    """The numbers of the page as server-sent events, without end; with them, whether its token may change the model."""
     while True:
-        yield b"data: " + msgspec.json.encode(await overview()) + b"\n\n"
+        yield b"data: " + msgspec.json.encode({**await overview(), "may_change": may_change}) + b"\n\n"
         await asyncio.sleep(SECONDS)

@@ -2,7 +2,7 @@
 import { fraction, html, percent, whole } from "./parts.js";
 
 const plain = /^[a-z]+$/i;
-const FEW = 100; // rows; a point of the lines is as many
+export const FEW = 100; // rows; a point of the lines is as many
 
 // The tasks in the words of the table: "shop" and "shops"; a name that is no word is quoted.
 export function taskWords(columns) {
@@ -13,14 +13,14 @@ export function taskWords(columns) {
 }
 
 // How much less than another's the errors are; null: as good as nothing.
-function saved(mine, other, isNumber) {
+export function saved(mine, other, isNumber) {
   const part = other > 0 ? (other - mine) / other : 0;
   if (Math.abs(part) < 0.005) return null;
   const text = isNumber || Math.abs(part) > 0.5 ? `${percent(Math.abs(part))} of the error` : `one error in ${whole(Math.round(1 / Math.abs(part)))}`;
   return { text, verb: part > 0 ? "saves" : "costs" };
 }
 
-function strong(text) { return html("strong", {}, text); }
+export function strong(text) { return html("strong", {}, text); }
 
 export function sentence(box, state, words) {
   const g = state.gauges, isNumber = state.kind === "regression", say = (value) => isNumber ? fraction(value) : percent(value), said = [];
