@@ -80,8 +80,8 @@ def kernel(
 
     def compiled(function: F) -> F:
         options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": allocates}
-        options["fastmath"] = SUMS[sums]  # even if empty: numba would inherit the caller's
-        options |= {"forceinline": True} if inline else {}
+        # Even if empty or False: numba would inherit the caller's.
+        options |= {"fastmath": SUMS[sums], "forceinline": inline}
         if alone or entry:
             pipeline = _Disjoint if disjoint else Compiler
         else:
@@ -182,21 +182,21 @@ class _ReadOnlyCache(caching.FunctionCache):
 
     def __init__(self, function: Callable[..., Any], elsewhere: caching.FunctionCache | None) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
-        self._elsewhere = elsewhere
+        self.elsewhere = elsewhere
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The code for a signature; None if there is none."""
         found = None
         with suppress(OSError):
             found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        if found is None and self._elsewhere is not None:
-            found = self._elsewhere.load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None and self.elsewhere is not None:
+            found = self.elsewhere.load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep new code where that is possible."""
-        if self._elsewhere is not None:
-            self._elsewhere.save_overload(sig, data)  # type: ignore[no-untyped-call]
+        if self.elsewhere is not None:
+            self.elsewhere.save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 class Compiled(CPUDispatcher):
@@ -211,6 +211,13 @@ class Compiled(CPUDispatcher):
             CompileNotice.is_kept = found is not None
             found = _ReadOnlyCache(self.py_func, found)
         self._cache = found
+
+    def awaits_compiling(self) -> bool:
+        """Whether a first call compiles, and keeps the code where another process finds it."""
+        cache: Any = self._cache
+        kept = cache.elsewhere if isinstance(cache, _ReadOnlyCache) else cache
+        known = kept is None or any(each._cache_file._load_index() for each in (cache, kept))
+        return not (self.overloads or known)
 
     @classmethod
     def of(cls, function: Callable[..., Any], pipeline_class: type[Compiler], **options: Any) -> Self:

@@ -132,7 +132,7 @@ def note_columns(rounds: Rounds, row: int, step: FloatArray, state: State) -> No
         state.sums[k] += step[k] * total
 
 
-@kernel(inline=False)
+@kernel
 def move(rounds: Rounds, row: int, norm: float, settings: Settings, state: State, z: FloatArray, b: FloatArray) -> None:
     """w_j <- w_j + y B[j, i] x for all j, and G with it: G + z b' + b z' + ||x||^2 b b', z = W'x, b = y B[:, i]."""
     i, n = rounds.task[row], state.counters[TASKS]
