@@ -32,6 +32,7 @@ from shoal.online.hedged_sharing import kalman
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     FEATURES,
+    FEW_FEATURES,
     INDEPENDENT,
     OWN_PART,
     SEEN_ROWS,
@@ -464,8 +465,8 @@ def has_room(
     rounds: Rounds, row: int, n: int, new_effects: int, settings: DenseSettings, columns: Columns, room: Room
 ) -> bool:
     """Whether a row fits; with it and those before it the groups have n rows to learn and so many new effects."""
-    full, features, task = columns.full, columns.seen[FEATURES], rounds.task[row]
-    if features > settings.most:
+    full, features, task = columns.full, features_with(rounds, row, columns), rounds.task[row]
+    if features > settings.most:  # all groups sleep on it
         return True
     side, used = full.pooled.shape[1], full.counters[PLACES] + _new_columns(rounds, row, full)
     most = np.int64(settings.memory // kalman.matrix_bytes(side, full.pooled.itemsize))
@@ -476,6 +477,18 @@ def has_room(
     if groups & FILTERS and (min(used, 1 + MOST_EFFECTS) > room.columns or new_effects > room.new_effects):
         return False
     return groups & FORESTS == 0 or (n <= room.rows and min(used - 1, MOST_TREES) <= room.values)
+
+
+@kernel(entry=True)
+def features_with(rounds: Rounds, row: int, columns: Columns) -> int:
+    """Features that have come with a row; how many matters only up to FEW_FEATURES."""
+    features, (begin, end) = columns.seen[FEATURES], row_bounds(rounds, row)
+    if features > FEW_FEATURES:
+        return int(features)
+    for p in range(begin, end):
+        j = p - begin if rounds.width > 0 else np.int64(rounds.indices[p])
+        features += int(rounds.values[p] != 0.0 and columns.scale.features[j, 1] == 0.0)
+    return int(features)
 
 
 @kernel(alone=False)
@@ -547,8 +560,8 @@ def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
     """The same with room for the first row, its new features and its task."""
     full = dense.columns.full
     used = int(full.counters[PLACES]) + kalman.most_new(full, rounds)
-    seen = dense.columns.seen
-    groups = groups_for(int(seen[FEATURES]), int(seen[SEEN_ROWS]), settings)
+    features, rows_so_far = features_with(rounds, 0, dense.columns), int(dense.columns.seen[SEEN_ROWS])
+    groups = groups_for(features, rows_so_far, settings)
     full = kalman.extended(full, rounds, settings.memory, settings.most)
     dense = dense._replace(columns=dense.columns._replace(full=full))
     if groups & FILTERS:
