@@ -7,6 +7,7 @@ from typing import Any
 
 from shoal.cli import sharded
 from shoal.cli.commands.learners import make_learner
+from shoal.cli.compiling import compile_in_two
 from shoal.cli.display import Display, grouped
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.outputs import STDOUT, check_folder, check_outputs
@@ -40,6 +41,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
         with sharded.on_shards(learner, options) as cluster:
             name = type(cluster.learner).__name__
             return _Run(sharded.announced(stream, cluster), {name: cluster}, rows, options, reading).run()
+    compile_in_two(learner)
     contestants = {type(learner).__name__: learner}
     if options.baselines:
         contestants |= load_baselines(options.load) if options.load else learner.baselines()

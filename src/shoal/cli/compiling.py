@@ -1,0 +1,56 @@
+"""The first run of the default learner compiles in two processes: groups of experts in one, the rest in the other.
+
+Each takes some 20 s, and numba compiles one function at a time in a process. The code is on disk when both are done.
+Nothing is learned here: rows are made up, and their model is thrown away.
+"""
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+
+from shoal.engine.rounds import NO_INDICES, NO_INDPTR, Rounds
+from shoal.learner import Learner
+from shoal.online.hedged_sharing import algorithm, dense
+from shoal.online.hedged_sharing.experts import FEATURES
+from shoal.online.hedged_sharing.learner import HedgedSharing, HedgedSharingRegressor
+from shoal.parallel.cores import n_threads
+
+GROUPS = "import shoal; from shoal.cli.compiling import compile_groups; compile_groups(shoal.{learner!r})"
+
+
+def compile_in_two(learner: Learner) -> None:
+    """Compile what the learner needs for learning, unless there is code already, another learner or one core."""
+    kernels: list[Any] = [algorithm.learn, dense.run_groups]
+    if not isinstance(learner, HedgedSharing | HedgedSharingRegressor) or n_threads() < 2:
+        return
+    if all(kernel.awaits_compiling() for kernel in kernels):
+        words = [sys.executable, "-c", GROUPS.format(learner=type(learner)(dtype=learner.dtype))]
+        with subprocess.Popen(words, stderr=subprocess.DEVNULL) as other:
+            try:
+                compile_rest(learner)
+            except BaseException:
+                other.kill()
+                raise
+
+
+def compile_groups(learner: Learner) -> None:
+    """Have the groups of experts learn a row."""
+    core = _new_core(learner)
+    rounds = Rounds(1, NO_INDPTR, NO_INDICES, np.ones(1), np.zeros(1, np.int64), np.ones(1), np.arange(2))
+    next(algorithm.pieces(core.setup, core.state, rounds, True))
+
+
+def compile_rest(learner: Learner) -> None:
+    """Learn no row, while all groups sleep."""
+    core, nothing = _new_core(learner), np.zeros(0)
+    core.state.dense.columns.seen[FEATURES] = core.setup.settings.dense.most + 1
+    rounds = Rounds(1, NO_INDPTR, NO_INDICES, nothing, np.zeros(0, np.int64), nothing, np.zeros(1, np.int64))
+    core.learn(rounds, nothing)
+
+
+def _new_core(learner: Learner) -> Any:
+    core = learner.new_core()
+    core.reserve(1, 1)
+    return core
