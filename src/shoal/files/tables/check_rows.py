@@ -175,17 +175,17 @@ class RowReader:
 
         They are those of a frame of one row. Raises Unread, and changes nothing, if only a frame can be read.
         """
-        no_feature, task = self.roles.not_features, self.task_of(row)
+        task, encoder = self.task_of(row), self.encoder
         y = number_of(label, ()) if self.labels.kind == "regression" else self.labels.known(label)
         odd = y is None or y != y or self.roles.time is not None or self.roles.weight in row
-        absent, given = list[str](), row.keys() - no_feature
-        if given != set(self.encoder.column_names):
-            absent, new = self.encoder.compared(given)
-            odd |= bool(new) or (bool(absent) and self.encoder.unmatched.strict)
+        learner = encoder.row_learner or encoder.begin_rows(self.roles.tasks, self.roles.not_features)
+        absent, unknown, _ = learner.names.compared(row)
+        odd |= bool(unknown) or (bool(absent) and encoder.unmatched.strict)
         if odd:
             raise Unread
-        found = self.encoder.learn_one(row)
-        self.encoder.unmatched.count(absent, [], 1)
+        found = encoder.learn_one(row)
+        if absent:
+            encoder.unmatched.count(absent, [], 1)
         return found, y, task
 
     def task_of(self, row: Mapping[str, Any]) -> str | None:

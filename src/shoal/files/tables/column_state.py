@@ -176,10 +176,11 @@ class Categories(Slots):
 
     def learn(self, value: str | None) -> int:
         """The slot of one value, a new one if it is unknown."""
-        slot = self.slot_of(value)
+        slot = self._values.get(value, -1) if value is not None else self._missing
         if slot < 0 and value is not None:
             slot = self._slot(value, learns=True)
-            self._grow()
+            if slot >= len(self.index):
+                self._grow()
         return slot
 
     def slot_of(self, value: str | None) -> int:

@@ -48,12 +48,32 @@ class Choice(NamedTuple):
     columns: NDArray[np.int32]  # of X, of each slot; learning replaces the array
 
 
-class Names(NamedTuple):
-    """The columns of rows."""
+class Names:
+    """The columns of rows, compared with those of the model. Mostly a row has the names of the one before.
 
-    columns: list[str]  # that are features
-    tasks: Sequence[str]
-    others: Collection[str | None]  # further ones that a row may have, such as the label
+    Parameters
+    ----------
+    columns : list of str
+        Columns that are features.
+    tasks : sequence of str
+        Columns of the task.
+    others : collection of str
+        Further ones that a row may have, such as the label.
+    """
+
+    def __init__(self, columns: list[str], tasks: Sequence[str], others: Collection[str | None]) -> None:
+        self._columns, self._others = columns, others
+        self.usual = {*columns, *tasks}
+        self._latest: tuple[list[str], list[str], list[str], str | None] = ([], [], [], None)
+
+    def compared(self, row: Mapping[str, Any]) -> tuple[list[str], list[str], str | None]:
+        """The columns that a row lacks, those of it that are unknown, and the note on them."""
+        names, latest = [*row], self._latest
+        if names != latest[0]:
+            absent = [name for name in self._columns if name not in row]
+            unknown = [name for name in names if name not in self.usual and name not in self._others]
+            latest = self._latest = names, absent, unknown, note(absent, unknown)
+        return latest[1:]
 
 
 class Row(NamedTuple):
@@ -79,7 +99,7 @@ class OneRow:
     absent : collection of str
         Words for missing values.
     names : Names
-        Columns that rows should have, and others that they may have.
+        The columns that a row should have, and others that it may have.
     unmatched : Unmatched
         Counts rows that lack some or have further ones.
     """
@@ -95,8 +115,7 @@ class OneRow:
         unmatched: Unmatched,
     ) -> None:
         self._width, self._bits, self._absent = width, bits, frozenset(absent)
-        self._names, self._usual, self._unmatched = names, {*names.columns, *names.tasks}, unmatched
-        self._latest: tuple[list[str], list[str], list[str], str | None] = ([], [], [], None)
+        self._names, self._unmatched = names, unmatched
         self._numbers: list[Number] = []
         self._choices: list[tuple[str, Way, list[Choice]]] = []
         self._texts: list[tuple[str, int, NDArray[np.int32]]] = []  # name, column of a missing text, words
@@ -122,8 +141,8 @@ class OneRow:
         ValueError
             If the row lacks a column or has a further one, and that is not allowed.
         """
-        if row.keys() != self._usual:
-            _, absent, unknown, _ = self._compared(row)
+        if row.keys() != self._names.usual:
+            absent, unknown, _ = self._names.compared(row)
             self._unmatched.count(absent, unknown, 1)
         found: dict[int, float] = {0: 1.0}
         get = row.get
@@ -157,16 +176,7 @@ class OneRow:
 
     def note(self, row: Mapping[str, Any]) -> str | None:
         """Which columns the row lacks, and which are not known; None if it has those of the model."""
-        return None if row.keys() == self._usual else self._compared(row)[3]
-
-    def _compared(self, row: Mapping[str, Any]) -> tuple[list[str], list[str], list[str], str | None]:
-        """The names of a row, those that are absent, those that are unknown, and the note on them."""
-        names, latest = [*row], self._latest
-        if names != latest[0]:  # mostly a row has the names of the one before
-            absent = [name for name in self._names.columns if name not in row]
-            unknown = [name for name in names if name not in self._usual and name not in self._names.others]
-            latest = self._latest = names, absent, unknown, note(absent, unknown)
-        return latest
+        return None if row.keys() == self._names.usual else self._names.compared(row)[2]
 
 
 def row_of(found: Mapping[int, float]) -> Row:
@@ -177,11 +187,11 @@ def row_of(found: Mapping[int, float]) -> Row:
 
 def number_of(value: Any, absent: Collection[str]) -> float:
     """A JSON value as a number; nan if it is missing. Raises Unread for all else."""
+    if type(value) in NUMBERS and -LARGEST <= value <= LARGEST:
+        return float(value)
     if value is None or value != value or (isinstance(value, str) and value in absent):
         return math.nan
-    if type(value) not in NUMBERS or not -LARGEST <= value <= LARGEST:
-        raise Unread
-    return float(value)
+    raise Unread
 
 
 def text_of(value: Any, absent: Collection[str]) -> str | None:

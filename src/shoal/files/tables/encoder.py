@@ -87,7 +87,7 @@ class StreamEncoder:
         self.unmatched = Unmatched()
         self._texts = TextSlots(hash_bits, keep_names=keep_names)
         self._columns: dict[str, Column | None] = {}  # None: no value yet, so the kind is open
-        self._row_learner: RowLearner | None = None  # of the columns of now
+        self.row_learner: RowLearner | None = None  # of the columns of now
 
     def decide(self, sample: pl.DataFrame) -> None:
         """Decide by the first rows how every column is read; of a restored encoder they say how it is written here."""
@@ -125,7 +125,7 @@ class StreamEncoder:
     def drop(self, names: Collection[str]) -> None:
         """Read these columns no more. Their features keep their columns of X, where no row has a value again."""
         self._dropped += names
-        self._row_learner = None
+        self.row_learner = None
 
     def mark(self) -> Mark:
         """The known columns of now, for `rollback`."""
@@ -149,7 +149,7 @@ class StreamEncoder:
         begins = {column: column.begin(values[column.name]) for column in self._known() if column.name in values}
         found = [column for column, first in begins.items() if first < n_rows]
         if learns:
-            self._row_learner = None
+            self.row_learner = None
             for column, first in begins.items():
                 column.count(values[column.name], first)
         laid_out = sorted(found, key=lambda column: column.kind != "numeric")  # numbers side by side, for `_scale`
@@ -181,29 +181,34 @@ class StreamEncoder:
         self._n_rows += n_rows if learns else 0
         return X
 
+    def begin_rows(self, tasks: Sequence[str] = (), others: Collection[str | None] = ()) -> RowLearner:
+        """A new learner of single rows for `learn_one`; `tasks` and `others` as in `one_row`."""
+        known = {name: self._columns[name] for name in self.column_names}
+        names = Names(self.column_names, tasks, others)
+        self.row_learner = RowLearner(known, self._texts, self.notation.words, names)
+        return self.row_learner
+
     def learn_one(self, row: Mapping[str, Any]) -> Row:
         """The features of one row of plain values; updates the statistics of the columns, as `encode` does.
 
         Raises Unread, and changes nothing, if only a frame can be read.
         """
-        if self._row_learner is None:
-            known = {name: self._columns[name] for name in self.column_names}
-            self._row_learner = RowLearner(known, self._texts, self.notation.words)
-        found, appeared = self._row_learner.learn(row, self._width, f"row {self._n_rows + 1:,}")
+        learner = self.row_learner or self.begin_rows()
+        found, appeared = learner.learn(row, self._width, self._n_rows + 1)
         self._add_names(appeared)
         self._width += len(appeared)
         self._n_rows += 1
         return found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_row_learner": None}  # it writes into columns that a copy does not have
+        return {**self.__dict__, "row_learner": None}  # it writes into columns that a copy does not have
 
     def frozen(self) -> StreamEncoder:
         """A copy for `read` and `encode` without `learns`, while this encoder goes on learning in another thread.
 
         It copies nothing that grows with the stream, so its `feature_names` may get names of features it does not know.
         """
-        self._row_learner = None  # it would write into the moments of the copy
+        self.row_learner = None  # it would write into the moments of the copy
         found = shallow(self)
         found._columns = {name: column.frozen() if column else None for name, column in self._columns.items()}
         found._texts = self._texts.frozen()
