@@ -1,13 +1,13 @@
-"""The regression guard: every learner has a workload, and gives the numbers that it gave before."""
+"""The regression guard: every learner has a workload, and gives the numbers that it gave before.
+
+Instructions are counted by `make guard`, not here: importing under valgrind alone takes 40 s.
+"""
 
 from __future__ import annotations
-
-import shutil
 
 import pytest
 from benchmarks.guard import cost
 from benchmarks.guard.__main__ import TIMES, costs, differences, read
-from benchmarks.guard.processor import has_haswell
 from benchmarks.guard.workloads import BATCH, EXCLUDED, ONLINE, numbers
 
 from shoal.cli.commands.learners import batch_kinds, learner_kinds
@@ -26,16 +26,6 @@ def test_every_public_learner_has_a_workload_or_a_reason() -> None:
 @pytest.mark.parametrize("name", [*ONLINE, *BATCH])
 def test_error_and_loss_are_as_they_were(name: str) -> None:
     said = differences(name, numbers(name), read()["learners"].get(name, {}))
-    assert not said, "\n".join([*said, MEANT])
-
-
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="valgrind, which counts instructions, is not installed")
-@pytest.mark.skipif(not has_haswell(), reason="the counts are those of code for x86-64 processors with AVX2 and FMA")
-def test_instructions_are_as_they_were() -> None:
-    """To 5 %."""
-    known = read()["learners"]
-    found = costs([*ONLINE, *BATCH], known)
-    said = [sentence for name in found for sentence in differences(name, found[name], known.get(name, {}))]
     assert not said, "\n".join([*said, MEANT])
 
 
