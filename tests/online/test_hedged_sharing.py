@@ -16,7 +16,7 @@ from shoal.datasets import make_related_tasks
 from shoal.engine.task_weights import record_table
 from shoal.model.algorithm import Size
 from shoal.model.state import leaves
-from shoal.online.hedged_sharing import mixing, row
+from shoal.online.hedged_sharing import algorithm, mixing, row
 from shoal.online.hedged_sharing.crossing import SERIAL
 from shoal.online.hedged_sharing.dense import BROKEN
 from shoal.online.hedged_sharing.experts import N_INPUTS
@@ -356,18 +356,20 @@ def test_of_a_forgotten_task_no_record_is_left() -> None:
 def test_two_threads_learn_the_same_bits_as_one(
     monkeypatch: pytest.MonkeyPatch, kind: type[Any], is_sparse: bool, width: int
 ) -> None:
-    """Answers and model, whatever the blocks, and though the tables get too full on the way."""
+    """Answers and model, whatever the blocks and pieces, and though the tables get too full on the way."""
     rng = np.random.default_rng(3)
     X = sp.random(900, width, 0.6, "csr", random_state=rng) if is_sparse else rng.normal(size=(900, width))
     y, task = rng.normal(size=900), rng.integers(30, size=900)
     y = np.sign(y) if kind is HedgedSharing else y
     in_threads = []
     monkeypatch.setattr(cores, "n_cores", lambda: 2)
-    monkeypatch.setattr(pipeline, "START", 500)
-    for fewest, places, crossed in ((2**30, 0, 0), (0, 64, 2**17), (0, 2**16, 300), (0, 2**16, 2**17)):
+    monkeypatch.setattr(pipeline, "START", 100)
+    variants = [(2**30, 0, 0, 2**12), (0, 64, 2**17, 2**12), (0, 2**16, 300, 130), (0, 2**16, 2**17, 450)]
+    for fewest, places, crossed, piece in variants:
         monkeypatch.setattr(pipeline, "FEWEST", fewest)
         monkeypatch.setattr(row, "PLACES", places)
         monkeypatch.setattr(row, "CROSSED_PLACES", crossed)
+        monkeypatch.setattr(algorithm, "PIECE", piece)
         learner = kind()
         with patch.object(pipeline, "learn_in_blocks", wraps=pipeline.learn_in_blocks) as spy:
             answers = learner.test_then_train(X, y, task)
