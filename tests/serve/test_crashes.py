@@ -23,11 +23,13 @@ from tests.serve.material import assert_same, fold_in_one_go, records, rows, wri
 from tests.serve.postgres import Postgres, Proxy, server
 
 from shoal import PassiveAggressive
+from shoal.serve import log_writer
 from shoal.serve.backup import back_up, restore
-from shoal.serve.contract import Conflict, Unavailable
+from shoal.serve.contract import Conflict, Messages, Unavailable
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.learner_thread import Rhythm
-from shoal.serve.log import Log
+from shoal.serve.log import Batch, Log
+from shoal.serve.log_writer import LogWriter
 from shoal.serve.row_codec import unpack
 
 KILLS = int(os.environ.get("SOAK", 4))
@@ -126,6 +128,62 @@ def test_killed_while_models_change(tmp_path: Path) -> None:
 @pytest.mark.timeout(1200)
 def test_killed_under_load(tmp_path: Path) -> None:
     kill_often(write_model(tmp_path), tmp_path / "engine", f"sqlite:///{tmp_path / 'log.sqlite'}", KILLS)
+
+
+def forget_and_die(folder: Path, log: str, blanked: int | None) -> None:
+    """Forget a task, and be killed before the commit, or when so many rows are blanked."""
+    commit, step = Log.commit, LogWriter._blank_some
+    steps = 0
+
+    def killed(self: Log, batch: Batch) -> None:
+        if batch.forgotten and blanked is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        commit(self, batch)
+
+    def counted(self: LogWriter) -> None:
+        nonlocal steps
+        step(self)
+        steps += 1
+        if steps == blanked:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    log_writer.LOOKED = 1
+    Log.commit, LogWriter._blank_some = killed, counted  # type: ignore[method-assign]
+    with Engine(None, folder, SETTINGS._replace(log=log)) as engine:
+        engine.forget("u1").result()
+
+
+def test_killed_while_a_task_is_forgotten(tmp_path: Path) -> None:
+    """If the deletion stands in the log, the next start blanks all that waited; else nothing is blanked."""
+    folder, log = tmp_path / "engine", f"sqlite:///{tmp_path / 'log.sqlite'}"
+    asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in records(20, seed=15)]
+    asked[3]["user"] = asked[15]["user"] = "u1"
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.serve.warm"])
+    with Engine(write_model(tmp_path, PassiveAggressive()), folder, SETTINGS._replace(log=log)) as engine:
+        answers = sorted((engine.predict(rows([mail])).result()[0] for mail in asked), key=lambda one: str(one.id))
+        engine.follow(Messages([], [("x", {**asked[0], "user": "u1"})], [], {})).result()
+
+    def tasks_that_wait() -> list[str | None]:
+        reader = Log(log)
+        found = sorted(reader.waiting([str(one.id).partition("-")[0] for one in answers]).values())
+        half = reader.halves(["x"])["x"].row
+        reader.close()
+        return [unpack(body).frame["user"][0] for body in (*(one.body for one in found), half or b"")]
+
+    all_there = [*(one.task for one in answers), "u1"]
+    blank = [None if task == "u1" else task for task in all_there]
+    for blanked, expected in ((None, all_there), (9, blank)):
+        process = context.Process(target=forget_and_die, args=(folder, log, blanked))
+        process.start()
+        process.join(120)
+        assert process.exitcode == -signal.SIGKILL
+        assert tasks_that_wait() == (all_there if blanked is None else [*blank[:9], *all_there[9:]])
+        with Engine(None, folder, SETTINGS._replace(log=log)) as engine:
+            assert ("u1" in engine.tasks()) == (blanked is None)
+            label = engine.label([(str(answers[i].id), "yes") for i in range(10, 20) if all_there[i] != "u1"])
+            assert label.result().accepted + len(label.result().double) > 5
+        assert tasks_that_wait() == expected
 
 
 def test_a_log_whose_last_record_is_cut_off_serves_without_it(tmp_path: Path) -> None:

@@ -21,11 +21,12 @@ from shoal import OSMTL, HedgedSharing, HedgedSharingRegressor, MultiClass
 from shoal.files import open_stream
 from shoal.model_file import Reading, save_model
 from shoal.serve.apply import Fold, Group
-from shoal.serve.contract import Busy, Conflict, LimitExceeded, Refused, Rows, Unavailable, UnknownTask
+from shoal.serve.contract import Busy, Conflict, LimitExceeded, Messages, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
 from shoal.serve.log import Log
+from shoal.serve.log_writer import LogWriter
 from shoal.serve.row_codec import unpack
 from shoal.serve.served_model import ServedModel, learn
 
@@ -276,27 +277,32 @@ def test_a_closed_mode_refuses_columns_by_name(model: Path, tmp_path: Path) -> N
         assert engine.describe()["logged"] == 0
 
 
-def test_what_is_predicted_while_a_task_is_forgotten_is_blanked(
+def test_what_waits_when_a_task_is_forgotten_is_blanked(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stored predictions are looked at between commits, which answer others meanwhile."""
+    """Between commits, which answer others meanwhile; until then no label finds the rows. Those behind it stay."""
     monkeypatch.setattr("shoal.serve.log_writer.LOOKED", 3)
-    goes_on, look = threading.Event(), Log.edit_some
-    monkeypatch.setattr(Log, "edit_some", lambda *given: goes_on.wait(30) and look(*given))
+    goes_on, blank = threading.Event(), LogWriter._blank_some
+    monkeypatch.setattr(LogWriter, "_blank_some", lambda writer: blank(writer) if goes_on.is_set() else None)
     asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in records(60, seed=14)]
     with Engine(model, tmp_path / "engine", ALL) as engine:
-        before = [predict_one(engine, mail) for mail in asked[:40]]
+        before = sorted((predict_one(engine, mail) for mail in asked[:40]), key=lambda one: str(one.id))
+        engine.follow(Messages([], [("x", {**asked[0], "user": "u1"})], [], {})).result()
         forgotten = engine.forget("u1")
-        meanwhile = engine.predict(rows(asked[40:]))
+        behind = engine.predict(rows(asked[40:])).result()
+        found = engine.follow(Messages([], [], [("x", "yes")], {})).result()
+        assert [fault.column for fault in found.refused] == ["user"]
+        for one in before[:6]:
+            label = engine.label([(str(one.id), "yes")])
+            assert (label.exception() is not None) == (one.task == "u1")
         assert not forgotten.done()
         goes_on.set()
-        answers = [*before, *meanwhile.result()]
         forgotten.result()
-        stored = engine._log.waiting(sorted({str(one.id).partition("-")[0] for one in answers}))
-        found = [row for one in stored.values() for row in unpack(one.body).frame["user"].to_list()]
-    assert len(found) == 60
-    assert found.count(None) == sum(one.task == "u1" for one in answers) > 0
-    assert "u1" not in found
+        stored = engine._log.waiting(sorted({str(one.id).partition("-")[0] for one in (*before, *behind)}))
+        found_tasks = [row for one in sorted(stored.values()) for row in unpack(one.body).frame["user"].to_list()]
+    assert found_tasks[:40] == [None if one.task == "u1" else one.task for one in before]
+    assert found_tasks[40:] == [one.task for one in behind]
+    assert {"u1", None} <= {*found_tasks}
 
 
 def test_a_task_is_forgotten_whenever_it_crashes(model: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from shoal.serve import log as module
 from shoal.serve.contract import Unavailable
-from shoal.serve.log import Batch, Edit, Half, Log, Record, Used, Waiting
+from shoal.serve.log import Batch, Forgotten, Half, Log, Record, Used, Waiting
 
 
 def batch(*records: Record, **content: Any) -> Batch:
@@ -122,16 +122,21 @@ def test_a_batch_is_written_whole_or_not_at_all(log: Log) -> None:
     def gone(body: bytes) -> bytes | None:
         return b"gone" if body == b"secret" else None
 
-    edited = Waiting("1" * 22, 1, b"secret", b"\0"), Half("h", 0.0, b"secret", None), Half("g", 0.0, None, '"secret"')
-    log.commit(batch(waiting=edited[:1], halves=edited[1:]))
-    log.commit(batch(record(2, kind="forget"), edits=[Edit(gone, [])]))
-    assert log.waiting(["1" * 22])["1" * 22].body == b"secret"  # it has been looked at, says the list of requests
-    assert log.edit_some(gone, "", 1) == "1" * 22
-    assert log.edit_some(gone, "1" * 22, 1) is None
-    assert log.waiting(["1" * 22])["1" * 22].body == b"gone"
-    log.commit(batch(waiting=[edited[0]._replace(request="2" * 22)], edits=[Edit(gone, [])]))
-    assert log.waiting(["2" * 22])["2" * 22].body == b"gone"  # of the commit itself
-    assert log.halves(["h", "g"]) == {"h": edited[1]._replace(row=b"gone"), "g": edited[2]}
+    rows = [Waiting(f"{i}" * 22, 1, b"secret", b"\0") for i in range(4)]
+    found = [Half("h", 1.0, b"secret", None), Half("g", 1.0, None, '"secret"'), Half("later", 9.0, b"secret", None)]
+    log.commit(batch(waiting=rows[:3], halves=found))
+    task = Forgotten(2, "t", log.newest_waiting(), 5.0)
+    log.commit(batch(record(2, kind="forget"), forgotten=[task]))
+    log.commit(batch(waiting=rows[3:]))
+    steps = log.blank(task, gone, 2)
+    next(steps)
+    assert [one.body for one in log.waiting([one.request for one in rows]).values()] == [b"gone"] * 2 + [b"secret"] * 2
+    assert log.forgotten() == [task]  # a start would begin anew
+    assert len(list(log.blank(task, gone, 2))) == 3
+    assert log.forgotten() == []
+    assert [one.body for one in log.waiting([one.request for one in rows]).values()] == [b"gone"] * 3 + [b"secret"]
+    halves = {"h": found[0]._replace(row=b"gone"), "g": found[1], "later": found[2]}
+    assert log.halves(["h", "g", "later"]) == halves
 
 
 def test_offsets_go_on_and_never_back_to_a_snapshot(log: Log) -> None:

@@ -65,13 +65,10 @@ class Wait:
 
 @dataclass
 class Forget:
-    """Forget a task; `edited` blanks its rows among those that wait for labels: all, or those of the requests `fresh`,
-    which were stored since the others were looked at."""
+    """Forget a task; done when its rows among those that wait for labels are blanked, too."""
 
     task: str
-    edited: Callable[[bytes], bytes | None]
     replaced: bool = False  # whether a replaced model knows it
-    fresh: list[str] | None = None
     future: Future[Receipt] = field(default_factory=Future)
     n_rows = 1
 

@@ -31,7 +31,7 @@ from shoal.serve.limits import Caps, Limits
 from shoal.serve.log import Log, Waiting, lock
 from shoal.serve.log_writer import LogWriter
 from shoal.serve.model_changes import Change, ModelFolder, refuse_unlike
-from shoal.serve.row_codec import pack, pack_one, without_task
+from shoal.serve.row_codec import pack, pack_one
 from shoal.serve.served_model import ServedModel
 from shoal.serve.snapshots import SNAPSHOTS, Context, Snapshots, newest
 from shoal.serve.statistics import Statistics
@@ -235,20 +235,14 @@ class Engine:
     def forget(self, task: str) -> Future[contract.Receipt]:
         """Forget a task.
 
-        Its rows among those that wait for labels are blanked, the last of them by the commit. The model forgets it at
-        its position in the log, and then begins a snapshot; once that is written, older snapshots and records are
-        deleted.
+        From its position in the log on, its rows among those that wait for labels count as blank; they are blanked
+        before this is done, or by the next start. The model forgets it at that position and then begins a snapshot;
+        once that is written, older snapshots and records are deleted.
         """
         self._refuse_if_in_trouble()
-        served = self._fold.served
         self._answers.forget(task)
-        edited = without_task(task, served.roles.tasks, served.task_ids)
         replaced = not self._fold.head.knows_task(task) and self._files.knows_task(task)
-        command = Forget(task, edited, replaced)
-        if replaced or self._fold.head.knows_task(task):
-            self._writer.forget(command)
-            return command.future
-        return self._submit(command)  # which refuses it, unless its first rows are on their way
+        return self._submit(Forget(task, replaced))
 
     # ---- changing the model ------------------------------------------------------------------------------------
 

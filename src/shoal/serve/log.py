@@ -84,6 +84,14 @@ halves = sa.Table(
     sa.Column("row", sa.LargeBinary),
     sa.Column("label", sa.Text),
 )
+forgotten = sa.Table(
+    "forgotten",
+    metadata,
+    sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("task", sa.Text, nullable=False),
+    sa.Column("until", sa.Text, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+)
 offsets = sa.Table(
     "offset",
     metadata,
@@ -134,11 +142,17 @@ class Half(NamedTuple):
     label: str | None  # as JSON
 
 
-class Edit(NamedTuple):
-    """A change of stored rows."""
+class Forgotten(NamedTuple):
+    """A task whose rows that waited when it was forgotten are still to be blanked."""
 
-    edited: Callable[[bytes], bytes | None]  # None: unchanged
-    requests: list[str] | None = None  # the stored predictions to look at, beside those of the commit; None: all
+    position: int  # of the record that forgets it
+    task: str
+    until: str  # the newest prediction that was stored
+    time: float  # rows of topics that came later are others
+
+    def covers(self, stored: Waiting | Half) -> bool:
+        """Whether rows were stored before it."""
+        return stored.request <= self.until if isinstance(stored, Waiting) else stored.time <= self.time
 
 
 class Batch(NamedTuple):
@@ -149,7 +163,7 @@ class Batch(NamedTuple):
     waiting: list[Waiting]
     labeled: list[Waiting]  # stored predictions with new labels
     n_labels: int  # of these
-    edits: list[Edit]  # of stored rows
+    forgotten: list[Forgotten]
     halves: list[Half]  # replace those of the same ids
     offsets: dict[str, int]  # of the next message of each partition
 
@@ -331,7 +345,7 @@ class Log:
         position = batch.records[-1].position if batch.records else self.last
         self._tried = End(position, secrets.token_hex(8))
         with self._transaction(**self._tried._asdict()) as connection:
-            for table, rows in ((records, batch.records), (receipts, batch.receipts)):
+            for table, rows in ((records, batch.records), (receipts, batch.receipts), (forgotten, batch.forgotten)):
                 if rows:
                     connection.execute(sa.insert(table), [row._asdict() for row in rows])
             if batch.waiting:
@@ -345,12 +359,6 @@ class Log:
                     found.values(labeled=sa.bindparam("now"), open=sa.bindparam("still")),
                     [{"which": one.request, "now": one.labeled, "still": one.open} for one in batch.labeled],
                 )
-            for edited, requests in batch.edits:
-                looked = None if requests is None else [*requests, *(one.request for one in batch.waiting)]
-                for first in range(0, 1 if looked is None else len(looked), PAGE):
-                    some = None if looked is None else looked[first : first + PAGE]
-                    _edit(connection, waiting.c.request, waiting.c.body, edited, some)
-                _edit(connection, halves.c.id, halves.c.row, edited)
             _replace(connection, halves.c.id, {half.id: half._asdict() for half in batch.halves})
             _replace(connection, offsets.c.source, _positions(batch.offsets))
         self._written(batch)
@@ -431,17 +439,33 @@ class Log:
         with self._transaction() as connection:
             _replace(connection, offsets.c.source, _positions(found))
 
-    def edit_some(self, edited: Callable[[bytes], bytes | None], after: str, n: int) -> str | None:
-        """Edit the next n stored predictions behind a request; return the last of them, None if there are no more."""
-        behind = sa.select(waiting.c.request, waiting.c.body).where(waiting.c.request > after)
-        found = self._rows(behind.order_by(waiting.c.request).limit(n))
-        changed = {name: other for name, body in found if (other := edited(body)) is not None}
-        if changed:
-            with self._transaction() as connection:
-                changes = sa.update(waiting).where(waiting.c.request == sa.bindparam("which"))
-                rows = [{"which": name, "now": other} for name, other in changed.items()]
-                connection.execute(changes.values(body=sa.bindparam("now")), rows)
-        return found[-1].request if len(found) == n else None
+    def newest_waiting(self) -> str:
+        """The newest stored prediction; empty if there is none."""
+        return self._scalar(sa.select(sa.func.max(waiting.c.request))) or ""
+
+    def forgotten(self) -> list[Forgotten]:
+        """The forgotten tasks whose rows are still to be blanked."""
+        return [Forgotten(*row) for row in self._rows(sa.select(forgotten))]
+
+    def blank(self, gone: Forgotten, edited: Callable[[bytes], bytes | None], n: int) -> Iterator[None]:
+        """Blank the waiting rows of a forgotten task, of n stored ones at a time; `edited` gives None where nothing
+        changes. A kill in between costs nothing: the task stays among `forgotten` until all are blanked."""
+        for key, content, those in (
+            (waiting.c.request, waiting.c.body, waiting.c.request <= gone.until),
+            (halves.c.id, halves.c.row, halves.c.time <= gone.time),
+        ):
+            asked = sa.select(key, content).where(those, content.is_not(None)).order_by(key).limit(n)
+            found = self._rows(asked)
+            while found:
+                changed = [{"which": name, "now": other} for name, body in found if (other := edited(body)) is not None]
+                if changed:
+                    with self._transaction() as connection:
+                        update = sa.update(key.table).where(key == sa.bindparam("which"))
+                        connection.execute(update.values({content.name: sa.bindparam("now")}), changed)
+                yield
+                found = self._rows(asked.where(key > found[-1][0]))
+        with self._transaction() as connection:
+            connection.execute(sa.delete(forgotten).where(forgotten.c.position == gone.position))
 
     def expire(self, request: str, halves_before: float, keys_before: float) -> None:
         """Drop predictions with smaller ids, halves from before a time, and keys from before another time."""
@@ -637,19 +661,6 @@ class Log:
     def _written(self, batch: Batch) -> None:
         self._end = self._tried
         self.predictions_waiting += sum(one.open for one in batch.waiting) - batch.n_labels
-
-
-def _edit(
-    connection: sa.Connection,
-    key: sa.Column[Any],
-    content: sa.Column[Any],
-    edited: Callable[[bytes], bytes | None],
-    names: list[str] | None = None,
-) -> None:
-    asked = sa.select(key, content).where(content.is_not(None))
-    for name, body in connection.execute(asked if names is None else asked.where(key.in_(names))).all():
-        if (other := edited(body)) is not None:
-            connection.execute(sa.update(key.table).where(key == name).values({content.name: other}))
 
 
 def _replace(connection: sa.Connection, key: sa.Column[Any], rows: Mapping[str, Mapping[str, Any]]) -> None:

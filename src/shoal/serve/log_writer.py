@@ -22,8 +22,8 @@ from shoal.serve.commands import Alter, Chore, Command, Follow, Forget, Label, L
 from shoal.serve.contract import Fault, Receipt, Refused, Rows, Unavailable, UnknownTask
 from shoal.serve.late_labels import Lags, complete, first_request, requests_of
 from shoal.serve.limits import Limits
-from shoal.serve.log import Batch, Edit, InDoubt, Log, Record, Taken, Used, Waiting
-from shoal.serve.row_codec import MOST_CELLS, are_alike, concat, pack
+from shoal.serve.log import Batch, Forgotten, Half, InDoubt, Log, Record, Taken, Used, Waiting
+from shoal.serve.row_codec import MOST_CELLS, are_alike, concat, pack, without_task
 from shoal.serve.topic_join import Joined, ids_of, join, without_faults
 
 logger = logging.getLogger("shoal")
@@ -75,7 +75,9 @@ class LogWriter(threading.Thread):
         self._held: list[Command] = []  # for the next commit
         self._trouble, self._next_line, self._said = "", 0.0, False
         self._room = 0  # bytes of the last batch
-        self._forgetting: list[Forget] = []  # for which stored predictions are looked at
+        # Whose waiting rows are still to be blanked, and whom to answer then; not those of a process that was killed.
+        self._forgetting: dict[Forgotten, tuple[Command, Any] | None] = dict.fromkeys(log.forgotten())
+        self._steps: Iterator[None] | None = None  # of the first of them
         self._committing_since = math.inf
         self.rows_waiting = 0  # of commands that are not done yet
         self.labels, self.lags = {"accepted": 0, "late": 0, "double": 0, "unknown": 0}, Lags()
@@ -98,27 +100,41 @@ class LogWriter(threading.Thread):
             self.rows_waiting += command.n_rows
         self._inbox.put(command)
 
-    def forget(self, command: Forget) -> None:
-        """Put it in the queue once all stored predictions have been looked at, some at a time between commits: there
-        may be millions, and other predictions wait for their commit."""
-        command.fresh = []
-        command.future.add_done_callback(lambda _: self._forgetting.remove(command))
-        self._forgetting.append(command)
-        self._look(command, "")
+    def _blank_some(self) -> None:
+        """Blank some waiting rows of a task that the log forgets, as there may be millions and predictions wait for
+        their commit; behind the last, complete its command."""
+        gone, asked = next(iter(self._forgetting.items()))
+        if self._steps is None:
+            self._steps = self._log.blank(gone, self._without(gone.task), LOOKED)
+        try:
+            is_done = next(self._steps, gone) is gone
+        except Unavailable as error:
+            self._steps = None
+            self._refuse_waiting(error)
+            self._wait_until_back()
+            return
+        if is_done:
+            self._steps = None
+            del self._forgetting[gone]
+            if asked is not None:
+                done(*asked)
 
-    def _look(self, command: Forget, after: str) -> None:
-        """Blank rows of the task behind a request; then go on, or put the command in the queue."""
+    @property
+    def _blanks(self) -> bool:
+        """Whether waiting rows are to be blanked, by this process."""
+        return bool(self._forgetting) and not self._ended.is_set()
 
-        def work() -> None:
-            last = self._log.edit_some(command.edited, after, LOOKED)
-            if last is None:
-                self.submit(command)
-            else:
-                self._look(command, last)
+    def _without(self, task: str) -> Callable[[bytes], bytes | None]:
+        served = self._fold.head.served
+        return without_task(task, served.roles.tasks, served.task_ids)
 
-        chore = Chore(work)
-        chore.future.add_done_callback(lambda done: fail(command, error) if (error := done.exception()) else None)
-        self.submit(chore)
+    def _unless_forgotten(self, stored: Waiting | Half) -> Any:
+        """The bytes of stored rows, without those of tasks that were forgotten since."""
+        body = stored.body if isinstance(stored, Waiting) else stored.row
+        for gone in self._forgetting:
+            if body is not None and gone.covers(stored):
+                body = self._without(gone.task)(body) or body
+        return body
 
     def stop(self) -> None:
         """Do all submitted commands, then end."""
@@ -126,11 +142,16 @@ class LogWriter(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        while commands := self._take():
-            self._do(commands)
+        while (commands := self._take()) or self._blanks:
+            if commands:
+                self._do(commands)
             self._gathers = len(commands) >= SIBLINGS
             with self._counting:
                 self.rows_waiting -= sum(one.n_rows for one in commands) - sum(one.n_rows for one in self._held)
+            if self._blanks and not self._trouble:
+                self._blank_some()
+        for asked in filter(None, self._forgetting.values()):
+            fail(asked[0], Unavailable("the task is forgotten; the next start blanks its waiting rows"))
 
     def _take(self) -> list[Command]:
         """The commands of the next commit; none after `stop`."""
@@ -139,7 +160,7 @@ class LogWriter(threading.Thread):
             time.sleep(GATHER_SECONDS)
         while len(commands) < MOST_COMMANDS:
             try:
-                command = self._inbox.get(block=not commands and not self._stops)
+                command = self._inbox.get(block=not (commands or self._stops or self._blanks))
             except queue.Empty:
                 break
             if command is None:
@@ -155,8 +176,8 @@ class LogWriter(threading.Thread):
         try:
             if self._trouble:  # which is permanent here
                 raise Unavailable(self._trouble)
-            n = next((max(i, 1) for i, one in enumerate(commands) if isinstance(one, Alter)), len(commands))
-            behind = commands[n:]  # a change is alone, as it changes how rows are checked
+            n = next((max(i, 1) for i, one in enumerate(commands) if isinstance(one, Alter | Forget)), len(commands))
+            behind = commands[n:]  # a change is alone, as it changes how rows, or labels of stored ones, are read
             commands, self._held = self._without_repeated(commands[:n])
             self._held += behind
             with self._undone_on_failure():
@@ -180,6 +201,8 @@ class LogWriter(threading.Thread):
                     self._limits.begin_anew()
                 self._fold.head = group.models
             self._hand_on(group)
+        for gone in batch.forgotten:  # which is alone
+            self._forgetting[gone] = (admitted[0].command, admitted[0].answer)
         self._acknowledge(admitted, commands)
         for command in commands:
             if isinstance(command, Chore):
@@ -326,6 +349,8 @@ class LogWriter(threading.Thread):
         """Each command that writes a record, with its rows; labels find theirs in the log."""
         wanted = {request for one in commands if isinstance(one, Label) for request in requests_of(one)}
         waiting = self._log.waiting(sorted(wanted)) if wanted else {}
+        for name, stored in waiting.items() if self._forgetting else ():
+            waiting[name] = stored._replace(body=self._unless_forgotten(stored))
         oldest, column = first_request(time.time() - self._label_wait), str(self._fold.head.served.roles.label)
         found: list[Admitted] = []
         for command in commands:
@@ -363,6 +388,8 @@ class LogWriter(threading.Thread):
         """The rows that a topic's messages complete and that can be learned."""
         ids = ids_of(command.messages)
         waiting = self._log.halves(ids) if ids else {}
+        for name, half in waiting.items() if self._forgetting else ():
+            waiting[name] = half._replace(row=self._unless_forgotten(half))
         joined = join(command.messages, waiting, str(self._fold.head.served.roles.label), time.time())
         with self._fold.columns:
             return without_faults(joined, self._fold.head, new_columns=self._limits.takes_columns)
@@ -371,7 +398,7 @@ class LogWriter(threading.Thread):
         position, n_labels = self._position, 0
         records, receipts = [], []
         labeled: list[Waiting] = []
-        edits: list[Edit] = []
+        forgotten: list[Forgotten] = []
         for i, (command, rows, answer, marked, predicted) in enumerate(admitted):
             position += 1
             answer = answer._replace(position=position)
@@ -380,7 +407,7 @@ class LogWriter(threading.Thread):
             n_labels += len(predicted)
             if isinstance(command, Forget):
                 records.append(Record(position, moment, "forget", 0, command.task.encode()))
-                edits.append(Edit(command.edited, command.fresh))
+                forgotten.append(Forgotten(position, command.task, self._log.newest_waiting(), moment))
                 continue
             if isinstance(command, Alter):
                 records.append(Record(position, moment, "model", 0, command.change.encoded()))
@@ -394,7 +421,7 @@ class LogWriter(threading.Thread):
         follows = [one for one in (*(a.command for a in admitted), *others) if isinstance(one, Follow)]
         halves = [half for one in follows if one.joined is not None for half in one.joined.halves]
         offsets = {source: at for one in follows for source, at in one.messages.offsets.items()}
-        return Batch(records, receipts, waits, labeled, n_labels, edits, halves, offsets)
+        return Batch(records, receipts, waits, labeled, n_labels, forgotten, halves, offsets)
 
     def _commit(self, batch: Batch, commands: list[Command]) -> None:
         """Write the batch. Raises Unavailable if it is not written; after a broken connection that is known only when
@@ -409,9 +436,6 @@ class LogWriter(threading.Thread):
                     raise
             finally:
                 self._committing_since = math.inf
-        for one in self._forgetting:
-            if one.fresh is not None:
-                one.fresh += [waiting.request for waiting in batch.waiting]
         if batch.records:
             self._position = batch.records[-1].position
 
@@ -437,7 +461,8 @@ class LogWriter(threading.Thread):
             if isinstance(one.command, Label):
                 self.labels["accepted"] += one.answer.accepted
                 self.lags.add(one.predicted)
-            done(one.command, one.answer)
+            if not isinstance(one.command, Forget):
+                done(one.command, one.answer)
         for command in commands:
             if isinstance(command, Wait):
                 done(command, command.answers)
