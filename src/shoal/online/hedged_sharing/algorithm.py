@@ -22,7 +22,7 @@ from shoal.engine.axes import TASK
 from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import prefetch
 from shoal.engine.rounds import Rounds, cut, n_numbers
-from shoal.engine.rows import open_weighted, padded, weight_of
+from shoal.engine.rows import open_weighted, padded, row_bounds, weight_of
 from shoal.engine.task_weights.hash_table import has_capacity
 from shoal.model.algorithm import Algorithm, Chunks, Exchange, Piece, Setup, Storage, Tasks
 from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positive, truth
@@ -135,11 +135,11 @@ def learn_rounds(
             learns = turn == 1 or not asked_first
             for row in range(first, last):
                 here = waiting_row(block, r - part.first, at, at_crossed, work) if waits else work
-                h = weight_of(rounds, row) if learns else 0.0
+                h, bounds = weight_of(rounds, row) if learns else 0.0, row_bounds(rounds, row)
                 if part.prepares:
-                    new = read_row(rounds, row, settings, state, said.again if learns else said.margins, here)
+                    new = read_row(rounds, row, bounds, settings, state, said.again if learns else said.margins, here)
                     if h > 0.0:
-                        learn_ahead(rounds, row, new, h, settings, state, here)
+                        learn_ahead(rounds, row, bounds, new, h, settings, state, here)
                 if part.learns:
                     if waits and r + 1 < end:
                         fetch_records(block, r + 1 - part.first, at + padded(here.counts[N]), state)

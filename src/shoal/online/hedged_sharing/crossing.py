@@ -19,7 +19,7 @@ from shoal.engine.compile import kernel
 from shoal.engine.intrinsics import prefetch
 from shoal.engine.random import mixed
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import padded, row_bounds
+from shoal.engine.rows import padded
 from shoal.online.hedged_sharing.experts import CROSSED, OWN_PART, SHARED_PART
 from shoal.online.hedged_sharing.linear import (
     Forecasts,
@@ -78,9 +78,9 @@ def bin_of(bins: Bins, j: int, value: float) -> int:
 
 
 @kernel(inline=False, alone=False)
-def learn_bins(rounds: Rounds, row: int, bins: Bins) -> None:
+def learn_bins(rounds: Rounds, bounds: tuple[int, int], bins: Bins) -> None:
     """Count the row's features, and take the values of the numeric ones into their samples."""
-    first, last = row_bounds(rounds, row)
+    first, last = bounds
     bins.counters[ROWS] += 1
     for p in range(first, last):
         if rounds.values[p] == 0.0:
@@ -174,7 +174,7 @@ def _put(
 
 @kernel(inline=False, alone=False)
 def crossed_row(
-    rounds: Rounds, row: int, n: int, scaled: ScaledRow, bins: Bins, serial: int, size: int, own_size: int,
+    rounds: Rounds, begin: int, n: int, scaled: ScaledRow, bins: Bins, serial: int, size: int, own_size: int,
     out: CrossedRow,
 ) -> int:  # fmt: skip
     """Fill `out` from the n entries of the scaled row, the constant first; return how many entries it has.
@@ -187,11 +187,11 @@ def crossed_row(
         task = U(NOWHERE)
     unit, n_pairs = 1.0 / math.sqrt(n), n - 1
     _put(0, x[0], mixed(~U(0)), task, shared_size, of_task, out)
-    entry, p = 1, 0 if rounds.width > 0 else rounds.indptr[row]
+    entry, p = 1, 0 if rounds.width > 0 else begin
     for i in range(1, n):
         j = feature[i] - 1
         if rounds.width > 0:
-            raw = rounds.values[row * rounds.width + j]
+            raw = rounds.values[begin + j]
         else:
             while rounds.indices[p] != j or rounds.values[p] == 0.0:
                 p += 1

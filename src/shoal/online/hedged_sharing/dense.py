@@ -255,7 +255,7 @@ def read(
         margins[i] = np.nan
     rows.groups[row], rows.h[row] = 0, 0.0
     narrow = is_narrow(1, 0, columns.seen)
-    n = scaled_row(rounds, row, columns.scale, narrow, not settings.regression, here.row)
+    n = scaled_row(rounds, row_bounds(rounds, row), columns.scale, narrow, not settings.regression, here.row)
     features = columns.seen[FEATURES] + new_features(n, here.row.feature, columns.scale.features, columns.seen)
     if features > settings.most:
         return n

@@ -481,11 +481,19 @@ TINY, LEAST = 1e-12, 1e-37  # AdaGrad's first step divides by a root that may be
 
 
 @kernel(alone=False)
-def read_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, margins: FloatArray, work: Work) -> int:
+def read_row(
+    rounds: Rounds,
+    row: int,
+    bounds: tuple[int, int],
+    settings: Settings,
+    state: Mixed,
+    margins: FloatArray,
+    work: Work,
+) -> int:
     """Scale and cross the row, find its records and what dense experts said; return its new features."""
     task, ahead = rounds.task[row], work.ahead[0]
     narrow = is_narrow(1, 0, state.seen)  # before this row
-    n = scaled_row(rounds, row, state.scale, narrow, not settings.regression, work.row)
+    n = scaled_row(rounds, bounds, state.scale, narrow, not settings.regression, work.row)
     feature = work.row.feature
     missing = find_all(state.own, -1 if settings.sharing == ALL_POOLED else task, feature[:n], work.found)
     new, parts = new_features(n, feature, state.scale.features, state.seen), parts_of(settings.sharing)
@@ -495,7 +503,7 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, margins
     if interacts:
         ahead.serial = state.crossed.serial[task] if task >= 0 and parts & OWN_PART else 0
         work.counts[N_CROSSED] = crossed_row(
-            rounds, row, n, work.row, state.crossed.bins, ahead.serial,
+            rounds, bounds[0], n, work.row, state.crossed.bins, ahead.serial,
             len(state.crossed.shared) - 1, len(state.crossed.own) - 1, work.crossed,
         )  # fmt: skip
     targets = state.targets
@@ -510,13 +518,20 @@ def read_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, margins
 
 
 @kernel(alone=False)
-def learn_ahead(rounds: Rounds, row: int, new: int, h: float, settings: Settings, state: Mixed, work: Work) -> None:
+def learn_ahead(
+    rounds: Rounds,
+    row: int,
+    bounds: tuple[int, int],
+    new: int,
+    h: float,
+    settings: Settings,
+    state: Mixed,
+    work: Work,
+) -> None:
     """Learn what needs no answer."""
     task, n, ahead, y = rounds.task[row], work.counts[N], work.ahead[0], rounds.y[row]
-    if settings.sharing != ALL_POOLED and work.counts[MISSING] > 0:  # one model for all needs no pairs
-        add_all(state.own, task, work.row.feature[:n], work.counts[MISSING], work.found)
     if ahead.crossed:
-        learn_bins(rounds, row, state.crossed.bins)
+        learn_bins(rounds, bounds, state.crossed.bins)
         if state.crossed.serial[task] == 0:  # from its next row on the task has records
             state.crossed.last[0] += 1
             state.crossed.serial[task] = state.crossed.last[0]
@@ -528,6 +543,8 @@ def learn_ahead(rounds: Rounds, row: int, new: int, h: float, settings: Settings
     learn_scale(state.scale, work.row, n, h, is_narrow(1, 0, state.seen))
     ahead.mean_l1 = state.scale.sums[L1] / state.scale.sums[ROWS]
     learn_seen(n, new, state.seen)
+    if settings.sharing != ALL_POOLED and work.counts[MISSING] > 0:  # one model for all needs no pairs
+        add_all(state.own, task, work.row.feature[:n], work.counts[MISSING], work.found)
 
 
 # ---- what needs the answer ---------------------------------------------------------------------------------
@@ -595,5 +612,5 @@ def _step(task: int, row: Row, settings: Settings, state: Mixed, work: Work) -> 
 @kernel(alone=False)
 def decide_row(rounds: Rounds, row: int, settings: Settings, state: Mixed, said: Said, work: Work) -> float:
     """The decision, of which nothing is learned."""
-    read_row(rounds, row, settings, state, said.margins, work)
+    read_row(rounds, row, row_bounds(rounds, row), settings, state, said.margins, work)
     return float(state.targets[MEAN] + answer(rounds.task[row], settings, state, work))

@@ -23,7 +23,7 @@ from shoal.engine.arrays import FloatArray, IntArray, aligned_zeros
 from shoal.engine.axes import FEATURE, OTHER
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.engine.rows import padded, row_bounds
+from shoal.engine.rows import padded
 from shoal.online.hedged_sharing.mixing import times, within
 
 CONSTANT = 0.3
@@ -98,9 +98,11 @@ def _times(n: int, factor: float, x: FloatArray) -> None:
 
 
 @kernel(alone=False)
-def scaled_row(rounds: Rounds, row: int, scale: Scale, narrow: bool, shorten: bool, out: ScaledRow) -> int:
+def scaled_row(
+    rounds: Rounds, bounds: tuple[int, int], scale: Scale, narrow: bool, shorten: bool, out: ScaledRow
+) -> int:
     """Fill `out`; return how many entries it has. Rows longer than usual are shortened, or only all measured alike."""
-    first, last = row_bounds(rounds, row)
+    first, last = bounds
     x, feature, squares, counts, recent = out.x, out.feature, out.squares, out.counts, out.recent
     x[0], feature[0], counts[0] = 0.0, 0, 1.0
     entry, total = np.uint32(1), 0.0  # unsigned: no wrap-around to test for
