@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any, overload
 
 import numpy as np
@@ -20,25 +20,25 @@ from sklearn.base import is_classifier
 from sklearn.utils import get_tags
 
 from shoal.engine.arrays import FloatArray, IntArray
-from shoal.evaluation.metrics.metric import Metric
 from shoal.evaluation.metrics.multiclass import ClassIndex
 from shoal.evaluation.metrics.registry import choose
 from shoal.evaluation.metrics.regression import Divergence
 from shoal.evaluation.metrics.scoreboard import Scoreboard, Scores
 from shoal.evaluation.model_adapter import ModelAdapter
 from shoal.evaluation.predictions import Predictions, predictions_of
-from shoal.evaluation.result import Checkpoint, Evaluation
-from shoal.evaluation.stream import Piece, as_chunks, cut, cut_at, whole_rounds
+from shoal.evaluation.result import Checkpoint, Evaluation, label, number
+from shoal.evaluation.stream import ClassWeights, Piece, as_chunks, cut, cut_at, whole_rounds
 from shoal.learner import Learner, weights_for
 from shoal.model.labels import InOrder, Labels, encode, real_targets
-from shoal.model.slicing import widened
+from shoal.model.slicing import len_of, widened
 from shoal.model.tasks import TaskIndex
 from shoal.parallel.cores import n_cores, thread_seconds
+from shoal.progress import Bar
 
 FIRST_CHECKPOINT = 1_000
 MIN_ROWS_FOR_THREADS = 512  # of a piece: shorter ones are run one learner after the other
 
-Metrics = Sequence[str | Callable[[], Metric]]
+Metrics = str | Sequence[str | Callable[..., Any]]
 
 
 @overload
@@ -51,6 +51,8 @@ def progressive_validate(  # a learner comes first: its base is untyped, and to 
     delay: int = ...,
     checkpoints: str | int | None = ...,
     classes: Any = ...,
+    class_weight: Mapping[Any, float] | str | None = ...,
+    progress: bool = ...,
     on_checkpoint: Callable[[Checkpoint], object] | None = ...,
     on_rows: Callable[[int], object] | None = ...,
     on_predictions: Callable[[Predictions], object] | None = ...,
@@ -67,6 +69,8 @@ def progressive_validate(
     delay: int = ...,
     checkpoints: str | int | None = ...,
     classes: Any = ...,
+    class_weight: Mapping[Any, float] | str | None = ...,
+    progress: bool = ...,
     on_checkpoint: Callable[[dict[str, Checkpoint]], object] | None = ...,
     on_rows: Callable[[int], object] | None = ...,
     on_predictions: Callable[[Predictions], object] | None = ...,
@@ -83,6 +87,8 @@ def progressive_validate(
     delay: int = ...,
     checkpoints: str | int | None = ...,
     classes: Any = ...,
+    class_weight: Mapping[Any, float] | str | None = ...,
+    progress: bool = ...,
     on_checkpoint: Callable[[Checkpoint], object] | None = ...,
     on_rows: Callable[[int], object] | None = ...,
     on_predictions: Callable[[Predictions], object] | None = ...,
@@ -98,6 +104,8 @@ def progressive_validate(
     delay: int = 0,
     checkpoints: str | int | None = "exponential",
     classes: Any = None,
+    class_weight: Mapping[Any, float] | str | None = None,
+    progress: bool = False,
     on_checkpoint: Callable[[Any], object] | None = None,
     on_rows: Callable[[int], object] | None = None,
     on_predictions: Callable[[Predictions], object] | None = None,
@@ -117,9 +125,13 @@ def progressive_validate(
         chunk's weights (`Chunk.weight`), one that takes none refuses them; scores
         count each row once all the same, because a weight says how much is to be learned from a row (a class made
         heavier to be found, say), and scores of other weights could not be compared with those without.
-    metrics : sequence of names, or of classes that keep the `Metric` protocol
+    metrics : name, or sequence of names, scorers, functions of scikit-learn, or makers of a `Metric`
         Default: error, auc, f1_positive, f1_negative, and of learners with probabilities log_loss, brier and
-        calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance.
+        calibration_error; for several classes error and log_loss; for regression mae, rmse, explained_variance. Beside
+        these balanced_error, matthews, mape, pinball (pinball:0.9 for another level than the median's),
+        poisson_deviance, and every scorer (`sklearn.metrics.get_scorer_names()`) and function (cohen_kappa_score) of
+        scikit-learn, by name or as such; these keep the rows, 24 bytes each, and give a value by task and a mean over
+        tasks for tasks of 100 rows or more. A scorer's errors are negative, as everywhere in scikit-learn.
     window : int
         Rows of the sliding window of the windowed values.
     delay : int
@@ -130,6 +142,12 @@ def progressive_validate(
         only. A checkpoint inside a round waits for the round's end.
     classes : sequence of two labels
         Needed if the stream begins with a single label of unknown kind.
+    class_weight : dict of label -> weight, or "balanced"
+        How much more the learners learn from rows of a label, beside a chunk's weights; labels that are not named weigh
+        1. "balanced": from a row the inverse of its label's share of the rows so far, as `stream.ClassWeights` says.
+    progress : bool
+        Show rows a second, the time that is left and the score so far, on a terminal (stderr) or in a notebook; needs
+        rich, which `pip install "shoal[cli]"` brings.
     on_checkpoint : function of a `Checkpoint`, or of a dict of them
         Called at each checkpoint.
     on_rows : function of int
@@ -148,9 +166,16 @@ def progressive_validate(
     """
     named = learners if isinstance(learners, Mapping) else {"": learners}
     _check(named, window, delay, checkpoints)
-    with closing(Race(named, metrics, window, delay, classes)) as race:
+    if class_weight is not None and not all(map(is_classifier, named.values())):
+        raise ValueError("class_weight is for labels, and the learners predict numbers")
+    with ExitStack() as stack:
+        race = stack.enter_context(closing(Race(named, metrics, window, delay, classes)))
+        bar = stack.enter_context(Bar(_size(stream), "rows")) if progress else None
         simultaneous = any(runner.simultaneous for runner in race.runners.values())
-        pieces = whole_rounds(as_chunks(stream, race.names), race.tasks, simultaneous=simultaneous)
+        chunks = as_chunks(stream, race.names)
+        weights = None if class_weight is None else ClassWeights(class_weight)
+        chunks = chunks if weights is None else weights.of(chunks)
+        pieces = whole_rounds(chunks, race.tasks, simultaneous=simultaneous)
         for piece, at_checkpoint in cut_at(pieces, lambda rows: _next_checkpoint(rows, checkpoints)):
             predictions = race.run(piece)
             if on_predictions is not None:
@@ -159,12 +184,20 @@ def progressive_validate(
                 _report(race, named is learners, on_checkpoint)
             if on_rows is not None:
                 on_rows(race.rows)
+            if bar is not None:
+                bar.update(race.rows, race.so_far())
         if race.rows == 0:
             raise ValueError("the stream has no rows")
         if race.rows != race.last_checkpoint:
             _report(race, named is learners, on_checkpoint)
-        evaluations = race.finish()
+        evaluations = race.finish([] if weights is None else weights.notes())
     return evaluations if named is learners else evaluations[""]
+
+
+def _size(stream: Any) -> int | None:
+    """The number of rows, where it is known."""
+    y = stream[1] if isinstance(stream, tuple) and len(stream) > 1 else getattr(stream, "y", None)
+    return None if y is None else len_of(y)
 
 
 def _report(race: Race, several: bool, on_checkpoint: Callable[[Any], object] | None) -> None:
@@ -219,6 +252,7 @@ class Race:
             name: Scoreboard(*choose(metrics, self.kind, has_probabilities=runner.has_probabilities), window)
             for name, runner in self.runners.items()
         }
+        self.class_index.every = any(board.keeps_rows for board in self.boards.values())
         self.history: dict[str, list[Checkpoint]] = {name: [] for name in learners}
         self._latest: dict[str, tuple[Scores, Scores]] = {}
         self.divergences = {name: Divergence() for name in learners} if self.kind == "regression" else {}
@@ -276,16 +310,25 @@ class Race:
         self.last_checkpoint = self.rows
         return {name: points[-1] for name, points in self.history.items()}
 
+    def so_far(self) -> str:
+        """The first score of the first learner at the last checkpoint, in words."""
+        points = next(iter(self.history.values()))
+        return (
+            "".join(f"{label(name)} {number(value)}" for name, value in list(points[-1].overall.items())[:1])
+            if points
+            else ""
+        )
+
     def close(self) -> None:
         """End the threads."""
         if self._threads is not None:
             self._threads.shutdown()
 
-    def finish(self) -> dict[str, Evaluation]:
-        """The evaluations, after learning the labels that have not arrived yet."""
-        return {name: self._evaluation(name) for name in self.runners}
+    def finish(self, notes: Sequence[str]) -> dict[str, Evaluation]:
+        """The evaluations, after learning the labels that have not arrived yet; with notes on the stream."""
+        return {name: self._evaluation(name, notes) for name in self.runners}
 
-    def _evaluation(self, name: str) -> Evaluation:
+    def _evaluation(self, name: str, notes: Sequence[str]) -> Evaluation:
         runner, board = self.runners[name], self.boards[name]
         runner.finish()
         n_updates, task_updates = runner.updates()
@@ -296,6 +339,7 @@ class Race:
             rows=self.rows,
             overall=total.overall,
             macro=total.macro,
+            standard_errors=board.errors(),
             per_task=self._per_task({"rows": total.rows, "updates": updates}, total),
             windowed=windowed.overall,
             windowed_macro=windowed.macro,
@@ -310,7 +354,7 @@ class Race:
             diverged=self.divergences[name].row if name in self.divergences else None,
             calibration=board.bins(),
             confusion=self._confusion(board),
-            notes=board.notes(),
+            notes=[*notes, *board.notes()],
         )
 
     def _confusion(self, board: Scoreboard) -> dict[tuple[Any, Any], int]:

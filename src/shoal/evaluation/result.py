@@ -28,10 +28,17 @@ LABELS = {
     "mae": "MAE",
     "rmse": "RMSE",
     "explained_variance": "expl. var.",
+    "average_precision": "avg. prec.",
+    "balanced_error": "bal. error",
+    "matthews": "Matthews",
+    "r2": "R²",
+    "mape": "MAPE",
+    "poisson_deviance": "Poisson",
 }
 MAIN = ("auc", "rmse")  # the mean over tasks of it judges a run; several classes: that of the error
 ENOUGH = 0.5  # of the rows must be in tasks that count in a mean over tasks, for it to judge a run
-HIGHER_IS_BETTER = ("auc", "f1_positive", "f1_negative", "explained_variance")
+LOWER_IS_BETTER = ("log_loss", "brier", "mae", "rmse", "mape", "pinball")
+LOSSES = ("error", "loss", "deviance")  # how scikit-learn names what is to be small
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,7 @@ class Evaluation:
     windowed_macro: dict[str, float] = field(default_factory=dict)
     windowed_per_task: dict[Any, dict[str, float]] = field(default_factory=dict)
     window: int = 0
+    standard_errors: dict[str, float] = field(default_factory=dict)  # of `overall`, by `metrics.scoreboard.Blocks`
     history: list[Checkpoint] = field(default_factory=list)
     n_updates: int = 0
     n_queries: int | None = None  # labels asked for, by learners that choose; the scores are over all rows
@@ -89,6 +97,26 @@ class Evaluation:
     def tasks(self) -> int:
         """Number of tasks seen."""
         return len(self.per_task)
+
+    @property
+    def per_class(self) -> dict[Any, dict[str, float]]:
+        """Several classes: rows, precision, recall and F1 of each, from `confusion`; NaN where one is undefined."""
+        from sklearn.metrics import precision_recall_fscore_support
+
+        labels = list(dict.fromkeys(true for true, _ in self.confusion))
+        number = {label: k for k, label in enumerate(labels)}
+        pairs = [(number[true], number.get(guess, -1), rows) for (true, guess), rows in self.confusion.items()]
+        if not pairs:
+            return {}
+        true, guess, weight = zip(*pairs, strict=True)
+        columns = precision_recall_fscore_support(
+            true, guess, labels=range(len(labels)), sample_weight=weight, zero_division=np.nan
+        )
+        titles = ("precision", "recall", "f1", "rows")
+        return {
+            label: dict(zip(titles, map(float, values), strict=True))
+            for label, values in zip(labels, zip(*columns, strict=True), strict=True)
+        }
 
     @property
     def rows_per_second(self) -> float:
@@ -122,7 +150,7 @@ class Evaluation:
         raise ValueError(f'of must be "tasks" or "history", got {of!r}')
 
     def __str__(self) -> str:
-        return "\n".join([*self._progress(), "", *self._table(), self._summary(), *self.notes])
+        return "\n".join([*self._progress(), "", *self.scores_as_text(), self._summary(), *self.notes])
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{label(name)} {number(value)}" for name, value in self.overall.items())
@@ -155,14 +183,19 @@ class Evaluation:
             lines.append(f"{point.rows:>12,} {point.tasks:>7,} {numbers} {speed:>11,.0f}")
         return lines
 
-    def _table(self) -> list[str]:
-        (_, *titles), rows = self._scores()
-        lines = [" " * 18 + "".join(f"{title:>11}" for title in titles)]
-        return lines + [f"{kind:<18}" + "".join(f"{value:>11}" for value in values) for kind, *values in rows]
+    def scores_as_text(self) -> list[str]:
+        """The lines of a table: over all rows with their standard error, the mean over tasks, the last rows."""
+        titles, rows = self._scores()
+        wide = [18, *(max(11, len(title) + 2) for title in titles[1:])]
+        return [
+            "".join(f"{cell:{'>' if i else '<'}{wide[i]}}" for i, cell in enumerate(row)) for row in [titles, *rows]
+        ]
 
     def _scores(self) -> tuple[list[str], list[list[str]]]:
         """Titles and rows of a table of metrics: over all rows, the mean over tasks, the last rows."""
         kinds = [("all rows", self.overall), ("mean over tasks", self.macro)]
+        if not all(map(math.isnan, self.standard_errors.values())):
+            kinds.insert(1, ("±", self.standard_errors))
         if self.windowed:
             kinds.append((f"last {min(self.window, self.rows):,} rows", self.windowed))
         return ["", *map(label, self.overall)], [[kind, *map(number, values.values())] for kind, values in kinds]
@@ -187,6 +220,18 @@ def share_counted(evaluation: Evaluation, metric: str) -> float:
 def label(metric: str) -> str:
     """A metric's name for readers."""
     return LABELS.get(metric, metric)
+
+
+def higher_is_better(metric: str) -> bool:
+    """Whether more is better: not of errors and losses, unless a scorer turned them around.
+
+    Examples
+    --------
+    >>> [higher_is_better(name) for name in ("auc", "error", "pinball:0.9", "neg_log_loss", "cohen_kappa_score")]
+    [True, False, False, True, True]
+    """
+    name = metric.partition(":")[0]
+    return name.startswith("neg_") or not (name in LOWER_IS_BETTER or name.endswith(LOSSES))
 
 
 def number(value: float) -> str:

@@ -74,6 +74,47 @@ def as_chunks(stream: Any, names: dict[str, int]) -> Iterator[Chunk]:
         yield _gathered(rows, names)
 
 
+class ClassWeights:
+    """Weights of rows by their label: given, or "balanced".
+
+    Balanced, as scikit-learn has it, of the rows so far: with n rows of k labels, n_c of them (this one counted) of the
+    row's own label, the row weighs n / (k n_c). So every label weighs the same in the long run, the first rows too.
+
+    Examples
+    --------
+    >>> [one] = ClassWeights("balanced").of([Chunk(None, np.array([0, 0, 1, 0]), None)])
+    >>> one.weight.tolist()
+    [1.0, 1.0, 1.5, 0.6666666666666666]
+    """
+
+    def __init__(self, class_weight: Mapping[Any, float] | str) -> None:
+        if class_weight != "balanced" and not isinstance(class_weight, Mapping):
+            raise ValueError(f'class_weight must be "balanced" or a dict of label -> weight, got {class_weight!r}')
+        self._given = None if isinstance(class_weight, str) else dict(class_weight)
+        self._rows: dict[Any, int] = {}
+
+    def of(self, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """The chunks with these weights, times their own."""
+        for chunk in chunks:
+            weight = self._weights(np.asarray(chunk.y))
+            yield chunk._replace(weight=weight if chunk.weight is None else weight * np.asarray(chunk.weight))
+
+    def _weights(self, y: Any) -> Any:
+        weights = np.empty(len(y))
+        for i, label in enumerate(y.tolist()):
+            self._rows[label] = n = self._rows.get(label, 0) + 1
+            if self._given is None:
+                weights[i] = sum(self._rows.values()) / (len(self._rows) * n)
+            else:
+                weights[i] = self._given.get(label, 1.0)
+        return weights
+
+    def notes(self) -> list[str]:
+        """Labels that have a weight and no row."""
+        unseen = [label for label in self._given or () if label not in self._rows]
+        return [f"class_weight names {label!r}, a label that no row has" for label in unseen]
+
+
 def _is_table(X: Any) -> bool:
     """Whether it has rows and columns, and is not itself a row or a chunk."""
     return len(getattr(X, "shape", ())) == 2 or (isinstance(X, list) and bool(X) and isinstance(X[0], list | dict))

@@ -21,7 +21,7 @@ from sklearn.base import clone, is_classifier
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.evaluation.metrics.metric import mean_over_tasks
 from shoal.evaluation.metrics.registry import choose
-from shoal.evaluation.result import HIGHER_IS_BETTER, label
+from shoal.evaluation.result import higher_is_better, label
 from shoal.extras import named_extra
 from shoal.html_tables import html_table
 from shoal.learner import weights_for
@@ -30,6 +30,7 @@ from shoal.model.sample_weight import read_weights
 from shoal.model.table import Table, read_table
 from shoal.model.tasks import TaskIndex
 from shoal.parallel.jobs import results
+from shoal.progress import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -209,7 +210,7 @@ def search(
     random_state : int, optional
         Draws combinations, folds and the shuffle. All combinations see the same rows.
     progress : bool
-        Show a bar on stderr; needs rich, which `pip install "shoal[cli]"` brings.
+        Show a bar on stderr, or in a notebook; needs rich, which `pip install "shoal[cli]"` brings.
     on_trial : function of a `Trial`
         Called after each.
 
@@ -248,11 +249,11 @@ def search(
         raise ValueError("parameters leave nothing to try: expected at least one value for each name")
     done = results(_try, [(learner, rows, folds, scorer, chosen) for chosen in combinations], n_jobs)
     trials = []
-    for trial in _with_bar(done, len(combinations)) if progress else done:
+    for trial in shown(done, len(combinations), "tries", when=progress):
         trials.append(trial)
         if on_trial is not None:
             on_trial(trial)
-    sign = -1.0 if scorer.metric in HIGHER_IS_BETTER else 1.0
+    sign = -1.0 if higher_is_better(scorer.metric) else 1.0
     trials.sort(key=lambda t: sign * t.score if np.isfinite(t.score) else np.inf)
     if not np.isfinite(trials[0].score):
         raise ValueError(f"no combination gave a score; the first: {trials[0].error or 'the metric is undefined'}")
@@ -391,15 +392,6 @@ class _Scorer:
         if not self.macro:
             return values.overall
         return mean_over_tasks(self.metric, values.per_task, np.bincount(code))
-
-
-def _with_bar(done: Iterator[Trial], n: int) -> Iterator[Trial]:
-    """The trials with a progress bar on stderr."""
-    with named_extra("progress=True"):
-        from rich.console import Console
-        from rich.progress import track
-
-    return iter(track(done, "search", n, console=Console(stderr=True), transient=True))
 
 
 def _try(learner: Any, rows: _Rows, folds: list[_Fold], scorer: _Scorer, parameters: dict[str, Any]) -> Trial:

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 
 from shoal.evaluation import Evaluation
-from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
+from shoal.evaluation.result import higher_is_better, label, main_metric
 from shoal.report.figure import Figure
 from shoal.report.style import CARD, GAIN, INK, LOSS, QUIET, data, listed, panel_title, rows_axis, trend
 
@@ -19,7 +19,7 @@ MANY = 300  # tasks: smaller, fainter points
 
 def _gains(learner: Evaluation, baseline: Evaluation, metric: str) -> list[dict[str, Any]]:
     """A record per task in which both have the metric."""
-    sign = 1 if metric in HIGHER_IS_BETTER else -1
+    sign = 1 if higher_is_better(metric) else -1
     records = []
     for task, scores in learner.per_task.items():
         theirs = baseline.per_task.get(task, {}).get(metric, np.nan)
@@ -146,7 +146,7 @@ def _title(name: str, metric: str, gains: Mapping[str, list[dict[str, Any]]]) ->
 
 def _caption(metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:
     """How to read it, and what small and large tasks gain."""
-    better = "" if metric in HIGHER_IS_BETTER else ", turned so that more is better"
+    better = "" if higher_is_better(metric) else ", turned so that more is better"
     sentences = [
         f"One point per task{better}; above zero sharing helps. The line is the local mean; "
         "triangles lie beyond the picture."

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 
 from shoal.evaluation import Evaluation
-from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric
+from shoal.evaluation.result import higher_is_better, label, main_metric
 from shoal.report.figure import Figure
 from shoal.report.style import colour, data, listed, panel_title, rows_axis, spread
 
@@ -100,7 +100,7 @@ def progress_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
 def _title(evaluations: Mapping[str, Evaluation]) -> str:
     """The leader, and since when it leads."""
     metric = main_metric(next(iter(evaluations.values())))
-    sign = 1 if metric in HIGHER_IS_BETTER else -1
+    sign = 1 if higher_is_better(metric) else -1
     scores = {name: evaluation.macro[metric] for name, evaluation in evaluations.items()}
     ranked = sorted(scores, key=lambda name: -sign * np.nan_to_num(scores[name], nan=-sign * np.inf))
     best, others = ranked[0], ranked[1:]

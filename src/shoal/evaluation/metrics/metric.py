@@ -4,6 +4,7 @@ All see `code` (the row's task as a number), `truth` (+1/-1, a real target or th
 decision value or prediction given before learning; for several classes see `shoal.evaluation.metrics.multiclass`).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -115,3 +116,13 @@ def ratio(numerator: Any, denominator: Any) -> Any:
     """NaN where the denominator is zero: undefined, not perfect and not worst."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.true_divide(numerator, denominator)
+
+
+def stacked(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Pieces of a column one below the other; of several classes the narrower ones, which are older, get zeros."""
+    width = max(column.shape[1] if column.ndim == 2 else 0 for column in columns)
+    return np.concatenate([_widened(column, width) for column in columns])
+
+
+def _widened(column: NDArray[Any], width: int) -> NDArray[Any]:
+    return np.pad(column, ((0, 0), (0, width - column.shape[1]))) if column.ndim == 2 else column

@@ -20,10 +20,17 @@ SMALLEST = 1e-15  # probability, so that one row cannot make the log-loss infini
 
 
 class ClassIndex:
-    """The classes of a stream, numbered as they appear."""
+    """The classes of a stream, numbered as they appear.
+
+    Attributes
+    ----------
+    every : bool
+        Whether metrics get the probability of every class, too, in the order of the numbers.
+    """
 
     def __init__(self) -> None:
         self.number: dict[Any, int] = {}
+        self.every = False
 
     def encode(self, y: Any) -> FloatArray:
         """The numbers of the rows' classes; new ones are added."""
@@ -34,7 +41,7 @@ class ClassIndex:
         return numbers[which.reshape(-1)]
 
     def judged(self, margins: FloatArray, classes: NDArray[Any], truth: FloatArray) -> FloatArray:
-        """(n, 2): number of the predicted class, and the probability of the true one.
+        """(n, 2): number of the predicted class, and the probability of the true one; then of `every` class.
 
         Parameters
         ----------
@@ -49,7 +56,13 @@ class ClassIndex:
         place = np.argmax(numbers[None, :] == truth[:, None], axis=1)
         known = numbers[place] == truth
         true = np.where(known, probability[np.arange(len(truth)), place], 0.0)
-        return np.column_stack([numbers[margins.argmax(axis=1)], true])
+        judged = np.column_stack([numbers[margins.argmax(axis=1)], true])
+        if not self.every:
+            return judged
+        chances = np.zeros((len(truth), len(self.number)))
+        met = numbers >= 0  # a learner that was trained before may know others
+        chances[:, numbers[met].astype(np.int64)] = probability[:, met]
+        return np.column_stack([judged, chances])
 
     @staticmethod
     def unknown(n_rows: int) -> FloatArray:
@@ -69,7 +82,7 @@ class ClassErrors(TaskSums):
 
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Add the errors and losses up."""
-        predicted, probability = score.T
+        predicted, probability = score[:, :2].T
         self.add(code, n_tasks, 1.0, predicted != truth, -np.log(np.maximum(probability, SMALLEST)))
         pairs, counts = np.unique(np.column_stack([truth, predicted]).astype(np.int64), axis=0, return_counts=True)
         for (true, guess), count in zip(pairs.tolist(), counts.tolist(), strict=True):

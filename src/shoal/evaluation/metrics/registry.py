@@ -1,9 +1,12 @@
 """The metrics by name, and the choice among them."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from shoal.evaluation.metrics.auc import Ranking
 from shoal.evaluation.metrics.binary import Confusion, Forecasts
+from shoal.evaluation.metrics.from_rows import SHORT, FromRows, Scorer, is_maker, scorer_of
 from shoal.evaluation.metrics.metric import Metric
 from shoal.evaluation.metrics.multiclass import ClassErrors
 from shoal.evaluation.metrics.regression import Residuals
@@ -23,30 +26,52 @@ _FAMILIES: dict[str, tuple[Callable[[], Metric], ...]] = {
 
 
 def choose(
-    metrics: Sequence[str | Callable[[], Metric]] | None, kind: str, *, has_probabilities: bool = True
+    metrics: Sequence[Any] | Any | None, kind: str, *, has_probabilities: bool = True
 ) -> tuple[list[Callable[[], Metric]], list[str]]:
     """Makers of the metrics asked for (default: all of the kind's), and the names of their values.
 
     Parameters
     ----------
+    metrics : name, scorer, function or maker of a `Metric`, or several of them
+        Names are those of `METRICS` and what `from_rows.scorer_of` knows.
     has_probabilities : bool
         Whether the learner gives probabilities; if not, metrics of probabilities are left out.
 
     Raises
     ------
     ValueError
-        If a name is unknown or belongs to another kind of target.
+        If a name is unknown or belongs to another kind of target, or nothing is left.
     """
     known = {name: family for family in _FAMILIES[kind] for name in family().names}
     makers: list[Callable[[], Metric]] = []
     names: list[str] = []
-    for metric in METRICS[kind] if metrics is None else [metrics] if isinstance(metrics, str) else metrics:
-        if callable(metric):
+    scorers: dict[str, Scorer] = {}
+    asked = METRICS[kind] if metrics is None else metrics if isinstance(metrics, list | tuple) else [metrics]
+    for metric in asked:
+        if callable(metric) and is_maker(metric):
             makers.append(metric)
             names.extend(metric().names)
-        elif metric not in METRICS[kind]:
-            raise ValueError(f"metric {metric!r} is not defined for {kind} targets; expected one of {METRICS[kind]}")
-        elif has_probabilities or metric not in PROBABILITIES:
-            names.append(metric)
-            makers.append(known[metric])
+        elif isinstance(metric, str) and metric in METRICS[kind]:
+            if has_probabilities or metric not in PROBABILITIES:
+                names.append(metric)
+                makers.append(known[metric])
+        else:
+            found = _scorer(metric, kind, has_probabilities=has_probabilities)
+            if found is not None:
+                names.append(found[0])
+                scorers[found[0]] = found[1]
+    if not names:
+        raise ValueError(f"metrics={metrics!r} leaves nothing: the learner gives no probabilities")
+    if scorers:
+        makers.append(partial(FromRows, scorers, kind, has_probabilities))
     return list(dict.fromkeys(makers)), list(dict.fromkeys(names))
+
+
+def _scorer(metric: Any, kind: str, *, has_probabilities: bool) -> tuple[str, Scorer] | None:
+    try:
+        return scorer_of(metric, kind, has_probabilities=has_probabilities)
+    except KeyError:
+        raise ValueError(
+            f"metric {metric!r} is not defined for {kind} targets; expected one of {METRICS[kind]}, of {SHORT}, or a "
+            "scorer or function of sklearn.metrics"
+        ) from None

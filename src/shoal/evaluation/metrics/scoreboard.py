@@ -9,10 +9,16 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray, IntArray
+from shoal.evaluation.metrics.auc import Ranking
 from shoal.evaluation.metrics.binary import Forecasts
 from shoal.evaluation.metrics.calibration import Bin
-from shoal.evaluation.metrics.metric import Metric, Values, grown, mean_over_tasks
+from shoal.evaluation.metrics.from_rows import FromRows
+from shoal.evaluation.metrics.metric import Metric, Values, grown, mean_over_tasks, stacked
 from shoal.evaluation.metrics.multiclass import ClassErrors
+
+FIRST_BLOCK = 100  # rows
+FEWEST_BLOCKS = 10  # with a standard error; twice as many become half as many of twice the size
+KEPT_SCORES = 50_000  # of a block for its AUC, beyond which they are rounded
 
 
 class Scores(NamedTuple):
@@ -60,6 +66,54 @@ class Tally:
         )
 
 
+class Blocks:
+    """Equal parts of a stream, one behind the other, whose values say how exact those of all rows are.
+
+    Blocks have 100 rows, and twice as many whenever there are twenty: at the end there are 10 to 19, and what is left
+    behind the last one is less than a block. A metric's standard error is s / sqrt(n), where s is the standard
+    deviation of its values in the n blocks. Rows that lie near each other stay together, so that a block averages
+    what they have in common; what the learner gains in the course of the stream counts as deviation.
+    """
+
+    def __init__(self, new: Callable[[], Tally]) -> None:
+        self._new, self._size, self._rows = new, FIRST_BLOCK, 0
+        self._full: list[Tally] = []
+        self._open = self._next()
+
+    def _next(self) -> Tally:
+        tally = self._new()
+        for metric in tally.metrics:
+            if isinstance(metric, Ranking):
+                metric.max_rows = KEPT_SCORES
+        return tally
+
+    def update(self, truth: FloatArray, score: FloatArray) -> None:
+        """Take in a piece of the stream, as if it were of one task."""
+        first, n = 0, len(truth)
+        while first < n:
+            last = min(n, first + self._size - self._rows)
+            self._open.update(np.zeros(last - first, np.int64), truth[first:last], score[first:last], 1)
+            self._rows, first = self._rows + last - first, last
+            if self._rows == self._size:
+                self._full.append(self._open)
+                self._open, self._rows = self._next(), 0
+            if len(self._full) == 2 * FEWEST_BLOCKS:
+                for one, then in zip(self._full[::2], self._full[1::2], strict=True):
+                    one.absorb(then, 1)
+                self._full, self._size = self._full[::2], 2 * self._size
+
+    def errors(self) -> dict[str, float]:
+        """The standard error of each metric; NaN where fewer than ten blocks have the metric."""
+        found = {}
+        table = [block.scores(1).overall for block in self._full]
+        for name in self._open.names:
+            values = np.array([scores[name] for scores in table], float)
+            values = values[~np.isnan(values)]
+            enough = len(values) >= FEWEST_BLOCKS
+            found[name] = float(values.std(ddof=1) / np.sqrt(len(values))) if enough else float("nan")
+        return found
+
+
 class Standing(NamedTuple):
     """A learner's scores at a checkpoint."""
 
@@ -81,6 +135,7 @@ class Scoreboard:
     def __init__(self, makers: Sequence[Callable[[], Metric]], names: Sequence[str], window: int) -> None:
         self.makers, self.names, self.window = makers, names, window
         self._total, self._recent = self._tally(), self._tally()
+        self._blocks = Blocks(self._tally)
         self._tail: deque[tuple[IntArray, FloatArray, FloatArray]] = deque()
         self._tail_rows = 0
 
@@ -90,6 +145,7 @@ class Scoreboard:
     def update(self, code: IntArray, truth: FloatArray, score: FloatArray, n_tasks: int) -> None:
         """Take in a piece of the stream."""
         self._recent.update(code, truth, score, n_tasks)
+        self._blocks.update(truth, score)
         self._tail.append((code, truth, score))
         self._tail_rows += len(code)
         while self._tail_rows - len(self._tail[0][0]) >= self.window:
@@ -103,10 +159,19 @@ class Scoreboard:
         return Standing(self._total.scores(n_tasks), since_last, self._windowed(n_tasks))
 
     def _windowed(self, n_tasks: int) -> Scores:
-        code, truth, score = (np.concatenate(column)[-self.window :] for column in zip(*self._tail, strict=True))
+        code, truth, score = (stacked(column)[-self.window :] for column in zip(*self._tail, strict=True))
         tally = self._tally()
         tally.update(code, truth, score, n_tasks)
         return tally.scores(n_tasks)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether metrics of scikit-learn are among its own."""
+        return any(isinstance(metric, FromRows) for metric in self._total.metrics)
+
+    def errors(self) -> dict[str, float]:
+        """The standard errors of the values over all rows."""
+        return self._blocks.errors()
 
     def bins(self) -> list[Bin]:
         """Calibration over all rows; empty without probabilities."""
