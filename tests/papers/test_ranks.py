@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from tests.papers.numbers import outcome
 
+from shoal.evaluation.comparison import critical_difference
 from shoal.papers.experiment import Metric
 from shoal.papers.outcome import Outcome
-from shoal.papers.ranks import critical_difference, rankings
+from shoal.papers.ranks import rankings
 
 AUC, ERROR = Metric("auc", "AUC", +1), Metric("error", "error", -1)
 

@@ -328,6 +328,20 @@ def learners(name: str | None = None, /) -> None:
 
 
 @app.command
+def cite(learner: str | None = None, /) -> None:
+    """Print BibTeX of the library, and of the papers that a learner comes from.
+
+    Parameters
+    ----------
+    learner
+        A name from `shoal learners`.
+    """
+    from shoal.cli.commands.learners import print_citation
+
+    print_citation(learner)
+
+
+@app.command
 def datasets() -> None:
     """List the data sets that `shoal run dataset:NAME` knows."""
     from shoal.cli.commands.learners import print_datasets

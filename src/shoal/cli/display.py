@@ -16,6 +16,7 @@ from shoal.learner import Learner
 SHOWN_OF_LABELS = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative")
 SHOWN = (*SHOWN_OF_LABELS, "mae", "rmse", "explained_variance")
 NAMES = 12  # of columns in one line
+CLASSES = 20  # in a table
 COLUMNS = ("rows", "tasks", "{error}", "since last", "{main}", "rows/s")
 
 
@@ -31,12 +32,13 @@ class Display:
         assumed: list[str],
         *,
         quiet: bool = False,
+        chosen: bool = False,
     ) -> None:
-        self._fraction, self._quiet = fraction, quiet
+        self._fraction, self._quiet, self._chosen = fraction, quiet, chosen  # chosen: whether the user named the scores
         self._name = next(iter(contestants))
         self._others = [name for name in contestants if name != self._name]
         self._title, self._learner, self._assumed = title, learner, assumed
-        self._header_printed = False
+        self._widths: list[int] = []  # of the columns, once the header is printed
         console = Console(stderr=True)
         done = TextColumn("{task.fields[rows]:,} rows"), BarColumn(), TextColumn("{task.percentage:>3.0f} %")
         times = TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn()
@@ -67,14 +69,14 @@ class Display:
         point = points[self._name]
         first = next(iter(point.overall))
         main = next((name for name in MAIN if name in point.macro), first)
-        if not self._header_printed:
+        if not self._widths:
             titles = [title.format(error=label(first), main=f"macro-{label(main)}") for title in COLUMNS]
-            self._print("".join(f"{title:>12}" for title in titles))
-            self._header_printed = True
+            self._widths = [max(12, len(title) + 2) for title in titles]
+            self._print("".join(f"{title:>{width}}" for title, width in zip(titles, self._widths, strict=True)))
         speed = point.rows / point.seconds if point.seconds > 0 else float("nan")
         values = (point.overall[first], point.since_last[first], point.macro[main])
-        numbers = "".join(f"{number(value):>12}" for value in values)
-        self._print(f"{point.rows:>12,}{point.tasks:>12,}{numbers}{speed:>12,.0f}")
+        cells = (f"{point.rows:,}", f"{point.tasks:,}", *map(number, values), f"{speed:,.0f}")
+        self._print("".join(f"{cell:>{width}}" for cell, width in zip(cells, self._widths, strict=True)))
 
     def say(self, line: str) -> None:
         """Print a line, unless the run is quiet."""
@@ -94,7 +96,13 @@ class Display:
         rows = next(iter(evaluations.values())).rows
         if stopped is not None:
             self.say(f"\nstopped by {stopped} after {rows:,} rows; this is what they say")
-        self.say("\n" + "\n".join(_score_table(evaluations)))
+        first = next(iter(evaluations.values()))
+        usual = [] if self._chosen else [name for name in SHOWN if name in first.overall]
+        if any(name in PROBABILITIES for name in usual):
+            usual = [name for name in usual if not name.startswith("f1")]
+        self.say("\n" + "\n".join(_score_table(evaluations, usual or list(first.overall))))
+        if self._chosen:
+            self.say("\n" + "\n".join([self._name, *first.scores_as_text(), *_class_table(first)]))
         if verdict is not None:
             self.say(f"\n{verdict}")
         said = [
@@ -129,20 +137,30 @@ def _listed(names: list[str], most: int = 5) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _score_table(evaluations: dict[str, Evaluation]) -> list[str]:
-    """A row per learner; missing scores stay empty."""
-    first = next(iter(evaluations.values()))
-    main = main_metric(first)
-    names = [name for name in SHOWN if name in first.overall] or list(first.overall)
-    if any(name in first.overall for name in PROBABILITIES):
-        names = [name for name in names if not name.startswith("f1")]
-    titles = [*(label(name) for name in names), f"macro-{label(main)}", "updates", "seconds"]
+def _score_table(evaluations: dict[str, Evaluation], names: list[str]) -> list[str]:
+    """A row per learner, the mean over tasks that judges beside the same over all rows; missing scores stay empty."""
+    main = main_metric(next(iter(evaluations.values())))
+    place = names.index(main) + 1 if main in names else len(names)
+    titles = [label(name) for name in names]
+    titles[place:place] = [f"macro-{label(main)}"]
+    titles += ["updates", "seconds"]
     width = max(len(name) for name in evaluations) + 2
     wide = [max(11, len(title) + 2) for title in titles]
     lines = [" " * width + "".join(f"{title:>{n}}" for title, n in zip(titles, wide, strict=True))]
     for name, one in evaluations.items():
-        scores = [*(one.overall.get(metric) for metric in names), one.macro.get(main)]
+        scores = [one.overall.get(metric) for metric in names]
+        scores[place:place] = [one.macro.get(main)]
         texts = ["" if score is None else number(score) for score in scores]
         texts += [f"{one.n_updates:,}", f"{one.wall_seconds:.2f}"]
         lines.append(f"{name:<{width}}" + "".join(f"{text:>{n}}" for text, n in zip(texts, wide, strict=True)))
     return lines
+
+
+def _class_table(one: Evaluation) -> list[str]:
+    """A row per class, those with most rows first; empty for two labels."""
+    classes = sorted(one.per_class.items(), key=lambda item: -item[1]["rows"])[:CLASSES]
+    lines = [f"{'class':<18}{'rows':>11}{'precision':>11}{'recall':>11}{'F1':>11}"] if classes else []
+    for name, of in classes:
+        scores = "".join(f"{number(of[key]):>11}" for key in ("precision", "recall", "f1"))
+        lines.append(f"{name!s:<18.17}{of['rows']:>11,.0f}{scores}")
+    return ["", *lines] if lines else []

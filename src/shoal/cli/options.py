@@ -120,6 +120,12 @@ class PassOptions:
     delay: Annotated[int, Parameter(group=PROTOCOL, validator=Number(gte=0))] = 0
     """Learn the label of a row only after this many later rows have been predicted."""
 
+    metrics: Annotated[Names, Parameter(group=PROTOCOL)] = ()
+    """The scores, such as auc,f1,balanced_error,pinball:0.9, or scikit-learn's names. [default: the usual ones]"""
+
+    class_weight: Annotated[Names, Parameter(group=LEARNER)] = ()
+    """How much more is learned from rows of a label, as in yes=5,no=1; or balanced: the inverse of its share so far."""
+
     json: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None
     """Write all results as JSON; - is standard output, which then has nothing else."""
 
@@ -129,6 +135,9 @@ class PassOptions:
     report: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write an HTML report with pictures here."""
 
+    export: Annotated[str | None, Parameter(group=OUTPUT)] = None
+    """Write every table and picture into this folder: LaTeX, CSV, Parquet, SVG and PDF."""
+
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +145,8 @@ class RunOptions(PassOptions):
     """Options of `shoal run`."""
 
     learner: Annotated[str | None, Parameter(group=LEARNER)] = None
-    """A name from `shoal learners`. [default: HedgedSharing or its regressor, which have nothing to tune]"""
+    """A name from `shoal learners`, or a class of yours, as in my_file:MyLearner. [default: HedgedSharing or its
+    regressor, which have nothing to tune]"""
 
     settings: Annotated[tuple[str, ...], Parameter(name="--set", group=LEARNER, negative="", show_default=False)] = ()
     """A hyper-parameter, as in --set alpha=0.9; may be repeated."""
@@ -208,7 +218,17 @@ class CompareOptions(PassOptions):
     """Options of `shoal compare`."""
 
     learners: Annotated[Names, Parameter(group=LEARNER)] = ()
-    """Names from `shoal learners`, settings after colons: OSMTL:alpha=0.9:C=0.1. [default: five ways of sharing]"""
+    """Names from `shoal learners`, or my_file:MyLearner; settings after colons: OSMTL:alpha=0.9:C=0.1. [default: five
+    ways of sharing]"""
+
+    shuffles: Annotated[int | None, Parameter(group=PROTOCOL, validator=Number(gte=1))] = None
+    """Compare over so many random orders of the rows, which must fit into memory, instead of their own order."""
+
+    seeds: Annotated[str | None, Parameter(group=PROTOCOL)] = None
+    """The seeds of these orders, as in 0-29 or 3,7,11. [default: from 0 on]"""
+
+    jobs: Annotated[int, Parameter(group=PROTOCOL)] = 1
+    """Processes for the orders; -1 is one a core."""
 
     tune: Annotated[int | None, Parameter(group=LEARNER)] = None
     """Choose hyper-parameters on the first so many rows, ten tries each; these rows are then left out of the scores."""

@@ -42,6 +42,7 @@ def _learner(one: Evaluation) -> dict[str, Any]:
         "class": type(one.learner).__name__,
         "parameters": {name: repr(value) for name, value in one.learner.get_params(deep=False).items()},
         "overall": one.overall,
+        "standard_errors": one.standard_errors,
         "macro": one.macro,
         "last_rows": {"rows": min(one.window, one.rows), "overall": one.windowed, "macro": one.windowed_macro},
         "updates": one.n_updates,
@@ -51,6 +52,7 @@ def _learner(one: Evaluation) -> dict[str, Any]:
         "history": [asdict(point) for point in one.history],
         "calibration": [found._asdict() for found in one.calibration],
         "confusion": [[true, guess, rows] for (true, guess), rows in one.confusion.items()],
+        "classes": [{"class": name, **scores} for name, scores in one.per_class.items()],
         "notes": one.notes,
     }
 

@@ -78,7 +78,7 @@ def on_shards(learner: Learner, options: RunOptions) -> closing[Any]:
 
 def plain(contestants: Mapping[str, Any]) -> dict[str, Any]:
     """The learners; in place of a cluster, the learner of its shards."""
-    return {name: one if isinstance(one, Learner) else one.learner for name, one in contestants.items()}
+    return {name: getattr(one, "learner", one) for name, one in contestants.items()}
 
 
 def announced(stream: Stream, cluster: Any) -> Stream:

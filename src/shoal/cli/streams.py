@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from shoal.cli.options import RowOptions, in_options
+from shoal.cli.options import PassOptions, RowOptions, in_options
 from shoal.cli.outputs import STDOUT
 from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions
@@ -229,6 +229,32 @@ def fitting(learner: Learner, stream: Stream, *, is_new: bool = True) -> Learner
         learner = MultiClass(learner)
         learner.new_core()  # raises now if the learner cannot be copied for each label
     return learner
+
+
+def protocol_of(options: PassOptions, stream: Stream, needed: Sequence[str] = ()) -> dict[str, Any]:
+    """How to make the pass, as `progressive_validate` takes it; `needed` are scores beside those that were chosen."""
+    found: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
+    if options.metrics:
+        found["metrics"] = list(dict.fromkeys([*options.metrics, *needed]))
+    if options.class_weight:
+        found["class_weight"] = _class_weight(options.class_weight, stream)
+    return found
+
+
+def _class_weight(texts: Sequence[str], stream: Stream) -> dict[Any, float] | str:
+    if tuple(texts) == ("balanced",):
+        return "balanced"
+    numbers = stream.file is None or stream.file.labels_are_numbers
+    found: dict[Any, float] = {}
+    for text in texts:
+        label, equals, weight = text.rpartition("=")
+        try:
+            found[float(label) if numbers else label] = float(weight)
+        except ValueError:
+            equals = ""
+        if not equals or not 0.0 <= float(weight) < float("inf"):
+            raise ValueError(f"--class-weight takes balanced, or labels and weights as in yes=5,no=1, got {text!r}")
+    return found
 
 
 def warmed_up(chunks: Iterator[Chunk], learners: Mapping[str, Learner], **options: Any) -> Iterator[Chunk]:

@@ -5,6 +5,9 @@ from .metrics.metric import Metric as Metric
 from .metrics.metric import Values as Values
 from .metrics.registry import METRICS as METRICS
 from .model_adapter import ModelAdapter as ModelAdapter
+from .orders import Orders as Orders
+from .orders import Place as Place
+from .orders import compare_orders as compare_orders
 from .periodic import Periodic as Periodic
 from .predictions import Predictions as Predictions
 from .progressive import progressive_validate as progressive_validate

@@ -1,6 +1,6 @@
 """Several learners on one stream, ranked by their scores over tasks: is the best ahead beyond chance?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from shoal.engine.arrays import FloatArray
 from shoal.evaluation.comparison import compare_by, holm, signed_rank_p
 from shoal.evaluation.metrics.metric import counted
-from shoal.evaluation.result import HIGHER_IS_BETTER, Evaluation, main_metric
+from shoal.evaluation.result import Evaluation, higher_is_better, main_metric
 
 LEVEL = 0.05
 
@@ -64,14 +64,14 @@ def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
         raise ValueError("the evaluations must be of the same stream: they saw different rows or tasks")
     judges = {main_metric(one) for one in evaluations.values() if one.diverged is None} or {main_metric(first)}
     metric = judges.pop() if len(judges) == 1 else next(iter(first.overall))
-    sign = 1.0 if metric in HIGHER_IS_BETTER else -1.0
+    sign = 1.0 if higher_is_better(metric) else -1.0
     sound = {name: one for name, one in evaluations.items() if one.diverged is None and metric in one.overall}
     found = compare_by(sound, metric, macro=True, scope="all tasks", tasks=list(rows)) if sound else None
     scores = {} if found is None else {n: s for n, s in found.scores.items() if not np.isnan(s)}
     order = sorted(scores, key=lambda name: -sign * scores[name])
     table = sign * np.array([[sound[name].per_task[task][metric] for task in rows] for name in order], float)
     table = table[:, counted(metric, table, [*rows.values()])] if order else table
-    ranks = _mean_ranks(table) if order else np.zeros(0)
+    ranks = mean_ranks(table) if order else np.zeros(0)
     p_values = [1.0, *holm([min(1.0, 2.0 * signed_rank_p(table[0] - theirs)) for theirs in table[1:]])]
     placed = []
     for i, name in enumerate(order):
@@ -83,11 +83,30 @@ def standings(evaluations: Mapping[str, Evaluation]) -> list[Standing]:
     return placed + [Standing(n, None, metric, nan, nan, nan, nan, nan, evaluations[n].diverged) for n in others]
 
 
-def _mean_ranks(table: FloatArray) -> FloatArray:
+def mean_ranks(table: FloatArray) -> FloatArray:
     """(learners,) mean over tasks of the ranks in each column, 1 for the largest; equal ones share theirs."""
     above = (table[:, None, :] < table[None, :, :]).sum(axis=1)
     alike = (table[:, None, :] == table[None, :, :]).sum(axis=1)
     return np.asarray((above + 0.5 * (alike + 1)).mean(axis=1))
+
+
+def conclusion(placed: Sequence[Standing]) -> str:
+    """A sentence that names the best learner and those that it may have beaten by chance."""
+    ranked = [(one.name, one.is_clear) for one in placed if one.rank is not None]
+    return conclusion_of(ranked, "signed rank test over tasks, 5 %")
+
+
+def conclusion_of(ranked: Sequence[tuple[str, bool]], test: str) -> str:
+    """The same of names, the best first, and whether the best is clearly ahead of each; `test` says by which test."""
+    if len(ranked) < 2:
+        return "there are no two learners to compare"
+    (best, _), *others = ranked
+    unsure = [name for name, is_clear in others if not is_clear]
+    if not unsure:
+        return f"{best} is best, and clearly ahead of all others ({test})."
+    if len(unsure) == len(others):
+        return f"{best} is best, but its lead over any other may be chance ({test})."
+    return f"{best} is best; its lead over {', '.join(unsure)} may be chance ({test})."
 
 
 def _standard_error(differences: FloatArray) -> float:

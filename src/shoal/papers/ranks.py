@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.engine.arrays import FloatArray
-from shoal.evaluation.comparison import holm
+from shoal.evaluation.comparison import critical_difference, holm
 from shoal.papers.errors import LEVEL
 from shoal.papers.experiment import Metric
 from shoal.papers.outcome import Outcome
@@ -87,22 +87,6 @@ def _ranked(data: str, names: list[str], table: FloatArray, of: str, outcome: Ou
 
 def _mean(values: FloatArray) -> float:
     return float(values.mean()) if len(values) else float("nan")
-
-
-def critical_difference(k: int, n: int) -> float:
-    """Nemenyi's, for k methods on n samples at 5 %.
-
-    Examples
-    --------
-    The value that Demsar's table gives for four methods: q = 2.569.
-
-    >>> round(critical_difference(4, 14), 3)
-    1.254
-    """
-    from scipy.stats import studentized_range
-
-    q = float(studentized_range.ppf(1 - LEVEL, k, np.inf)) / np.sqrt(2)
-    return float(q * np.sqrt(k * (k + 1) / (6 * n)))
 
 
 def _signed_ranks(names: list[str], table: FloatArray, champion: str) -> dict[str, float]:

@@ -10,6 +10,7 @@ import altair as alt
 from shoal.extras import named_extra
 from shoal.report.style import CONFIG
 
+PICTURES = (".svg", ".pdf", ".png")
 TITLE_CHARACTERS, CAPTION_CHARACTERS = 84, 112  # a line
 
 
@@ -34,6 +35,8 @@ class Figure:
         spec = _described(self._titled())
         if path.suffix == ".png":
             path.write_bytes(vl_convert.vegalite_to_png(spec, scale=2))
+        elif path.suffix == ".pdf":
+            path.write_bytes(vl_convert.vegalite_to_pdf(spec))
         else:
             path.write_text(vl_convert.vegalite_to_svg(spec), encoding="utf-8")
 

@@ -13,13 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from shoal.evaluation import Evaluation, Verdict
+from shoal.evaluation import Evaluation, Orders, Verdict
 from shoal.evaluation.comparison import UNDECIDED
+from shoal.evaluation.learner_ranks import Standing, conclusion
 from shoal.evaluation.metrics.metric import LEAST_ROWS
-from shoal.evaluation.result import HIGHER_IS_BETTER, label, main_metric, number
+from shoal.evaluation.result import higher_is_better, label, main_metric, number
 from shoal.extras import named_extra
+from shoal.html_tables import html_table
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
+from shoal.report.orders import order_figures
 from shoal.whole_file import whole_file
 
 SCORE = "score"  # how a column is written: as `number` does
@@ -41,6 +44,7 @@ def write_report(
     evaluations: Mapping[str, Evaluation],
     *,
     verdict: Verdict | None = None,
+    ranking: Sequence[Standing] = (),
     title: str = "Does sharing pay?",
     subtitle: str | None = None,
     notes: Sequence[str] = (),
@@ -54,6 +58,8 @@ def write_report(
         Of one stream; the learner first, then its baselines (see `shoal.report.figures`).
     verdict : Verdict, optional
         From `shoal.evaluation.compare`.
+    ranking : sequence of Standing
+        From `shoal.evaluation.learner_ranks.standings`: the page begins with its conclusion and its table.
     title, subtitle : str
         Default subtitle: the number of rows and tasks.
     notes : sequence of str
@@ -66,26 +72,77 @@ def write_report(
     FileNotFoundError
         If the folder of `path` does not exist.
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"the folder {path.parent} for the report does not exist; make it first")
     drawn = figures(evaluations)
     first = next(iter(evaluations.values()))
     if subtitle is None:
         subtitle = f"{first.rows:,} rows of {first.tasks:,} tasks, in one pass"
-    specs = {figure.name: figure.spec() for figure in drawn}
     said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
-    sections = [_verdict(verdict), _table(evaluations), *map(_figure, drawn, count(1)), _notes(said)]
+    sections = [_verdict(verdict), _ranking(ranking), _table(evaluations)]
+    _write_page(path, title, subtitle, sections, drawn, said)
+
+
+def write_order_report(
+    path: str | os.PathLike[str], found: Orders, *, title: str = "Which learner is best?", notes: Sequence[str] = ()
+) -> None:
+    """Write the report of learners over several orders: the conclusion, the table, learning curves and ranks.
+
+    Parameters
+    ----------
+    path : path of the file; an old one is replaced once the new one is whole
+    found : Orders
+        From `shoal.evaluation.compare_orders`.
+    title : str
+    notes : sequence of str
+        How the data were changed.
+    """
+    conclusion, *others = found.sentences()
+    titles, *rows = found.table()
+    text = f"<h2>{escape(conclusion)}</h2>{_scrolled(html_table(titles, rows))}"
+    text += "".join(f'<p class="caption below">{escape(sentence)}</p>' for sentence in others)
+    one = next(iter(found.evaluations.values()))[0]
+    subtitle = f"{one.rows:,} rows of {one.history[-1].tasks:,} tasks, in {len(found.seeds)} orders"
+    _write_page(path, title, subtitle, [f'<section class="verdict">{text}</section>'], order_figures(found), notes)
+
+
+def _write_page(
+    path: str | os.PathLike[str],
+    title: str,
+    subtitle: str,
+    sections: Sequence[str],
+    drawn: Sequence[Figure],
+    notes: Sequence[str],
+) -> None:
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"the folder {path.parent} for the report does not exist; make it first")
+    specs = {figure.name: figure.spec() for figure in drawn}
     page = Template(resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")).substitute(
         title=escape(title),
         subtitle=escape(subtitle),
-        sections="\n".join(filter(None, sections)),
+        sections="\n".join(filter(None, [*sections, *map(_figure, drawn, count(1)), _notes(notes)])),
         version=metadata.version("shoal"),
         library=_library(),
         specs=json.dumps(specs, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
     )
     with whole_file(path) as part:
         part.write_text(page, encoding="utf-8")
+
+
+def _ranking(placed: Sequence[Standing]) -> str:
+    """The conclusion about learners, and their ranks."""
+    if not placed:
+        return ""
+    titles = ("learner", f"macro-{label(placed[0].metric)}", "mean rank over tasks", "behind", "±", "p")
+    rows = []
+    for one in placed:
+        if one.rank is None:
+            rows.append((one.name, "diverged" if one.diverged else "no score", "", "", "", ""))
+        else:
+            gap = (number(one.behind), number(one.standard_error), f"{one.p_value:.2g}") if one.rank > 1 else ("",) * 3
+            rows.append((one.name, number(one.score), f"{one.mean_rank:.2f}", *gap))
+    return (
+        f'<section class="verdict"><h2>{escape(conclusion(placed))}</h2>{_scrolled(html_table(titles, rows))}</section>'
+    )
 
 
 def _verdict(verdict: Verdict | None) -> str:
@@ -131,7 +188,7 @@ def _least(metric: str) -> str:
 
 
 def _sign(metric: str) -> int:
-    return 1 if metric in HIGHER_IS_BETTER else -1
+    return 1 if higher_is_better(metric) else -1
 
 
 def _cell(values: Sequence[float], i: int, form: str, sign: int) -> str:

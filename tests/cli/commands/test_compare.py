@@ -13,11 +13,11 @@ from scipy.sparse import csr_matrix
 from tests.cli.conftest import TABLE, Program
 
 from shoal import Chunk
-from shoal.cli.commands.compare import conclusion, split_stream, standing_lines
+from shoal.cli.commands.compare import split_stream, standing_lines
 from shoal.cli.display import _listed
 from shoal.cli.streams import Stream
 from shoal.datasets import Dataset
-from shoal.evaluation.learner_ranks import Standing
+from shoal.evaluation.learner_ranks import Standing, conclusion
 
 TWO = ("--learners", "HedgedSharing,PassiveAggressive")
 
@@ -124,6 +124,59 @@ def test_options_of_one_learner_are_not_options_here(shoal: Program, csv_file: P
         code, _, err = shoal("compare", csv_file, *TABLE, option, "x")
         assert code == 2
         assert option in err
+
+
+MINE = """class MyLearner:
+    def __init__(self, sign=1.0):
+        self.sign = sign
+
+    def learn_one(self, x, y):
+        pass
+
+    def decision_one(self, x):
+        return self.sign * x.get(1, 0.0)
+
+    def predict_one(self, x):
+        raise AssertionError
+"""
+
+
+def test_own_learners_over_random_orders_to_report_json_and_files(
+    shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Findings 37 and 38."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_file_of_learners.py").write_text(MINE)
+    two = "my_file_of_learners:MyLearner,my_file_of_learners:MyLearner:sign=-1"
+    how = ("compare", csv_file, *TABLE, "--learners", two, "--json", "f.json", "--report", "r.html")
+    code, out, err = shoal(*how, "--shuffles", 6, "--metrics", "error", "--export", "files")
+    assert (code, err) == (0, "")
+    assert "my_file_of_learners:MyLearner is best, and clearly ahead of all others (signed rank test over 6" in out
+    found = json.loads((tmp_path / "f.json").read_text())
+    assert (found["seeds"], found["rows"], found["tasks"]) == ([0, 1, 2, 3, 4, 5], 1500, 6)
+    assert [one["p_value"] for one in found["places"]] == [1.0, 2 / 2**6]
+    good, bad = (scores["overall"] for scores in found["learners"].values())
+    assert all(a["error"] < 0.3 < 0.7 < b["error"] for a, b in zip(good, bad, strict=True))
+    page = (tmp_path / "r.html").read_text()
+    assert page.index("is best, and clearly ahead") < page.index("Mean ranks that differ by less than 0.80 are alike")
+    assert (tmp_path / "files" / "places.tex").exists()
+    code, out, err = shoal(*how, "--metrics", "error")
+    assert (code, err) == (0, "")
+    page = (tmp_path / "r.html").read_text()
+    assert page.index("mean rank over tasks") < page.index("Scores")  # the conclusion and ranks come first
+    code, out, err = shoal("run", csv_file, *TABLE, "--learner", "my_file_of_learners:MyLearner", "--metrics", "f1")
+    assert (code, err) == (0, "")
+    assert "MyLearner" in out
+    for wrong, message in (
+        (["--shuffles", "3", "--seeds", "1,2"], "are 2 orders, and --shuffles says 3"),
+        (["--seeds", "a"], "--seeds takes numbers"),
+        (["--learners", "no_such_file:A"], "No module named 'no_such_file'"),
+        (["--learners", "my_file_of_learners:A"], "my_file_of_learners has no class A"),
+        (["--learners", "my_file_of_learners:MyLearner:a=1"], "has no hyper-parameter 'a'"),
+    ):
+        code, _, err = shoal("compare", csv_file, *TABLE, *wrong)
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert message in err
 
 
 def test_what_goes_wrong_is_one_line(shoal: Program, csv_file: Path, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,26 @@ def test_all_public_learners_are_listed_with_their_defaults(shoal: Program) -> N
     assert list(table_kinds()) == ["TabularClassifier", "TabularRegressor", "TaskColumn"]
     assert "relation='pairwise'" in out
     assert "estimator, task='task'" in out
+
+
+@pytest.mark.parametrize("name", [*learner_kinds(), *batch_kinds()])
+def test_every_learner_has_bibtex(shoal: Program, name: str) -> None:
+    code, out, _ = shoal("cite", name)
+    assert code == 0
+    assert out.count("\n@") >= 1
+    assert out.count("{") == out.count("}")
+
+
+def test_the_entry_of_the_library_is_that_of_the_citation_file(shoal: Program) -> None:
+    """Finding 38: no date, and no BibTeX."""
+    code, out, _ = shoal("cite")
+    file = (Path(__file__).parents[3] / "CITATION.cff").read_text(encoding="utf-8")
+    assert code == 0
+    for ours, theirs in (("version", "version"), ("date", "date-released"), ("license", "license")):
+        [value] = re.findall(rf"^{theirs}: (.+)$", file, re.M)
+        assert f"  {ours} = {{{value}}}" in out
+    assert f"version = {{{metadata.version('shoal')}}}" in out
+    assert shoal("cite", "OSMTLL")[0] == 2
 
 
 # What brings a table to any learner has no paper; TaskLevelsRegressor has no parameters.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 from pathlib import Path
@@ -107,6 +108,20 @@ def test_regression(shoal: Program, tmp_path: Path) -> None:
     assert (code, err) == (0, "")
     assert "macro-RMSE" in out
     assert scores(out)["MultitaskRegressor"][1] < 2  # RMSE; the target has standard deviation 2
+
+
+def test_metrics_by_name_and_weights_of_labels(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
+    how = ("run", csv_file, *TABLE, "--learner", "PassiveAggressive", "--json", tmp_path / "a.json")
+    code, out, err = shoal(*how, "--metrics", "f1,balanced_error", "--class-weight", "yes=5")
+    assert (code, err) == (0, "")
+    found = json.loads((tmp_path / "a.json").read_text())["learners"]["PassiveAggressive"]
+    assert [*found["overall"]] == ["f1", "balanced_error", "auc", "error"]  # two for the verdict
+    for of in (found["overall"], found["macro"], found["standard_errors"], found["last_rows"]["overall"]):
+        assert f"{of['balanced_error']:.4f}" in out
+    assert re.search(r"^ +f1  bal\. error +AUC  macro-AUC +error", out, re.M)
+    assert "Sharing" in out
+    for wrong in (["--metrics", "r2"], ["--class-weight", "yes"], ["--class-weight", "yes=-1"]):
+        assert shoal(*how, *wrong)[0] == 2
 
 
 def test_simultaneous_learner_and_delay(shoal: Program, csv_file: Path) -> None:

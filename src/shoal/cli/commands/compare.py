@@ -12,14 +12,14 @@ from sklearn.base import is_classifier
 from shoal.cli.commands.learners import make_learner
 from shoal.cli.display import Display, grouped
 from shoal.cli.options import CompareOptions, RowOptions
-from shoal.cli.outputs import STDOUT, check_outputs
-from shoal.cli.results import as_json, plain, write_json
+from shoal.cli.outputs import STDOUT, check_folder, check_outputs
+from shoal.cli.results import SCHEMA, as_json, plain, write_json
 from shoal.cli.sharded import on_cluster
 from shoal.cli.signals import Stop
-from shoal.cli.streams import Stream, ask_kind, fitting, is_dataset, open_data, warmed_up
+from shoal.cli.streams import Stream, ask_kind, fitting, is_dataset, open_data, protocol_of, warmed_up
 from shoal.engine.rounds import Chunk
-from shoal.evaluation import Evaluation, SearchResult, progressive_validate, search
-from shoal.evaluation.learner_ranks import Standing, standings
+from shoal.evaluation import Evaluation, Orders, SearchResult, compare_orders, progressive_validate, search
+from shoal.evaluation.learner_ranks import Standing, conclusion, standings
 from shoal.evaluation.result import label, number
 from shoal.evaluation.tuning import GRIDS
 from shoal.learner import Learner
@@ -39,7 +39,9 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
         raise ValueError(f"--tune takes a number of rows, 10 or more, got {options.tune}")
     if options.cluster is not None and options.tune is None:
         raise ValueError("--cluster is for the tries of --tune; the comparison itself is one pass in this process")
+    seeds = _seeds(options)
     inputs = [] if is_dataset(data) else [name for name in data if name != STDOUT]
+    check_folder("--export", options.export)
     check_outputs({"--report": options.report, "--json": options.json}, inputs)
     named = _contestants(options.learners)
     stream = open_data(data, rows, next(iter(named.values()), None), None)
@@ -50,16 +52,19 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
     contestants = {name: fitting(one, stream) for name, one in (named or _contestants(usual)).items()}
     tuned: dict[str, SearchResult] = {}
     if options.tune is not None:
-        first, stream = split_stream(stream, options.tune)
+        head, stream = split_stream(stream, options.tune)
         shows = sys.stderr.isatty() and not quiet
         with on_cluster(options.cluster):
-            found = {name: _tuned(name, one, first, progress=shows) for name, one in contestants.items()}
+            found = {name: _tuned(name, one, head, progress=shows) for name, one in contestants.items()}
         tuned = {name: one for name, one in found.items() if one is not None}
         best = {name: _with(contestants[name], one.best_params) for name, one in tuned.items()}
         contestants = {**contestants, **best}
-    display = Display(stream.title, next(iter(contestants.values())), contestants, stream.fraction, [], quiet=quiet)
+    first, chosen = next(iter(contestants.values())), bool(options.metrics)
+    display = Display(stream.title, first, contestants, stream.fraction, [], quiet=quiet, chosen=chosen)
     if options.tune is not None:
         display.say("\n".join([*_tuning_lines(tuned, contestants, options.tune), ""]))
+    if seeds:
+        return _over_orders(stream, contestants, seeds, options, tuned, display)
     with Stop().on_signals() as stop:
         evaluations = _pass(stream, contestants, options, display, stop)
         placed = standings(evaluations)
@@ -69,11 +74,95 @@ def compare_learners(data: Sequence[str], rows: RowOptions, options: CompareOpti
     return stop.exit_code
 
 
+def _seeds(options: CompareOptions) -> list[int]:
+    """One an order; none for the rows' own order."""
+    if options.seeds is None:
+        return list(range(options.shuffles or 0))
+    found: list[int] = []
+    try:
+        for part in options.seeds.split(","):
+            first, _, last = part.partition("-")
+            found += range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise ValueError(f"--seeds takes numbers from 0 on, as in 0-29 or 3,7,11, got {options.seeds!r}") from None
+    if options.shuffles not in (None, len(found)):
+        raise ValueError(f"--seeds {options.seeds} are {len(found)} orders, and --shuffles says {options.shuffles}")
+    return found
+
+
+def _over_orders(
+    stream: Stream,
+    contestants: dict[str, Learner],
+    seeds: list[int],
+    options: CompareOptions,
+    tuned: dict[str, SearchResult],
+    display: Display,
+) -> int:
+    """Compare over random orders of the rows, and write the results."""
+    stream = stream.begun()
+    protocol = protocol_of(options, stream) | {"n_jobs": options.jobs}
+    shows = sys.stderr.isatty() and not options.quiet
+    display.say(f"{len(contestants)} learners on {stream.title}, in {len(seeds)} random orders of its rows\n")
+    found = compare_orders(contestants, stream.chunks, seeds=seeds, progress=shows, **protocol)
+    display.say(f"{found}\n")
+    first = next(iter(found.evaluations.values()))[0]
+    if options.json:
+        head = {
+            "schema": SCHEMA,
+            "data": stream.title,
+            "kind": first.kind,
+            "rows": first.rows,
+            "tasks": first.history[-1].tasks,
+        }
+        write_json(
+            options.json,
+            plain(head | _orders_as_json(found) | {"tuning": _tuning(tuned, options), "notes": stream.notes()}),
+        )
+        display.say(f"results written to {options.json}")
+    if options.report:
+        from shoal.report import write_order_report
+
+        title = f"{len(contestants)} learners on {stream.title}, {len(seeds)} orders"
+        write_order_report(options.report, found, title=title, notes=grouped(stream.notes()))
+        display.say(f"report written to {options.report}")
+    _export(options, found, display)
+    return 0
+
+
+def _orders_as_json(found: Orders) -> dict[str, Any]:
+    return {
+        "seeds": found.seeds,
+        "metric": found.metric,
+        "learners": {
+            name: {"overall": [one.overall for one in of], "macro": [one.macro for one in of]}
+            for name, of in found.evaluations.items()
+        },
+        "places": [one._asdict() | {"is_clear": one.is_clear} for one in found.places],
+        "critical_difference": found.critical_difference,
+        "conclusion": found.conclusion,
+    }
+
+
+def _export(options: CompareOptions, found: Any, display: Display) -> None:
+    if options.export:
+        from shoal.report import export
+
+        display.say(f"{len(export(found, options.export))} tables and pictures written to {options.export}")
+
+
+def _tuning(tuned: dict[str, SearchResult], options: CompareOptions) -> dict[str, Any]:
+    return {
+        name: {"rows": options.tune, "best": one.best_params, "score": one.best_score} for name, one in tuned.items()
+    }
+
+
 def _contestants(texts: Iterable[str]) -> dict[str, Learner]:
     """Learners by the texts that name them."""
     found: dict[str, Learner] = {}
     for text in texts:
         name, *settings = text.split(":")
+        if settings and "=" not in settings[0]:  # my_file:MyLearner
+            name = f"{name}:{settings.pop(0)}"
         if text in found:
             raise ValueError(f"--learners names {text} twice")
         found[text] = make_learner(name, settings)
@@ -87,7 +176,7 @@ def _pass(
     stream: Stream, contestants: dict[str, Learner], options: CompareOptions, display: Display, stop: Stop
 ) -> dict[str, Evaluation]:
     stream = stream.begun()
-    protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
+    protocol = protocol_of(options, stream)
     chunks = stop.until(warmed_up(stream.chunks, contestants, **protocol))
     with display:
         return progressive_validate(
@@ -185,20 +274,6 @@ def _error(value: float) -> str:
     return "" if math.isnan(value) else number(value)
 
 
-def conclusion(placed: list[Standing]) -> str:
-    """A sentence that names the best learner and those it may have beaten by chance."""
-    ranked = [one for one in placed if one.rank is not None]
-    if len(ranked) < 2:
-        return "there are no two learners to compare"
-    best, *others = ranked
-    unsure = [one.name for one in others if not one.is_clear]
-    if not unsure:
-        return f"{best.name} is best, and clearly ahead of all others (signed rank test over tasks, 5 %)."
-    if len(unsure) == len(others):
-        return f"{best.name} is best, but its lead over any other may be chance (signed rank test over tasks, 5 %)."
-    return f"{best.name} is best; its lead over {', '.join(unsure)} may be chance (signed rank test over tasks, 5 %)."
-
-
 def _write(
     options: CompareOptions,
     stream: Stream,
@@ -211,13 +286,13 @@ def _write(
     if options.json:
         found = as_json(evaluations, None, data=stream.title, notes=stream.notes(), stopped=stop.name)
         found["standings"] = plain([{**asdict(one), "is_clear": one.is_clear} for one in placed])
-        best = {name: {"best": one.best_params, "score": one.best_score} for name, one in tuned.items()}
-        found["tuning"] = plain({name: {"rows": options.tune, **one} for name, one in best.items()})
+        found["tuning"] = plain(_tuning(tuned, options))
         write_json(options.json, found)
         display.say(f"results written to {options.json}")
     if options.report:
         from shoal.report import write_report
 
-        notes = [conclusion(placed), *grouped(stream.notes())]
-        write_report(options.report, evaluations, title=f"{len(evaluations)} learners on {stream.title}", notes=notes)
+        title = f"{len(evaluations)} learners on {stream.title}"
+        write_report(options.report, evaluations, ranking=placed, title=title, notes=grouped(stream.notes()))
         display.say(f"report written to {options.report}")
+    _export(options, evaluations, display)

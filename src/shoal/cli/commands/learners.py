@@ -1,12 +1,18 @@
 """`shoal learners` and `shoal datasets`: learners by name, made with their hyper-parameters, and data sets."""
 
 import difflib
+import importlib
 import inspect
 import json
+import os
+import re
+import sys
 from collections.abc import Mapping
+from importlib import resources
 from typing import Any
 
 import shoal
+from shoal.evaluation import ModelAdapter
 from shoal.learner import Learner
 
 
@@ -48,13 +54,49 @@ def find_learner(name: str) -> type[Any]:
     return found
 
 
-def make_learner(name: str, settings: list[str]) -> Learner:
-    """An online learner with settings such as `["alpha=0.9"]`. Raises ValueError with the nearest right name."""
-    kind = find_learner(name)
+def make_learner(name: str, settings: list[str]) -> Any:
+    """An online learner with settings such as `["alpha=0.9"]`. Raises ValueError with the nearest right name.
+
+    Parameters
+    ----------
+    name : str
+        A public learner, or `my_file:MyLearner`: a class of one's own in a module that can be imported from here, a
+        `shoal.Learner` or what `ModelAdapter` takes.
+    """
+    is_own = ":" in name
+    kind = _own_kind(name) if is_own else find_learner(name)
+    if is_own:
+        model = kind(**_parameters(name, kind, settings))
+        return model if isinstance(model, Learner) else ModelAdapter(model)
     if reads_tables(kind):
         raise ValueError(f"{name} is for Python: a run reads tables by itself, so name the learner inside")
     if not issubclass(kind, Learner):
         raise ValueError(f"{name} is a batch learner: it needs all rows at once, and a stream gives one at a time")
+    learner: Learner = kind(**_parameters(name, kind, settings))
+    learner.new_core()  # a wrong value is refused before the data is opened
+    return learner
+
+
+def name_of(learner: Any) -> str:
+    """What results call it: its class, of an own model that of the model."""
+    return type(learner.model if isinstance(learner, ModelAdapter) else learner).__name__
+
+
+def _own_kind(path: str) -> type[Any]:
+    module, _, name = path.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        kind: Any = getattr(importlib.import_module(module.removesuffix(".py")), name, None)
+    except ImportError as error:
+        raise ValueError(f"--learner {path}: {error}") from None
+    finally:
+        sys.path.remove(os.getcwd())
+    if not isinstance(kind, type):
+        raise ValueError(f"--learner {path}: {module} has no class {name}")
+    return kind
+
+
+def _parameters(name: str, kind: type[Any], settings: list[str]) -> dict[str, Any]:
     known = list(inspect.signature(kind).parameters)
     parameters = {}
     for setting in settings:
@@ -64,9 +106,7 @@ def make_learner(name: str, settings: list[str]) -> Learner:
         if key not in known:
             raise ValueError(f"{name} has no hyper-parameter {key!r}{nearest(key, known)}; it has {', '.join(known)}")
         parameters[key] = parse_value(value)
-    learner: Learner = kind(**parameters)
-    learner.new_core()  # a wrong value is refused before the data is opened
-    return learner
+    return parameters
 
 
 def parse_value(text: str) -> Any:
@@ -112,6 +152,18 @@ def print_learner(name: str) -> None:
     """Print the docstring of a learner."""
     kind = find_learner(name)
     print(f"{name}{inspect.signature(kind)}\n\n{inspect.getdoc(kind)}")
+
+
+def print_citation(name: str | None) -> None:
+    """Print BibTeX of the library, and of the papers that a learner comes from: keywords of entries name learners."""
+    entries = resources.files("shoal.cli.commands").joinpath("references.bib").read_text(encoding="utf-8").split("\n\n")
+    shoal_itself, *papers = (entry.strip() for entry in entries)
+    print(shoal_itself)
+    if name is not None:
+        find_learner(name)
+        for entry in papers:
+            if name in re.findall(r"\w+", entry.partition("keywords")[2]):
+                print(f"\n{entry}")
 
 
 def print_datasets() -> None:

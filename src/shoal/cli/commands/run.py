@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.cli import sharded
-from shoal.cli.commands.learners import make_learner
+from shoal.cli.commands.learners import make_learner, name_of
 from shoal.cli.compiling import compile_in_two
 from shoal.cli.display import Display, grouped
 from shoal.cli.options import RowOptions, RunOptions
@@ -14,8 +14,19 @@ from shoal.cli.outputs import STDOUT, check_folder, check_outputs
 from shoal.cli.predictions import PredictionFile
 from shoal.cli.results import as_json, ending, write_json, write_tasks
 from shoal.cli.signals import Stop
-from shoal.cli.streams import Stream, ask_kind, fitting, is_dataset, open_data, reading_of, remember, warmed_up
-from shoal.evaluation import Evaluation, Verdict, compare, progressive_validate
+from shoal.cli.streams import (
+    Stream,
+    ask_kind,
+    fitting,
+    is_dataset,
+    open_data,
+    protocol_of,
+    reading_of,
+    remember,
+    warmed_up,
+)
+from shoal.evaluation import Evaluation, ModelAdapter, Verdict, compare, progressive_validate
+from shoal.evaluation.verdict import NEEDED
 from shoal.learner import Learner
 from shoal.model_file import Reading, load_baselines, load_model, save_model
 
@@ -41,10 +52,14 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
         with sharded.on_shards(learner, options) as cluster:
             name = type(cluster.learner).__name__
             return _Run(sharded.announced(stream, cluster), {name: cluster}, rows, options, reading).run()
-    compile_in_two(learner)
-    contestants = {type(learner).__name__: learner}
-    if options.baselines:
+    contestants = {name_of(learner): learner}
+    is_own = isinstance(learner, ModelAdapter)
+    if not is_own:
+        compile_in_two(learner)
+    if options.baselines and not is_own:
         contestants |= load_baselines(options.load) if options.load else learner.baselines()
+    if options.save and is_own:
+        raise ValueError(f"--save writes learners of shoal, and {name_of(learner)} is none")
     return _Run(stream, contestants, rows, options, reading).run()
 
 
@@ -65,7 +80,8 @@ class _Run:
         if options.load and options.baselines and not others and not sharded.is_sharded(options):
             assumed.append("there will be no verdict: the model was saved without its baselines")
         quiet, stream = _is_quiet(options), self.stream
-        display = Display(stream.title, learner, self.contestants, stream.fraction, assumed, quiet=quiet)
+        chosen = bool(options.metrics)
+        display = Display(stream.title, learner, self.contestants, stream.fraction, assumed, quiet=quiet, chosen=chosen)
         known = list(learner.tasks_) if options.load else []
         with Stop().on_signals() as stop:
             evaluations = self._pass(display, stop)
@@ -92,7 +108,7 @@ class _Run:
         with ExitStack() as stack:
             stack.enter_context(display)
             stream = self.stream.begun()
-            protocol: dict[str, Any] = {"window": options.window, "delay": options.delay, "classes": stream.classes}
+            protocol = protocol_of(options, stream, NEEDED[stream.kind])
             chunks = stop.until(warmed_up(stream.chunks, sharded.plain(self.contestants), **protocol))
             calls: dict[str, Any] = {"on_checkpoint": display.checkpoint, "on_rows": on_rows}
             if options.predictions:
@@ -137,6 +153,10 @@ class _Run:
             title = f"{next(iter(evaluations))} on {data}"
             write_report(options.report, evaluations, verdict=verdict, title=title, notes=grouped(notes))
             say(f"report written to {options.report}")
+        if options.export:
+            from shoal.report import export
+
+            say(f"{len(export(evaluations, options.export))} tables and pictures written to {options.export}")
         if options.figures:
             from shoal.report import save_figures
 
@@ -206,6 +226,7 @@ def _check(data: Sequence[str], options: RunOptions) -> None:
         check_folder("--save", outputs.pop("--save"))
     check_outputs(outputs, [] if is_dataset(data) else [name for name in data if name != STDOUT])
     check_folder("--figures", options.figures)
+    check_folder("--export", options.export)
     for option in ("--predictions", "--tasks-out"):
         if outputs[option] not in (None, STDOUT):
             ending(str(outputs[option]), option)
