@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from tests.streams import assert_close, core_of, draw, drawn_weights
+from tests.streams import assert_close, core_of, draw, drawn_weights, roughened
 from tests.twins import hedged_sharing as twin
 
 from shoal import HedgedSharing, HedgedSharingRegressor, MultitaskPerceptron, MultitaskRegressor
@@ -41,9 +41,12 @@ def coef_of(theirs: Any, k: int) -> np.ndarray:
 @pytest.mark.parametrize("protocol", ["one", "some", "growing"])
 @pytest.mark.parametrize("kind", [HedgedSharing, HedgedSharingRegressor])
 def test_equals_the_twin(kind: type[Any], protocol: str, density: float, interactions: bool) -> None:
-    """With weights, where the stream has rounds of several rows; with too many features for matrices in one case."""
+    """With weights, where the stream has rounds of several rows; with values that repeat, and may be the edges of bins,
+    where it has none; with too many features for matrices in one case."""
     regression, d = kind is HedgedSharingRegressor, 33 if density == 1.0 and not interactions else 9
     stream = draw(3, n_rows=400, d=d, K=6, protocol=protocol, density=density, scale=3.0, regression=regression)
+    if protocol == "one":
+        stream = roughened(stream)
     rounds, K = None if protocol == "one" else stream.rounds, int(stream.task.max()) + 1
     weight = None
     if protocol == "some":
@@ -98,6 +101,15 @@ def test_equals_the_twin_on_a_stream_that_is_wide_for_good(kind: type[Any]) -> N
     assert not theirs.crosses
     learner = kind(effort="fast", dtype="float64")
     assert_close(learner.test_then_train(X, stream.y, stream.task), expected)
+    assert_close(learner.weights_, theirs.pi_k)
+
+
+def test_equals_the_twin_on_a_stream_that_is_long_and_rough() -> None:
+    """The bins' samples are full, task effects have swept several times, and the scale has settled."""
+    stream = roughened(draw(8, n_rows=5_000, d=5, K=6, scale=3.0))
+    expected, theirs = twin.learn(stream.X, stream.y, stream.task, None, 6, twin.Twin, None, True)
+    learner = HedgedSharing(interactions=True, effort="fast", dtype="float64")
+    assert_close(learner.test_then_train(stream.X, stream.y, stream.task), expected)
     assert_close(learner.weights_, theirs.pi_k)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.streams import assert_close, draw, drawn_weights
+from tests.streams import assert_close, draw, drawn_weights, roughened
 from tests.twins.task_levels import Twin, learn
 
 from shoal import TaskLevels, TaskLevelsRegressor
@@ -16,8 +16,9 @@ from shoal import TaskLevels, TaskLevelsRegressor
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
 @pytest.mark.parametrize("regression", [False, True], ids=["labels", "targets"])
 def test_the_twin(regression: bool, sparse: bool, weighted: bool) -> None:
-    """With odd targets and an odd value; a feature comes late."""
+    """With odd targets and an odd value; a feature comes late. Dense rows have values that repeat; one is constant."""
     stream = draw(3, n_rows=400, K=20, d=8, protocol="growing", density=0.3 if sparse else 1.0, regression=regression)
+    stream = stream if sparse else roughened(stream)
     stream.X[:100, 4] = 0.0
     stream.X[300, 2] = 1e4
     y = 3.0 + 20.0 * stream.y if regression else (stream.y > 0).astype(float)

@@ -107,8 +107,9 @@ class Twin:
 
     def widen(self, d: int) -> None:
         """New columns."""
+        if (more := d - len(self.mu)) == 0:
+            return
         c = self.weight / self.squares if self.variance is None else self.variance
-        more = d - len(self.mu)
 
         def padded(M: np.ndarray, value: float) -> np.ndarray:
             M = np.pad(M, (0, more))

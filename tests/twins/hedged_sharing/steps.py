@@ -84,9 +84,10 @@ class Table:
     def rates(sums: np.ndarray, at: np.ndarray, x: np.ndarray, now: Now) -> Any:
         H, G = sums[0, at] + now.c * x**2, sums[1, at] + now.e2 * x**2
         HF = 0.99 * sums[2, at] + now.c * x**2
-        return lambda rule, a: {
-            "N": 1 / (a + H) if a else H,
-            "F": 1 / (a + HF) if a else H,
-            "A": a * now.per_row / np.sqrt(G + now.tiny),
-            "C": np.full(len(x), a),
-        }[rule]
+
+        def of(rule: str, a: float) -> np.ndarray:
+            if rule == "A":
+                return np.asarray(a * now.per_row / np.sqrt(G + now.tiny))
+            return np.full(len(x), a) if rule == "C" else 1 / (a + (HF if rule == "F" else H))
+
+        return of
