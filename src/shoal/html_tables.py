@@ -25,6 +25,8 @@ class Listed(list[T]):
     >>> from shoal.model.explanations import SimilarTask
     >>> Listed([SimilarTask("anna", 0.5)])._repr_html_().count("<th>")
     3
+    >>> Listed()._repr_html_()
+    '<table><thead><tr></tr></thead><tbody></tbody></table>'
     """
 
     def _repr_html_(self) -> str:

@@ -70,3 +70,10 @@ def test_shapes_are_compared_block_by_block() -> None:
     assert [name for name, _ in found.blocks] == ["D1 to D4, error"]
     assert [found.n, found.correlation, found.blocks[0][1]] == pytest.approx([4, 0.8, 0.8])
     assert shape(Outcome(replace(one, reference=EXPERIMENT.reference), runs, {}, quick=False)) is None
+    for n, name in ((3, "D1 to D3, error"), (2, None)):  # fewer than three have no shape
+        few = replace(
+            one, data=levels[:n], published=dict(list(printed.items())[:n]),
+            reference=lambda entrant, _, metric, n=n: [(entrant, level.name, metric) for level in levels[:n]],
+        )  # fmt: skip
+        found = shape(Outcome(few, {key: runs[key] for key in list(runs)[:n]}, {}, quick=False))
+        assert (None if found is None else found.blocks[0][0]) == name

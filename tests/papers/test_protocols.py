@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.metrics import f1_score, roc_auc_score
 
 from shoal import OSMTL, PassiveAggressive
 from shoal.datasets import make_related_tasks
+from shoal.datasets.dataset import Dataset
 from shoal.evaluation import progressive_validate
+from shoal.papers.by_paper import yang_li
 from shoal.papers.protocols import cross_validated, held_out, progressive, split
 
 DATA = make_related_tasks(n_tasks=4, n_features=6, n_rows=400, seed=2)
@@ -75,3 +78,23 @@ def test_progressive_by_task_is_progressive() -> None:
     assert [curve[-1] for curve in found["curves"]] == pytest.approx(found["errors"])
     assert np.mean(found["curves"], axis=0) == pytest.approx(plain["curve"])
     assert found["tasks"] == ["0", "1", "2", "3"]
+
+
+class FirstColumn(BaseEstimator):
+    """Decides by a row's first feature, and says that it asked for three labels."""
+
+    n_queries_ = 3
+
+    def fit(self, X: np.ndarray, y: np.ndarray, task: np.ndarray) -> FirstColumn:
+        return self
+
+    def test_then_train(self, X: np.ndarray, y: np.ndarray, task: np.ndarray, classes: list[float]) -> np.ndarray:
+        return X[:, 0]
+
+
+def test_the_error_against_labels_asked_for_is_a_mean_over_tasks() -> None:
+    """Of the first task all four rows are right, of the second one is, and a negative row stands above a positive."""
+    X = np.array([[0.9], [-0.1], [0.8], [-0.3], [0.3], [0.2]])
+    y, task = np.array([1.0, -1.0, 1.0, -1.0, -1.0, 1.0]), np.array(["a", "a", "a", "a", "b", "b"])
+    found = yang_li.asked(Dataset("made", X, y, task, ("x",), "Made by hand.", "binary"), FirstColumn(), 0)
+    assert [found["error"], found["asked"], found["auc"]] == [25.0, 50.0, 0.5]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 BUFFER, SAMPLE, MISSING = 16_384, 4_096, 32
+CODES = np.arange(64)
 TREES = 120  # of each of two sizes
 LARGEST, BUDGET = 131_071.0, 1_000_000
 
@@ -40,11 +41,11 @@ def candidates(c: int, G: Any, H: Any, h_unit: float) -> Any:
     there = np.flatnonzero((G != 0) | (H != 0))
     if c == 0:
         there = there[np.argsort(G[there] / (H[there] + 10 / h_unit), kind="stable")]
-        lefts = np.array([np.isin(np.arange(64), there[:k]) for k in range(1, len(there))], bool).reshape(-1, 64)
-        absent = ~np.isin(np.arange(64), there)
+        place = np.full(64, len(there))
+        place[there] = np.arange(len(there))
+        lefts, absent = place < np.arange(1, len(there))[:, None], place == len(there)
     else:
-        lefts = np.array([np.arange(64) <= code for code in there if code < MISSING], bool).reshape(-1, 64)
-        absent = np.arange(64) == MISSING
+        lefts, absent = there[there < MISSING, None] >= CODES, CODES == MISSING
         if MISSING in there:
             return np.stack([lefts, lefts | absent], axis=1).reshape(-1, 64)
     return lefts | (absent & (2 * (lefts @ H) >= H.sum())[:, None])  # what does not occur goes to the larger side
