@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -152,6 +153,12 @@ class TestUpdates:
         learner = binary["MultitaskPerceptron"]
         assert f"update on {learner.n_updates / learner.rows:.0%} of all rows" in figure.title
 
+    def test_names_of_lines_that_end_together_stand_16_pixels_apart(self, binary: Evaluations) -> None:
+        spec = by_name(dict.fromkeys("AB", binary["pooled"]))["updates"].spec()
+        low, high = sorted(record["place"] for record in records(spec) if "place" in record)
+        top = spec["layer"][0]["encoding"]["y"]["scale"]["domain"][1]
+        assert (high - low) / top * spec["height"] == pytest.approx(16)
+
     def test_an_update_on_every_row_is_no_picture(self, regression: Evaluations) -> None:
         assert "updates" not in by_name(regression)
 
@@ -183,6 +190,17 @@ class TestCalibration:
         assert {r["name"] for r in drawn} == {"HedgedSharing"}
         error = hedged["HedgedSharing"].overall["calibration_error"]
         assert figure.title == f"Forecasts of HedgedSharing are {100 * error:.1f} points off on average"
+
+    def test_bins_of_few_rows_are_counted_and_not_judged(self, hedged: Evaluations) -> None:
+        learner = hedged["HedgedSharing"]
+        bins = [learner.calibration[0]._replace(rows=n) for n in (19, 20, 21)]
+        spec = by_name({"HedgedSharing": replace(learner, calibration=bins)})["calibration"].spec()
+        drawn = [
+            {record["rows"] for name in re.findall(r"data-[0-9a-f]+", str(panel)) for record in spec["datasets"][name]
+             if "rows" in record}
+            for panel in spec["hconcat"]
+        ]  # fmt: skip
+        assert drawn == [{20, 21}, {19, 20, 21}]
 
     def test_without_probabilities_there_is_none(self, binary: Evaluations) -> None:
         assert "calibration" not in by_name(binary)
