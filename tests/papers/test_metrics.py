@@ -73,7 +73,7 @@ def test_shapes_are_compared_block_by_block() -> None:
     for n, name in ((3, "D1 to D3, error"), (2, None)):  # fewer than three have no shape
         few = replace(
             one, data=levels[:n], published=dict(list(printed.items())[:n]),
-            reference=lambda entrant, _, metric, n=n: [(entrant, level.name, metric) for level in levels[:n]],
+            reference=lambda entrant, _, metric: [(entrant, level.name, metric) for level in levels[:n]],  # noqa: B023
         )  # fmt: skip
         found = shape(Outcome(few, {key: runs[key] for key in list(runs)[:n]}, {}, quick=False))
         assert (None if found is None else found.blocks[0][0]) == name

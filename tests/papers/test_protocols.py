@@ -80,7 +80,7 @@ def test_progressive_by_task_is_progressive() -> None:
     assert found["tasks"] == ["0", "1", "2", "3"]
 
 
-class FirstColumn(BaseEstimator):
+class FirstColumn(BaseEstimator):  # type: ignore[misc]
     """Decides by a row's first feature, and says that it asked for three labels."""
 
     n_queries_ = 3
