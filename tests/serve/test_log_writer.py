@@ -53,7 +53,7 @@ def in_one_commit(engine: Engine) -> Iterator[list[Any]]:
         yield batches
         free.set()
         first.result()
-        engine.predict(rows([ASKED])).result()  # all before it has been committed
+        engine.expire().result()  # all before it has been committed
 
 
 @contextmanager
@@ -89,7 +89,29 @@ def test_two_labels_for_one_prediction_in_one_commit(engine: Engine) -> None:
     assert (two.result().accepted, two.result().double) == (0, [name])
     assert other.result().rows == 3
     assert learned(engine) == 4
-    assert engine.gauges()["predictions_waiting"] == waiting + 2 - 1  # of the two that mark the commit
+    assert engine.gauges()["predictions_waiting"] == waiting + 1 - 1  # of the one that marks the commit
+
+
+def test_predictions_do_not_wait_behind_rows_that_are_checked(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They join the commit of these rows; what was asked before them comes in the next, in its order."""
+    check, found = engine._writer._admit, list[Any]()
+
+    def asked_meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(engine._writer, "_admit", check)
+        found.append(engine.learn(rows(MAILS[1:3])))
+        found.append(engine.predict(rows([ASKED])))
+        found.append(engine.learn(rows(MAILS[3:4])))
+        return check(*given)
+
+    with in_one_commit(engine) as batches:
+        monkeypatch.setattr(engine._writer, "_admit", asked_meanwhile)
+        first = engine.learn(rows(MAILS[:1]))
+    assert [one.result().position for one in (first, found[0], found[2])] == [1, 2, 3]
+    assert [(len(one.records), len(one.waiting)) for one in batches if any(one)] == [(0, 1), (1, 1), (2, 0)]
+    assert learned(engine) == 4
+    assert engine.gauges()["queue_rows"] == 0
+    name = str(found[1].result()[0].id)
+    assert engine.label([(name, "yes")]).result().accepted == 1
 
 
 def test_one_key_in_one_commit(engine: Engine) -> None:

@@ -147,7 +147,8 @@ class LogWriter(threading.Thread):
                 self._do(commands)
             self._gathers = len(commands) >= SIBLINGS
             with self._counting:
-                self.rows_waiting -= sum(one.n_rows for one in commands) - sum(one.n_rows for one in self._held)
+                held = {id(one) for one in self._held}
+                self.rows_waiting -= sum(one.n_rows for one in commands if id(one) not in held)
             if self._blanks and not self._trouble:
                 self._blank_some()
         for asked in filter(None, self._forgetting.values()):
@@ -169,6 +170,18 @@ class LogWriter(threading.Thread):
                 commands.append(command)
         return commands
 
+    def _predictions_that_came(self) -> list[Command]:
+        """Predictions whose rows wait for this commit: they need no check. What stands between them is held."""
+        found = list[Command]()
+        with suppress(queue.Empty):
+            while len(found) < MOST_COMMANDS:
+                command = self._inbox.get_nowait()
+                if command is None:
+                    self._stops = True
+                else:
+                    (found if isinstance(command, Wait) else self._held).append(command)
+        return found
+
     # ---- one commit ------------------------------------------------------------------------------------------
 
     def _do(self, commands: list[Command]) -> None:
@@ -183,6 +196,7 @@ class LogWriter(threading.Thread):
             with self._undone_on_failure():
                 moment = time.time()
                 groups, admitted = self._admit(commands, moment)
+                commands += self._predictions_that_came()  # while rows were checked
                 batch = self._batch(admitted, [one for one in commands if _writes_no_record(one)], moment)
                 self._commit(batch, commands)
             if groups:
