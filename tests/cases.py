@@ -17,6 +17,7 @@ from shoal import (
     ROMCO,
     CollaborativeCW,
     CollaborativePA,
+    Conformal,
     HedgedSharing,
     HedgedSharingRegressor,
     KernelPerceptron,
@@ -53,6 +54,10 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "CollaborativePA": CollaborativePA,
     "CollaborativePA-passive": lambda: CollaborativePA(pull=0.8, C=0.3, passive=True),
     "CollaborativePA-mix": lambda: CollaborativePA(variant="mix"),
+    "Conformal": lambda: Conformal(PassiveAggressiveRegressor()),
+    "Conformal-labels": lambda: Conformal(
+        MultitaskPerceptron(relation="independent", loss="logistic"), coverage=0.8, least_step=0.02
+    ),
     "HedgedSharing": HedgedSharing,
     "HedgedSharing-independent": lambda: HedgedSharing(relation="independent", interactions=False, dtype="float64"),
     "HedgedSharing-pooled": lambda: HedgedSharing(relation="pooled"),
@@ -138,6 +143,7 @@ NAME_THEIR_TASKS = {
     "SecondOrderPerceptron-primal-graph",
 }
 REGRESSORS = {
+    "Conformal",
     "HedgedSharingRegressor",
     "MixedEffectsRegressor",
     "MixedEffectsRegressor-independent",

@@ -21,6 +21,7 @@ ROUNDING = 1e-9  # an answer that is zero but for rounding is one of zero on eve
 ONLINE: dict[str, Callable[[], Learner]] = {
     "CollaborativeCW": shoal.CollaborativeCW,
     "CollaborativePA": shoal.CollaborativePA,
+    "Conformal": lambda: shoal.Conformal(shoal.MultitaskRegressor(eta=0.02)),
     "HedgedSharing": shoal.HedgedSharing,
     "HedgedSharingRegressor": shoal.HedgedSharingRegressor,
     "KernelPerceptron": lambda: shoal.KernelPerceptron(gamma=0.1),

@@ -37,6 +37,7 @@ from .online.task_levels.learner import TaskLevelsRegressor as TaskLevelsRegress
 from .tabular.estimators import TabularClassifier as TabularClassifier
 from .tabular.estimators import TabularRegressor as TabularRegressor
 from .tabular.loading import load as load
+from .wrappers.conformal import Conformal as Conformal
 from .wrappers.label_query import LabelQuery as LabelQuery
 from .wrappers.multi_class import MultiClass as MultiClass
 from .wrappers.task_column import TaskColumn as TaskColumn
@@ -51,6 +52,7 @@ __all__ = [
     "Chunk",
     "CollaborativeCW",
     "CollaborativePA",
+    "Conformal",
     "HedgedSharing",
     "HedgedSharingRegressor",
     "IndependentTasks",

@@ -30,8 +30,8 @@ from shoal.model.targets import RealTargets, Targets, TwoLabels
 
 # Attributes that other parts of the library use, and a user does not.
 INTERNAL = (
-    "algorithm algorithms deciding_cores decide_sparse estimator_names is_probabilistic learn_sparse new_core "
-    "number_of_task simultaneous targets"
+    "algorithm algorithms decide_sparse deciding_cores declared_labels estimator_names is_probabilistic learn_sparse "
+    "new_core number_of_task simultaneous targets"
 )
 
 
@@ -53,6 +53,11 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     def targets(self) -> Targets:
         """The kind of targets: an attribute of the class, likewise."""
         raise AttributeError(f"a {type(self).__name__} has no kind of targets")
+
+    @property
+    def declared_labels(self) -> Any:
+        """Labels that may come, of the hyper-parameter `classes`; None: none is declared."""
+        return getattr(self, "classes", None)
 
     _model: Model | None = None
     _read_from: tuple[Any, ...] = ()  # the hyper-parameters that the model has
@@ -362,7 +367,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
     # ---- the model ---------------------------------------------------------------------------------------
 
     def _new_model(self) -> Model:
-        return Model(self.new_core(), self.targets, type(self).__name__, getattr(self, "classes", None))
+        return Model(self.new_core(), self.targets, type(self).__name__, self.declared_labels)
 
     def _begun(self) -> Model:
         """The current model with up-to-date hyper-parameters, or a new one that the caller must store with `_keep`."""

@@ -26,7 +26,8 @@ from shoal import (
 )
 
 NAMES = np.array(["ash", "elm", "fir", "oak"])
-WITHIN = [name for name in LEARNERS if "Regressor" not in name and not name.startswith(("LabelQuery", "MultiClass"))]
+OTHERS = ("Conformal", "LabelQuery", "MultiClass")  # wrappers
+WITHIN = [name for name in LEARNERS if "Regressor" not in name and not name.startswith(OTHERS)]
 
 
 def several(seed: int, n_classes: int = 4, **options: Any) -> tuple[Stream, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Learners within a wrapper: make their cores, and show a core as a learner. Shared by all wrappers of classifiers."""
+"""Learners within a wrapper: make their cores, and show a core as a learner. Shared by all wrappers."""
 
 from typing import Any
 
@@ -10,7 +10,8 @@ from shoal.model.model import Model
 def inner_core(estimator: Any, kind: type[Learner], wrapper: str) -> CoreLike:
     """A core that has learned nothing, with the hyper-parameters of an estimator, which stays as it is."""
     if not isinstance(estimator, kind):
-        raise ValueError(f"{wrapper} needs a classifier of this library, got {type(estimator).__name__}")
+        wanted = "a learner" if kind is Learner else "a classifier"
+        raise ValueError(f"{wrapper} needs {wanted} of this library, got {type(estimator).__name__}")
     return estimator.new_core()
 
 

@@ -1,0 +1,495 @@
+"""Intervals and sets of labels around any learner, whose thresholds tasks share in part.
+
+A row has a score s >= 0, how wrong the forecast is: |y - f| of real targets, 1 - p(y) of labels. The answer holds all
+targets whose score is at most a threshold q, which follows the stream so that a share `coverage` of the targets is in
+the answers of every task. For a row of task k, with alpha = 1 - coverage, c_k rows of k judged so far and n of all,
+
+    ln q = t + u_k                                                          before the row
+    e    = 1[s > q] - alpha                                                 after its target
+    t   <- t + 0.02 e / √max(1, n/2000)                                     shared
+    u_k <- u_k + max(0.1 / √(1 + c_k/20), least_step) e,  c_k <- c_k + 1    the task's own, 0 at first
+
+and t = ln(2 x the median score of the first 50 rows), before which the answer is everything. This is quantile tracking
+(Angelopoulos, Candès, Tibshirani 2023, their P control) of ln q, with a shared and an own integrator. Its twin in plain
+NumPy is tests/twins/conformal.py.
+"""
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import field
+from functools import cache
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.metaestimators import available_if
+
+from shoal.engine.arrays import FloatArray, IntArray
+from shoal.engine.axes import OTHER, TASK
+from shoal.engine.compile import kernel
+from shoal.engine.rounds import Rounds
+from shoal.learner import Learner, WeightedLearner, is_probabilistic_kind, logistic
+from shoal.model.algorithm import Size
+from shoal.model.core import CoreLike
+from shoal.model.parameters import from_keywords, non_negative, read, strictly_between
+from shoal.model.targets import Targets
+from shoal.online.hedged_sharing.learner import HedgedSharingRegressor
+from shoal.wrappers.inner import inner_core, seen_through
+from shoal.wrappers.label_query import LabelQuery
+from shoal.wrappers.multi_class import MultiClass, OneAgainstRest
+
+FIRST = 50  # rows, whose median score is where the shared threshold begins
+SHARED_STEP, SHARED_ROWS = 0.02, 2000.0
+OWN_STEP, OWN_ROWS = 0.1, 20.0
+LARGEST = 300.0  # |t| and |u_k|: exp of their sum is still a number
+LEAST_SCORE = 1e-100  # where all first forecasts are exact
+LEVEL, ROWS = range(2)  # positions in what is shared: t, n
+OFFSET, JUDGED, COVERED = range(3)  # of each task: u_k, c_k, rows whose target was in the answer
+PARAMETERS = {"coverage": strictly_between(0.0, 1.0), "least_step": non_negative()}
+
+
+@kernel(entry=True, allocates=True)
+def follow(
+    scores: FloatArray, task: IntArray, starts: IntArray, weight: FloatArray, alpha: float, least_step: float,
+    shared: FloatArray, own: FloatArray, first: FloatArray,
+) -> None:  # fmt: skip
+    """Move the thresholds by the scores of rounds; all rows of a round are judged before any moves one."""
+    for r in range(len(starts) - 1):
+        level, n, moved = shared[LEVEL], shared[ROWS], 0.0
+        for row in range(starts[r], starts[r + 1]):
+            if len(weight) > 0 and weight[row] == 0.0:
+                continue
+            if n < FIRST:
+                if shared[ROWS] < FIRST:
+                    first[int(shared[ROWS])] = scores[row]
+            else:
+                mine = own[task[row]]
+                missed = 1.0 if scores[row] > math.exp(level + mine[OFFSET]) else 0.0
+                e = missed - alpha
+                moved += SHARED_STEP * e / math.sqrt(max(1.0, shared[ROWS] / SHARED_ROWS))
+                step = max(OWN_STEP / math.sqrt(1.0 + mine[JUDGED] / OWN_ROWS), least_step)
+                mine[OFFSET] = min(LARGEST, max(-LARGEST, mine[OFFSET] + step * e))
+                mine[JUDGED] += 1.0
+                mine[COVERED] += 1.0 - missed
+            shared[ROWS] += 1.0
+        shared[LEVEL] = min(LARGEST, max(-LARGEST, level + moved))
+        if n < FIRST <= shared[ROWS]:
+            shared[LEVEL] = math.log(max(2.0 * np.median(first), LEAST_SCORE))
+
+
+def scores_of_numbers(f: FloatArray, y: FloatArray) -> FloatArray:
+    """|y - f|."""
+    return np.abs(y - f)
+
+
+def scores_of_labels(f: FloatArray, y: FloatArray) -> FloatArray:
+    """1 - p(y) of labels -1 and +1, f the logit of +1."""
+    return logistic(-y * f)
+
+
+def scores_of_classes(values: FloatArray, codes: FloatArray, n_known: int, starts: IntArray) -> FloatArray:
+    """1 - p(y) of codes of classes, p over those that had come before the round; 1 for a new one.
+
+    Parameters
+    ----------
+    values : (n, n_classes) logits of each class against the rest
+    codes : (n,) classes, numbered as they came
+    n_known : classes that had come before the first row
+    starts : (n_rounds + 1,)
+    """
+    y = codes.astype(np.int64)
+    before = np.maximum.accumulate(np.concatenate([[n_known], y + 1]))  # classes that have come before each row
+    known = np.repeat(before[starts[:-1]], np.diff(starts))
+    p = logistic(values) * (np.arange(values.shape[1]) < known[:, None])
+    total = p.sum(axis=1)
+    return np.asarray(1.0 - p[np.arange(len(y)), y] / np.where(total > 0.0, total, 1.0))
+
+
+@cache
+def _packed_kind(inner: Any) -> Any:
+    """The saved arrays around those of the inner core."""
+    fields: list[tuple[str, Any]] = [
+        ("estimator", inner),
+        ("shared", FloatArray),  # (2,)
+        ("first", FloatArray),  # (50,)
+        ("own", Annotated[FloatArray, TASK, OTHER]),  # (tasks, 3)
+    ]
+    return NamedTuple("Packed", fields)
+
+
+class ConformalCore:
+    """A core with thresholds that follow the scores of its forecasts."""
+
+    def __init__(self, inner: Any, values: dict[str, Any], *, regression: bool) -> None:
+        params = read(PARAMETERS, values)
+        self.inner, self.regression = inner, regression
+        self.alpha, self.least_step = 1.0 - params.coverage, params.least_step
+        self.named_tasks, self.simultaneous, self.may_fail = inner.named_tasks, inner.simultaneous, inner.may_fail
+        self.no_weights = inner.no_weights
+        self.shared, self.first, self.own = np.zeros(2), np.zeros(FIRST), np.zeros((0, 3))
+
+    def thresholds(self, task: IntArray) -> FloatArray:
+        """q of rows of these tasks, -1 for an unseen one; infinity before the first 50 rows."""
+        if self.shared[ROWS] < FIRST:
+            return np.full(len(task), np.inf)
+        offsets = np.append(self.own[:, OFFSET], 0.0)
+        return np.asarray(np.exp(self.shared[LEVEL] + offsets[np.where(task < len(self.own), task, -1)]))
+
+    def learn_all(self, rounds: Rounds, out: FloatArray) -> Any:
+        """Learn rounds; the decisions before each, of classes one array each."""
+        if isinstance(self.inner, OneAgainstRest):
+            n_known = len(self.inner.classes)
+            decisions: Any = self.inner.learn_all(rounds, keep=True)
+            scores = scores_of_classes(np.stack(decisions[1:], axis=1), rounds.y, n_known, rounds.starts)
+        else:
+            decisions = out if len(out) > 0 else np.empty(len(rounds.y))
+            self.inner.learn(rounds, decisions)
+            scores = (scores_of_numbers if self.regression else scores_of_labels)(decisions, rounds.y)
+        follow(
+            scores, rounds.task, rounds.starts, rounds.weight, self.alpha, self.least_step,
+            self.shared, self.own, self.first,
+        )  # fmt: skip
+        return decisions
+
+    # ---- the interface of a core ---------------------------------------------------------------------------
+
+    @property
+    def state(self) -> Any:
+        return self.inner.state
+
+    @property
+    def learns_in_blocks(self) -> bool:
+        return False
+
+    def reserve(self, n_tasks: int, n_features: int) -> None:
+        self.inner.reserve(n_tasks, n_features)
+        if n_tasks > len(self.own):
+            larger = np.zeros((max(n_tasks, 2 * len(self.own)), 3))
+            larger[: len(self.own)] = self.own
+            self.own = larger
+
+    def enter(self, n_tasks: int) -> None:
+        self.inner.enter(n_tasks)
+
+    def leave(self, k: int, n_tasks: int) -> None:
+        self.inner.leave(k, n_tasks)
+        self.own = np.append(np.delete(self.own, k, axis=0), np.zeros((1, 3)), axis=0)
+
+    def new_out(self, n_rows: int) -> FloatArray:
+        return np.asarray(self.inner.new_out(n_rows))
+
+    def learn(self, rounds: Rounds, out: FloatArray) -> None:
+        self.learn_all(rounds, out)
+
+    def decide(self, rounds: Rounds, out: FloatArray) -> None:
+        self.inner.decide(rounds, out)
+
+    def updates(self, n_tasks: int) -> IntArray:
+        return np.asarray(self.inner.updates(n_tasks))
+
+    def adopt(self, other: Any) -> None:
+        self.inner.adopt(other.inner)
+        self.alpha, self.least_step = other.alpha, other.least_step
+        self.named_tasks, self.simultaneous, self.may_fail = other.named_tasks, other.simultaneous, other.may_fail
+
+    def attach(self, other: Any) -> None:
+        self.inner.attach(other.inner)
+
+    def snapshot(self) -> Callable[[], None]:
+        rollback, kept = self.inner.snapshot(), (self.shared.copy(), self.first.copy(), self.own.copy())
+
+        def go_back() -> None:
+            rollback()
+            self.shared, self.first, self.own = kept
+
+        return go_back
+
+    def nbytes(self) -> int:
+        return int(self.inner.nbytes()) + self.own.nbytes
+
+    # ---- files -----------------------------------------------------------------------------------------------
+
+    def _packed(self, inner: Any, shared: FloatArray, first: FloatArray, own: FloatArray) -> Any:
+        kind: Any = type(inner)
+        return _packed_kind(kind)(inner, shared, first, own)
+
+    def pack(self, size: Size) -> Any:
+        return self._packed(self.inner.pack(size), self.shared, self.first, self.own[: size.tasks])
+
+    def blank(self, size: Size) -> Any:
+        return self._packed(self.inner.blank(size), np.zeros(2), np.zeros(FIRST), np.zeros((size.tasks, 3)))
+
+    def expect_labels(self, labels: Any) -> None:
+        self.inner.expect_labels(labels)
+
+    def unpack(self, packed: Any, size: Size) -> None:
+        own = packed.own
+        if not (abs(packed.shared[LEVEL]) <= LARGEST and (np.abs(own[:, OFFSET]) <= LARGEST).all()):
+            raise ValueError("its thresholds are out of range")
+        counts = np.concatenate([packed.shared[ROWS:], own[:, JUDGED], own[:, COVERED]])
+        if not (np.isfinite(counts) & (counts >= 0.0)).all():
+            raise ValueError("its numbers of rows are negative")
+        self.inner.unpack(packed.estimator, size)
+        self.shared, self.first, self.own = packed.shared, packed.first, packed.own
+
+
+def _is_classifier(learner: Any) -> bool:
+    return bool(is_classifier(learner))
+
+
+def _is_regressor(learner: Any) -> bool:
+    return not _is_classifier(learner)
+
+
+@from_keywords
+class Conformal(WeightedLearner):
+    """Any learner with intervals, or sets of labels, that hold the target of a share of each task's rows.
+
+    The answer holds every target whose score is at most ``q = exp(t + u_k)``: ``[f - q, f + q]``, or all labels with
+    ``1 - p(l) <= q``. After each row ``e = 1[s > q] - (1 - coverage)`` moves t, which all tasks share, by
+    ``0.02 e/√max(1, n/2000)`` and the task's own u_k by ``max(0.1/√(1 + c_k/20), least_step) e``, after c_k of its rows
+    and n of all. The learner itself learns as it does alone. Cost: the learner's and 20 ns a row; three numbers a task.
+
+    Parameters
+    ----------
+    estimator : regressor, classifier with probabilities, or `MultiClass` around one; None: `HedgedSharingRegressor()`
+        It stays as it is; its trained copy is `estimator_`.
+    coverage : float, 0 < coverage < 1
+        The share of rows whose target shall be in the answer.
+    least_step : float >= 0
+        The least step of a task's own threshold, 0.02 where the spread of tasks drifts.
+
+    Attributes
+    ----------
+    estimator_ : the trained learner
+    thresholds_ : (n_tasks,) q of each task; infinite before the first 50 rows
+    coverage_ : (n_tasks,) the share of a task's rows that were in the answer, after the first 50 rows of all; or NaN
+    tasks_, classes_, n_features_in_, feature_names_in_, n_updates_, task_updates_
+
+    Raises
+    ------
+    ValueError
+        On bad input or hyper-parameters, or a learner without forecasts that a score can judge.
+
+    Notes
+    -----
+    For any sequence of scores, the targets of a task outside their answers are ``(1 - coverage) n_k`` up to
+    ``2 B/gamma``, B the largest |u_k| and gamma the last step: steps of u_k do not rise, and their sum with e is u_k.
+    So the coverage of each task tends to `coverage` where scores stay within constant factors. Nothing is assumed of
+    the rows, and nothing is said of a single row. Of a few hundred rows no interval, however right, has exactly its
+    share. Where forecasts are calibrated, own thresholds bring little; they pay where tasks differ in spread.
+    A row with a `sample_weight` moves the thresholds once; targets that come late move them when they come. An unseen
+    task has u_k = 0.
+
+    References
+    ----------
+    Angelopoulos, Candès, Tibshirani. Conformal PID Control for Time Series Prediction. NeurIPS 2023, section 2:
+    quantile tracking. The logarithmic scale and the shared part are this library's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from shoal import Conformal, MultitaskRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X, task = rng.normal(size=(8000, 5)), rng.integers(20, size=8000)
+    >>> y = X.sum(axis=1) + rng.normal(size=8000) * (1 + task)  # tasks differ in spread
+    >>> learner = Conformal(MultitaskRegressor(eta=0.01), coverage=0.9).partial_fit(X[:6000], y[:6000], task[:6000])
+    >>> low, high = learner.predict_interval(X, task).T
+    >>> errors = np.abs(y - learner.predict(X, task))
+    >>> one_for_all = np.quantile(errors[:6000], 0.9)
+    >>> for name, inside in ("one width", errors <= one_for_all), ("by task", (low <= y) & (y <= high)):
+    ...     of_tasks = [inside[6000:][task[6000:] == k].mean() for k in range(20)]
+    ...     print(f"{name:10} coverage {np.mean(of_tasks):.2f}, of the worst task {min(of_tasks):.2f}")
+    one width  coverage 0.89, of the worst task 0.69
+    by task    coverage 0.90, of the worst task 0.79
+    """
+
+    estimator: Learner | None = field(default=None, kw_only=False)
+    coverage: float = 0.9
+    least_step: float = 0.0
+
+    estimator_names = ("estimator",)
+
+    def _plain(self) -> Learner:
+        return HedgedSharingRegressor() if self.estimator is None else self.estimator
+
+    def new_core(self) -> CoreLike:
+        """The thresholds around a core of the estimator."""
+        estimator = self._plain()
+        inner = inner_core(estimator, Learner, "Conformal")
+        if isinstance(estimator, Conformal | LabelQuery):
+            raise ValueError(f"Conformal goes around the learner itself, got a {type(estimator).__name__}")
+        if is_classifier(estimator) and not is_probabilistic_kind(estimator):
+            raise ValueError(f"sets of labels need probabilities, and a {type(estimator).__name__} has none")
+        return ConformalCore(inner, self.get_params(deep=False), regression=not is_classifier(estimator))
+
+    @property
+    def targets(self) -> Targets:
+        """The estimator's kind."""
+        return self._plain().targets
+
+    @property
+    def declared_labels(self) -> Any:
+        """The estimator's."""
+        return self._plain().declared_labels
+
+    @property
+    def simultaneous(self) -> bool:
+        """The estimator's protocol."""
+        return self._plain().simultaneous
+
+    @property
+    def is_probabilistic(self) -> bool:
+        """Are the estimator's decision values logits?"""
+        return bool(getattr(self._plain(), "is_probabilistic", False))
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), self._plain().__sklearn_tags__()
+        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        return tags
+
+    # ---- intervals and sets --------------------------------------------------------------------------------
+
+    def _thresholds(self, X: Any, task: Any) -> FloatArray:
+        model = self._fitted_model()
+        core: Any = model.core
+        return np.asarray(core.thresholds(model.rows_to_decide(X, task).task))
+
+    def _threshold_one(self, task: Hashable) -> float:
+        model = self._fitted_model()
+        core: Any = model.core
+        return float(core.thresholds(np.array([model.tasks.column.get(task, -1)]))[0])
+
+    @available_if(_is_regressor)  # type: ignore[untyped-decorator]
+    def predict_interval(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, 2) the lower and the upper end of each row's interval; infinite before the first 50 rows."""
+        f, q = self.estimator_.predict(X, task), self._thresholds(X, task)
+        return np.column_stack([f - q, f + q])
+
+    @available_if(_is_regressor)  # type: ignore[untyped-decorator]
+    def predict_interval_one(self, x: Any, task: Hashable = None) -> tuple[float, float]:
+        """The interval of one example (dict or 1-d array)."""
+        f, q = self.estimator_.predict_one(x, task), self._threshold_one(task)
+        return f - q, f + q
+
+    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
+    def predict_set(self, X: Any, task: Any = None) -> NDArray[np.bool_]:
+        """(n, n_classes) whether each label of `classes_` is in the row's set; a set may be empty."""
+        return np.asarray(1.0 - self.predict_proba(X, task) <= self._thresholds(X, task)[:, None])
+
+    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
+    def predict_set_one(self, x: Any, task: Hashable = None) -> list[Any]:
+        """The labels in the set of one example (dict or 1-d array)."""
+        q = self._threshold_one(task)
+        return [label for label, p in self.predict_proba_one(x, task).items() if 1.0 - p <= q]
+
+    @property
+    def thresholds_(self) -> FloatArray:
+        """(n_tasks,) q of each task."""
+        model = self._known("thresholds_")
+        core: Any = model.core
+        return np.asarray(core.thresholds(np.arange(len(model.tasks))))
+
+    @property
+    def coverage_(self) -> FloatArray:
+        """(n_tasks,) the share of each task's judged rows whose target was in the answer; NaN if none was judged."""
+        model = self._known("coverage_")
+        core: Any = model.core
+        judged, covered = core.own[: len(model.tasks), JUDGED], core.own[: len(model.tasks), COVERED]
+        return np.where(judged > 0.0, covered / np.maximum(judged, 1.0), np.nan)
+
+    # ---- the estimator's own answers -----------------------------------------------------------------------
+
+    @property
+    def estimator_(self) -> Any:
+        """The trained learner, as it is now."""
+        model = self._known("estimator_")
+        core: Any = model.core
+        return seen_through(self._plain(), model, core.inner)
+
+    def test_then_train(
+        self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> FloatArray:
+        """Learn like `partial_fit`; return the estimator's decision values given *before* learning each round."""
+        if not isinstance(self._plain(), MultiClass):
+            return super().test_then_train(X, y, task, rounds=rounds, classes=classes, sample_weight=sample_weight)
+        model, decisions = self._begun(), []
+        core: Any = model.core
+
+        def learn(rounds: Rounds, out: FloatArray) -> None:
+            decisions.extend(core.learn_all(rounds, out))
+
+        model.learn(X, y, task, rounds, classes, sample_weight, learn=learn)
+        self._keep(model)
+        return np.asarray(self.estimator_._side_by_side(decisions))
+
+    def predict(self, X: Any, task: Any = None) -> NDArray[Any]:
+        """(n,) the estimator's predictions."""
+        self._fitted_model()
+        return np.asarray(self.estimator_.predict(X, task))
+
+    def predict_one(self, x: Any, task: Hashable = None) -> Any:
+        """The estimator's prediction for one example (dict or 1-d array)."""
+        self._fitted_model()
+        return self.estimator_.predict_one(x, task)
+
+    def predict_round(self, examples: Any) -> dict[Any, Any]:
+        """`{task: x, ...}` to `{task: prediction, ...}`."""
+        return {task: self.predict_one(x, task) for task, x in examples.items()}
+
+    def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
+        """The estimator's score: accuracy, or R^2."""
+        self._fitted_model()
+        return float(self.estimator_.score(X, y, task, sample_weight))
+
+    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any, task: Any = None) -> FloatArray:
+        """The estimator's margins."""
+        self._fitted_model()
+        return np.asarray(self.estimator_.decision_function(X, task))
+
+    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
+    def decision_one(self, x: Any, task: Hashable = None) -> Any:
+        """The estimator's margin of one example (dict or 1-d array)."""
+        self._fitted_model()
+        return self.estimator_.decision_one(x, task)
+
+    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any, task: Any = None) -> FloatArray:
+        """(n, n_classes) the estimator's probabilities, in the order of `classes_`."""
+        self._fitted_model()
+        return np.asarray(self.estimator_.predict_proba(X, task))
+
+    @available_if(is_probabilistic_kind)  # type: ignore[untyped-decorator]
+    def predict_proba_one(self, x: Any, task: Hashable = None) -> dict[Any, float]:
+        """The estimator's probability of each label for one example (dict or 1-d array)."""
+        self._fitted_model()
+        found: dict[Any, float] = self.estimator_.predict_proba_one(x, task)
+        return found
+
+    def deciding_cores(self) -> dict[Any, CoreLike]:
+        """The estimator's."""
+        self._fitted_model()
+        found: dict[Any, CoreLike] = self.estimator_.deciding_cores()
+        return found
+
+    def baselines(self) -> dict[str, Learner]:
+        options = self.get_params(deep=False)
+        return {name: Conformal(**{**options, "estimator": b}) for name, b in self._plain().baselines().items()}
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """(n_classes,) the estimator's labels."""
+        return np.asarray(self.estimator_.classes_)
+
+    @property
+    def coef_(self) -> FloatArray:
+        """(n_tasks, n_features) weights, if the estimator's are linear."""
+        return np.asarray(self.estimator_.coef_)
+
+    @property
+    def relation_(self) -> FloatArray | None:
+        """(n_tasks, n_tasks) the estimator's task relationship, or None."""
+        return self.estimator_.relation_ if self.__sklearn_is_fitted__() else None
