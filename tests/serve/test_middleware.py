@@ -96,6 +96,26 @@ def test_without_tokens_only_local_names_are_answered(host: str, is_answered: bo
     assert asyncio.run(ask([Token(WRITER.encode(), WRITE)])).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("origin", "is_answered"),
+    [(None, True), ("http://127.0.0.1:8000", True), ("https://listed.org", True), ("https://x.org", False),
+     ("null", False), ("http://127.0.0.1:3000", False)],
+)  # fmt: skip
+def test_without_tokens_pages_of_other_sites_change_nothing(origin: str | None, is_answered: bool) -> None:
+    """A browser sends a form of theirs without asking for leave."""
+    service: Any = Recorder()
+    app: Any = application(service, [], origins=["https://listed.org"])
+
+    async def ask() -> int:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1:8000") as client:
+            headers = {} if origin is None else {"origin": origin}
+            assert (await client.get("/health", headers=headers)).status_code == 200
+            return (await client.delete("/v1/tasks/a", headers=headers)).status_code
+
+    assert asyncio.run(ask()) == (200 if is_answered else 403)
+    assert len(service.calls) == is_answered
+
+
 def test_layers_stand_within_those_that_they_need() -> None:
     api: Any = Api(Recorder(), [], BodyLimits(), Metrics())  # type: ignore[arg-type]
     layered(print, api)  # type: ignore[arg-type]

@@ -181,7 +181,10 @@ class Problems(Layer):
 
 
 class Hosts(Layer):
-    """A request names one host; without tokens, a name of this computer."""
+    """A request names one host; without tokens, a name of this computer, and it comes from no other site's page.
+
+    A browser sends some requests of foreign pages without asking for leave (CORS), and names the page in `Origin`.
+    """
 
     within = (Problems,)
 
@@ -195,6 +198,11 @@ class Hosts(Layer):
             raise HttpProblem(400, "the head names two hosts")
         if self._is_local_only and not is_local(hosts[0] if hosts else b""):
             raise HttpProblem(421, "without tokens this service answers to localhost, 127.0.0.1 and [::1] only")
+        origin = _header(scope, b"origin")
+        if self._is_local_only and origin and scope["method"] != "GET":
+            is_own = origin.partition(b"://")[2] == hosts[0]
+            if not is_own and origin.decode("latin-1") not in self._api.origins:
+                raise HttpProblem(403, "a page of another site asks; --origins lists those that may")
         return self._app(scope, receive, send)
 
 
