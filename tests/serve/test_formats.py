@@ -1,7 +1,8 @@
-"""What an earlier shoal wrote is read, bit for bit, or refused with a way out; `tests/data` has model files."""
+"""What an earlier shoal wrote is read to the bit or refused with a way out; `tests/data` has a model and a service."""
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from pathlib import Path
 
@@ -11,13 +12,17 @@ from tests.serve.material import records, rows, write_model
 
 from shoal import PassiveAggressive
 from shoal.model import persistence
-from shoal.serve.engine import Engine
+from shoal.serve.backup import restore
+from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.log import Log
 from shoal.serve.served_model import ServedModel
 
 DATA = Path(__file__).parents[1] / "data"
 # What the model says of the first mails of `records(4)`; it learned 120 mails of seed 0.
 DECISIONS = [0.8704082220066145, 1.6802902239580917, 0.8377628914855619, 0.32621054826575135]
+
+AFTER_40_MORE = [1.5991058407059584, 2.3278155995191665, 1.0504983127189305, 0.9882818417623174]
+PREDICTED = "01a21c06d5842512bbb0cb-0"
 
 
 def test_the_model_files_of_all_formats(tmp_path: Path) -> None:
@@ -33,6 +38,22 @@ def test_the_model_files_of_all_formats(tmp_path: Path) -> None:
         chunk = model.rows_of(rows(records(4)), model.readers().table)
         np.testing.assert_allclose(model.learner.decision_function(chunk.X, chunk.task), DECISIONS, rtol=1e-12)
         assert model.save(tmp_path / "again.shoal").read_bytes() == path.read_bytes()
+
+
+def test_a_service_of_an_earlier_shoal_goes_on(tmp_path: Path) -> None:
+    """A folder, its log and a backup as they were written. New formats need a new file beside this one: the model of
+    120 rows, 40 learned, one predicted, then `shoal backup`."""
+    saved = tmp_path / "backup.tar"
+    saved.write_bytes(gzip.decompress((DATA / "service-format-1.tar.gz").read_bytes()))
+    restore(saved, tmp_path / "live", None)
+    with Engine(None, tmp_path / "live", EngineSettings(label_wait=1e12)) as engine:
+        assert engine.wait_until_learned(timeout=30)
+        assert engine.describe()["rows"] == 40
+        served = engine._fold.served
+        chunk = served.rows_of(rows(records(4)), engine._fold.readers.table)
+        np.testing.assert_allclose(served.learner.decision_function(chunk.X, chunk.task), AFTER_40_MORE, rtol=1e-12)
+        assert engine.label([(PREDICTED, "yes")]).result().accepted == 1
+        assert engine.forget("u1").result().position == 3
 
 
 def test_folders_and_logs_of_another_format_are_refused(tmp_path: Path) -> None:
