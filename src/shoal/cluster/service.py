@@ -259,7 +259,10 @@ class ShardedService:
         return self._unchanged()
 
     def _unchanged(self) -> NoReturn:
-        sentence = "the model of a service of shards does not change; --replace begins anew with another one"
+        sentence = (
+            "a service of shards keeps its model: end it and start it with the new file and --replace, which begins "
+            "anew and keeps the old folder"
+        )
         raise contract.Refused(contract.Fault(None, None, sentence))
 
     # ---- all shards ------------------------------------------------------------------------------------------

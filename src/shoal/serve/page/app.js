@@ -8,11 +8,12 @@ import { showTasks } from "./tasks.js";
 const SILENCE = 5000; // milliseconds without an event, after which the service is asked again
 
 function behind(state) {
-  const g = state.gauges;
+  const g = state.gauges, age = state.points.length ? Date.now() / 1000 - state.points[0][1] : 0;
+  const over = (seconds, name, value) => age > seconds ? [[name, fraction(value)]] : []; // else it is the error of all rows
   facts($("numbers"), [
     ["algorithm", state.model.learner], ["rows judged", whole(state.rows)], ["rows a second", whole(state.rows_a_second)],
-    ["rows in the queue", whole(g.queue_rows)], ["features", whole(g.features)], ["error, last hour", fraction(g.error_of_last_hour)],
-    ["error, last day", fraction(g.error_of_last_day)], ["AUC of all rows", fraction(g.auc)],
+    ["rows in the queue", whole(g.queue_rows)], ["features", whole(g.features)], ["error of all rows", fraction(g.error)],
+    ...over(3600, "error, last hour", g.error_of_last_hour), ...over(86400, "error, last day", g.error_of_last_day), ["AUC of all rows", fraction(g.auc)],
     ["since the last snapshot", duration(g.snapshot_age_seconds)], ["log", bytes(g.log_bytes)],
     ["predictions that wait for a label", whole(g.predictions_waiting)], ["median wait, last hour", duration(g.label_lag_seconds)],
     ["labels accepted", whole(g.labels_accepted)], ["came too late", whole(g.labels_late)], ["came twice", whole(g.labels_double)],
