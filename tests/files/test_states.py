@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from shoal.files import TableEncoder, open_stream
+from shoal.files.sparse_text import LARGEST_INDEX, _check
 
 FORGED: list[Any] = [None, -7, 2**40, 1.5, "x", [], {}, [0, 0], True]
 
@@ -88,3 +89,20 @@ def test_a_forged_encoder_is_refused_or_harmless() -> None:
             continue
         assert X.shape[1] == len(encoder.get_feature_names_out()), where
         assert X.indices.max() < X.shape[1], where
+
+
+@pytest.mark.parametrize(("width", "zero"), [(0, None), (2, None), (2, 0), (2, 1), (LARGEST_INDEX, LARGEST_INDEX - 1)])
+def test_feature_0_has_a_column_of_the_model_or_none(width: int, zero: int | None) -> None:
+    _check("libsvm", {"width": width, "zero": zero})
+
+
+@pytest.mark.parametrize(
+    ("width", "zero", "what"),
+    [
+        (2, 2, "column of feature 0"), (2, -1, "column of feature 0"), (2, True, "column of feature 0"),
+        (0, 0, "column of feature 0"), (-1, None, "width"), (LARGEST_INDEX + 1, None, "width"), (True, None, "width"),
+    ],
+)  # fmt: skip
+def test_no_other_column_may_be_that_of_feature_0(width: Any, zero: Any, what: str) -> None:
+    with pytest.raises(ValueError, match=what):
+        _check("libsvm", {"width": width, "zero": zero})

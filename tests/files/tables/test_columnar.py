@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from pathlib import Path
 
 import polars as pl
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shoal.files.tables.columnar import Columnar
+from shoal.files.tables.columnar import Columnar, _panics_in_silence
 
 FRAME = pl.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]})
 
@@ -67,3 +68,24 @@ def test_the_first_line_of_an_error_is_said(
     monkeypatch.setattr(pl, "scan_parquet", fail)
     with pytest.raises(ValueError, match=rf"is damaged or not a Parquet file: {said}$"):
         Columnar(path, "parquet")
+
+
+def test_what_polars_prints_when_it_panics_is_kept_back(capfd: pytest.CaptureFixture[str]) -> None:
+    """All else that is printed comes later."""
+
+    def printed(text: bytes) -> str:
+        os.write(2, text)
+        return capfd.readouterr().err
+
+    with _panics_in_silence():
+        assert printed(b"a warning") == ""
+    assert printed(b", and more") == "a warning, and more"
+
+    def panic() -> None:
+        with _panics_in_silence():
+            assert printed(b"thread panicked at src/lib.rs") == ""
+            raise pl.exceptions.PanicException("no such type")
+
+    with pytest.raises(pl.exceptions.PanicException):
+        panic()
+    assert printed(b"after it") == "after it"
