@@ -26,7 +26,7 @@ from shoal.serve import snapshots
 from shoal.serve.answers import Query
 from shoal.serve.apply import Group, Turns
 from shoal.serve.commands import Label
-from shoal.serve.contract import Messages, UnknownTask
+from shoal.serve.contract import Conflict, Messages, UnknownTask
 from shoal.serve.engine import Engine
 from shoal.serve.late_labels import Lags
 from shoal.serve.learner_thread import LearnerThread, Rhythm
@@ -232,7 +232,10 @@ def test_rows_of_many_threads_go_in_one_call_at_a_time() -> None:
 
 
 def test_what_is_checked_learned_and_saved_is_held_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`accepting` from the check of rows to their commit, `columns` while the encoder changes or is saved."""
+    """`accepting` from the check of rows to their commit, `columns` while the encoder changes or is saved.
+
+    Models are changed one after the other.
+    """
     threading.settrace(None)
     mails, seen = records(4, late_columns=False), dict[str, set[bool]]()
     with Engine(write_model(tmp_path), tmp_path / "engine") as engine:
@@ -261,4 +264,10 @@ def test_what_is_checked_learned_and_saved_is_held_meanwhile(tmp_path: Path, mon
         assert engine.wait_until_learned(timeout=30)
         engine.export()
         engine._learner.begin().wait()
+
+        def go_back() -> None:
+            with suppress(Conflict):  # there is no other model
+                engine.change("rollback")
+
+        assert waits_for(engine._changing, go_back)
     assert seen == {name: {True} for _, name, _ in watched}
