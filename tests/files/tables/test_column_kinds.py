@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.files.conftest import Whole
 
 from shoal.files import BadRow, FileStream, open_stream
-from shoal.files.tables.column_kinds import Way, decide, hint, read, shown
+from shoal.files.tables.column_kinds import Way, decide, form_of, hint, read, shown
 from shoal.files.tables.values_in_text import LARGEST, Notation, are_times, date_parts, hours_of_day, instants, numbers
 
 
@@ -236,3 +236,16 @@ def test_where_a_value_is_present(kind: Any, value: str) -> None:
     values, problems = read(pl.Series("x", [value, None, "?", value]), Way(kind), Notation())
     assert values.present.tolist() == [True, False, False, True]
     assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("values", "decimal", "form"),
+    [
+        (["1", "2"], None, ","), (["1,5", "2"], None, ","), (["1.5", "2"], None, ""), ([], ".", ","),
+        (["1", "2"], ".", ""), (["1", "2"], ",", ","), (["1.5"], ",", ","),
+    ],
+)  # fmt: skip
+def test_a_known_decimal_comma_stays_if_the_sample_does_not_tell(
+    values: list[str], decimal: str | None, form: str
+) -> None:
+    assert form_of("numeric", pl.Series(values, dtype=pl.String), Notation(decimal=decimal), ",") == form
