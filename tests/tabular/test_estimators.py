@@ -364,3 +364,20 @@ def test_what_is_wrong_is_said_and_changes_nothing(sales: pd.DataFrame, sold: pd
     first = TabularClassifier("shop", HedgedSharing(classes=["no", "yes"]))
     first.learn_one({"shop": 1, "price": 2.0}, "yes")
     assert first.classes_.tolist() == ["no", "yes"]
+
+
+def test_weights_are_those_of_the_argument_or_of_their_column_or_one() -> None:
+    rng = np.random.default_rng(4)
+    bare = pl.DataFrame({"shop": ["a", "b"] * 20, "size": rng.normal(size=40), "units": rng.normal(size=40)})
+    weight = rng.integers(1, 4, 40).astype(float)
+
+    def forecasts(table: pl.DataFrame, sample_weight: Any = None) -> list[float]:
+        learner = PassiveAggressiveRegressor()
+        model = TabularRegressor("shop", learner, label="units", weight="n").fit(table, sample_weight=sample_weight)
+        return np.asarray(model.predict(bare)).tolist()
+
+    ones, weighted = forecasts(bare.with_columns(n=1.0)), forecasts(bare.with_columns(n=pl.Series(weight)))
+    assert ones != weighted
+    assert forecasts(bare) == ones
+    assert forecasts(bare, weight) == weighted
+    assert forecasts(bare.with_columns(n=5.0), weight) == weighted

@@ -28,6 +28,7 @@ from shoal import (
 from shoal.datasets import make_related_tasks
 from shoal.engine.random import QUERIES, uniform
 from shoal.evaluation import progressive_validate
+from shoal.model.algorithm import Size
 from shoal.wrappers.label_query import GAIN
 
 INNER = {
@@ -340,6 +341,17 @@ def test_kernel_learners_continue_after_loading(tmp_path: Path) -> None:
     for model in (query, other):
         model.partial_fit(stream.X[100:], stream.y[100:], stream.task[100:])
     assert saved(query) == saved(other)
+
+
+@pytest.mark.parametrize("name", ["asked", "granted"])
+def test_no_task_of_a_file_has_fewer_than_no_labels(name: str) -> None:
+    stream = draw(1, n_rows=30, K=2, protocol="one")
+    core = core_of(LabelQuery(PassiveAggressive()).partial_fit(stream.X, stream.y, stream.task))
+    size = Size(2, stream.X.shape[1])
+    packed = core.pack(size)
+    core.unpack(packed, size)
+    with pytest.raises(ValueError, match="its numbers of labels are negative"):
+        core.unpack(packed._replace(**{name: np.array([1, -1])}), size)
 
 
 def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> None:

@@ -22,6 +22,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_valid
 from sklearn.preprocessing import StandardScaler
 
 from shoal import (
+    CollaborativePA,
     HedgedSharing,
     IndependentTasks,
     MultitaskPerceptron,
@@ -122,6 +123,10 @@ def test_learning_goes_on_and_weights_and_dicts_are_taken() -> None:
         FRAME, Y, sample_weight=np.full(150, 2.0), classes=[0, 1]
     )
     assert weighted.predict_proba_one({**x, "shop": 5}).keys() == {0, 1}
+    plain = TaskColumn(CollaborativePA(), "shop").fit(FRAME, Y)
+    plain.learn_one({**x, "shop": 5}, 1)
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        plain.learn_one({**x, "shop": 5}, 1, sample_weight=2.0)
     batch = TaskColumn(IndependentTasks(estimator=Ridge()), "shop").fit(FRAME, X[:, 0])
     assert batch.score(FRAME, X[:, 0]) > 0.99
     assert not hasattr(batch, "partial_fit")
@@ -134,6 +139,7 @@ def test_what_is_wrong_is_said() -> None:
         (TaskColumn(PassiveAggressive(), "shops"), FRAME, "no column 'shops'.*did you mean 'shop'"),
         (TaskColumn(PassiveAggressive(), "shop"), FRAME.to_numpy(), "columns have numbers"),
         (TaskColumn(PassiveAggressive(), 4), FRAME.to_numpy(), "4 columns, and none with the number 4"),
+        (TaskColumn(PassiveAggressive(), 0), FRAME.to_numpy()[:, 0], "Expected 2D array, got 1D array"),
         (TaskColumn(LogisticRegression(), "shop"), FRAME, "a learner of this library"),
     ):
         with pytest.raises(ValueError, match=message):
