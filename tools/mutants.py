@@ -12,8 +12,8 @@ source is imported. A process that a test starts anew (`python -m shoal`) import
 
 What may survive, and no test is to be written for: faults that cost time or memory alone (how many rows a call has);
 defaults, grids and looks (the padding of a picture, `frozen=True` of a record), which are choices; guards of what only
-rounding brings about, or of what another guard refuses before; ends of threads that end by themselves
-(`BackgroundIterator`, after an error).
+rounding brings about, or of what another guard refuses before; names that need only differ (the keys of a stream's
+pieces); ends of threads that end by themselves (`BackgroundIterator`, after an error).
 
 A file of kernels runs as plain Python, for compiling takes seconds a fault, and numba's cache would not see the change.
 
@@ -25,6 +25,7 @@ out calls, which our tests did not notice, are not among them.
 
 import argparse
 import ast
+import gc
 import importlib
 import os
 import random
@@ -406,6 +407,7 @@ def import_what_tests_need() -> None:
     for name in NEEDED:
         with suppress(ImportError):
             importlib.import_module(name)
+    gc.freeze()  # or the collector of each fork would write to all of it, and so copy it
 
 
 def survivors(path: Path, tests: list[str], sample: int | None, seed: int) -> tuple[int, int]:
