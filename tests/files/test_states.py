@@ -12,7 +12,8 @@ import polars as pl
 import pytest
 
 from shoal.files import TableEncoder, open_stream
-from shoal.files.sparse_text import LARGEST_INDEX, _check
+from shoal.files.sparse_text import _check
+from shoal.files.sparse_text.libsvm import LARGEST_INDEX
 
 FORGED: list[Any] = [None, -7, 2**40, 1.5, "x", [], {}, [0, 0], True]
 

@@ -18,7 +18,7 @@ NAMED = {"a": [0.0, 2.0, 4.0], "b": [1.0, 3.0, 5.0]}
 KINDS = [np.asarray, sp.csr_matrix, sp.coo_matrix, lambda _: pd.DataFrame(NAMED), lambda _: pl.DataFrame(NAMED)]
 
 
-def dense(X: Any) -> list[list[float]]:
+def dense(X: Any) -> Any:
     return np.asarray(X.toarray() if sp.issparse(X) else X).tolist()
 
 

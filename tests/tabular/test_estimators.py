@@ -371,7 +371,7 @@ def test_weights_are_those_of_the_argument_or_of_their_column_or_one() -> None:
     bare = pl.DataFrame({"shop": ["a", "b"] * 20, "size": rng.normal(size=40), "units": rng.normal(size=40)})
     weight = rng.integers(1, 4, 40).astype(float)
 
-    def forecasts(table: pl.DataFrame, sample_weight: Any = None) -> list[float]:
+    def forecasts(table: pl.DataFrame, sample_weight: Any = None) -> Any:
         learner = PassiveAggressiveRegressor()
         model = TabularRegressor("shop", learner, label="units", weight="n").fit(table, sample_weight=sample_weight)
         return np.asarray(model.predict(bare)).tolist()
