@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.files.conftest import Whole
 
-from shoal.files import BadRow, open_stream
+from shoal.files import BadRow, open_stream, open_tables
 from shoal.files.tables.csv import find_delimiter
 
 
@@ -124,14 +124,41 @@ def test_bad_rows_say_their_file(ending: str, tmp_path: Path) -> None:
     assert stream.skipped == 1
 
 
-def test_files_of_other_columns_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", ["csv", "parquet", "frames"])
+def test_columns_come_and_go_from_file_to_file(ending: str, tmp_path: Path, whole: type[Whole]) -> None:
+    rows = [{"t": "ab"[i % 2], "x": i % 7, "size": i % 5, "new": f"v{i % 3}", "y": i % 2} for i in range(90)]
+    table, lacks = pl.DataFrame(rows), pl.int_range(90).is_between(30, 59)
+    parts = [table[:30].drop("new"), table[30:60].drop("size"), table[60:].select("size", "y", "x", "t")]
+    files = [write(part, tmp_path / f"{k}.{ending}") for k, part in enumerate(parts)] if ending != "frames" else parts
+
+    def read(files: Any, **more: Any) -> Any:
+        return (open_tables if ending == "frames" else open_stream)(files, task="t", label="y", **more)
+
+    absent = table.with_columns(size=pl.when(lacks).then(None).otherwise("size"))
+    found = whole(read(files))
+    found.same(whole(open_tables([absent.drop("new")], task="t", label="y")))
+    assert found.stream.notes[-2:] == [
+        "the model does not know column 'new': not used in 30 rows",
+        "there is no column 'size': its values are missing in 30 rows",
+    ]
+    none = absent.with_columns(new=pl.when(lacks).then("new"))
+    learned = whole(read(files, new_columns=1))
+    more = {*learned.stream.feature_names} - {*found.stream.feature_names}
+    assert more == {"new=v0", "new=v1", "new=v2", "new=missing"}
+    again = whole(read(files[::-1], state=learned.stream.to_dict()))  # the first file has fewer columns than the model
+    again.same(whole(open_tables([none[60:], none[30:60], none[:30]], state=learned.stream.to_dict())))
+    with pytest.raises(ValueError, match="has no column 'size', it has"):
+        list(read(files, strict=True))
+
+
+def test_columns_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     pl.DataFrame({"x": [1.0], "y": [0]}).write_parquet(tmp_path / "1.parquet")
     pl.DataFrame({"x": ["a"], "y": [0]}).write_parquet(tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r"2\.parquet: column 'x' is of type String, but Float64 in .*1\.parquet"):
         open_stream(tmp_path, label="y")
     (tmp_path / "1.csv").write_text("x,y\n1,0\n")
-    (tmp_path / "2.csv").write_text("z,y\n1,0\n")
-    with pytest.raises(ValueError, match=r"2\.csv has no column 'x', it has 'z', 'y'"):
+    (tmp_path / "2.csv").write_text("x,z\n1,0\n")
+    with pytest.raises(ValueError, match=r"2\.csv has no column 'y', it has 'x', 'z'"):
         list(open_stream([tmp_path / "1.csv", tmp_path / "2.csv"], label="y"))
     with pytest.raises(ValueError, match="files of one format"):
         open_stream(tmp_path, label="y")

@@ -155,10 +155,10 @@ class RunOptions(PassOptions):
     """Go on with this model. Columns that it does not know are not used, absent ones are missing values."""
 
     new_columns: Annotated[int, Parameter(group=LEARNER, validator=Number(gte=0))] = 0
-    """With --load: learn so many columns that are new."""
+    """Learn so many columns that the model (or the first file) does not have."""
 
     strict: Annotated[Switch, Parameter(group=LEARNER)] = False
-    """With --load: refuse files whose columns are not those of the model."""
+    """Refuse files whose columns are not those of the model (or of the first file)."""
 
     baselines: Annotated[bool, Parameter(group=PROTOCOL)] = True
     """Run one model per task and one model for all next to the learner, for the verdict; --save keeps them, too."""

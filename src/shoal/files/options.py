@@ -67,10 +67,10 @@ class ReadOptions:
     sort : bool
         Sort the rows by `time` first; more than 128 MB of them on disk, in the folder for temporary files (TMPDIR).
     strict : bool
-        Tables, with a state: refuse rows that lack a known column, or that have an unknown one. Otherwise the values of
-        the one are missing and the other is not used; the notes of the stream name both.
+        Tables: refuse rows that lack a column of the state (without one, of the first file), or have a further one.
+        Otherwise the values of the one are missing and the other is not used; the notes of the stream name both.
     new_columns : int
-        Tables, with a state: learn this many columns that are new.
+        Tables: learn this many further columns. Those of JSON are all learned without a state.
     skip_bad : bool
         Count bad rows (`FileStream.skipped`, `bad_rows`) instead of raising `BadRow` at the first.
     chunk_rows : int, optional

@@ -51,10 +51,16 @@ def split(batch: Batch, n: int) -> tuple[Batch, Batch]:
     )
 
 
-def regroup(batches: Iterable[Batch], rows: int) -> Generator[Batch]:
-    """The same rows in batches of `rows`; the last one is shorter, and so is one of mostly problems."""
+def regroup(batches: Iterable[Batch], rows: int, *, apart: bool = False) -> Generator[Batch]:
+    """The same rows in batches of `rows`; the last one is shorter, and so is one of mostly problems.
+
+    `apart`: rows of other columns than those before them begin a new batch.
+    """
     held: list[Batch] = []
     for batch in batches:
+        if apart and held and not same_columns(held[0], batch):
+            yield join(held)
+            held = []
         held.append(batch)
         n_rows = sum(len(other.lines) for other in held)
         n_problems = sum(len(other.problems) for other in held)
@@ -67,6 +73,11 @@ def regroup(batches: Iterable[Batch], rows: int) -> Generator[Batch]:
         held = [rest]
     if held:
         yield join(held)
+
+
+def same_columns(one: Batch, other: Batch) -> bool:
+    """Whether two batches have the same columns, in any order."""
+    return set(one.frame.columns) == set(other.frame.columns)
 
 
 def parse_good_records(

@@ -68,6 +68,14 @@ class Roles(NamedTuple):
         return pl.DataFrame([column for column in frame.get_columns() if column.name not in no_feature])
 
 
+def needed_columns(roles: Roles, options: ReadOptions) -> list[str]:
+    """The columns that no file may lack. Others are features, whose values are missing then."""
+    named = [*roles.tasks, *options.keep, options.time]
+    if options.labeled:
+        named += [roles.label, roles.weight]
+    return [name for name in named if name is not None]
+
+
 class Checked(NamedTuple):
     """The good rows of a frame, before they are encoded."""
 

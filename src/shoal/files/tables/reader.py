@@ -15,8 +15,8 @@ from shoal.files.messages import BadRows, unknown_name
 from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.stream import Piece
-from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, split
-from shoal.files.tables.check_rows import Roles, RowReader
+from shoal.files.tables.batches import Batch, Problem, join, regroup, rows_a_batch, same_columns, split
+from shoal.files.tables.check_rows import Roles, RowReader, needed_columns
 from shoal.files.tables.column_kinds import Values
 from shoal.files.tables.encoder import StreamEncoder
 from shoal.files.tables.label_columns import Clock, decide_labels
@@ -60,7 +60,8 @@ class TableReader:
         read_ahead: bool = False,
     ) -> None:
         self._bad, self._labels, self._read_ahead, self._source = bad, labels, read_ahead, source
-        missing, points = tuple(options.missing), not source.every_row_has_every_column
+        self._apart = source.every_row_has_every_column  # so a batch of other columns lacks some, or has more
+        missing, points = tuple(options.missing), not self._apart
         self._notation = Notation(source.strings, options.decimal, options.date_format, missing, points)
         given = {column: kind for kind in KINDS for column in getattr(options, kind)}
         self._encoder = StreamEncoder(given, self._notation, options.hash_bits, keep_names=options.keep_names)
@@ -76,7 +77,7 @@ class TableReader:
         batches = source.batches()
         if options.sort:
             batches = sorted_batches(batches, str(options.time), self._notation, bad.name)
-        head = _take(batches, SAMPLE)
+        head, batches = _take(batches, SAMPLE, apart=self._apart)
         size = head.frame.estimated_size() / max(head.frame.height, 1)
         self._chunk_rows = options.chunk_rows or rows_a_batch(head.frame.width, size)
         self._batches = itertools.chain([head], batches)
@@ -94,7 +95,8 @@ class TableReader:
         if self._labeled:
             decide_labels(labels, sample[str(self._roles.label)], self._notation)
         self._encoder.decide(self._roles.features(sample))
-        most = None if state is None else len(self._encoder.column_names) + options.new_columns
+        any_column = state is None and not self._apart
+        most = None if any_column else len(self._encoder.column_names) + options.new_columns
         self._encoder.unmatched.strict = options.strict
         self._values: dict[str, Values] = {}  # of the last chunk
         self._rows = RowReader(
@@ -113,11 +115,8 @@ class TableReader:
         roles = self._roles
         if self._labeled and roles.label is None:
             raise ValueError(f"{self._bad.name} is a table: label= is missing, expected the column of the labels")
-        needed = [*roles.tasks, *named, options.time]
-        if self._labeled:
-            needed += [roles.label, roles.weight]
-        for name in needed:
-            if name is not None and name not in found:
+        for name in [*named, *needed_columns(roles, options)]:
+            if name not in found:
                 raise ValueError(unknown_name(f"{self._bad.name} has no column", name, found))
         seen: dict[str, str] = {}
         roles_of = [("task", name) for name in roles.tasks] + [("label", roles.label), ("weight", roles.weight)]
@@ -137,7 +136,7 @@ class TableReader:
         return read_ahead(encoded, self._chunk_rows, live=self._source.live) if self._read_ahead else encoded
 
     def _encoded(self) -> Generator[Piece]:
-        batches = regroup(self._batches, self._chunk_rows)
+        batches = regroup(self._batches, self._chunk_rows, apart=self._apart)
         for batch in read_ahead(batches, self._chunk_rows, live=self._source.live):
             yield from self._chunk(batch)
 
@@ -180,14 +179,16 @@ class TableReader:
             self._bad.report(line, first[line])
 
 
-def _take(batches: Iterator[Batch], rows: int) -> Batch:
-    """One batch of at least that many rows, unless the table has fewer."""
+def _take(batches: Iterator[Batch], rows: int, *, apart: bool) -> tuple[Batch, Iterator[Batch]]:
+    """One batch of at least that many rows, unless there are fewer or, if `apart`, other columns follow; the rest."""
     taken: list[Batch] = []
     for batch in batches:
+        if apart and taken and not same_columns(taken[0], batch):
+            return join(taken), itertools.chain([batch], batches)
         taken.append(batch)
         if sum(len(other.lines) for other in taken) >= rows:
             break
-    return join(taken)
+    return join(taken), batches
 
 
 def open_table(
@@ -203,7 +204,8 @@ def open_table(
     """The reader of a table in one or several files, and the source of its bytes if the format is text."""
     with reading_state():
         known = set(state["encoder"]["columns"]) | set(state["roles"]["tasks"]) if state else set()
-    files = TableFiles(paths, format, options, options.named | known)
+    roles = Roles.of(options, state["roles"] if state else None)
+    files = TableFiles(paths, format, options, options.named | known, needed_columns(roles, options))
     try:
         return TableReader(files, bad, labels, options, state, read_ahead=read_ahead), files.sources
     except BaseException:
@@ -215,4 +217,6 @@ def open_given(
     tables: Iterable[Any], bad: BadRows, labels: Labels, options: ReadOptions, state: State | None, *, read_ahead: bool
 ) -> TableReader:
     """The reader of tables in memory."""
-    return TableReader(GivenTables(tables), bad, labels, options, state, read_ahead=read_ahead)
+    roles = Roles.of(options, state["roles"] if state else None)
+    given = GivenTables(tables, needed_columns(roles, options), options)
+    return TableReader(given, bad, labels, options, state, read_ahead=read_ahead)

@@ -1,7 +1,8 @@
 """The sources of a table: its files one after the other (`TableFiles`), or tables in memory (`GivenTables`).
 
-All files, or tables, have the same columns. The number of a row tells its file to messages. `sorted_batches` sorts the
-rows of either by time, on disk if they are many.
+A file or table that lacks a column of the first one, or has a further one, gives batches of its own columns; options
+may ask for the same columns in all. The number of a row tells its file to messages. `sorted_batches` sorts the rows of
+either by time, on disk if they are many.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ class TableFiles:
     ----------
     wanted : set of str
         The columns that options or a saved stream name.
+    needed : list of str
+        The columns that no file may lack.
 
     Attributes
     ----------
@@ -78,8 +81,16 @@ class TableFiles:
         Rows of all files, in formats that know it.
     """
 
-    def __init__(self, paths: list[str], format: str, options: ReadOptions, wanted: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        paths: list[str],
+        format: str,
+        options: ReadOptions,
+        wanted: Collection[str] = (),
+        needed: Collection[str] = (),
+    ) -> None:
         self._wanted, self._index = wanted, ""
+        self._needed, self._all_alike = needed, options.strict or options.sort
         self._paths, self._format, self._ignore = paths, format, options.ignore
         self._delimiter = "\t" if format == "tsv" and options.delimiter is None else options.delimiter
         self.strings = format not in TYPED
@@ -145,7 +156,7 @@ class TableFiles:
                 continue
             table = self._delimited(source)
             names = names or table.names
-            _check_names(source.name, names, table.names)
+            self._check_names(source.name, names, table.names)
             yield table
 
     def _delimited(self, source: ByteSource) -> Delimited:
@@ -160,12 +171,19 @@ class TableFiles:
         self._index = self._index if index in self._wanted else index
         return index in self._wanted
 
+    def _check_names(self, path: str, first: Collection[str], found: Collection[str]) -> None:
+        """Raise ValueError if the file lacks a column that it needs: those of the first file, if all must be alike."""
+        folders = [column.name for column in self._folders]
+        for name in first if self._all_alike else [name for name in self._needed if name in (*first, *folders)]:
+            if name not in (*found, *folders):
+                raise ValueError(unknown_name(f"{path} has no column", name, list(found)))
+
     def _check_schema(self, path: str, schema: dict[str, pl.DataType]) -> None:
-        """Raise ValueError if the file lacks a column of the first one, or has it with another type."""
+        """Raise ValueError if the file lacks a column that it needs, or has one of the first file with another type."""
         first = self._typed[0].schema
-        _check_names(path, list(first), list(schema))
+        self._check_names(path, list(first), list(schema))
         for name, kind in first.items():
-            other = schema[name]
+            other = schema.get(name, kind)
             if name not in self._ignore and other != kind and not (kind.is_numeric() and other.is_numeric()):
                 raise ValueError(f"{path}: column {name!r} is of type {other}, but {kind} in {self._paths[0]}")
 
@@ -188,16 +206,10 @@ def _pair(folder: str) -> tuple[str, str | None] | None:
     return (unquote(name), None if value == NO_VALUE else unquote(value)) if name and sign else None
 
 
-def _check_names(path: str, expected: list[str], found: list[str]) -> None:
-    for name in expected:
-        if name not in found:
-            raise ValueError(unknown_name(f"{path} has no column", name, found))
-
-
 class GivenTables:
-    """Tables in memory, taken one after the other.
+    """Tables in memory, taken one after the other; parameters as of `TableFiles`.
 
-    Raises ValueError if a table lacks a column of the first one, or has it with another type.
+    Raises ValueError if a table lacks a column that it needs, or has one of the first table with another type.
     """
 
     strings = False
@@ -205,8 +217,8 @@ class GivenTables:
     live = False
     every_row_has_every_column = True
 
-    def __init__(self, tables: Iterable[Any]) -> None:
-        self._tables = tables
+    def __init__(self, tables: Iterable[Any], needed: Collection[str], options: ReadOptions) -> None:
+        self._tables, self._needed, self._all_alike = tables, needed, options.strict or options.sort
 
     def batches(self) -> Iterator[Batch]:
         """All rows in order, numbered from 1."""
@@ -216,10 +228,11 @@ class GivenTables:
         for number, table in enumerate(self._tables, 1):
             frame = as_frame(table)
             schema = dict(frame.schema) if schema is None else schema
-            for name, kind in schema.items():
-                if name not in frame.columns:
+            for name in schema if self._all_alike else self._needed:
+                if name in schema and name not in frame.columns:
                     raise ValueError(unknown_name(f"table {number} has no column", name, frame.columns))
-                other = frame.schema[name]
+            for name, kind in schema.items():
+                other = frame.schema.get(name, kind)
                 if other != kind and not (kind.is_numeric() and other.is_numeric()):
                     raise ValueError(f"table {number}: column {name!r} is of type {other}, but {kind} in the first")
             yield Batch(frame, np.arange(line, line + frame.height), [])
