@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import subprocess
 import sys
@@ -357,6 +358,10 @@ def test_what_is_wrong_is_said_and_changes_nothing(sales: pd.DataFrame, sold: pd
             model.partial_fit(X, y)
     with pytest.raises(ValueError, match="sample_weight is -1"):
         model.partial_fit(sales, sold, sample_weight=-np.ones(600))
+    row = {**sales[:1].to_dict("records")[0], "day": "2026-03-01"}
+    for column, ask in itertools.product(("shop", "offer"), (model.predict_one, lambda x: model.learn_one(x, sold[0]))):
+        with pytest.raises(ValueError, match=f"column '{column}': half of a surrogate pair"):
+            ask({**row, column: "\ud83d"})
     model.save(tmp_path / "after.shoal")
     assert_same(tmp_path / "before.shoal", tmp_path / "after.shoal")
     with pytest.raises(ValueError, match=r"no column 'titel'.*did you mean 'title'"):

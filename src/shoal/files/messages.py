@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 KEPT_MESSAGES = 10
 SHOWN = 30  # names in a message
 LIKELY = 0.6  # the likeness of names from which on one may be meant by the other
+HALF_LETTER = r"half of a surrogate pair such as \ud83d, expected whole letters"
 FILE = 1 << 40  # the row numbers of each file begin so far above those of the file before it; no file has as many rows
 
 

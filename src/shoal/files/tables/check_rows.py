@@ -20,7 +20,7 @@ from shoal.files.options import ReadOptions
 from shoal.files.saved_state import State, check_state, reading_state
 from shoal.files.tables.batches import Problem
 from shoal.files.tables.column_kinds import Values
-from shoal.files.tables.encode_one import OneRow, Row, Unread, number_of
+from shoal.files.tables.encode_one import OneRow, Row, Unread, number_of, whole
 from shoal.files.tables.encoder import Mark, RowName, StreamEncoder
 from shoal.files.tables.label_columns import Clock, Tasks, read_labels, read_weights
 from shoal.files.tables.values_in_text import Notation
@@ -204,7 +204,7 @@ class RowReader:
         task = id_of(value)
         if len(self.roles.tasks) > 1 or not task or value != value or self.task_type is None:
             raise Unread
-        return task
+        return whole(task)
 
     def _matched(self, features: pl.DataFrame) -> pl.DataFrame:
         """The columns that are known or may be learned; the others are counted, and known ones that are absent."""

@@ -7,6 +7,7 @@ for a row to learn.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
@@ -23,6 +24,7 @@ from shoal.files.tables.unmatched import Unmatched, note
 from shoal.files.tables.values_in_text import LARGEST, Notation, date_parts
 from shoal.files.tables.words import bag_of
 
+HALVES = re.compile("[\ud800-\udfff]")
 NUMBERS = frozenset((float, int, bool))  # true is 1
 
 
@@ -197,12 +199,19 @@ def number_of(value: Any, absent: Collection[str]) -> float:
 def text_of(value: Any, absent: Collection[str]) -> str | None:
     """A JSON value as the text in a file; None if it is missing."""
     if isinstance(value, str):
-        return None if value in absent else value
+        return None if value in absent else whole(value)
     if value is None or value != value:
         return None
     if type(value) not in NUMBERS:
         raise Unread
     return id_of(value)
+
+
+def whole(text: str) -> str:
+    """The text itself. Raises Unread if it has half of a surrogate pair, which a frame refuses."""
+    if not text.isascii() and HALVES.search(text):
+        raise Unread
+    return text
 
 
 def parts_of(text: str | None, way: Way, n: int) -> tuple[str | None, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from shoal.files.ids import id_of
+from shoal.files.messages import HALF_LETTER
 from shoal.files.tables.columnar import WITHOUT_MEANING
 
 
@@ -88,5 +89,8 @@ def _series(name: str, values: list[Any]) -> pl.Series:
     values = [None if _is_nan(value) else value for value in values]
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) > 1 and not kinds <= {int, float, bool}:
-        return pl.Series(name, [id_of(value) for value in values])
-    return pl.Series(name, values, strict=False)
+        values = [id_of(value) for value in values]
+    try:
+        return pl.Series(name, values, strict=False)
+    except UnicodeEncodeError:
+        raise ValueError(f"column {name!r}: {HALF_LETTER}") from None

@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 
 from shoal.files.ids import id_of
+from shoal.files.messages import HALF_LETTER
 from shoal.files.source import ByteSource
 from shoal.files.tables.batches import Batch, parse_good_records
 
@@ -107,7 +108,7 @@ def _explain(record: bytes) -> str:
     except ValueError as error:
         return f"not JSON ({error}), expected a JSON object"
     if _has_half_letter(record):
-        return r"half of a surrogate pair such as \ud83d, expected whole letters"
+        return HALF_LETTER
     if isinstance(value, dict):
         return "a JSON object with a value that cannot be read, expected strings, numbers, true, false or null"
     return f"a JSON {type(value).__name__}, expected a JSON object"

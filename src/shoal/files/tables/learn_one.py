@@ -82,10 +82,10 @@ class RowLearner:
             if text_of(get(waiting), absent) is not None:
                 raise Unread
         numbers = [number_of(get(column), absent) for column in self._names_of_numbers]
-        texts = [_whole_text(get(part.column.name), absent) for part in self._bags]
+        texts = [text_of(get(part.column.name), absent) for part in self._bags]
         choices = list[str | None]()
         for column, way, n in self._ways:
-            choices += parts_of(_whole_text(get(column), absent), way, n)
+            choices += parts_of(text_of(get(column), absent), way, n)
 
         found, new = {0: 1.0}, list[tuple[Part, int, Any]]()
         for part, given, value in zip(self._numeric, numbers, self._scaled(numbers, number), strict=True):
@@ -150,11 +150,3 @@ class RowLearner:
                 index[bucket] = width + len(names)
                 names.append(texts.name_of((i << texts.bits) + bucket))
         found |= {at: math.log1p(n) for at, n in Counter(index[buckets].tolist()).items()}
-
-
-def _whole_text(value: Any, absent: Collection[str]) -> str | None:
-    """A value as the text in a file. Half letters raise UnicodeEncodeError, before the row changes anything."""
-    text = text_of(value, absent)
-    if text is not None and not text.isascii():
-        text.encode()
-    return text
