@@ -139,7 +139,8 @@ WRAPPERS: dict[str, Callable[[], Any]] = {
 }
 FEW_FEATURES = (shoal.MixedEffects, shoal.MixedEffectsRegressor, shoal.TaskLevels, shoal.TaskLevelsRegressor)
 LEARNERS = WRAPPERS | {kind.__name__: kind for kind in FEW_FEATURES}
-LEARNERS |= {name: case.make for name, case in CASES.items() if name not in ("MultiClass", "LabelQuery", "Conformal")}
+AROUND = ("Conformal", "Guarded", "LabelQuery", "MultiClass")
+LEARNERS |= {name: case.make for name, case in CASES.items() if name not in AROUND}
 
 
 def error_after(make: Callable[[], Any], rows: Rows, first: int) -> float:

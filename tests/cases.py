@@ -18,6 +18,7 @@ from shoal import (
     CollaborativeCW,
     CollaborativePA,
     Conformal,
+    Guarded,
     HedgedSharing,
     HedgedSharingRegressor,
     KernelPerceptron,
@@ -58,6 +59,8 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "Conformal-labels": lambda: Conformal(
         MultitaskPerceptron(relation="independent", loss="logistic"), coverage=0.8, least_step=0.02
     ),
+    "Guarded": lambda: Guarded(MultitaskPerceptron(relation="pooled", loss="hinge")),
+    "Guarded-numbers": lambda: Guarded(PassiveAggressiveRegressor(relation="pooled"), prior=0.3, share=0.01),
     "HedgedSharing": HedgedSharing,
     "HedgedSharing-independent": lambda: HedgedSharing(relation="independent", interactions=False, dtype="float64"),
     "HedgedSharing-pooled": lambda: HedgedSharing(relation="pooled"),
@@ -144,6 +147,7 @@ NAME_THEIR_TASKS = {
 }
 REGRESSORS = {
     "Conformal",
+    "Guarded-numbers",
     "HedgedSharingRegressor",
     "MixedEffectsRegressor",
     "MixedEffectsRegressor-independent",

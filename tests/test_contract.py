@@ -307,7 +307,7 @@ def test_what_is_not_learned_yet(name: str) -> None:
 
 
 # A task's model is also pulled (or mixed) by the global one, which its count of own steps leaves out.
-MOVES_WITHOUT_LOSS = ["CollaborativeCW", "CollaborativeCW-hard", "CollaborativePA", "CollaborativePA-mix"]
+MOVES_WITHOUT_LOSS = ["CollaborativeCW", "CollaborativeCW-hard", "CollaborativePA", "CollaborativePA-mix", "Guarded"]
 
 
 @each_learner

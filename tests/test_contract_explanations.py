@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.cases import CLASSIFIERS, LEARNERS, OPEN, K, as_dict, saved, stream_for, taught, value_one
-from tests.exclusions import OF_WHOLE_ROWS, each_of
+from tests.exclusions import UNEXPLAINED, each_of
 
 
 def added(explanation: Any) -> float:
@@ -91,7 +91,7 @@ def test_similar_tasks_are_the_other_tasks_in_order(name: str) -> None:
         learner.similar_tasks(learner.tasks_[0], n=0)
 
 
-@pytest.mark.parametrize("name", OF_WHOLE_ROWS)
+@pytest.mark.parametrize("name", UNEXPLAINED)
 def test_learners_of_whole_rows_say_so_in_a_sentence(name: str) -> None:
     stream, learner = stream_for(name), taught(name)
     with pytest.raises(ValueError, match="there are no contributions of single features"):

@@ -38,6 +38,7 @@ from .tabular.estimators import TabularClassifier as TabularClassifier
 from .tabular.estimators import TabularRegressor as TabularRegressor
 from .tabular.loading import load as load
 from .wrappers.conformal import Conformal as Conformal
+from .wrappers.guarded import Guarded as Guarded
 from .wrappers.label_query import LabelQuery as LabelQuery
 from .wrappers.multi_class import MultiClass as MultiClass
 from .wrappers.task_column import TaskColumn as TaskColumn
@@ -53,6 +54,7 @@ __all__ = [
     "CollaborativeCW",
     "CollaborativePA",
     "Conformal",
+    "Guarded",
     "HedgedSharing",
     "HedgedSharingRegressor",
     "IndependentTasks",

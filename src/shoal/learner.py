@@ -31,7 +31,7 @@ from shoal.model.targets import RealTargets, Targets, TwoLabels
 # Attributes that other parts of the library use, and a user does not.
 INTERNAL = (
     "algorithm algorithms decide_sparse deciding_cores declared_labels estimator_names is_probabilistic learn_sparse "
-    "new_core number_of_task simultaneous targets"
+    "default new_core number_of_task plain simultaneous targets"
 )
 
 

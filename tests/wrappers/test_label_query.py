@@ -34,7 +34,7 @@ from shoal.wrappers.label_query import GAIN
 INNER = {
     name: make
     for name, make in LEARNERS.items()
-    if "Regressor" not in name and not name.startswith(("LabelQuery", "MultiClass", "Conformal"))
+    if "Regressor" not in name and not name.startswith(("LabelQuery", "MultiClass", "Conformal", "Guarded"))
 }
 
 

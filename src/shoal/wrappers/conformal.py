@@ -22,20 +22,18 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.utils.metaestimators import available_if
 
 from shoal.engine.arrays import FloatArray, IntArray
 from shoal.engine.axes import OTHER, TASK
 from shoal.engine.compile import kernel
 from shoal.engine.rounds import Rounds
-from shoal.learner import Learner, WeightedLearner, is_probabilistic_kind, logistic
+from shoal.learner import Learner, is_probabilistic_kind, logistic
 from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.parameters import from_keywords, non_negative, read, strictly_between
-from shoal.model.targets import Targets
 from shoal.online.hedged_sharing.learner import HedgedSharingRegressor
-from shoal.wrappers.inner import inner_core, seen_through
+from shoal.wrappers.inner import AroundAnyLearner, inner_core, of_labels, of_numbers, seen_through
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass, OneAgainstRest
 
@@ -234,22 +232,14 @@ class ConformalCore:
         self.shared, self.first, self.own = packed.shared, packed.first, packed.own
 
 
-def _is_classifier(learner: Any) -> bool:
-    return bool(is_classifier(learner))
-
-
-def _is_regressor(learner: Any) -> bool:
-    return not _is_classifier(learner)
-
-
 @from_keywords
-class Conformal(WeightedLearner):
+class Conformal(AroundAnyLearner):
     """Any learner with intervals, or sets of labels, that hold the target of a share of each task's rows.
 
     The answer holds every target whose score is at most ``q = exp(t + u_k)``: ``[f - q, f + q]``, or all labels with
     ``1 - p(l) <= q``. After each row ``e = 1[s > q] - (1 - coverage)`` moves t, which all tasks share, by
     ``0.02 e/√max(1, n/2000)`` and the task's own u_k by ``max(0.1/√(1 + c_k/20), least_step) e``, after c_k of its rows
-    and n of all. The learner itself learns as it does alone. Cost: the learner's and 20 ns a row; three numbers a task.
+    and n of all. The learner itself learns as it does alone. Cost: the learner's; three numbers a task.
 
     Parameters
     ----------
@@ -309,46 +299,23 @@ class Conformal(WeightedLearner):
     coverage: float = 0.9
     least_step: float = 0.0
 
+    default = HedgedSharingRegressor
     estimator_names = ("estimator",)
-
-    def _plain(self) -> Learner:
-        return HedgedSharingRegressor() if self.estimator is None else self.estimator
 
     def new_core(self) -> CoreLike:
         """The thresholds around a core of the estimator."""
-        estimator = self._plain()
+        estimator = self.plain
         inner = inner_core(estimator, Learner, "Conformal")
         if isinstance(estimator, Conformal | LabelQuery):
             raise ValueError(f"Conformal goes around the learner itself, got a {type(estimator).__name__}")
-        if is_classifier(estimator) and not is_probabilistic_kind(estimator):
+        if of_labels(estimator) and not is_probabilistic_kind(estimator):
             raise ValueError(f"sets of labels need probabilities, and a {type(estimator).__name__} has none")
-        return ConformalCore(inner, self.get_params(deep=False), regression=not is_classifier(estimator))
-
-    @property
-    def targets(self) -> Targets:
-        """The estimator's kind."""
-        return self._plain().targets
-
-    @property
-    def declared_labels(self) -> Any:
-        """The estimator's."""
-        return self._plain().declared_labels
-
-    @property
-    def simultaneous(self) -> bool:
-        """The estimator's protocol."""
-        return self._plain().simultaneous
+        return ConformalCore(inner, self.get_params(deep=False), regression=not of_labels(estimator))
 
     @property
     def is_probabilistic(self) -> bool:
         """Are the estimator's decision values logits?"""
-        return bool(getattr(self._plain(), "is_probabilistic", False))
-
-    def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), self._plain().__sklearn_tags__()
-        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
-        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
-        return tags
+        return bool(getattr(self.plain, "is_probabilistic", False))
 
     # ---- intervals and sets --------------------------------------------------------------------------------
 
@@ -362,24 +329,24 @@ class Conformal(WeightedLearner):
         core: Any = model.core
         return float(core.thresholds(np.array([model.tasks.column.get(task, -1)]))[0])
 
-    @available_if(_is_regressor)  # type: ignore[untyped-decorator]
+    @available_if(of_numbers)  # type: ignore[untyped-decorator]
     def predict_interval(self, X: Any, task: Any = None) -> FloatArray:
         """(n, 2) the lower and the upper end of each row's interval; infinite before the first 50 rows."""
         f, q = self.estimator_.predict(X, task), self._thresholds(X, task)
         return np.column_stack([f - q, f + q])
 
-    @available_if(_is_regressor)  # type: ignore[untyped-decorator]
+    @available_if(of_numbers)  # type: ignore[untyped-decorator]
     def predict_interval_one(self, x: Any, task: Hashable = None) -> tuple[float, float]:
         """The interval of one example (dict or 1-d array)."""
         f, q = self.estimator_.predict_one(x, task), self._threshold_one(task)
         return f - q, f + q
 
-    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)  # type: ignore[untyped-decorator]
     def predict_set(self, X: Any, task: Any = None) -> NDArray[np.bool_]:
         """(n, n_classes) whether each label of `classes_` is in the row's set; a set may be empty."""
         return np.asarray(1.0 - self.predict_proba(X, task) <= self._thresholds(X, task)[:, None])
 
-    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)  # type: ignore[untyped-decorator]
     def predict_set_one(self, x: Any, task: Hashable = None) -> list[Any]:
         """The labels in the set of one example (dict or 1-d array)."""
         q = self._threshold_one(task)
@@ -407,13 +374,13 @@ class Conformal(WeightedLearner):
         """The trained learner, as it is now."""
         model = self._known("estimator_")
         core: Any = model.core
-        return seen_through(self._plain(), model, core.inner)
+        return seen_through(self.plain, model, core.inner)
 
     def test_then_train(
         self, X: Any, y: Any, task: Any = None, *, rounds: Any = None, classes: Any = None, sample_weight: Any = None
     ) -> FloatArray:
         """Learn like `partial_fit`; return the estimator's decision values given *before* learning each round."""
-        if not isinstance(self._plain(), MultiClass):
+        if not isinstance(self.plain, MultiClass):
             return super().test_then_train(X, y, task, rounds=rounds, classes=classes, sample_weight=sample_weight)
         model, decisions = self._begun(), []
         core: Any = model.core
@@ -435,22 +402,18 @@ class Conformal(WeightedLearner):
         self._fitted_model()
         return self.estimator_.predict_one(x, task)
 
-    def predict_round(self, examples: Any) -> dict[Any, Any]:
-        """`{task: x, ...}` to `{task: prediction, ...}`."""
-        return {task: self.predict_one(x, task) for task, x in examples.items()}
-
     def score(self, X: Any, y: Any, task: Any = None, sample_weight: Any = None) -> float:
         """The estimator's score: accuracy, or R^2."""
         self._fitted_model()
         return float(self.estimator_.score(X, y, task, sample_weight))
 
-    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any, task: Any = None) -> FloatArray:
         """The estimator's margins."""
         self._fitted_model()
         return np.asarray(self.estimator_.decision_function(X, task))
 
-    @available_if(_is_classifier)  # type: ignore[untyped-decorator]
+    @available_if(of_labels)  # type: ignore[untyped-decorator]
     def decision_one(self, x: Any, task: Hashable = None) -> Any:
         """The estimator's margin of one example (dict or 1-d array)."""
         self._fitted_model()
@@ -477,7 +440,7 @@ class Conformal(WeightedLearner):
 
     def baselines(self) -> dict[str, Learner]:
         options = self.get_params(deep=False)
-        return {name: Conformal(**{**options, "estimator": b}) for name, b in self._plain().baselines().items()}
+        return {name: Conformal(**{**options, "estimator": b}) for name, b in self.plain.baselines().items()}
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -1,10 +1,14 @@
 """Learners within a wrapper: make their cores, and show a core as a learner. Shared by all wrappers."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from shoal.learner import Learner, view
+from sklearn.base import is_classifier
+
+from shoal.learner import Learner, WeightedLearner, view
 from shoal.model.core import CoreLike
 from shoal.model.model import Model
+from shoal.model.targets import Targets
 
 
 def inner_core(estimator: Any, kind: type[Learner], wrapper: str) -> CoreLike:
@@ -20,3 +24,50 @@ def seen_through(estimator: Learner, outer: Model, core: CoreLike, labels: Any =
     model = Model(core, estimator.targets, type(estimator).__name__)
     model.tasks, model.features, model.labels = outer.tasks, outer.features, labels or outer.labels
     return view(estimator, model)
+
+
+def of_labels(learner: Any) -> bool:
+    """Is it a classifier, by what it is around?"""
+    return bool(is_classifier(learner))
+
+
+def of_numbers(learner: Any) -> bool:
+    """Is it a regressor, likewise?"""
+    return not of_labels(learner)
+
+
+class AroundAnyLearner(WeightedLearner):
+    """A wrapper that is a classifier or a regressor, as its estimator is."""
+
+    estimator: Learner | None
+    default: ClassVar[type[Learner]]  # what None stands for
+
+    @property
+    def plain(self) -> Learner:
+        """The estimator, or the default one."""
+        return self.default() if self.estimator is None else self.estimator
+
+    @property
+    def targets(self) -> Targets:
+        """The estimator's kind."""
+        return self.plain.targets
+
+    @property
+    def declared_labels(self) -> Any:
+        """The estimator's."""
+        return self.plain.declared_labels
+
+    @property
+    def simultaneous(self) -> bool:
+        """The estimator's protocol."""
+        return self.plain.simultaneous
+
+    def __sklearn_tags__(self) -> Any:
+        tags, inner = super().__sklearn_tags__(), self.plain.__sklearn_tags__()
+        tags.estimator_type, tags.target_tags = inner.estimator_type, inner.target_tags
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        return tags
+
+    def predict_round(self, examples: Mapping[Any, Any]) -> dict[Any, Any]:
+        """`{task: x, ...}` to `{task: prediction, ...}`."""
+        return {task: self.predict_one(x, task) for task, x in examples.items()}
