@@ -75,3 +75,26 @@ def test_an_interrupt_while_it_starts_is_no_traceback(monkeypatch: pytest.Monkey
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
+
+
+@pytest.mark.parametrize("name", [None, "shoal.nothing", "numpy"])
+def test_what_else_is_missing_is_raised(name: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ModuleNotFoundError("not there", name=name)
+
+    monkeypatch.setattr("shoal.cli.starting.collect_rarely", fail)
+    with pytest.raises(ModuleNotFoundError, match="not there"):
+        main()
+
+
+def test_a_part_of_the_extra_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail() -> None:
+        raise ModuleNotFoundError("not there", name="cyclopts.core")
+
+    monkeypatch.setattr("shoal.cli.starting.collect_rarely", fail)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "the program needs cyclopts.core, among others" in capsys.readouterr().err
