@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import multiprocessing
+import os
+import signal
 import sqlite3
 from pathlib import Path
 
@@ -12,6 +15,7 @@ from tests.serve.material import records, rows, write_model
 
 from shoal import PassiveAggressive
 from shoal.model import persistence
+from shoal.serve.apply import Fold
 from shoal.serve.backup import restore
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.log import Log
@@ -40,12 +44,24 @@ def test_the_model_files_of_all_formats(tmp_path: Path) -> None:
         assert model.save(tmp_path / "again.shoal").read_bytes() == path.read_bytes()
 
 
+def start_and_die(folder: Path) -> None:
+    """Be killed when the first record of the log is learned."""
+    Fold.apply = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[method-assign]
+    Engine(None, folder)
+
+
 def test_a_service_of_an_earlier_shoal_goes_on(tmp_path: Path) -> None:
-    """A folder, its log and a backup as they were written. New formats need a new file beside this one: the model of
-    120 rows, 40 learned, one predicted, then `shoal backup`."""
+    """A folder, its log and a backup as they were written; the first start is killed. New formats need a new file
+    beside this one: the model of 120 rows, 40 learned, one predicted, then `shoal backup`."""
     saved = tmp_path / "backup.tar"
     saved.write_bytes(gzip.decompress((DATA / "service-format-1.tar.gz").read_bytes()))
     restore(saved, tmp_path / "live", None)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.serve.warm"])
+    process = context.Process(target=start_and_die, args=(tmp_path / "live",))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
     with Engine(None, tmp_path / "live", EngineSettings(label_wait=1e12)) as engine:
         assert engine.wait_until_learned(timeout=30)
         assert engine.describe()["rows"] == 40
