@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test soak search lint api package numba mutants bench guard clean
+.PHONY: setup demo test soak search lint api package image numba mutants bench guard clean
 
 setup: .venv/.dev
 
@@ -54,6 +54,10 @@ api: .venv/.dev
 # The sdist and the wheel, built, installed into a fresh environment and tried there.
 package: .venv/.dev
 	$(BIN)/python tools/check_package.py
+
+# The steps of deploy/Dockerfile without a container, and what they leave tried as an image's user, read-only.
+image: .venv/.dev
+	$(BIN)/python tools/check_image.py
 
 # The tests of compiled code with the oldest and the newest numba; after a change of a bound or of engine/compile.py or engine/intrinsics.py.
 numba: .venv/.dev

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sysconfig
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,14 @@ def test_every_command_is_one_of_the_program(file: str) -> None:
     command = commands()[file]
     assert command[:2] == ["shoal", "serve"]
     assert options_of(command) <= {field.name for field in fields(ServeOptions)}
+
+
+def test_the_dockerfile_is_well_formed() -> None:
+    """`make image` does its steps."""
+    if (linter := shutil.which("hadolint", path=f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}")) is None:
+        pytest.skip("hadolint is not installed")
+    found = subprocess.run([linter, str(DEPLOY / "Dockerfile")], capture_output=True, text=True)
+    assert found.stdout == ""
 
 
 def test_the_unit_is_one_of_systemd(tmp_path: Path) -> None:
