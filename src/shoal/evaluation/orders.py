@@ -270,7 +270,7 @@ def _seeded(learner: Any, seed: int) -> Any:
 
 def _without_models(found: Mapping[str, Sequence[Evaluation]]) -> dict[str, list[Evaluation]]:
     return {
-        name: [replace(one, learner=None, per_task={}, windowed_per_task={}) for one in of]
+        name: [replace(one, learner=None, per_task={}, windowed_per_task={}, trends=None) for one in of]
         for name, of in found.items()
     }
 

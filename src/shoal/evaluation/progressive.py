@@ -24,6 +24,7 @@ from shoal.evaluation.metrics.multiclass import ClassIndex
 from shoal.evaluation.metrics.registry import choose
 from shoal.evaluation.metrics.regression import Divergence
 from shoal.evaluation.metrics.scoreboard import Scoreboard, Scores
+from shoal.evaluation.metrics.trends import TaskTrends
 from shoal.evaluation.model_adapter import ModelAdapter
 from shoal.evaluation.predictions import Predictions, predictions_of
 from shoal.evaluation.result import Checkpoint, Evaluation, label, number
@@ -256,6 +257,8 @@ class Race:
         self.history: dict[str, list[Checkpoint]] = {name: [] for name in learners}
         self._latest: dict[str, tuple[Scores, Scores]] = {}
         self.divergences = {name: Divergence() for name in learners} if self.kind == "regression" else {}
+        self._first, first = next(iter(self.runners.items()))
+        self.trends = TaskTrends(self.kind, has_probabilities=first.has_probabilities)
         self.tasks = TaskIndex()
         self.rows = self.last_checkpoint = 0
         self._labels: Labels | None = None
@@ -271,6 +274,7 @@ class Race:
         predictions = self._predictions(piece, truth)
         for name, board in self.boards.items():
             board.update(piece.code, truth, predictions[name], len(self.tasks))
+        self.trends.update(piece.code, truth, predictions[self._first], len(self.tasks))
         for name, divergence in self.divergences.items():
             divergence.update(truth, predictions[name])
         self.rows += len(piece.code)
@@ -355,6 +359,7 @@ class Race:
             calibration=board.bins(),
             confusion=self._confusion(board),
             notes=[*notes, *board.notes()],
+            trends=self.trends if name == self._first else None,
         )
 
     def _confusion(self, board: Scoreboard) -> dict[tuple[Any, Any], int]:

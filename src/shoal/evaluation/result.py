@@ -11,6 +11,7 @@ import numpy as np
 
 from shoal.evaluation.metrics.calibration import Bin
 from shoal.evaluation.metrics.metric import counted
+from shoal.evaluation.metrics.trends import TaskTrends
 from shoal.extras import named_extra
 from shoal.html_tables import html_table
 
@@ -92,6 +93,7 @@ class Evaluation:
     calibration: list[Bin] = field(default_factory=list)  # of learners with probabilities of two labels
     confusion: dict[tuple[Any, Any], int] = field(default_factory=dict)  # several classes: (true, predicted) -> rows
     notes: list[str] = field(default_factory=list)
+    trends: TaskTrends | None = field(default=None, compare=False)  # of tasks, for the first learner of a run
 
     @property
     def tasks(self) -> int:

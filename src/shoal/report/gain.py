@@ -9,7 +9,7 @@ import numpy as np
 from shoal.evaluation import Evaluation
 from shoal.evaluation.result import higher_is_better, label, main_metric
 from shoal.report.figure import Figure
-from shoal.report.style import CARD, GAIN, INK, LOSS, QUIET, data, listed, panel_title, rows_axis, trend
+from shoal.report.style import CARD, GAIN, INK, LOSS, QUIET, data, drawn_of, few, listed, panel_title, rows_axis, trend
 
 WIDTH, HEIGHT = 400, 320
 BASELINES = {"independent": "one model per task", "pooled": "one model for all tasks"}
@@ -132,8 +132,9 @@ def gain_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     if not gains:
         return None
     domain = _domain([record["gain"] for records in gains.values() for record in records])
-    drawn = [_draw(records, domain, metric, title) for title, records in gains.items()]
-    return Figure("gain", _title(name, metric, gains), _caption(metric, gains), alt.hconcat(*drawn))
+    drawn = [_draw(few(records), domain, metric, title) for title, records in gains.items()]
+    caption = _caption(metric, gains) + drawn_of(max(map(len, gains.values())))
+    return Figure("gain", _title(name, metric, gains), caption, alt.hconcat(*drawn))
 
 
 def _title(name: str, metric: str, gains: Mapping[str, list[dict[str, Any]]]) -> str:

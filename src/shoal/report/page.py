@@ -23,6 +23,7 @@ from shoal.html_tables import html_table
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
 from shoal.report.orders import order_figures
+from shoal.report.tasks import task_section
 from shoal.whole_file import whole_file
 
 SCORE = "score"  # how a column is written: as `number` does
@@ -77,7 +78,7 @@ def write_report(
     if subtitle is None:
         subtitle = f"{first.rows:,} rows of {first.tasks:,} tasks, in one pass"
     said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
-    sections = [_verdict(verdict), _ranking(ranking), _table(evaluations)]
+    sections = [_verdict(verdict), _ranking(ranking), _table(evaluations), task_section(evaluations)]
     _write_page(path, title, subtitle, sections, drawn, said)
 
 

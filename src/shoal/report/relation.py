@@ -12,6 +12,7 @@ from shoal.report.figure import Figure
 from shoal.report.style import data
 
 MAX_TASKS = 150
+MOST_TASKS = 5_000  # above, the relation of all pairs is not laid out
 MAX_WEIGHTS = 20_000_000  # above, the weights of all tasks are not laid out to compare them
 SIDE = 720  # pixels
 
@@ -33,7 +34,7 @@ def _relation(evaluation: Evaluation) -> Relation | None:
         return None
     order = _largest(evaluation, tasks)
     kept = [tasks[k] for k in order]
-    relation = getattr(learner, "relation_", None)
+    relation = getattr(learner, "relation_", None) if len(tasks) <= MOST_TASKS else None
     constant = ""
     if relation is not None:
         values = np.asarray(relation)[np.ix_(order, order)]

@@ -10,7 +10,7 @@ import numpy as np
 from shoal.evaluation import Evaluation
 from shoal.evaluation.result import winners
 from shoal.report.figure import Figure
-from shoal.report.style import GAIN, data, rows_axis
+from shoal.report.style import GAIN, data, drawn_of, few, rows_axis
 
 WIDTH, ROW = 760, 34
 
@@ -36,7 +36,7 @@ def sharing_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     order = [way for way, _ in ways.most_common()]
     title = f"{name} trusts {order[0]} most in {ways[order[0]]:,} of {len(found):,} tasks"
     caption = "One point per task, next to the way of learning and sharing with the largest weight there at the end."
-    return Figure("sharing", title, caption, _draw(records, order))
+    return Figure("sharing", title, caption + drawn_of(len(records)), _draw(few(records), order))
 
 
 def _draw(records: list[dict[str, Any]], order: list[str]) -> Any:

@@ -15,6 +15,8 @@ GAIN, LOSS = "#0072b2", "#d55e00"
 # Okabe and Ito's colours, told apart by readers of any colour vision; the learner first, then its baselines.
 COLOURS = (GAIN, LOSS, "#6b7280", "#009e73", "#cc79a7", "#a6761d")
 
+MOST_POINTS = 1_000
+
 CONFIG: dict[str, Any] = {
     "font": FONT,
     "background": CARD,
@@ -60,6 +62,19 @@ def data(records: Iterable[Mapping[str, Any]]) -> alt.InlineData:
     """Records as chart data. (Not a data frame: those are limited in rows.)"""
     with debug_mode(False):  # altair would check each number of each record against the schema, for seconds
         return alt.InlineData(values=[dict(record) for record in records])
+
+
+def few(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """At most `MOST_POINTS` of the records, drawn at random: more make no picture clearer, and a page large."""
+    if len(records) <= MOST_POINTS:
+        return list(records)
+    chosen = np.random.default_rng(0).choice(len(records), MOST_POINTS, replace=False)
+    return [records[i] for i in np.sort(chosen).tolist()]
+
+
+def drawn_of(n: int) -> str:
+    """The sentence of a caption that says how many of n tasks are drawn, if not all are."""
+    return f" {MOST_POINTS:,} of {n:,} tasks are drawn, at random." if n > MOST_POINTS else ""
 
 
 def colour(names: Sequence[str], *, legend: bool = False) -> alt.Color:

@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.evaluation import Evaluation
 from shoal.report.figure import Figure
-from shoal.report.style import colour, data, rows_axis, spread, trend
+from shoal.report.style import colour, data, drawn_of, few, rows_axis, spread, trend
 
 WIDTH, HEIGHT = 760, 300
 LABEL_HEIGHT = 16
@@ -44,6 +44,7 @@ def updates_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     if evaluations[names[0]].n_updates >= evaluations[names[0]].rows:
         return None
     caption = "Share of a task's rows that led to an update, one point per task; lines are local means."
+    caption += drawn_of(evaluations[names[0]].tasks)
     return Figure(
         "updates", _title(names[0], evaluations[names[0]]), caption, _draw_shares(names, _shares(evaluations))
     )
@@ -56,8 +57,9 @@ def _draw_shares(names: list[str], shares: list[dict[str, Any]]) -> Any:
     first = alt.datum.name == names[0]
     y = alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(format="%"))
     tooltip = ["name:N", "task:N", alt.Tooltip("rows:Q", format=","), alt.Tooltip("updates:Q", format=",")]
+    drawn = [share for name in names for share in few([share for share in shares if share["name"] == name])]
     points = (
-        alt.Chart(data(shares))
+        alt.Chart(data(drawn))
         .mark_circle(size=34)
         .encode(
             **base,
