@@ -270,7 +270,9 @@ def test_a_table_without_tasks_and_with_dates_of_a_form(tmp_path: Path) -> None:
     assert loaded.predict(rows).tobytes() == model.predict(rows).tobytes()
     found = loaded.explain_one(rows[3])
     assert found.usual + sum(one.share for one in found.reasons) == pytest.approx(model.predict(rows[3:4])[0])
-    assert {"day April", "x 3", 'note "word 0"'} <= {one.what for one in found.reasons}
+    said = [one.what for one in found.reasons]
+    assert {"day April", "x 3", 'note "word 0"'} <= {*said}
+    assert [what for what in said if what.startswith("x ") and " and " not in what] == ["x 3"]  # with its bin
     loaded.drop_columns(["note"]).save(tmp_path / "m.shoal")
     again = shoal.load(tmp_path / "m.shoal")
     for one in (loaded, again):
@@ -386,3 +388,14 @@ def test_weights_are_those_of_the_argument_or_of_their_column_or_one() -> None:
     assert forecasts(bare) == ones
     assert forecasts(bare, weight) == weighted
     assert forecasts(bare.with_columns(n=5.0), weight) == weighted
+
+
+def test_refused_rows_leave_no_column_behind(sales: pd.DataFrame, sold: pd.Series) -> None:
+    model: Any = TabularClassifier("shop", PassiveAggressive(), new_columns=5).fit(sales[:100], sold[:100])
+    known = model._fitted().table.encoder.column_names
+    new = sales[100:104].assign(more=1.0)
+    with pytest.raises(ValueError, match="price"):
+        model.partial_fit(new.assign(price=["1", "2", "3", "much"]), sold[100:104])
+    assert model._fitted().table.encoder.column_names == known
+    model.partial_fit(new, sold[100:104])
+    assert model._fitted().table.encoder.column_names == [*known, "more"]
