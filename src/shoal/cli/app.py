@@ -342,11 +342,19 @@ def cite(learner: str | None = None, /) -> None:
 
 
 @app.command
-def datasets() -> None:
-    """List the data sets that `shoal run dataset:NAME` knows."""
-    from shoal.cli.commands.learners import print_datasets
+def datasets(*, write: str | None = None) -> None:
+    """List the data sets that `shoal run dataset:NAME` knows.
 
-    print_datasets()
+    Example: shoal datasets --write .
+
+    Parameters
+    ----------
+    write
+        Write the tables of README and docs (mails.csv, more.csv, new.csv, sales.csv, tomorrow.csv) into this folder.
+    """
+    from shoal.cli.commands.learners import print_datasets, write_tables
+
+    print_datasets() if write is None else write_tables(write)
 
 
 @app.command

@@ -172,3 +172,11 @@ def print_datasets() -> None:
 
     for name, description in names().items():
         print(f"dataset:{name:18}{description}")
+
+
+def write_tables(folder: str) -> None:
+    """Write the tables of README and docs, and say which."""
+    from shoal.datasets.samples import write_samples
+
+    for path in write_samples(folder):
+        print(path)
