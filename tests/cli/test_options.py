@@ -45,7 +45,7 @@ def test_what_is_typed_becomes_options() -> None:
 BY_DEFAULT: dict[str, dict[str, Any]] = {  # beside None, () and False
     "RunOptions": {"new_columns": 0, "window": 1000, "delay": 0, "baselines": True, "shards": 1},
     "PredictOptions": {"out": "-"},
-    "CompareOptions": {"window": 1000, "delay": 0},
+    "CompareOptions": {"window": 1000, "delay": 0, "jobs": 1},
     "ExplainOptions": {"rows": 3, "top": 10},
     "ServeOptions": {
         "host": "127.0.0.1", "port": 8000, "shards": 1, "shadows": True, "snapshot_rows": 1_000_000,
