@@ -464,6 +464,9 @@ class LogWriter(threading.Thread):
                 return written
             except Unavailable as reason:
                 self._refuse_waiting(reason)
+                for command in commands:
+                    if isinstance(command, Wait):  # answered without id
+                        fail(command, reason)
             if time.monotonic() > begun + PATIENCE:
                 for command in commands:
                     fail(command, in_doubt)
