@@ -89,7 +89,7 @@ def waits_for(lock: Any, call: Callable[[], Any]) -> bool:
 
 def test_rows_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted while they are done."""
-    nothing: Any = SimpleNamespace(last=0, position=0)
+    nothing: Any = SimpleNamespace(last=0, position=0, forgotten=list)
     writer, command = LogWriter(nothing, nothing, nothing, print, 1.0), Label([("x", 1)], None)
     together(lambda: writer.submit(command), 20)
     assert writer.rows_waiting == THREADS * 20
