@@ -100,7 +100,11 @@ def test_models_with_the_task_as_a_column_compete_on_frames_of_any_columns() -> 
     )
     y = np.where(ROWS.y > 0, "yes", "no")
     for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
-        found = progressive_validate(TabularClassifier("shop", PassiveAggressive()), (table, y, ROWS.task))
+        found, by_column = (
+            progressive_validate(TabularClassifier("shop", PassiveAggressive()), stream)
+            for stream in ((table, y, ROWS.task), (table, y))
+        )
+        assert by_column.per_task == found.per_task
         alone, wrong = TabularClassifier("shop", PassiveAggressive()), 0
         for x, label in zip(frame.to_dict("records"), y.tolist(), strict=True):
             wrong += alone.__sklearn_is_fitted__() and alone.predict_one(x) != label

@@ -28,7 +28,7 @@ from shoal.evaluation.metrics.trends import TaskTrends
 from shoal.evaluation.model_adapter import ModelAdapter
 from shoal.evaluation.predictions import Predictions, predictions_of
 from shoal.evaluation.result import Checkpoint, Evaluation, label, number
-from shoal.evaluation.stream import ClassWeights, Piece, as_chunks, cut, cut_at, whole_rounds
+from shoal.evaluation.stream import ClassWeights, Piece, as_chunks, cut, cut_at, whole_rounds, with_task
 from shoal.learner import Learner, weights_for
 from shoal.model.labels import InOrder, Labels, encode, real_targets
 from shoal.model.slicing import len_of, widened
@@ -173,7 +173,7 @@ def progressive_validate(
         race = stack.enter_context(closing(Race(named, metrics, window, delay, classes)))
         bar = stack.enter_context(Bar(_size(stream), "rows")) if progress else None
         simultaneous = any(runner.simultaneous for runner in race.runners.values())
-        chunks = as_chunks(stream, race.names)
+        chunks = with_task(as_chunks(stream, race.names), named.values())
         weights = None if class_weight is None else ClassWeights(class_weight)
         chunks = chunks if weights is None else weights.of(chunks)
         pieces = whole_rounds(chunks, race.tasks, simultaneous=simultaneous)

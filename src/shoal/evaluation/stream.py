@@ -74,6 +74,16 @@ def as_chunks(stream: Any, names: dict[str, int]) -> Iterator[Chunk]:
         yield _gathered(rows, names)
 
 
+def with_task(chunks: Iterable[Chunk], learners: Iterable[Any]) -> Iterator[Chunk]:
+    """The chunks; those without tasks have them from the column that learners of tables (`task="shop"`) name."""
+    named = {one.task for one in learners if isinstance(getattr(one, "task", None), str)}
+    for chunk in chunks:
+        column = next(iter(named)) if len(named) == 1 and chunk.task is None else None
+        names = getattr(chunk.X, "column_names", getattr(chunk.X, "columns", ()))  # Arrow's, or a data frame's
+        there = column is not None and column in names
+        yield chunk._replace(task=np.asarray(chunk.X[column])) if there else chunk
+
+
 class ClassWeights:
     """Weights of rows by their label: given, or "balanced".
 
