@@ -11,6 +11,8 @@ from benchmarks.guard.processor import SOURCE, compile_for_haswell, remove_stale
 from hypothesis import HealthCheck, settings
 
 compile_for_haswell()
+
+collect_ignore = ["serve/warm.py"]  # it learns when it is imported: to look for examples, all workers would compile
 # A worker a core: threads of the linear algebra library on top would wait for each other, up to 60 times as long.
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
