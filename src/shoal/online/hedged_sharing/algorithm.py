@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,22 +28,7 @@ from shoal.model.parameters import WEIGHTS_TYPE, Params, one_of, or_auto, positi
 from shoal.model.state import described
 from shoal.online.boosted_trees import Effort
 from shoal.online.hedged_sharing import state as states
-from shoal.online.hedged_sharing.dense import (
-    ALL,
-    FILTERING,
-    N_MARGINS,
-    READING,
-    Dense,
-    DenseSettings,
-    Rows,
-    answered,
-    asleep,
-    learned,
-    new_rows,
-    part_learned,
-    sleeps,
-    with_filters,
-)
+from shoal.online.hedged_sharing.dense import N_MARGINS, Dense, DenseSettings, answered, asleep, learned, sleeps
 from shoal.online.hedged_sharing.experts import (
     ALL_POOLED,
     ALWAYS,
@@ -184,79 +168,48 @@ ASLEEP = Said(np.zeros((0, N_MARGINS)), np.zeros((0, N_MARGINS)))
 PIECE, FIRST_PIECE = 2**12, 2**6  # rows; of a wide stream the first ones may be all dense rows that there are
 
 
-class Asked(NamedTuple):
-    """A piece, what is in its rows, and the experts on dense rows after it; without filters, if these are to come."""
-
-    piece: Piece
-    rows: Rows | None
-    dense: Dense
-
-
 def pieces(setup: Setup, state: State, rounds: Rounds, learns: bool) -> Iterator[Piece]:
-    """Rows of which the experts on dense rows have said, and learned, theirs; a thread begins the next meanwhile."""
-    n, in_two = len(rounds.task), learns and PIECE < len(rounds.task) == len(rounds.starts) - 1 and n_threads() > 1
-    ask = partial(_ask, setup, rounds, learns, READING if in_two else ALL)
-    asked, dense = ask(0, state.dense), state.dense
-    if asked.piece.last == n:
-        yield _changed(asked, state.dense)
+    """Rows of which the experts on dense rows have said, and learned, theirs; a thread does the next meanwhile."""
+    n, ask = len(rounds.task), partial(_ask, setup, rounds, learns)
+    piece, dense = ask(0, state.dense), state.dense
+    if piece.last == n:
+        yield piece
         return
     with ThreadPoolExecutor(1) as pool:
-        while True:
-            last, is_short = asked.piece.last, sleeps(asked.dense, setup.settings.dense.most)
-            ahead = None if last == n or is_short or n_threads() < 2 else pool.submit(_timed, ask, last, asked.dense)
-            if asked.rows is not None:
-                asked, dense = _filtered(setup, asked, dense)
-            yield _changed(asked, state.dense)
-            if last == n:
-                return
-            asked, seconds = ahead.result() if ahead is not None else (ask(last, asked.dense), 0.0)
+        while piece.last < n:
+            last, dense = piece.last, piece.changes.get("dense", dense)
+            pays = n_threads() > 1 and not sleeps(dense, setup.settings.dense.most)
+            ahead = pool.submit(_timed, ask, last, dense) if pays else None
+            yield piece
+            piece, seconds = ahead.result() if ahead is not None else (ask(last, dense), 0.0)
             add_seconds(seconds)
+        yield piece
 
 
-def _changed(asked: Asked, before: Dense) -> Piece:
-    return asked.piece if asked.dense is before else asked.piece._replace(changes={"dense": asked.dense})
-
-
-def _timed(ask: Callable[[int, Dense], Asked], first: int, dense: Dense) -> tuple[Asked, float]:
+def _timed(ask: Callable[[int, Dense], Piece], first: int, dense: Dense) -> tuple[Piece, float]:
     """With the seconds of processor time that it takes."""
     began = time.thread_time()
     return ask(first, dense), time.thread_time() - began
 
 
-def _filtered(setup: Setup, asked: Asked, before: Dense) -> tuple[Asked, Dense]:
-    """With what the filters say, and them after it."""
-    (said,), piece, settings = asked.piece.more, asked.piece, setup.settings
-    assert asked.rows is not None
-    work = _scratch(setup, piece.rounds).dense
-    filters = part_learned(FILTERING, piece.rounds, settings.dense, before, asked.rows, said.margins, work)
-    if sleeps(asked.dense, settings.dense.most):
-        return asked, filters
-    return asked._replace(dense=with_filters(asked.dense, filters)), filters
-
-
-def _ask(setup: Setup, rounds: Rounds, learns: bool, parts: int, first: int, dense: Dense) -> Asked:
+def _ask(setup: Setup, rounds: Rounds, learns: bool, first: int, dense: Dense) -> Piece:
     """The piece that begins there; all that is left once all of them sleep."""
     settings, told, n = setup.settings, setup.settings.dense, len(rounds.task)
     if sleeps(dense, told.most):
         piece = rounds if first == 0 else cut(rounds, first, n)
-        more = (ASLEEP,) if learns else (ASLEEP, _scratch(setup, piece).row)
-        return Asked(Piece(first, n, piece, settings, {}, more), None, dense)
+        return Piece(first, n, piece, settings, {}, (ASLEEP,) if learns else (ASLEEP, _scratch(setup, piece).row))
     is_wide = n_numbers(rounds) > FEW_ENTRIES * n
     last = _end(rounds, learns, first, FIRST_PIECE if is_wide and first == 0 else PIECE)
     piece = rounds if last - first == n else cut(rounds, first, last)
     scratch, margins = _scratch(setup, piece), np.empty((last - first, N_MARGINS))
     if not learns:
         answered(piece, told, dense, margins, scratch.dense)
-        return Asked(Piece(first, last, piece, settings, {}, (Said(margins, margins), scratch.row)), None, dense)
-    again, rows = margins if len(piece.starts) - 1 == last - first else margins.copy(), None
-    if parts == ALL:
-        after = learned(piece, told, dense, margins, again, scratch.dense)
-    else:
-        rows = new_rows(last - first)
-        after = part_learned(parts, piece, told, dense, rows, margins, scratch.dense)
+        return Piece(first, last, piece, settings, {}, (Said(margins, margins), scratch.row))
+    again = margins if len(piece.starts) - 1 == last - first else margins.copy()
+    after = learned(piece, told, dense, margins, again, scratch.dense)
     if sleeps(after, told.most):
         after = asleep(after, regression=told.regression)
-    return Asked(Piece(first, last, piece, settings, {}, (Said(margins, again),)), rows, after)
+    return Piece(first, last, piece, settings, {} if after is dense else {"dense": after}, (Said(margins, again),))
 
 
 def _end(rounds: Rounds, learns: bool, first: int, most: int) -> int:

@@ -4,8 +4,7 @@ Each group is a room of its own, with its state, twin and page: tasks' levels an
 (`task_levels`, `mixed_effects`), boosted trees and full matrices serve here alone (`boosted_trees`, `kalman`). A group
 answers a row by margins, NaN while it sleeps, and learns the row from its own forecasts. So a piece of a chunk is read
 first (`read_rows`, with full matrices), then each group goes through all of its rows by itself, before the other
-experts and the mixings see the piece. Of a long chunk one thread reads pieces and runs trees, ahead of another, which
-runs the filters (levels and effects) and all that comes after; each changes its own part of the state.
+experts and the mixings see the piece.
 
 A feature has the column that `kalman` gives it. Full matrices, levels and effects see the scaled row, trees the values
 as they came. Levels are there twice for real targets: `levels-log` learns log y while all targets have been positive,
@@ -196,34 +195,25 @@ def new_group_work(longest: int, dtype: type[np.floating]) -> GroupWork:
     )
 
 
-READING, FILTERING = 1, 2  # parts of the work: reading rows and trees; the filters on rows that were read
-ALL = READING | FILTERING
-
-
 @kernel(entry=True)
 def run_groups(
     rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
-    parts: int, work: GroupWork,
+    work: GroupWork,
 ) -> int:  # fmt: skip
     """Answer rows from `begin` on, and learn them; return the one before which room ended."""
-    room = room_of(settings, dense, parts)
-    if parts & READING:
-        end = read_rows(rounds, settings, dense, rows, margins, begin, learns, room, work.reading)
-        run_trees(rounds.task, begin, end, settings, dense.trees, rows, margins, work.possible)
-    else:
-        end = last_with_room(rounds.task, begin, rows, dense.effects.slot, room)
-    if parts & FILTERING:
-        run_filters(rounds.task, begin, end, settings.regression, dense, rows, margins, work)
+    end = read_rows(rounds, settings, dense, rows, margins, begin, learns, work.reading)
+    run_filters(rounds.task, begin, end, settings.regression, dense, rows, margins, work)
+    run_trees(rounds.task, begin, end, settings, dense.trees, rows, margins, work.possible)
     return end
 
 
 @kernel(inline=False, alone=False)
 def read_rows(
     rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, begin: int, learns: bool,
-    room: Room, here: Reading,
+    here: Reading,
 ) -> int:  # fmt: skip
     """Read rows from `begin` on, and learn what is learned of them here; return the one before which room ended."""
-    columns, new_effects = dense.columns, 0
+    columns, room, new_effects = dense.columns, room_of(settings, dense), 0
     for row in range(begin, len(margins)):
         if columns.seen[FEATURES] > settings.most:  # all groups sleep for good
             margins[row:] = np.nan
@@ -460,31 +450,14 @@ def new_dense(n_tasks: int, n_features: int, dtype: type[np.floating], *, regres
 rows_left = kernel(alone=False)(boosted_trees.rows_left)
 
 
-ENDLESS = 2**60
-
-
 @kernel(alone=False)
-def room_of(settings: DenseSettings, dense: Dense, parts: int) -> Room:
-    """Effects have room for all if memory has none for more; filters, if another call runs them."""
+def room_of(settings: DenseSettings, dense: Dense) -> Room:
+    """Effects have room for all if memory has none for more."""
     effects, side, trees = dense.effects, len(dense.levels.mean), dense.trees
     left, most = len(effects.own) - effects.counters[mixed_effects.SLOTS], most_effects(settings.memory, side)
     if len(effects.own) >= most > 0:
-        left = ENDLESS
-    if parts & FILTERING == 0:
-        side = left = ENDLESS
+        left = 2**60
     return Room(side, left, rows_left(trees), trees.values.shape[1] - FIRST_COLUMN)
-
-
-@kernel(alone=False)
-def last_with_room(task: IntArray, begin: int, rows: Rows, slot: IntArray, room: Room) -> int:
-    """The row before which the filters' room ends."""
-    new_effects = 0
-    for row in range(begin, len(rows.h)):
-        if rows.groups[row] & FILTERS:
-            new_effects += int(slot[task[row]] == 0)
-            if min(rows.columns[row], 1 + MOST_EFFECTS) > room.columns or new_effects > room.new_effects:
-                return row
-    return len(rows.h)
 
 
 @kernel(alone=False)
@@ -539,7 +512,7 @@ def rows_for(n: int, work: GroupWork) -> Rows:
 def answered(rounds: Rounds, settings: DenseSettings, dense: Dense, margins: FloatArray, work: GroupWork) -> Rows:
     """Fill the margins of rows of which nothing is learned; the rows by columns."""
     rows = rows_for(len(margins), work)
-    by_kind(run_groups, dense.columns.full.pooled.dtype, rounds, settings, dense, rows, margins, 0, False, ALL, work)
+    by_kind(run_groups, dense.columns.full.pooled.dtype, rounds, settings, dense, rows, margins, 0, False, work)
     return rows
 
 
@@ -558,37 +531,12 @@ def learned(
             single = piece._replace(starts=np.arange(last - first + 1))
             dense = learned(single, settings, dense, again[first:last], again[first:last], work)
         return dense
-    return part_learned(ALL, rounds, settings, dense, rows_for(n, work), margins, work)
-
-
-def part_learned(
-    parts: int, rounds: Rounds, settings: DenseSettings, dense: Dense, rows: Rows, margins: FloatArray, work: GroupWork
-) -> Dense:
-    """The same of rows that are rounds, or a part of that work: READING has to come before FILTERING.
-
-    What the other part changes, is of no use in what is returned: see `with_filters`.
-    """
-    n, done, kind = len(margins), 0, dense.columns.full.pooled.dtype
+    rows, done, kind = rows_for(n, work), 0, dense.columns.full.pooled.dtype
     while True:
-        end = by_kind(run_groups, kind, rounds, settings, dense, rows, margins, done, True, parts, work)
+        end = by_kind(run_groups, kind, rounds, settings, dense, rows, margins, done, True, work)
         if end == n:
             return dense
-        if parts & READING:
-            dense = extended(cut(rounds, end, n), settings, dense, parts)
-        else:
-            dense = filters_extended(int(rows.columns[end]), int(rounds.task[end]), settings, dense)
-        done = end
-
-
-def with_filters(dense: Dense, filters: Dense) -> Dense:
-    """What was learned by READING, with the filters of another."""
-    return dense._replace(
-        levels=filters.levels,
-        log_levels=filters.log_levels,
-        logs=filters.logs,
-        effects=filters.effects,
-        implicit=filters.implicit,
-    )
+        dense, done = extended(cut(rounds, end, n), settings, dense), end
 
 
 @kernel(entry=True)
@@ -608,7 +556,7 @@ def asleep(dense: Dense, *, regression: bool) -> Dense:
     return empty._replace(columns=empty.columns._replace(seen=dense.columns.seen))
 
 
-def extended(rounds: Rounds, settings: DenseSettings, dense: Dense, parts: int) -> Dense:
+def extended(rounds: Rounds, settings: DenseSettings, dense: Dense) -> Dense:
     """The same with room for the first row, its new features and its task."""
     full = dense.columns.full
     used = int(full.counters[PLACES]) + kalman.most_new(full, rounds)
@@ -616,26 +564,22 @@ def extended(rounds: Rounds, settings: DenseSettings, dense: Dense, parts: int) 
     groups = groups_for(features, rows_so_far, settings)
     full = kalman.extended(full, rounds, settings.memory, settings.most)
     dense = dense._replace(columns=dense.columns._replace(full=full))
-    if groups & FILTERS and parts & FILTERING:
-        dense = filters_extended(used, int(rounds.task[0]), settings, dense)
+    if groups & FILTERS:
+        effects, side = dense.effects, max(len(dense.levels.mean), whole_turns(min(used, 1 + MOST_EFFECTS)))
+        have, most = len(effects.own), most_effects(settings.memory, side)
+        new = int(effects.slot[rounds.task[0]] == 0)
+        wanted = min(int(effects.counters[mixed_effects.SLOTS]) + new, most)
+        slots = have if wanted <= have else min(max(2 * have, wanted), most)
+        dense = dense._replace(
+            levels=task_levels.with_side(dense.levels, side),
+            log_levels=task_levels.with_side(dense.log_levels, side),
+            effects=mixed_effects.with_room(effects, side, slots),
+            implicit=mixed_effects.with_room(dense.implicit, side, 0 if settings.regression else slots),
+        )
     d = min(used - 1, MOST_TREES)
     if groups & FORESTS and not boosted_trees.has_room(1, d, dense.trees):
         dense = dense._replace(trees=boosted_trees.extended(dense.trees, 1, d))
     return dense
-
-
-def filters_extended(used: int, task: int, settings: DenseSettings, dense: Dense) -> Dense:
-    """The same with room for a row of so many columns in the filters."""
-    effects, side = dense.effects, max(len(dense.levels.mean), whole_turns(min(used, 1 + MOST_EFFECTS)))
-    have, most = len(effects.own), most_effects(settings.memory, side)
-    wanted = min(int(effects.counters[mixed_effects.SLOTS]) + int(effects.slot[task] == 0), most)
-    slots = have if wanted <= have else min(max(2 * have, wanted), most)
-    return dense._replace(
-        levels=task_levels.with_side(dense.levels, side),
-        log_levels=task_levels.with_side(dense.log_levels, side),
-        effects=mixed_effects.with_room(effects, side, slots),
-        implicit=mixed_effects.with_room(dense.implicit, side, 0 if settings.regression else slots),
-    )
 
 
 def forget(dense: Dense, k: int) -> None:
