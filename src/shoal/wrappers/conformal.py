@@ -33,7 +33,17 @@ from shoal.model.algorithm import Size
 from shoal.model.core import CoreLike
 from shoal.model.parameters import from_keywords, non_negative, read, strictly_between
 from shoal.online.hedged_sharing.learner import HedgedSharingRegressor
-from shoal.wrappers.inner import AroundAnyLearner, inner_core, of_labels, of_numbers, seen_through
+from shoal.online.hedged_sharing.mixing import within
+from shoal.wrappers.inner import (
+    AroundAnyLearner,
+    CoreAround,
+    inner_core,
+    of_labels,
+    of_numbers,
+    seen_through,
+    with_room,
+    without_task,
+)
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass, OneAgainstRest
 
@@ -67,11 +77,11 @@ def follow(
                 e = missed - alpha
                 moved += SHARED_STEP * e / math.sqrt(max(1.0, shared[ROWS] / SHARED_ROWS))
                 step = max(OWN_STEP / math.sqrt(1.0 + mine[JUDGED] / OWN_ROWS), least_step)
-                mine[OFFSET] = min(LARGEST, max(-LARGEST, mine[OFFSET] + step * e))
+                mine[OFFSET] = within(LARGEST, mine[OFFSET] + step * e)
                 mine[JUDGED] += 1.0
                 mine[COVERED] += 1.0 - missed
             shared[ROWS] += 1.0
-        shared[LEVEL] = min(LARGEST, max(-LARGEST, level + moved))
+        shared[LEVEL] = within(LARGEST, level + moved)
         if n < FIRST <= shared[ROWS]:
             shared[LEVEL] = math.log(max(2.0 * np.median(first), LEAST_SCORE))
 
@@ -116,15 +126,14 @@ def _packed_kind(inner: Any) -> Any:
     return NamedTuple("Packed", fields)
 
 
-class ConformalCore:
+class ConformalCore(CoreAround):
     """A core with thresholds that follow the scores of its forecasts."""
 
     def __init__(self, inner: Any, values: dict[str, Any], *, regression: bool) -> None:
+        super().__init__(inner)
         params = read(PARAMETERS, values)
-        self.inner, self.regression = inner, regression
+        self.regression = regression
         self.alpha, self.least_step = 1.0 - params.coverage, params.least_step
-        self.named_tasks, self.simultaneous, self.may_fail = inner.named_tasks, inner.simultaneous, inner.may_fail
-        self.no_weights = inner.no_weights
         self.shared, self.first, self.own = np.zeros(2), np.zeros(FIRST), np.zeros((0, 3))
 
     def thresholds(self, task: IntArray) -> FloatArray:
@@ -152,47 +161,20 @@ class ConformalCore:
 
     # ---- the interface of a core ---------------------------------------------------------------------------
 
-    @property
-    def state(self) -> Any:
-        return self.inner.state
-
-    @property
-    def learns_in_blocks(self) -> bool:
-        return False
-
     def reserve(self, n_tasks: int, n_features: int) -> None:
-        self.inner.reserve(n_tasks, n_features)
-        if n_tasks > len(self.own):
-            larger = np.zeros((max(n_tasks, 2 * len(self.own)), 3))
-            larger[: len(self.own)] = self.own
-            self.own = larger
-
-    def enter(self, n_tasks: int) -> None:
-        self.inner.enter(n_tasks)
+        super().reserve(n_tasks, n_features)
+        self.own = with_room(self.own, n_tasks)
 
     def leave(self, k: int, n_tasks: int) -> None:
         self.inner.leave(k, n_tasks)
-        self.own = np.append(np.delete(self.own, k, axis=0), np.zeros((1, 3)), axis=0)
-
-    def new_out(self, n_rows: int) -> FloatArray:
-        return np.asarray(self.inner.new_out(n_rows))
+        self.own = without_task(self.own, k)
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
         self.learn_all(rounds, out)
 
-    def decide(self, rounds: Rounds, out: FloatArray) -> None:
-        self.inner.decide(rounds, out)
-
-    def updates(self, n_tasks: int) -> IntArray:
-        return np.asarray(self.inner.updates(n_tasks))
-
     def adopt(self, other: Any) -> None:
-        self.inner.adopt(other.inner)
+        super().adopt(other)
         self.alpha, self.least_step = other.alpha, other.least_step
-        self.named_tasks, self.simultaneous, self.may_fail = other.named_tasks, other.simultaneous, other.may_fail
-
-    def attach(self, other: Any) -> None:
-        self.inner.attach(other.inner)
 
     def snapshot(self) -> Callable[[], None]:
         rollback, kept = self.inner.snapshot(), (self.shared.copy(), self.first.copy(), self.own.copy())
@@ -204,7 +186,7 @@ class ConformalCore:
         return go_back
 
     def nbytes(self) -> int:
-        return int(self.inner.nbytes()) + self.own.nbytes
+        return super().nbytes() + self.own.nbytes
 
     # ---- files -----------------------------------------------------------------------------------------------
 
@@ -217,9 +199,6 @@ class ConformalCore:
 
     def blank(self, size: Size) -> Any:
         return self._packed(self.inner.blank(size), np.zeros(2), np.zeros(FIRST), np.zeros((size.tasks, 3)))
-
-    def expect_labels(self, labels: Any) -> None:
-        self.inner.expect_labels(labels)
 
     def unpack(self, packed: Any, size: Size) -> None:
         own = packed.own

@@ -36,11 +36,21 @@ from shoal.model.core import CoreLike
 from shoal.model.explanations import SimilarTask
 from shoal.model.parameters import below_one, from_keywords, read, strictly_between
 from shoal.online.hedged_sharing.learner import HedgedSharing
-from shoal.wrappers.inner import AroundAnyLearner, inner_core, of_labels, of_numbers, seen_through
+from shoal.online.hedged_sharing.mixing import sigmoid, within
+from shoal.wrappers.inner import (
+    AroundAnyLearner,
+    inner_core,
+    of_labels,
+    of_numbers,
+    seen_through,
+    with_room,
+    without_task,
+)
 from shoal.wrappers.label_query import LabelQuery
 from shoal.wrappers.multi_class import MultiClass
 
 LEAST = 1e-6  # probabilities are kept within it and 1 less it
+STEEP = 700.0  # logits are kept within +-700: exp of them is a number
 FLOOR = 1e-3  # of the curvature of a calibration
 SHARING, ALONE = range(2)  # whose forecast
 LOG_ODDS, LOSS_SHARING, LOSS_ALONE = range(3)  # positions of a task's numbers; log odds less those of the prior
@@ -67,17 +77,12 @@ class Mixing(NamedTuple):
 
 
 @kernel(alone=False)
-def sigmoid(logit: float) -> float:
-    return 1.0 / (1.0 + math.exp(-logit))
-
-
-@kernel(alone=False)
 def probability(f: float, c: FloatArray, calibrates: bool) -> float:
     """Of the larger label, from a margin."""
     if calibrates:
         scaled = f / math.sqrt(c[SQUARES] / c[ROWS]) if c[SQUARES] > 0.0 else 0.0
         f = c[SLOPE] * scaled + c[INTERCEPT]
-    return min(1.0 - LEAST, max(LEAST, sigmoid(min(700.0, max(-700.0, f)))))
+    return min(1.0 - LEAST, max(LEAST, sigmoid(within(STEEP, f))))
 
 
 @kernel(alone=False)
@@ -85,7 +90,7 @@ def calibrate(f: float, y: float, c: FloatArray) -> None:
     """One online Newton step of slope and intercept on the margin; y is 0 or 1."""
     if c[SQUARES] > 0.0:
         z = f / math.sqrt(c[SQUARES] / c[ROWS])
-        p = sigmoid(min(700.0, max(-700.0, c[SLOPE] * z + c[INTERCEPT])))
+        p = sigmoid(within(STEEP, c[SLOPE] * z + c[INTERCEPT]))
         h = max(p * (1.0 - p), FLOOR)
         a, b, d = c[VARIANCE], c[VARIANCE + 1], c[VARIANCE + 3]
         v0, v1 = a * z + b, b * z + d
@@ -220,10 +225,7 @@ class GuardedCore:
     def reserve(self, n_tasks: int, n_features: int) -> None:
         for core in self.cores:
             core.reserve(n_tasks, n_features)
-        if n_tasks > len(self.mixing.own):
-            larger = np.zeros((max(n_tasks, 2 * len(self.mixing.own)), 3))
-            larger[: len(self.mixing.own)] = self.mixing.own
-            self.mixing = self.mixing._replace(own=larger)
+        self.mixing = self.mixing._replace(own=with_room(self.mixing.own, n_tasks))
 
     def enter(self, n_tasks: int) -> None:
         for core in self.cores:
@@ -232,8 +234,7 @@ class GuardedCore:
     def leave(self, k: int, n_tasks: int) -> None:
         for core in self.cores:
             core.leave(k, n_tasks)
-        own = np.append(np.delete(self.mixing.own, k, axis=0), np.zeros((1, 3)), axis=0)
-        self.mixing = self.mixing._replace(own=own)
+        self.mixing = self.mixing._replace(own=without_task(self.mixing.own, k))
 
     def new_out(self, n_rows: int) -> FloatArray:
         return np.empty(n_rows)

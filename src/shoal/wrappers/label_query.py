@@ -32,7 +32,7 @@ from shoal.model.core import NO_OUT, CoreLike
 from shoal.model.parameters import SEEDED, from_keywords, one_of, optional, positive, read, share
 from shoal.online.hedged_sharing.learner import HedgedSharing
 from shoal.online.local_global_gaussian.learner import LocalGlobalGaussian
-from shoal.wrappers.inner import inner_core, seen_through
+from shoal.wrappers.inner import CoreAround, inner_core, seen_through
 
 # How fast ln b follows. A scale of theta 1,000 times larger or smaller costs ln(1000)/GAIN = 14 labels, once. A larger
 # gain spaces the labels evenly, which leaves the margin less to say; with 0.05 the same change would cost 138 labels.
@@ -88,16 +88,14 @@ def _packed_kind(inner: Any) -> Any:
     return NamedTuple("Packed", fields)
 
 
-class QueryCore:
+class QueryCore(CoreAround):
     """A core that learns only the rows whose labels a rule asks for."""
 
     def __init__(self, inner: CoreLike, values: dict[str, Any]) -> None:
+        super().__init__(inner)
         params = read(PARAMETERS, values)
-        self.inner = inner
         self.rule = params.rule
         self.budget, self.b = params.budget, params.b
-        self.named_tasks, self.simultaneous, self.may_fail = inner.named_tasks, inner.simultaneous, inner.may_fail
-        self.no_weights = inner.no_weights
         self.asked: Counter[int] = Counter()  # labels asked for, by task index
         self.granted: Counter[int] = Counter()  # those that `query_one` asked for and that have not come yet
         if self.rule == "fixed" and self.b is not None and self.b < math.inf:
@@ -115,7 +113,7 @@ class QueryCore:
         if self.rule != "variance":
             return np.abs(decisions)
         thetas = np.empty(len(decisions))
-        self.inner.confidence(rounds, thetas)  # type: ignore[attr-defined]
+        self.inner.confidence(rounds, thetas)
         return np.maximum(thetas, 0.0)
 
     def wants(self, theta: float) -> bool:
@@ -148,29 +146,12 @@ class QueryCore:
 
     # ---- the interface of a core ---------------------------------------------------------------------------
 
-    @property
-    def state(self) -> Any:
-        return self.inner.state
-
-    @property
-    def learns_in_blocks(self) -> bool:
-        return False
-
-    def reserve(self, n_tasks: int, n_features: int) -> None:
-        self.inner.reserve(n_tasks, n_features)
-
-    def enter(self, n_tasks: int) -> None:
-        self.inner.enter(n_tasks)
-
     def leave(self, k: int, n_tasks: int) -> None:
         self.inner.leave(k, n_tasks)
         for counter in (self.asked, self.granted):
             kept = {j - (j > k): n for j, n in counter.items() if j != k}
             counter.clear()
             counter.update(kept)
-
-    def new_out(self, n_rows: int) -> FloatArray:
-        return self.inner.new_out(n_rows)
 
     def learn(self, rounds: Rounds, out: FloatArray) -> None:
         decisions, weighted = out if len(out) > 0 else np.empty(len(rounds.task)), len(rounds.weight) > 0
@@ -184,21 +165,11 @@ class QueryCore:
             if wanted:
                 self.inner.learn(rows if len(wanted) == len(tasks) else rows_of(rounds, wanted), NO_OUT)
 
-    def decide(self, rounds: Rounds, out: FloatArray) -> None:
-        self.inner.decide(rounds, out)
-
-    def updates(self, n_tasks: int) -> IntArray:
-        return self.inner.updates(n_tasks)
-
     def adopt(self, other: Any) -> None:
-        self.inner.adopt(other.inner)
+        super().adopt(other)
         self.rule, self.budget, self.b = other.rule, other.budget, other.b
-        self.named_tasks, self.simultaneous, self.may_fail = other.named_tasks, other.simultaneous, other.may_fail
         if not self.random.any():  # all labels so far: from now on there may be draws
             self.random = other.random
-
-    def attach(self, other: Any) -> None:
-        self.inner.attach(other.inner)
 
     def snapshot(self) -> Callable[[], None]:
         rollback, kept = self.inner.snapshot(), (self.random.copy(), self.log_b.copy())
@@ -209,9 +180,6 @@ class QueryCore:
             (self.random, self.log_b), (self.asked, self.granted) = kept, counters
 
         return go_back
-
-    def nbytes(self) -> int:
-        return self.inner.nbytes()
 
     # ---- files -----------------------------------------------------------------------------------------------
 
@@ -225,9 +193,6 @@ class QueryCore:
 
     def blank(self, size: Size) -> Any:
         return self._packed(self.inner.blank(size), *np.zeros((2, size.tasks), np.int64))
-
-    def expect_labels(self, labels: Any) -> None:
-        self.inner.expect_labels(labels)
 
     def unpack(self, packed: Any, size: Size) -> None:
         if (packed.asked < 0).any() or (packed.granted < 0).any():

@@ -54,8 +54,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
             return _Run(sharded.announced(stream, cluster), {name: cluster}, rows, options, reading).run()
     contestants = {name_of(learner): learner}
     is_own = isinstance(learner, ModelAdapter)
-    if not is_own:
-        compile_in_two(learner)
+    compile_in_two(learner)
     if options.baselines and not is_own:
         contestants |= load_baselines(options.load) if options.load else learner.baselines()
     if options.save and is_own:
