@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
@@ -303,6 +304,25 @@ def test_what_waits_when_a_task_is_forgotten_is_blanked(
     assert found_tasks[:40] == [None if one.task == "u1" else one.task for one in before]
     assert found_tasks[40:] == [one.task for one in behind]
     assert {"u1", None} <= {*found_tasks}
+
+
+def test_a_stored_row_that_cannot_be_read_ends_no_writer(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The task is forgotten all the same, and the next start blanks what waits."""
+    with monkeypatch.context() as patch:
+        patch.setattr(LogWriter, "_without", Mock(side_effect=ValueError("a byte is wrong")))
+        with Engine(model, tmp_path / "engine", ALL) as engine:
+            mail = records(1, seed=14)[0]
+            asked = predict_one(engine, {name: value for name, value in mail.items() if name != "spam"})
+            with pytest.raises(ValueError, match="a byte is wrong"):
+                engine.forget(str(asked.task)).result(timeout=10)
+            assert engine.learn(rows(records(3, seed=15))).result(timeout=10).position == 2
+            assert [gone.task for gone in engine._log.forgotten()] == [asked.task]
+    with Engine(model, tmp_path / "engine", ALL) as engine:
+        engine.learn(rows(records(1, seed=16))).result(timeout=10)
+        [stored] = engine._log.waiting([str(asked.id).partition("-")[0]]).values()
+        assert unpack(stored.body).frame["user"].to_list() == [None]
 
 
 def test_a_task_is_forgotten_whenever_it_crashes(model: Path, tmp_path: Path) -> None:

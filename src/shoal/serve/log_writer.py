@@ -104,14 +104,21 @@ class LogWriter(threading.Thread):
         """Blank some waiting rows of a task that the log forgets, as there may be millions and predictions wait for
         their commit; behind the last, complete its command."""
         gone, asked = next(iter(self._forgetting.items()))
-        if self._steps is None:
-            self._steps = self._log.blank(gone, self._without(gone.task), LOOKED)
         try:
+            if self._steps is None:
+                self._steps = self._log.blank(gone, self._without(gone.task), LOOKED)
             is_done = next(self._steps, gone) is gone
         except Unavailable as error:
             self._steps = None
             self._refuse_waiting(error)
             self._wait_until_back()
+            return
+        except Exception as error:  # a stored row that cannot be read; this thread must go on
+            logger.exception("waiting rows of a forgotten task could not be blanked; the next start tries again")
+            self._steps = None
+            del self._forgetting[gone]
+            if asked is not None:
+                fail(asked[0], error)
             return
         if is_done:
             self._steps = None
