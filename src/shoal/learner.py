@@ -376,7 +376,7 @@ class Learner(BaseEstimator):  # type: ignore[misc]
             return self._new_model()
         if not alike(values, self._read_from):
             self._model.core.adopt(self.new_core())
-            self._read_from = values
+            self._model.targets, self._read_from = self.targets, values
         return self._model
 
     def _keep(self, model: Model) -> None:
@@ -530,7 +530,10 @@ def probabilities(logits: FloatArray) -> FloatArray:
 class Regressor(RegressorMixin, Learner):  # type: ignore[misc]
     """A learner of real targets."""
 
-    targets: Targets = RealTargets()
+    @property
+    def targets(self) -> Targets:
+        """Real numbers."""
+        return RealTargets()
 
     def predict(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) predictions <w_task, x>."""

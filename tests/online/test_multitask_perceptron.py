@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from tests.streams import Stream, assert_close, draw, drawn_weights
 from tests.twins import multitask_perceptron as twin
 
-from shoal import MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, relations
+from shoal import MultitaskPerceptron, MultitaskRegressor, PassiveAggressive, load, relations
 from shoal.engine.losses import CLASSIFICATION, REGRESSION
 
 K = 5
@@ -68,8 +70,8 @@ def compare(
     decisions = learner.test_then_train(X, stream.y, stream.task, rounds=rounds, sample_weight=weight)
     expected, W, updates = twin.learn(
         stream.X, stream.y, stream.task, stream.rows_of_rounds, B=B, loss=learner.loss, eta=learner.eta,
-        sqrt_step=learner.step == "sqrt", epsilon=getattr(learner, "epsilon", 0.0), n_declared=n_declared,
-        weight=weight,
+        sqrt_step=learner.step == "sqrt", epsilon=getattr(learner, "epsilon", 0.0),
+        quantile=getattr(learner, "quantile", 0.5), n_declared=n_declared, weight=weight,
     )  # fmt: skip
     assert learner.tasks_ == list(range(len(updates)))
     assert_close(decisions, expected)
@@ -105,13 +107,21 @@ def test_equals_twin_for_every_loss(loss: str, relation: str, step: str) -> None
     compare(learner, stream, B, n_declared=K if relation in GIVEN else 0)
 
 
+def for_loss(loss: str, stream: Stream) -> Stream:
+    """Counts, or positive targets, where the loss wants them."""
+    if loss not in ("poisson", "gamma"):
+        return stream
+    mean = np.exp(0.5 * stream.y)
+    return stream._replace(y=np.floor(2 * mean) if loss == "poisson" else mean)
+
+
 @pytest.mark.parametrize("step", ["constant", "sqrt"])
 @pytest.mark.parametrize("relation", ["independent", "pairwise", "b=16", "pooled", "edge list", "rates(B)"])
 @pytest.mark.parametrize("loss", REGRESSION)
 def test_regressor_equals_twin(loss: str, relation: str, step: str) -> None:
     value, B = ALL[relation]
-    stream = draw(4, K=K, n_rows=100, protocol="some", regression=True)
-    learner = MultitaskRegressor(relation=value, loss=loss, eta=0.05, step=step)
+    stream = for_loss(loss, draw(4, K=K, n_rows=100, protocol="some", regression=True))
+    learner = MultitaskRegressor(relation=value, loss=loss, eta=0.05, step=step, quantile=0.8)
     compare(learner, stream, B, n_declared=K if relation in GIVEN else 0)
 
 
@@ -122,6 +132,7 @@ def test_weights_equal_twin(loss: str, relation: str, sparse: bool) -> None:
     value, B = ALL[relation]
     kind = MultitaskRegressor if loss in REGRESSION else MultitaskPerceptron
     stream = draw(5, K=K, n_rows=150, protocol="some", density=0.5 if sparse else 1.0, regression=loss in REGRESSION)
+    stream = for_loss(loss, stream)
     weight = drawn_weights(len(stream.y))
     weight[np.unique(stream.task, return_index=True)[1]] = 0.5  # no task begins without weight: the twin has them all
     learner = kind(relation=value, loss=loss, eta=0.05, step="sqrt")
@@ -281,6 +292,50 @@ def test_baselines_do_not_share_and_share_all() -> None:
 def test_bad_hyper_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MultitaskPerceptron(**options).partial_fit([[1.0]], [1])
+
+
+@pytest.mark.parametrize("loss", ["huber", "absolute", "quantile", "poisson", "gamma"])
+def test_implicit_steps_stand_rows_of_any_size(loss: str) -> None:
+    """No step goes beyond its row's target: the answer after it lies between the answer before it and the target."""
+    rng, y = np.random.default_rng(0), 3.0
+    for size in (1e-200, 1e-8, 1.0, 1e3, 1e8, 1e150):
+        for eta in (1e-6, 1.0, 1e6):
+            learner = MultitaskRegressor(relation="independent", loss=loss, eta=eta, epsilon=1.0)
+            x = [[size, 0.0], [-size, 0.0], [0.0, 0.0]]
+            learner.partial_fit(x, [y, y, y])
+            before = learner.predict(x)
+            learner.partial_fit(x[:1], [y])
+            after = learner.predict(x)
+            assert np.isfinite(after).all()
+            assert min(before[0], y) - 1e-6 <= after[0] <= max(before[0], y) + 1e-6
+            assert np.isfinite(learner.test_then_train(rng.normal(size=(20, 2)), np.full(20, y))).all()
+
+
+def test_targets_that_a_loss_does_not_take() -> None:
+    for loss, bad, allowed in (("poisson", -1.0, ">= 0"), ("gamma", 0.0, "> 0")):
+        learner = MultitaskRegressor(loss=loss).partial_fit([[1.0]], [2.0], ["a"])
+        before = learner.coef_
+        with pytest.raises(ValueError, match=f"row 1: the target is {bad:g}; expected a number {allowed}"):
+            learner.partial_fit([[1.0], [1.0]], [2.0, bad], ["a", "a"])
+        with pytest.raises(ValueError, match=f"row 0: the target is {bad:g}; expected a number {allowed}"):
+            learner.learn_one([1.0], bad, "a")
+        np.testing.assert_array_equal(learner.coef_, before)
+        learner.set_params(loss="huber").partial_fit([[1.0]], [bad], ["a"])
+        with pytest.raises(ValueError, match="expected a number"):
+            learner.set_params(loss=loss).partial_fit([[1.0]], [bad], ["a"])
+
+
+@pytest.mark.parametrize("relation", ["pairwise", "edge list"])
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_means_are_explained_by_their_logarithm_and_saved(loss: str, relation: str, tmp_path: Path) -> None:
+    stream = for_loss(loss, draw(4, K=K, n_rows=100, protocol="one", regression=True))
+    learner = MultitaskRegressor(relation=ALL[relation][0], loss=loss).fit(stream.X, stream.y, stream.task)
+    answers = learner.predict(stream.X, stream.task)
+    assert (answers > 0).all()
+    explanation = learner.explain_one(stream.X[0], stream.task[0])
+    assert math.fsum(one.total for one in explanation.contributions) == pytest.approx(math.log(answers[0]))
+    learner.save(tmp_path / "m.shoal")
+    np.testing.assert_array_equal(load(tmp_path / "m.shoal").predict(stream.X, stream.task), answers)
 
 
 def test_pairwise_over_rounds_is_foml() -> None:

@@ -49,7 +49,7 @@ def pooled(K: int) -> np.ndarray:
 # -- derivatives of the losses in f -------------------------------------------------------------------------
 
 
-def slope(loss: str, f: float, y: float, epsilon: float) -> float:
+def slope(loss: str, f: float, y: float, epsilon: float, quantile: float = 0.5) -> float:
     predicted = 1.0 if f >= 0 else -1.0
     match loss:
         case "perceptron":
@@ -64,7 +64,31 @@ def slope(loss: str, f: float, y: float, epsilon: float) -> float:
             return f - y
         case "epsilon_insensitive":
             return float(np.sign(f - y)) if abs(f - y) > epsilon else 0.0
+        case "huber":
+            return float(np.clip(f - y, -epsilon, epsilon))
+        case "absolute":
+            return float(np.sign(f - y))
+        case "quantile":
+            return 0.0 if f == y else float(f > y) - quantile
+        case "poisson":
+            return float(np.exp(f) - y)
+        case "gamma":
+            return float(1 - y * np.exp(-f))
     raise AssertionError(loss)
+
+
+IMPLICIT = ("huber", "absolute", "quantile", "poisson", "gamma")
+
+
+def implicit(loss: str, eta: float, f: float, y: float, gain: float, epsilon: float, quantile: float) -> float:
+    """The m with m = -eta l'(f + gain m, y), by bisection: m + eta l'(f + gain m, y) rises with m."""
+    low = high = -eta * slope(loss, f, y, epsilon, quantile)
+    low, high = min(low, 0.0), max(high, 0.0)
+    for _ in range(200):
+        m = (low + high) / 2
+        below = m + eta * slope(loss, f + gain * m, y, epsilon, quantile) < 0
+        low, high = (m, high) if below else (low, m)
+    return (low + high) / 2
 
 
 # -- the algorithm ------------------------------------------------------------------------------------------
@@ -81,6 +105,7 @@ def learn(
     eta: float,
     sqrt_step: bool,
     epsilon: float,
+    quantile: float = 0.5,
     n_declared: int = 0,
     weight: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -101,12 +126,17 @@ def learn(
         if loss != "perceptron":
             rates = rates / rates.diagonal().max()
         for r in rows:
-            decisions[r] = (V[:, :K] @ rates)[:, task[r]] @ X[r]
+            f = (V[:, :K] @ rates)[:, task[r]] @ X[r]
+            decisions[r] = np.exp(f) if loss in ("poisson", "gamma") else f
         for r in counting:
             step, moved = eta / np.sqrt(t) if sqrt_step else eta, False
             for part in [1.0] * int(weight[r]) + [weight[r] % 1]:
                 f = (V[:, :K] @ rates)[:, task[r]] @ X[r]
-                change = part * step * slope(loss, f, y[r], epsilon)
+                gain = rates[task[r], task[r]] * X[r] @ X[r]
+                if loss in IMPLICIT:
+                    change = -implicit(loss, part * step, f, y[r], gain, epsilon, quantile)
+                else:
+                    change = part * step * slope(loss, f, y[r], epsilon)
                 V[:, task[r]] -= change * X[r]
                 moved |= change != 0
             updates[task[r]] += moved

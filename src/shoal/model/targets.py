@@ -126,7 +126,14 @@ class ManyLabels:
 
 
 class RealTargets:
-    """Real numbers as they are."""
+    """Real numbers as they are: all, those of at least 0, or those above 0."""
+
+    def __init__(self, allowed: str = "") -> None:
+        self.allowed = allowed  # or ">= 0", "> 0"
+
+    def holds(self, y: Any) -> Any:
+        """Whether the numbers are such targets."""
+        return y >= 0.0 if self.allowed == ">= 0" else y > 0.0 if self.allowed else y == y
 
     def declared(self, classes: Any) -> None:
         """Regressors have no labels."""
@@ -135,11 +142,15 @@ class RealTargets:
         """Targets as finite float64."""
         if classes is not None:
             raise ValueError("classes= is for classifiers; this learner predicts real targets")
-        return two.real_targets(y, n_rows), None
+        numbers = two.real_targets(y, n_rows)
+        if self.allowed and not (good := self.holds(numbers)).all():
+            row = int(np.flatnonzero(~good)[0])
+            raise ValueError(f"row {row}: the target is {numbers[row]:g}; expected a number {self.allowed}")
+        return numbers, None
 
     def encode_one(self, y: Any, known: Any) -> FloatArray | None:
         """The number, if it is one."""
-        return np.array((y,)) if type(y) is float and abs(y) <= LARGEST else None
+        return np.array((y,)) if type(y) is float and abs(y) <= LARGEST and self.holds(y) else None
 
     def to_header(self, known: Any) -> None:
         """Nothing is known."""

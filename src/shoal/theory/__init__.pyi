@@ -1,4 +1,5 @@
 from .fixed_share import fixed_share_regret_bound as fixed_share_regret_bound
+from .gradient_steps import gradient_regret_bound as gradient_regret_bound
 from .graph import graph_rate_bound as graph_rate_bound
 from .kernel_perceptron import kernel_mistake_bound as kernel_mistake_bound
 from .local_global_gaussian import gaussian_regret_bound as gaussian_regret_bound
@@ -16,6 +17,7 @@ from .shared_loss import shared_loss_bound as shared_loss_bound
 __all__ = [
     "fixed_share_regret_bound",
     "gaussian_regret_bound",
+    "gradient_regret_bound",
     "graph_rate_bound",
     "kernel_mistake_bound",
     "optimal_sharing",
