@@ -71,6 +71,7 @@ LEARNERS: dict[str, Callable[[], Learner]] = {
     "KernelPerceptron-graph": lambda: KernelPerceptron(relation=EDGES),
     "LabelQuery": lambda: LabelQuery(PassiveAggressive(), budget=0.5, random_state=0),
     "LabelQuery-fixed": lambda: LabelQuery(OSMTL(), rule="fixed", budget=0.7, random_state=0),
+    "LabelQuery-peers": lambda: LabelQuery(OSMTL(), rule="peers", budget=0.6, budget_of="task", random_state=0),
     "LabelQuery-variance": lambda: LabelQuery(LocalGlobalGaussian(), rule="variance", b=1.0, random_state=0),
     "LocalGlobalGaussian": LocalGlobalGaussian,
     "LocalGlobalGaussian-diagonal": lambda: LocalGlobalGaussian(loss="hinge", covariance="diagonal"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -41,27 +42,32 @@ INNER = {
 class Rule:
     """A query rule in plain words."""
 
-    def __init__(self, seed: int, rule: str = "margin", budget: float = 0.1, b: float | None = None) -> None:
-        self.rule, self.budget, self.given = rule, budget, b
-        self.b = 1.0 if b is None else b
+    def __init__(
+        self, seed: int, rule: str = "margin", budget: float = 0.1, b: float | None = None, budget_of: str = "stream"
+    ) -> None:
+        self.rule, self.budget, self.given, self.by_task = rule, budget, b, budget_of == "task"
+        self.b: dict[Any, float] = defaultdict(lambda: 1.0 if b is None else b)
         self.random = np.array([np.random.RandomState(seed).randint(2**31 - 1), 0, 0], np.uint64)
 
-    def asks(self, f: float) -> bool:
-        p = self.budget if self.rule == "fixed" else 1 / (1 + (abs(f) if self.given else max(abs(f), 1e-9)) / self.b)
+    def asks(self, f: float, peers: float, task: Any) -> bool:
+        b, least = self.b[task if self.by_task else None], 0.0 if self.given else 1e-9
+        p = self.budget if self.rule == "fixed" else 1 / (1 + max(abs(f), least) / b)
+        p *= 1 / (1 + abs(peers) / b) if self.rule == "peers" else 1.0
         asked = p >= 1 or uniform(self.random, QUERIES) < p
         if self.given is None:
-            self.b *= np.exp(GAIN * (self.budget - asked))
+            self.b[task if self.by_task else None] *= np.exp(GAIN * (self.budget - asked))
         return asked
 
 
 def by_hand(learner: Learner, stream: Stream, rule: Rule) -> tuple[np.ndarray, int]:
     """Decide the round, ask for each row, learn the rows asked for: with the public verbs."""
-    decisions, n_asked = np.zeros(len(stream.y)), 0
+    decisions, peers, n_asked = np.zeros(len(stream.y)), np.zeros(len(stream.y)), 0
     learner.add_tasks(range(stream.task.max() + 1))
     for rows in stream.rows_of_rounds:
         if hasattr(learner, "coef_"):
             decisions[rows] = learner.decision_function(stream.X[rows], stream.task[rows])
-        asked = rows[[rule.asks(f) for f in decisions[rows].tolist()]]
+            peers[rows] = learner.decision_function(stream.X[rows], np.full(len(rows), "nobody"))
+        asked = rows[[rule.asks(decisions[row], peers[row], stream.task[row]) for row in rows.tolist()]]
         n_asked += len(asked)
         if len(asked):
             X, y, task = stream.X[asked], stream.y[asked], stream.task[asked]
@@ -71,7 +77,8 @@ def by_hand(learner: Learner, stream: Stream, rule: Rule) -> tuple[np.ndarray, i
 
 RULES: list[dict[str, Any]] = [
     {"b": 0.7}, {"b": 5.0}, {"b": float("inf")}, {"rule": "fixed", "budget": 0.4}, {"rule": "fixed", "budget": 1.0},
-    {"budget": 0.3},
+    {"budget": 0.3}, {"budget": 0.3, "budget_of": "task"}, {"rule": "peers", "b": 5.0},
+    {"rule": "peers", "budget": 0.4},
 ]  # fmt: skip
 
 
@@ -257,8 +264,23 @@ def test_the_share_of_labels_at_given_margins(budget: float, scale: str) -> None
     rng, n = np.random.default_rng(0), 6000
     thetas = np.abs(rng.normal(size=n)) * SCALES[scale](np.arange(n) / n)
     core: Any = LabelQuery(PassiveAggressive(), budget=budget, random_state=0).new_core()
-    share = np.cumsum([core.wants(theta) for theta in thetas.tolist()]) / np.arange(1, n + 1)
+    share = np.cumsum([core.wants(0, theta, 0.0) for theta in thetas.tolist()]) / np.arange(1, n + 1)
     assert np.abs(share[3000:] - budget).max() < 0.01
+
+
+def test_a_budget_of_each_task_holds_for_each() -> None:
+    """Also where tasks are of unlike sizes and margins, and where another task has left."""
+    rng, n = np.random.default_rng(0), 8000
+    task = np.searchsorted(np.cumsum([0.02, 0.08, 0.3, 0.6]), rng.random(n))
+    X = rng.normal(size=(n, 5)) * 10.0 ** task[:, None]
+    y = np.where(X @ np.ones(5) + 0.5 * rng.normal(size=n) * 10.0**task > 0, 1, -1)
+    of_task, of_stream = (LabelQuery(budget=0.2, budget_of=of, random_state=0) for of in ("task", "stream"))
+    for query in (of_task, of_stream):
+        query.partial_fit(X[:4000], y[:4000], task[:4000]).forget_task(1)
+        query.partial_fit(X[4000:], y[4000:], task[4000:])
+    rows = np.array([np.sum(task == k) - (k == 1) * np.sum(task[:4000] == 1) for k in of_task.tasks_])
+    assert np.abs(of_task.task_queries_ - 0.2 * rows).max() < 16  # ln(1000)/GAIN
+    assert np.abs(of_stream.task_queries_ - 0.2 * rows).max() > 30
 
 
 def test_rows_that_are_not_sure_at_all_keep_to_the_budget() -> None:
@@ -378,6 +400,8 @@ def test_progressive_validation_reports_labels_and_the_error_over_all_rows() -> 
         ({"b": 0.0}, "b must be"), ({"b": float("nan")}, "b must be"), ({"rule": "fixed", "b": 0.5}, "takes budget="),
         ({"estimator": MultitaskRegressor()}, "needs a classifier"),
         ({"estimator": PassiveAggressive(C=-1.0)}, "C must be"),
+        ({"budget_of": "hour"}, "budget_of must be one of"),
+        ({"budget_of": "task", "b": 1.0}, "not b= or rule='fixed'"),
         ({"rule": "variance"}, "needs a LocalGlobalGaussian"),
         ({"estimator": LabelQuery()}, "asks for labels itself"),
     ],
