@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.twins import multitask_perceptron as twin
 
-from shoal import relations
+from shoal import MultitaskPerceptron, relations
 from shoal.relations import Constant, Given, rates_column, resolve
 
 
@@ -111,6 +111,34 @@ def test_the_callers_matrix_is_copied() -> None:
     assert given_matrix.interaction[0, 0] == 1.0
 
 
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 8), depth=st.integers(1, 4))
+def test_a_hierarchy_is_its_tree_without_the_groups(seed: int, n: int, depth: int) -> None:
+    """The Laplacian of the tree with 1 at the roots, its groups minimised away (a Schur complement)."""
+    rng = np.random.default_rng(seed)
+    parents = {f"0.{i}": f"1.{rng.integers(3)}" for i in range(n)}
+    for level in range(1, depth):
+        parents |= {name: f"{level + 1}.{rng.integers(2)}" for name in {*parents.values()} if name[0] == str(level)}
+    found = relations.hierarchy(parents)
+    groups = sorted({*parents.values()})
+    nodes = [*found.tasks, *groups]
+    A = np.diag([float(node not in parents) for node in nodes])
+    for node, parent in parents.items():
+        i, j = nodes.index(node), nodes.index(parent)
+        A[[i, j], [i, j]] += 1.0
+        A[[i, j], [j, i]] -= 1.0
+    schur = A[:n, :n] - A[:n, n:] @ np.linalg.solve(A[n:, n:], A[n:, :n])
+    np.testing.assert_allclose(found.interaction @ found.rates(), np.eye(n), atol=1e-9)
+    np.testing.assert_allclose(found.interaction, schur, atol=1e-9)
+
+
+def test_a_task_without_rows_is_answered_as_its_group() -> None:
+    parents = {"a": "north", "b": "north", "new": "north", "c": "south"}
+    learner = MultitaskPerceptron(relation=relations.hierarchy(parents))
+    learner.partial_fit([[1.0, 0.0], [0.0, 1.0], [3.0, 3.0]], [-1, -1, -1], ["a", "b", "c"], classes=[-1, 1])
+    weights = dict(zip(learner.tasks_, learner.coef_.tolist(), strict=True))
+    assert weights == {"a": [-2, -1], "b": [-1, -2], "new": [-1, -1], "c": [-6, -6]}
+
+
 def test_names_and_numbers() -> None:
     assert resolve("independent") == resolve(0) == Constant(0.0)
     assert resolve(np.float64(2)) == relations.constant(2) == Constant(2.0)
@@ -150,6 +178,8 @@ def test_names_and_numbers() -> None:
         (lambda: relations.graph([]), "at least one task"),
         (lambda: relations.graph(np.array([[0.0, 1.0], [2.0, 0.0]])), "square and symmetric"),
         (lambda: relations.graph(np.zeros((2, 3))), "square and symmetric"),
+        (lambda: relations.hierarchy({}), "needs a task"),
+        (lambda: relations.hierarchy({"a": "b", "b": "c", "c": "b"}), "the group 'b' is within itself"),
         (lambda: relations.constant(-0.1), "b must be a number >= 0"),
         (lambda: relations.constant(float("nan")), "b must be a number >= 0"),
         (lambda: resolve("nearest"), "relation must be"),

@@ -6,7 +6,7 @@ matrices and graphs name their tasks; a graph stands for A = I + Laplacian (sect
 The attention P of Murugesan et al. is another relation, of rows that sum to 1; a given one names its tasks, too.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -192,6 +192,68 @@ def rates(B: Any, *, tasks: Sequence[Hashable] | None = None) -> Given:
     """The learning rates B = A^-1: on a mistake of task i, task j moves by B[j, i]."""
     B, names = _symmetric(B, "the rates B", tasks)
     return Given(names, _inverse(B), B)
+
+
+def hierarchy(parents: Mapping[Any, Any]) -> Given:
+    """Tasks within groups, groups within larger ones: a task learns from another by the groups that both are in.
+
+    ``B[i, j]`` is the number of nodes, the roots included, that the paths from the roots to tasks i and j share. It is
+    the covariance of weights that walk down the tree by one step of variance 1 a node, ``w_node = w_parent + step``,
+    and its inverse A measures a comparator by ``min sum_nodes ||u_node - u_parent||^2`` over the weights of all groups.
+    This is the Laplacian of the tree as a graph, with 1 at the roots alone, whose groups are minimised away. A task of
+    which no row has come is answered as its groups are.
+
+    Parameters
+    ----------
+    parents : {task or group: the group that it is in}
+        The tasks are those that nothing else is in. Groups need no entry: those without one are the roots.
+
+    Raises
+    ------
+    ValueError
+        If there is no task, or a group is within itself.
+
+    References
+    ----------
+    Cavallanti, Cesa-Bianchi, Gentile. Linear Algorithms for Online Multitask Classification. JMLR 11, 2010:
+    section 3.3. Salakhutdinov, Torralba, Tenenbaum. Learning to Share Visual Appearance for Multiclass Object
+    Detection. CVPR 2011, have the same prior.
+
+    Examples
+    --------
+    >>> from shoal import MultitaskPerceptron, relations
+    >>> from shoal.datasets import make_related_tasks
+    >>> relations.hierarchy({"Lyon": "France", "Nice": "France", "Rome": "Italy"}).rates()
+    array([[2., 1., 0.],
+           [1., 2., 0.],
+           [0., 0., 2.]])
+    >>> data = make_related_tasks(n_tasks=60, n_groups=6, n_rows=6000, relatedness=0.7, noise=0.0, seed=0)
+    >>> groups = {k: f"group {k % 6}" for k in range(60)} | {f"group {g}": "all" for g in range(6)}
+    >>> for name, relation in {"pairwise": "pairwise", "hierarchy": relations.hierarchy(groups)}.items():
+    ...     decisions = MultitaskPerceptron(relation=relation).test_then_train(data.X, data.y, data.task)
+    ...     print(f"{name:9} error {((decisions >= 0) != (data.y > 0)).mean():.3f}")
+    pairwise  error 0.227
+    hierarchy error 0.203
+    """
+    above = set(parents.values())
+    tasks = [node for node in parents if node not in above]
+    if not tasks:
+        raise ValueError("a hierarchy needs a task: {task: the group that it is in}")
+    nodes: dict[Hashable, int] = {}
+    rows: list[int] = []
+    columns: list[int] = []
+    for i, task in enumerate(tasks):
+        path: dict[Hashable, None] = {task: None}
+        node = task
+        while node in parents:
+            node = parents[node]
+            if node in path:
+                raise ValueError(f"the group {node!r} is within itself")
+            path[node] = None
+        rows += [i] * len(path)
+        columns += [nodes.setdefault(each, len(nodes)) for each in path]
+    within = sp.csr_matrix((np.ones(len(rows)), (rows, columns)))
+    return rates(_as_dense(within @ within.T), tasks=tasks)
 
 
 def attention(P: Any, *, tasks: Sequence[Hashable] | None = None) -> Attention:

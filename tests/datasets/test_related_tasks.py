@@ -32,10 +32,18 @@ def test_sparse_rows_hold_one_entry_in_each_block(n_features: int, nnz: int) -> 
 
 @pytest.mark.parametrize("relatedness", [0.0, 0.5, 1.0])
 def test_relatedness_is_the_cosine_of_two_tasks(relatedness: float) -> None:
-    rules = related_tasks._rules(40, 20_000, relatedness, np.random.default_rng(0))
+    rules = related_tasks._rules(40, 20_000, relatedness, None, np.random.default_rng(0))
     units = rules / np.linalg.norm(rules, axis=1, keepdims=True)
     cosines = (units @ units.T)[np.triu_indices(40, 1)]
     np.testing.assert_allclose(cosines, relatedness, atol=0.05)
+
+
+def test_tasks_of_two_groups_have_its_square() -> None:
+    rules = related_tasks._rules(40, 20_000, 0.6, 4, np.random.default_rng(0))
+    cosines = rules @ rules.T / np.outer(*[np.linalg.norm(rules, axis=1)] * 2)
+    group = np.arange(40) % 4
+    expected = np.where(group[:, None] == group, 0.6, 0.36)
+    np.testing.assert_allclose(cosines[~np.eye(40, dtype=bool)], expected[~np.eye(40, dtype=bool)], atol=0.05)
 
 
 def test_noise_flips_labels_and_nothing_else() -> None:
@@ -74,6 +82,7 @@ def test_seed() -> None:
         ({"n_tasks": 0}, "n_tasks must be at least 1, got 0"),
         ({"relatedness": 1.5}, "relatedness must lie between 0 and 1, got 1.5"),
         ({"noise": -0.1}, "noise must lie between 0 and 1, got -0.1"),
+        ({"n_groups": 0}, "n_groups must be at least 1, got 0"),
         ({"nnz": 21}, "nnz must lie between 1 and n_features = 20, got 21"),
     ],
 )

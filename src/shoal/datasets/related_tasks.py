@@ -20,12 +20,15 @@ def make_related_tasks(
     drift: float = 0.0,
     nnz: int | None = None,
     seed: int = 0,
+    n_groups: int | None = None,
 ) -> Dataset:
     """A stream of random rows, each labelled by the sign of its task's own linear rule.
 
     The rule of task k is w_k = √relatedness · common + √(1 - relatedness) · own_k, with random unit vectors:
     two tasks have cosine `relatedness`, up to chance. With `drift` the rule of row t is
-    cos(drift·t) w_k + sin(drift·t) w'_k, w' being a second such set of rules.
+    cos(drift·t) w_k + sin(drift·t) w'_k, w' being a second such set of rules. With groups, task k is in group
+    k mod n_groups, and `common` is its group's, which is made of one for all likewise: tasks of one group have cosine
+    `relatedness`, those of two its square.
 
     Parameters
     ----------
@@ -43,6 +46,8 @@ def make_related_tasks(
         dense.
     seed : int
         The same seed gives the same rows and rules; `noise`, `drift` and `relatedness` change nothing else.
+    n_groups : int, optional
+        By default the tasks are in no groups.
 
     Returns
     -------
@@ -60,14 +65,14 @@ def make_related_tasks(
     >>> make_related_tasks(n_tasks=3, n_features=50, nnz=5)
     Dataset('related_tasks', 1,000 rows, 3 tasks, 50 features, binary)
     """
-    _check(n_tasks, n_features, n_rows, relatedness, noise, nnz)
+    _check(n_tasks, n_features, n_rows, relatedness, noise, nnz, n_groups)
     # One generator for each part, so that changing one part leaves the others as they are.
     for_rows, for_tasks, for_rules, for_turned_rules, for_noise = np.random.default_rng(seed).spawn(5)
     task = for_tasks.integers(n_tasks, size=n_rows)
     X = _dense_rows(n_rows, n_features, for_rows) if nnz is None else _sparse_rows(n_rows, n_features, nnz, for_rows)
-    margin = _margins(X, task, _rules(n_tasks, n_features, relatedness, for_rules))
+    margin = _margins(X, task, _rules(n_tasks, n_features, relatedness, n_groups, for_rules))
     if drift != 0:
-        turned = _margins(X, task, _rules(n_tasks, n_features, relatedness, for_turned_rules))
+        turned = _margins(X, task, _rules(n_tasks, n_features, relatedness, n_groups, for_turned_rules))
         angle = drift * np.arange(n_rows)
         margin = np.cos(angle) * margin + np.sin(angle) * turned
     flipped = for_noise.random(n_rows) < noise
@@ -84,8 +89,22 @@ def make_related_tasks(
     )
 
 
-def _check(n_tasks: int, n_features: int, n_rows: int, relatedness: float, noise: float, nnz: int | None) -> None:
-    for name, count in (("n_tasks", n_tasks), ("n_features", n_features), ("n_rows", n_rows)):
+def _check(
+    n_tasks: int,
+    n_features: int,
+    n_rows: int,
+    relatedness: float,
+    noise: float,
+    nnz: int | None,
+    n_groups: int | None,
+) -> None:
+    counts = {
+        "n_tasks": n_tasks,
+        "n_features": n_features,
+        "n_rows": n_rows,
+        "n_groups": 1 if n_groups is None else n_groups,
+    }
+    for name, count in counts.items():
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
     for name, share in (("relatedness", relatedness), ("noise", noise)):
@@ -95,11 +114,16 @@ def _check(n_tasks: int, n_features: int, n_rows: int, relatedness: float, noise
         raise ValueError(f"nnz must lie between 1 and n_features = {n_features}, got {nnz}")
 
 
-def _rules(n_tasks: int, n_features: int, relatedness: float, rng: np.random.Generator) -> FloatArray:
+def _rules(
+    n_tasks: int, n_features: int, relatedness: float, n_groups: int | None, rng: np.random.Generator
+) -> FloatArray:
     common, own = (
         _unit(rng.standard_normal((1, n_features))),
         _unit(rng.standard_normal((n_tasks, n_features))),
     )
+    if n_groups is not None:
+        of_groups = _unit(rng.standard_normal((n_groups, n_features)))
+        common = (np.sqrt(relatedness) * common + np.sqrt(1 - relatedness) * of_groups)[np.arange(n_tasks) % n_groups]
     rules: FloatArray = np.sqrt(relatedness) * common + np.sqrt(1 - relatedness) * own
     return rules
 

@@ -342,7 +342,8 @@ class MultitaskPerceptron(_Multitask, Classifier):
         "pairwise" is eq. 4 (the own task moves twice as far as the others), a number b >= 0 eq. 5 (b = 0
         independent, b = K pairwise, b -> infinity pooled). A task graph (edge list, networkx graph, adjacency
         matrix, dense or sparse) stands for A = I + Laplacian (section 3.3); a matrix with a non-zero diagonal
-        is A itself, positive definite. Graphs and matrices name all their tasks.
+        is A itself, positive definite. Graphs and matrices name all their tasks. Tasks within groups:
+        `shoal.relations.hierarchy`.
     loss : {"perceptron", "hinge", "squared_hinge", "logistic"}
         "perceptron" is the paper's mistake-driven rule.
     eta : float > 0
