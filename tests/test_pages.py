@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from shoal import HedgedSharing
+
 ROOT = Path(__file__).parents[1]
 PAGES = ["docs/architecture.md", "docs/glossary.md", "CONTRIBUTING.md"]
 ROOM_READMES = ["engine", "online/hedged_sharing", "files/sparse_text", "serve"]
@@ -103,3 +105,10 @@ def test_a_room_with_a_hard_idea_has_a_readme(room: str) -> None:
     bases = (ROOT, ROOT / "src" / "shoal" / room)
     assert [file for file in files if not any((base / file).exists() for base in bases)] == []
     assert len(text.split()) < 250
+
+
+def test_every_word_in_the_name_of_an_expert_is_explained() -> None:
+    """In reports, `--tasks-out` and `expert_weights` stands nothing else."""
+    page = text_of("docs/hedged-sharing.md")
+    words = {word for name in HedgedSharing().experts_ for word in re.split(r"-(?!log)", name)}
+    assert {word for word in words if not re.search(rf"`{word}`|^\| {word}\b|, {word}\b", page, re.M)} == set()

@@ -60,6 +60,7 @@ def test_a_row_per_task_with_the_scores_of_all(shoal: Program, csv_file: Path, t
     assert frame["rows"].sum() == 1500
     assert {"auc", "independent_auc", "pooled_auc", "sharing", "weight"} <= set(frame.columns)
     assert frame["weight"].is_between(1 / 9, 1).all()
+    assert not [name for name in frame.columns if "calibration" in name]  # no task has it alone
 
 
 def test_quiet_prints_nothing(shoal: Program, csv_file: Path) -> None:

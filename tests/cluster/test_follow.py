@@ -46,7 +46,7 @@ def test_shards_that_are_killed_learn_each_message_once(nodes: Any, tmp_path: Pa
         assert follower.failure is None
         assert follower.lag == 0
         with pytest.raises(Refused, match="labels from a topic of their own need one engine"):
-            service.follow(Messages([], [], [("id", "no")], {"mails/0": 9_999}))
+            service.follow(Messages([], [], [("id", "no")], {"mails/0": 9_999}, []))
     service.close()
     assert_each_was_learned_once(live, range(1_200))
 

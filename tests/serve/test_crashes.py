@@ -162,7 +162,7 @@ def test_killed_while_a_task_is_forgotten(tmp_path: Path) -> None:
     context.set_forkserver_preload(["tests.serve.warm"])
     with Engine(write_model(tmp_path, PassiveAggressive()), folder, SETTINGS._replace(log=log)) as engine:
         answers = sorted((engine.predict(rows([mail])).result()[0] for mail in asked), key=lambda one: str(one.id))
-        engine.follow(Messages([], [("x", {**asked[0], "user": "u1"})], [], {})).result()
+        engine.follow(Messages([], [("x", {**asked[0], "user": "u1"})], [], {}, [])).result()
 
     def tasks_that_wait() -> list[str | None]:
         reader = Log(log)

@@ -288,10 +288,10 @@ def test_what_waits_when_a_task_is_forgotten_is_blanked(
     asked = [{name: value for name, value in mail.items() if name != "spam"} for mail in records(60, seed=14)]
     with Engine(model, tmp_path / "engine", ALL) as engine:
         before = sorted((predict_one(engine, mail) for mail in asked[:40]), key=lambda one: str(one.id))
-        engine.follow(Messages([], [("x", {**asked[0], "user": "u1"})], [], {})).result()
+        engine.follow(Messages([], [("x", {**asked[0], "user": "u1"})], [], {}, [])).result()
         forgotten = engine.forget("u1")
         behind = engine.predict(rows(asked[40:])).result()
-        found = engine.follow(Messages([], [], [("x", "yes")], {})).result()
+        found = engine.follow(Messages([], [], [("x", "yes")], {}, [])).result()
         assert [fault.column for fault in found.refused] == ["user"]
         for one in before[:6]:
             label = engine.label([(str(one.id), "yes")])

@@ -137,7 +137,7 @@ def test_one_key_in_one_commit(engine: Engine) -> None:
 
 def test_messages_of_one_commit_find_each_other(engine: Engine) -> None:
     """A row and its label, in two polls; and once more, which is one too many."""
-    row, label = Messages([], [("x", ASKED)], [], {"m/0": 1}), Messages([], [], [("x", "yes")], {"t/0": 1})
+    row, label = Messages([], [("x", ASKED)], [], {"m/0": 1}, []), Messages([], [], [("x", "yes")], {"t/0": 1}, [])
     with in_one_commit(engine):
         found = [engine.follow(messages) for messages in (row, label, label._replace(offsets={"t/0": 2}))]
     assert [one.result()[1:3] for one in found] == [(0, 0), (1, 0), (0, 1)]

@@ -260,7 +260,7 @@ def test_what_is_checked_learned_and_saved_is_held_meanwhile(tmp_path: Path, mon
             patch.setattr(engine._log, "commit", lambda _: 1 / 0)
             assert isinstance(engine.learn(rows(mails)).exception(), ZeroDivisionError)
         engine.check(rows(mails))
-        engine.follow(Messages([mails[0]], [], [], {"mails/0": 1})).result()
+        engine.follow(Messages([mails[0]], [], [], {"mails/0": 1}, [("mails/0", 0)])).result()
         assert engine.wait_until_learned(timeout=30)
         engine.export()
         engine._learner.begin().wait()

@@ -27,7 +27,7 @@ from shoal.serve.topic_join import Joined, ids_of, join, without_faults
 
 
 def messages(*unlabeled: tuple[str, Any], labels: Any = (), labeled: Any = ()) -> Messages:
-    return Messages(labeled, unlabeled, labels, {})
+    return Messages(labeled, unlabeled, labels, {}, [("mails/2", 40 + i) for i in range(len(labeled))])
 
 
 def whole(found: Joined) -> list[tuple[Any, ...]]:
@@ -79,14 +79,20 @@ def test_rows_with_faults_are_left_out(tmp_path: Path) -> None:
     assert found.rows is not None
     assert found.rows.frame["subject"].to_list() == [mails[0]["subject"], mails[1]["subject"]]
     assert (found.answer.rows, [fault.row for fault in found.answer.refused]) == (2, [1, 3])
+    first = found.answer.refused[0].sentence
+    assert first == "message 41 of mails/2: column 'size' has 'huge', expected a finite number"
     none = without_faults(join(messages(labeled=[bad[0]]), {}, "spam", 1.0), served)
     assert (none.rows, none.answer.rows, len(none.answer.refused)) == (None, 0, 1)
-    without = join(messages(labeled=[{"size": 1.0, "spam": "no"}]), {}, "spam", 1.0)
-    assert without_faults(without, served).rows is None  # no row has a task
+    taskless = {"size": 1.0, "spam": "no"}
+    waiting = {"a": Half("a", 1.0, JSON + b'{"size":1}', None)}
+    without = without_faults(join(messages(labeled=[taskless] * 2, labels=[("a", "no")]), waiting, "spam", 1.0), served)
+    assert without.rows is None  # each is named, and so counted
+    places = [fault.sentence.partition(": the rows have no column 'user'")[0] for fault in without.answer.refused]
+    assert places == ["message 40 of mails/2", "message 41 of mails/2", "the row of id 'a'"]
     good = join(messages(labeled=[{**mails[0], "fresh": 1}]), {}, "spam", 1.0)
     assert without_faults(good, served) is good
     assert "fresh" not in served.served.encoder.column_kinds  # it was checked, not taken
-    assert without_faults(Joined(None, [], good.answer), served).rows is None
+    assert without_faults(Joined(None, [], [], good.answer), served).rows is None
     assert isinstance(good.rows, Rows)
 
 

@@ -14,6 +14,7 @@ from shoal.evaluation.result import winners
 from shoal.whole_file import whole_file
 
 SCHEMA = 1  # to be increased when a name changes or goes
+OF_ALL_ROWS = "calibration_error"  # no task has it alone
 WRITERS = {".csv": "write_csv", ".parquet": "write_parquet", ".ndjson": "write_ndjson"}
 
 
@@ -117,6 +118,7 @@ def write_tasks(path: str, evaluations: Mapping[str, Evaluation]) -> None:
             if other != name:
                 scores = one.per_task[task]
                 record |= {f"{other}_{metric}": score for metric, score in scores.items() if metric != "rows"}
+        record = {column: value for column, value in record.items() if not column.endswith(OF_ALL_ROWS)}
         records.append(record | ({"sharing": won[task].way, "weight": won[task].weight} if task in won else {}))
     frame = pl.DataFrame(records, infer_schema_length=None)
     write = WRITERS[ending(path, "--tasks-out")]

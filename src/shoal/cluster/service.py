@@ -548,14 +548,15 @@ class TopicFanout:
         shards[[row for row, _ in problems]] = 0  # which refuses them
         for shard in range(self._n):
             own = self._of(shard)
-            rows = [
-                row
+            mine = [
+                (row, (source, offset))
                 for row, to, (source, offset) in zip(messages.labeled, shards.tolist(), messages.sources, strict=True)
                 if to == shard and offset >= own.get(source, 0)
             ]
             further = {name: offset for name, offset in messages.offsets.items() if offset > own.get(name, 0)}
             if further:
-                parts.append((shard, own, contract.Messages(rows, [], [], further)))
+                rows, sources = [row for row, _ in mine], [source for _, source in mine]
+                parts.append((shard, own, contract.Messages(rows, [], [], further, sources)))
         asked = [self._ask(shard, "follow", part) for shard, _, part in parts]
 
         def join(done: list[Future[Any]]) -> contract.Followed:

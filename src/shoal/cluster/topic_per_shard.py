@@ -18,6 +18,7 @@ from shoal.serve.kafka.address import SHARD
 from shoal.serve.kafka.follower import Follower
 from shoal.serve.kafka.messages import Columns
 from shoal.serve.kafka.topic import Topics
+from shoal.serve.topic_join import place
 
 logger = logging.getLogger("shoal")
 PAUSE = 1.0  # seconds before the next attempt to follow
@@ -98,12 +99,18 @@ class OwnRows:
         """Follow as an engine does; rows of other shards are refused."""
         labeled, elsewhere = self._split(messages.labeled)
         kept, others = self._split([row for _, row in messages.unlabeled])
+        places = [
+            *((place(messages.sources[i]), home) for i, home in elsewhere.items()),
+            *((place(messages.unlabeled[i][0]), home) for i, home in others.items()),
+        ]
         faults = [
-            Fault(None, self._task[0], f"a task of shard {home} came to shard {self._shard}")
-            for home in (*elsewhere.values(), *others.values())
+            Fault(None, self._task[0], f"{where}: a task of shard {home} came to shard {self._shard}")
+            for where, home in places
         ]
         own = messages._replace(
-            labeled=[messages.labeled[i] for i in labeled], unlabeled=[messages.unlabeled[i] for i in kept]
+            labeled=[messages.labeled[i] for i in labeled],
+            unlabeled=[messages.unlabeled[i] for i in kept],
+            sources=[messages.sources[i] for i in labeled],
         )
         return joined([self._engine.follow(own)], lambda found: found[0]._replace(refused=(*found[0].refused, *faults)))
 

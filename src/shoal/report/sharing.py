@@ -35,7 +35,10 @@ def sharing_figure(evaluations: Mapping[str, Evaluation]) -> Figure | None:
     ]
     order = [way for way, _ in ways.most_common()]
     title = f"{name} trusts {order[0]} most in {ways[order[0]]:,} of {len(found):,} tasks"
-    caption = "One point per task, next to the way of learning and sharing with the largest weight there at the end."
+    caption = (
+        "One point per task, next to the expert with the largest weight there at the end: own ones are a model of the"
+        " task alone, pooled ones one for all, the others a common model and the task's difference from it."
+    )
     return Figure("sharing", title, caption + drawn_of(len(records)), _draw(few(records), order))
 
 

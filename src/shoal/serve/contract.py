@@ -101,7 +101,7 @@ class Messages(NamedTuple):
     unlabeled: Sequence[tuple[str, Mapping[str, Any]]]  # rows by the ids that their labels will name
     labels: Sequence[tuple[str, Any]]  # by the ids of their rows; either may come first
     offsets: Mapping[str, int]  # of the next message of each partition
-    sources: Sequence[tuple[str, int]] = ()  # of each labeled row, its partition and offset
+    sources: Sequence[tuple[str, int]]  # of each labeled row, its partition and offset
 
 
 class Followed(NamedTuple):

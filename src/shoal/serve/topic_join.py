@@ -15,8 +15,14 @@ class Joined(NamedTuple):
     """The result of a join."""
 
     rows: Rows | None  # with their labels; None if there are none
+    places: list[str]  # of each row, where it came from, in words
     halves: list[Half]  # rows and labels that now wait for each other, and ids that no longer do
     answer: Followed
+
+
+def place(source: tuple[str, int] | str) -> str:
+    """Where a row came from, in words: its partition and offset, or its id."""
+    return f"the row of id {source!r}" if isinstance(source, str) else f"message {source[1]} of {source[0]}"
 
 
 def ids_of(messages: Messages) -> list[str]:
@@ -35,6 +41,7 @@ def join(messages: Messages, waiting: Mapping[str, Half], column: str, now: floa
         The column of the label.
     """
     found: list[Mapping[str, Any]] = list(messages.labeled)
+    places = [place(source) for source in messages.sources]
     halves: dict[str, Half] = {}
     double = 0
     for name, row, label in _parts(messages):
@@ -49,11 +56,14 @@ def join(messages: Messages, waiting: Mapping[str, Half], column: str, now: floa
             halves[name] = Half(name, now, None, None)
         else:
             double += 1
-    return Joined(from_dicts(found) if found else None, [*halves.values()], Followed(None, len(found), double, ()))
+        places += [place(name)] * (len(found) - len(places))
+    rows = from_dicts(found) if found else None
+    return Joined(rows, places, [*halves.values()], Followed(None, len(found), double, ()))
 
 
 def without_faults(joined: Joined, models: Models, *, new_columns: bool = True) -> Joined:
-    """Leave out the rows that cannot be learned, as one bad message must not stop the ones behind it."""
+    """Leave out the rows that cannot be learned, as one bad message must not stop the ones behind it. Their faults say
+    where they came from."""
     if joined.rows is None:
         return joined
     rows = joined.rows
@@ -63,13 +73,15 @@ def without_faults(joined: Joined, models: Models, *, new_columns: bool = True) 
         checked, faults, _ = models.check(rows)
         frame = rows.frame[checked.good]
     except Refused as error:  # a column is missing in all of them
-        faults, frame = list(error.faults), rows.frame.clear()
+        faults = [fault._replace(row=row) for row in range(rows.frame.height) for fault in error.faults]
+        frame = rows.frame.clear()
     finally:
         models.rollback(mark)
     if not faults:
         return joined if rows is joined.rows else joined._replace(rows=rows)
     left = Rows(frame, rows.strings) if frame.height else None
-    return joined._replace(rows=left, answer=joined.answer._replace(rows=frame.height, refused=_in_order(faults)))
+    named = [fault._replace(sentence=f"{joined.places[fault.row or 0]}: {fault.sentence}") for fault in faults]
+    return joined._replace(rows=left, answer=joined.answer._replace(rows=frame.height, refused=_in_order(named)))
 
 
 def _whole(row: bytes, column: str, label: str) -> dict[str, Any]:

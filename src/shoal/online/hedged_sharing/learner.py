@@ -134,7 +134,9 @@ class HedgedSharing(_Hedged, Classifier):
     Attributes
     ----------
     weights_ : (n_tasks, n_experts) Bayes weights of the experts `experts_`: which way of sharing won in each task
-    experts_ : names of the experts; "levels-log" is for real targets and sleeps
+    experts_ : names of the experts: row, rule and way of sharing, which is "own" (the task's own model), "pooled" (one
+        model for all) or "together", also of those that do not say it (a common model and the task's difference from
+        it); docs/hedged-sharing.md has a line on each. "levels-log" is for real targets and sleeps
     linear_experts_ : names of the fourteen with weights for the row itself
     experts_coef_ : (n_tasks, 14, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, classes_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_
@@ -233,8 +235,8 @@ class HedgedSharingRegressor(_Hedged, Regressor):
     Attributes
     ----------
     weights_ : (n_tasks, n_experts) Bayes weights of the experts `experts_`: which way of sharing won in each task
-    experts_ : names of the experts; "newton-pooled-undivided" and "effects-implicit", which for real targets would
-        equal others, sleep
+    experts_ : names of the experts, as `HedgedSharing` explains them; "newton-pooled-undivided" and "effects-implicit",
+        which for real targets would equal others, sleep
     linear_experts_ : names of the fourteen with weights for the row itself
     experts_coef_ : (n_tasks, 14, 1 + n_features) their weights; `experts_coef(task)` for one task
     tasks_, n_features_in_, feature_names_in_, n_updates_ (every row is an update), task_updates_

@@ -110,7 +110,7 @@ class Follower(threading.Thread):
             self.rows, self.double = self.rows + answer.rows, self.double + answer.double
             self.refused += len(answer.refused)
             for fault in answer.refused[:SHOWN]:
-                logger.warning("a row was left out: %s", fault.sentence)
+                logger.warning("left out: %s", fault.sentence)
             return
 
     def _look_for_partitions(self) -> None:
