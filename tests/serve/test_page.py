@@ -173,8 +173,10 @@ def test_tasks_are_found_scrolled_and_shown(engine: Engine, url: str, page: Page
     assert fact(page, "wrong") == f"{100 * about['error']:.0f}\u00a0%"
     expect(shown_task.locator("#task-facts")).to_contain_text(f"AUC{about['auc']:.4f}")
     expect(shown_task.locator("#why li", has_text='subject "win"').first).to_be_visible()
-    expect(shown_task.locator("#ways li").first).to_contain_text(about["ways"][0]["way"])
+    way = about["ways"][0]["way"].replace("the task's", "the user's").replace("all tasks", "all users")
+    expect(shown_task.locator("#ways li").first).to_contain_text(way)
     similar = about["similar"][0]["task"]
+    assert [one["similarity"] > 0 for one in about["similar"]].count(True) == shown_task.locator("#similar li").count()
     shown_task.get_by_role("link", name=similar, exact=True).click()
     expect(page.locator("#task-name")).to_have_text(similar)
     page.keyboard.press("Escape")

@@ -78,10 +78,11 @@ async function one() {
     ? [["rows", whole(about.rows)], [model.error, share(about.error)], ...("auc" in about ? [["AUC", fraction(about.auc)]] : []), ...("loss" in about ? [[model.loss, fraction(about.loss)]] : []), ...said]
     : [["rows since the service began", "0"]]);
   why(about.latest);
-  bars($("ways"), (about.ways ?? []).map(({ way, weight }) => [way, weight, percent(weight)]));
-  bars($("similar"), (about.similar ?? []).map((other) => [html("a", { href: linkTo(other.task) }, other.task), other.similarity, other.similarity.toFixed(2)]));
+  const alike = (about.similar ?? []).filter(({ similarity }) => similarity > 0);
+  bars($("ways"), (about.ways ?? []).map(({ way, weight }) => [way.replace("the task's", `the ${model.one}'s`).replace("all tasks", `all ${model.many}`), weight, percent(weight)]));
+  bars($("similar"), alike.map((other) => [html("a", { href: linkTo(other.task) }, other.task), other.similarity, other.similarity.toFixed(2)]));
   $("similar-title").textContent = `${model.many[0].toUpperCase()}${model.many.slice(1)} most like it`;
-  $("ways-part").hidden = !about.ways?.length; $("similar-part").hidden = !about.similar?.length;
+  $("ways-part").hidden = !about.ways?.length; $("similar-part").hidden = !alike.length;
   opened = task;
   if (!box.open) box.showModal();
 }
