@@ -10,6 +10,7 @@ import socket
 import tarfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,10 @@ def test_it_answers_as_one_service_over_http(service: ShardedService, folder: Pa
             own = [mail for mail in unlabeled(mails) if shard_of(mail["user"]) == shard][:20]
             alone = model.predict(model.rows_of(rows(own), model.readers().table)).probability
             assert [answer.probability for answer in client.predict(own)] == pytest.approx(np.asarray(alone), rel=1e-12)
+        for change in (partial(client.swap, folder / "mails.shoal"), client.promote, client.rollback):
+            with pytest.raises(ServiceError, match="a service of shards keeps its model") as raised:
+                change()
+            assert raised.value.status == 422
         for wrong in ({"size": 1}, {"user": "", "size": 1}):
             with pytest.raises(ServiceError, match="user") as raised:
                 client.predict_one(wrong)

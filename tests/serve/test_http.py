@@ -164,7 +164,10 @@ def test_alerts_and_dashboard_name_what_there_is(client: Client, engine: Engine)
         assert len(found) > 8
         missing = {name for name in found if f"\n{name}" not in said}
         assert missing <= {"shoal_error_of_week_before"}  # of the second week on
-    assert client.model()["parameters"]["memory"] == 8
+    counted = set(re.findall(r"^# TYPE shoal_(\w+)_total counter$", said, re.M))
+    assert {"rows_learned", "rows_judged", "labels_accepted", "labels_late", "requests"} <= counted
+    ours = {"classes": None, "dtype": "float32", "effort": "auto", "interactions": "auto", "relation": "learned"}
+    assert client.model()["parameters"] == {**ours, "memory": 8}  # as JSON, not as Python writes them
 
 
 def test_every_route_needs_its_scope(url: str) -> None:

@@ -18,7 +18,7 @@ from tests.serve.test_http import served
 
 from shoal import PassiveAggressive
 from shoal.cli.app import start
-from shoal.cli.commands.serve import with_file
+from shoal.cli.commands.serve import open_lock, with_file
 from shoal.serve.client import Client, ServiceError
 from shoal.serve.engine import Engine, EngineSettings
 from shoal.serve.limits import Caps
@@ -172,6 +172,24 @@ def test_what_cannot_be_started_says_why(
     said = capsys.readouterr().err
     assert words in said
     assert "Traceback" not in said
+
+
+def test_a_folder_of_shards_keeps_their_number_and_its_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, folder = str(write_model(tmp_path)), tmp_path / "mails.shoal.live"
+    for shard in range(2):
+        (folder / f"shard-{shard}").mkdir(parents=True)
+    for command, words in (
+        (["serve", model], "mails.shoal.live began with --shards 2 and keeps to it"),
+        (["serve", model, "--shards", "2", "--shadow", model], "a service of shards keeps its model"),
+        (["swap", str(folder), model], "a service of shards keeps its model"),
+    ):
+        with pytest.raises(SystemExit):
+            start(command)
+        assert words in capsys.readouterr().err
+    with open_lock(folder / "shard-1"), pytest.raises(ValueError, match="live is in use"), open_lock(folder):
+        pass  # nothing may move the folder of a running service
 
 
 def test_another_model_file_is_named_and_read_only_when_asked_for(tmp_path: Path) -> None:

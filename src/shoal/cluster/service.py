@@ -30,6 +30,7 @@ from shoal.engine.arrays import IntArray
 from shoal.serve import contract
 from shoal.serve.commands import now
 from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.model_changes import OF_SHARDS
 from shoal.serve.statistics import MOST_POINTS, added
 from shoal.tabular.reasons import Reasons
 
@@ -247,7 +248,7 @@ class ShardedService:
     # ---- changing the model ----------------------------------------------------------------------------------
 
     def new_file(self) -> Path:
-        """Raises Refused: each shard has a log of its own, and all would have to change at once."""
+        """Raises Refused."""
         return self._unchanged()
 
     def has_taken(self, file: Path) -> bool:
@@ -259,11 +260,7 @@ class ShardedService:
         return self._unchanged()
 
     def _unchanged(self) -> NoReturn:
-        sentence = (
-            "a service of shards keeps its model: end it and start it with the new file and --replace, which begins "
-            "anew and keeps the old folder"
-        )
-        raise contract.Refused(contract.Fault(None, None, sentence))
+        raise contract.Refused(contract.Fault(None, None, OF_SHARDS))
 
     # ---- all shards ------------------------------------------------------------------------------------------
 

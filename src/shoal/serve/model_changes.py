@@ -26,6 +26,10 @@ What = Literal["swap", "shadow", "promote", "rollback", "drop"]
 NEW, REPLACED, PART = "new-", "replaced-", ".part"
 MODELS = "models"  # in the folder of a service
 TAKEN = "taken.json"  # the names of the last files that came
+OF_SHARDS = (  # each has a log of its own, and all would have to change at once
+    "a service of shards keeps its model: no swap, candidate or way back; end it, and start it with the new file and "
+    "--replace, which begins anew and keeps the old folder"
+)
 
 
 class Change(NamedTuple):

@@ -11,7 +11,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -30,7 +30,7 @@ from shoal.serve.http.connection import Connection
 from shoal.serve.learner_thread import Rhythm
 from shoal.serve.limits import Caps
 from shoal.serve.log import lock
-from shoal.serve.model_changes import ModelFolder
+from shoal.serve.model_changes import OF_SHARDS, ModelFolder
 from shoal.serve.snapshots import BEGAN, SNAPSHOTS
 from shoal.whole_file import write_whole
 
@@ -159,12 +159,11 @@ def with_file(model: Path, folder: Path, *, replace: bool) -> list[str]:
 
 @contextmanager
 def open_lock(folder: Path) -> Iterator[None]:
-    """Hold the lock of a service's folder. Raises ValueError if a service has it."""
-    handle = lock(folder / "lock", folder)
-    try:
+    """Hold the locks of a service's folder. Raises ValueError if a service has it."""
+    with ExitStack() as held:
+        for own in (folder, *folder.glob("shard-*")):
+            held.callback(os.close, lock(own / "lock", folder))
         yield
-    finally:
-        os.close(handle)
 
 
 def _tokens(options: ServeOptions) -> list[Token]:
@@ -203,6 +202,11 @@ def _opened(
         strict=options.strict,
         caps=Caps(options.new_tasks, options.new_columns, options.max_tasks),
     )
+    there = len(list(folder.glob("shard-*"))) or int((folder / SNAPSHOTS).exists())
+    if there not in (0, options.shards):
+        raise ValueError(f"{folder} began with --shards {there} and keeps to it: tasks do not move between shards")
+    if options.shards > 1 and options.shadow is not None:
+        raise ValueError(OF_SHARDS)
     rehearse(max((folder / SNAPSHOTS).glob("*.shoal"), default=model), with_shadows=options.shadows)
     if options.shards > 1:
         from shoal.cluster.actors import start_ray

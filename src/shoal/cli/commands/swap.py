@@ -7,6 +7,7 @@ from pathlib import Path
 from shoal.serve.client import Client, ServiceError
 from shoal.serve.contract import Unavailable
 from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.model_changes import OF_SHARDS
 
 TOKEN = "SHOAL_TOKEN_ADMIN"
 
@@ -30,6 +31,8 @@ def swap_model(service: str, file: Path, log: str | None, *, shadow: bool) -> No
     else:
         if not Path(service).is_dir():
             raise ValueError(f"{service} is no folder of a service, nor an address such as http://127.0.0.1:8000")
+        if any(Path(service).glob("shard-*")):
+            raise ValueError(OF_SHARDS)
         try:
             with Engine(None, Path(service), EngineSettings(log=log)) as engine:
                 copy = engine.new_file()
