@@ -28,7 +28,7 @@ from shoal.datasets import make_related_tasks
 
 pytestmark = [pytest.mark.xdist_group("cluster"), pytest.mark.usefixtures("shared_actors")]
 FREE = {"num_cpus": 0}  # shards of tests share two cores
-DELAYS = (0.5, 0.001, 0.05, 0.0, 0.01, 0.002, 0.1, 0.0, 0.02, 0.001, 0.03)  # seconds before commands, in turn
+DELAYS = (0.1, 0.001, 0.05, 0.0, 0.01, 0.002, 0.05, 0.0, 0.02, 0.001, 0.03)  # seconds before commands, in turn
 
 
 def models(cluster: Cluster) -> list[bytes]:

@@ -152,14 +152,14 @@ def test_counted_rows() -> None:
         assert state["errors"] == [1.0]
         assert sum(point[0] for point in state["points"]) == state["rows"]
 
-    together(look, 5)
+    together(look, 2)
     for call in (
         statistics.gauges, statistics.state, lambda: statistics.task("all"), lambda: statistics.forget("one"),
         lambda: statistics.list_tasks("name", "", 0, 1),
     ):  # fmt: skip
         assert waits_for(statistics._lock, call)
-    assert statistics.rows == THREADS * 5 * 2
-    assert statistics.task("all")["rows"] == THREADS * 5
+    assert statistics.rows == THREADS * 2 * 2
+    assert statistics.task("all")["rows"] == THREADS * 2
 
 
 def test_only_one_has_the_model() -> None:
