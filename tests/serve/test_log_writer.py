@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import threading
@@ -12,12 +13,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from tests.serve.material import assert_same, fold_in_one_go, predict_one, records, rows, write_model
 
 from shoal.serve import log_writer
 from shoal.serve.contract import Conflict, LimitExceeded, Messages, Refused, Unavailable, UnknownTask
 from shoal.serve.engine import Engine, EngineSettings
+from shoal.serve.http.app import application
 from shoal.serve.limits import Caps
 
 MAILS = records(20, seed=20, late_columns=False)
@@ -72,6 +75,16 @@ def failing(engine: Engine) -> Iterator[None]:
 def until_well(engine: Engine) -> None:
     while engine.trouble:
         time.sleep(0.01)
+
+
+def ready(engine: Engine) -> tuple[int, dict[str, str]]:
+    async def ask() -> httpx.Response:
+        app = httpx.ASGITransport(application(engine, []))
+        async with httpx.AsyncClient(transport=app, base_url="http://localhost") as client:
+            return await client.get("/ready")
+
+    answer = asyncio.run(ask())
+    return answer.status_code, answer.json()
 
 
 def learned(engine: Engine) -> float:
@@ -224,11 +237,14 @@ def test_one_line_a_minute_says_that_the_log_cannot_be_written(
     monkeypatch.setattr(log_writer, "time", SimpleNamespace(time=time.time, sleep=time.sleep, monotonic=lambda: now[0]))
     for seconds, n_lines in ((0.0, 1), (59.0, 1), (60.0, 2)):
         now[0] = 1_000.0 + seconds
-        with failing(engine):
+        with failing(engine), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(engine._log, "ping", engine._log.commit)  # which fails
             assert predict_one(engine, ASKED).id is None
             with pytest.raises(Unavailable):
                 engine.learn(rows(MAILS[:1])).result()
+            assert ready(engine) == (503, {"status": "not ready", "why": "the log cannot be written: disk full"})
         until_well(engine)
+        assert ready(engine) == (200, {"status": "ready"})
         lines = [one.message for one in caplog.records if one.levelname == "ERROR"]
         assert lines == n_lines * [
             "the log cannot be written: disk full; nothing is learned, and predictions have no ids"
