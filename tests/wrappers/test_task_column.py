@@ -69,12 +69,13 @@ def test_classifiers_in_the_tools_of_scikit_learn(kind: str, which: int) -> None
     assert partial_dependence(model, rows, [column], grid_resolution=5, kind="average").average.shape == (1, 5)
 
 
+@pytest.mark.parametrize("kind", ROWS)
 @pytest.mark.parametrize("make", [TaskColumn, lambda learner, task: TabularRegressor(task, learner)])
-def test_regressors_in_the_tools_of_scikit_learn(make: Any) -> None:
-    y = 10.0 + X[:, 0]
-    model = TransformedTargetRegressor(make(MultitaskRegressor(eta=0.05), "shop"), transformer=StandardScaler())
-    assert model.fit(FRAME, y).predict(FRAME).mean() == pytest.approx(10.0, abs=0.5)
-    assert cross_validate(model, FRAME, y, scoring="r2", cv=3, error_score="raise")["test_score"].mean() > 0.5
+def test_regressors_in_the_tools_of_scikit_learn(make: Any, kind: str) -> None:
+    rows, task, y = ROWS[kind], "shop" if kind == "frame" else 3, 10.0 + X[:, 0]
+    model = TransformedTargetRegressor(make(MultitaskRegressor(eta=0.05), task), transformer=StandardScaler())
+    assert model.fit(rows, y).predict(rows).mean() == pytest.approx(10.0, abs=0.5)
+    assert cross_validate(model, rows, y, scoring="r2", cv=3, error_score="raise")["test_score"].mean() > 0.5
 
 
 def test_tools_may_take_the_names_of_the_columns_away() -> None:
