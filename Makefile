@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= auto
 
-.PHONY: setup demo test soak search lint api package image numba mutants bench guard clean
+.PHONY: setup demo test soak search lint api docs package image numba mutants bench guard clean
 
 setup: .venv/.dev
 
@@ -19,6 +19,10 @@ setup: .venv/.dev
 .venv/.dev: .venv/.made pyproject.toml constraints.txt
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ .venv/.demo
+
+.venv/.docs: .venv/.dev
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	@touch $@
 
 .venv/.bench: .venv/.dev
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
@@ -50,6 +54,11 @@ lint: .venv/.dev
 # The reference of all public names; `make lint` says when it is stale.
 api: .venv/.dev
 	$(BIN)/python tools/api_reference.py
+
+# The site in build/docs: the pages in docs and every public name. A warning, such as a link to nowhere, ends it.
+docs: .venv/.docs
+	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
+	@echo "build/docs/index.html"
 
 # The sdist and the wheel, built, installed into a fresh environment and tried there.
 package: .venv/.dev

@@ -1,4 +1,4 @@
-"""The README's Python prints what the README says; the page on scikit-learn runs from top to bottom."""
+"""The Python of README and start page prints what they say; the page on scikit-learn runs from top to bottom."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ import pytest
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_ten_lines_print_what_stands_below_them(capsys: pytest.CaptureFixture[str]) -> None:
-    [(code, output)] = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", README.read_text(encoding="utf-8"), re.S)
-    exec(compile(code, str(README), "exec"), {})
-    assert capsys.readouterr().out == output
+@pytest.mark.parametrize("page", [README, README.parent / "docs" / "start.md"], ids=lambda page: page.stem)
+def test_its_python_prints_what_stands_below_it(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    pairs = re.findall(r"```python\n((?:(?!```).)*?)```\n\n```\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    assert pairs
+    for code, output in pairs:
+        exec(compile(code, str(page), "exec"), names)
+        assert capsys.readouterr().out == output
 
 
 def test_the_page_on_scikit_learn_runs() -> None:

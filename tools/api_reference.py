@@ -24,11 +24,11 @@ def reference() -> str:
 
 
 def _lines(module: Any) -> str:
-    lines = [_line(name, getattr(module, name)) for name in sorted(_public(module), key=str.lower)]
+    lines = [_line(name, getattr(module, name)) for name in sorted(public_names(module), key=str.lower)]
     return f"{_sentence(module)}\n\n" + "\n".join(lines) + "\n"
 
 
-def _public(module: Any) -> list[str]:
+def public_names(module: Any) -> list[str]:
     """The names of `__all__`; without one, those that the module itself defines."""
     if hasattr(module, "__all__"):
         return list(module.__all__)

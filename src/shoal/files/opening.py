@@ -24,7 +24,7 @@ An example of each option (`s = open_stream(...)`):
 `labels=["ham", "spam"]`               other labels are refused
 `labeled=False, state=saved`           rows to be predicted: y is None, X as wide as the saved stream's
 `skip_bad=True`                        `s.skipped` and `s.bad_rows` count them
-`hash_bits=20`                         2**20 features for the words of each text column
+`hash_bits=20`                         2^20 features for the words of each text column
 =====================================  ===============================================================================
 
 An open stream knows `s.kind`, `s.notes` and `s.rows_total` or `s.total_bytes`. Save `s.to_dict()` with the model and
@@ -70,7 +70,7 @@ def open_stream(
 
     Parameters
     ----------
-    path : path, pattern such as "2024-*.csv", folder, URL, "-" (standard input), or a list of these
+    path : path, pattern such as ``2024-*.csv``, folder, URL, "-" (standard input), or a list of these
         Text may be packed by gzip, bzip2, xz, Zstandard or zip. Several files, in an archive or not, have one format
         and the same columns. NDJSON may be one array of objects instead of an object a line.
         Standard input is CSV unless `format` says otherwise. URLs (s3://, https://) are read by polars.

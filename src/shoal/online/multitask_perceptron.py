@@ -426,10 +426,10 @@ class MultitaskRegressor(_Multitask, Regressor):
     loss                    l(f, y)                                             it answers           targets
     ======================  ==================================================  ===================  ==================
     "squared"               (f - y)^2 / 2                                       the mean: f          real
-    "epsilon_insensitive"   [|f - y| - epsilon]_+                               about the median: f  real
+    "epsilon_insensitive"   [abs(f - y) - epsilon]_+                            about the median: f  real
     "huber"                 (f - y)^2 / 2, from epsilon on                      between the two: f   real
-                            epsilon |f - y| - epsilon^2 / 2
-    "absolute"              |f - y|                                             the median: f        real
+                            epsilon abs(f - y) - epsilon^2 / 2
+    "absolute"              abs(f - y)                                          the median: f        real
     "quantile"              quantile [y - f]_+ + (1 - quantile) [f - y]_+       the quantile: f      real
     "poisson"               exp(f) - y f                                        the mean: exp(f)     counts, y >= 0
     "gamma"                 f + y exp(-f)                                       the mean: exp(f)     amounts, y > 0

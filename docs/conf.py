@@ -1,0 +1,102 @@
+"""The site: these pages and a reference of every public name. `make docs` builds it into build/docs."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "tools"))
+
+from api_reference import MODULES, public_names  # noqa: E402
+
+project, author, version = "shoal", "The shoal developers", metadata.version("shoal")
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode"]
+exclude_patterns = ["api.md"]  # the reference below has its names
+html_theme = "pydata_sphinx_theme"
+html_title = "shoal"
+html_extra_path = ["reproduction.html"]
+html_show_sourcelink = False
+html_theme_options = {"show_prev_next": False, "navbar_end": ["theme-switcher"], "navigation_with_keys": True}
+myst_heading_anchors = 3
+default_role = "autolink"  # `name` is a link where there is such a name; attributes of many learners have one name
+suppress_warnings = ["ref.python"]
+numpydoc_show_class_members = False  # methods are listed by autodoc, attributes stand in the docstrings
+numpydoc_class_members_toctree = False
+autodoc_default_options = {"members": True, "inherited-members": False, "member-order": "bysource"}
+autodoc_typehints = "none"  # docstrings say types and ranges
+
+SECTION = """\
+{title}
+{line}
+
+.. currentmodule:: {module}
+
+.. automodule:: {module}
+   :no-members:
+
+.. autosummary::
+   :toctree: {module}
+   :nosignatures:
+
+{names}
+"""
+FOLDER = HERE / "reference"
+
+
+def write_reference() -> None:
+    """A page for each module, which lists all of its public names."""
+    FOLDER.mkdir(exist_ok=True)
+    listed: set[int] = set()  # a name may be public in two modules: the first describes it
+    for module in MODULES:
+        owner = importlib.import_module(module)
+        objects = {name: getattr(owner, name) for name in sorted(public_names(owner), key=str.lower)}
+        described = [name for name, value in objects.items() if callable(value) and id(value) not in listed]
+        listed |= {id(objects[name]) for name in described}
+        text = SECTION.format(
+            title=module, line="=" * len(module), module=module, names="\n".join(f"   {name}" for name in described)
+        )
+        page = FOLDER / f"{module}.rst"
+        if not page.exists() or page.read_text("utf-8") != text:
+            page.write_text(text, "utf-8")
+
+
+def give_other_files(app: object, page: str, source: list[str]) -> None:
+    """Pages link to files of the repository: readers of the site get a copy."""
+    source[0] = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", r"](path:\1)", source[0])
+
+
+def keep_symbols(app: object, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
+    """In docstrings |f - y| and coef_ stand for themselves: reStructuredText would read references."""
+    block = -1  # the indentation of the text above a literal block
+    for i, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        block = -1 if line.strip() and indent <= block else block
+        if block < 0 and line.strip() and not line.lstrip().startswith((">>>", "...", "===")):
+            entry = re.match(r"\s*[\w, ]+ : ", line)  # of parameters and attributes
+            head = entry.group() if entry else ""
+            parts = re.split(r"(``.*?``|`[^`]*`)", line[len(head) :])
+            for j in range(0, len(parts), 2):
+                parts[j] = re.sub(r"(?<=\w)_(?!\w)", r"\\_", parts[j].replace("|", r"\|"))
+            lines[i] = head + "".join(parts)
+        if line.rstrip().endswith("::"):
+            block = indent
+
+
+def leave_out_requests(app: object, what: str, name: str, value: object, skip: bool, options: object) -> bool | None:
+    """Methods by which scikit-learn routes metadata are described there."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
+def setup(app: object) -> None:
+    """Called by Sphinx."""
+    connect = app.connect  # type: ignore[attr-defined]
+    connect("source-read", give_other_files)
+    connect("autodoc-process-docstring", keep_symbols, priority=400)  # before numpydoc makes sections of it
+    connect("autodoc-skip-member", leave_out_requests)
+
+
+write_reference()  # before Sphinx looks for pages
