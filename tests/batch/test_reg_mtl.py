@@ -15,6 +15,7 @@ from tests.streams import Stream, assert_close, draw
 
 from shoal import RegMTL, RegMTLRegressor
 from shoal.batch.linear_svm import weighted_hinge
+from shoal.batch.reg_mtl import _exact_step
 
 ROWS = draw(0, n_rows=80)
 REAL = draw(0, n_rows=80, regression=True)
@@ -219,3 +220,32 @@ def test_many_rows_are_compared_block_by_block() -> None:
     apart = np.concatenate([learner.decision_function(rows.X[i : i + 100], rows.task[i : i + 100])
                             for i in range(0, len(rows.y), 100)])  # fmt: skip
     assert_close(together, apart)
+
+
+@given(seed=st.integers(0, 10**6), C=st.sampled_from([0.01, 1.0, 100.0]))
+def test_a_newton_step_goes_to_the_minimum_on_its_way(seed: int, C: float) -> None:
+    """The slope of F(b + t d) is 0 there: less before, more behind."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(12, 6))
+    K, y, b = A @ A.T, np.where(rng.random(12) < 0.5, 1.0, -1.0), rng.normal(size=12)
+    f = K @ b
+    slopes = b @ K - 2 * C * (np.maximum(0, 1 - y * f) * y) @ K  # in d
+    d = -slopes * rng.uniform(0.1, 1.0, 12)
+    t = _exact_step(f, d, K @ d, y, C)
+
+    def slope(t: float) -> float:
+        g = f + t * (K @ d)
+        return float(d @ K @ (b + t * d) - 2 * C * (np.maximum(0, 1 - y * g) * y) @ (K @ d))
+
+    size = abs(slope(0.0))
+    assert slope(0.0) < 0 < t
+    assert slope(0.999 * t) < 0 < slope(1.001 * t)
+    assert abs(slope(t)) < 1e-8 * size
+
+
+def test_newton_ends_with_its_last_step() -> None:
+    """No step is added that moves nothing."""
+    rows = draw(0, n_rows=60)
+    learner = RegMTL(loss="squared_hinge", kernel="rbf", gamma=0.1).fit(rows.X, rows.y, rows.task)
+    assert learner.n_iter_ > 1
+    assert (np.diff(learner.objective_) < 0).all()

@@ -46,6 +46,10 @@ def test_planted_groups_are_found(seed: int) -> None:
     rows = two_groups(seed)
     groups = SHAMO(random_state=seed).fit(rows.X, rows.y, rows.task).assignment_
     assert len(set(groups[:5])) == len(set(groups[5:])) == 1
+    with pytest.warns(ConvergenceWarning):  # each task has taken its better hypothesis: the other would cost it more
+        first = SHAMO(n_init=1, max_iter=1, random_state=seed).fit(rows.X, rows.y, rows.task).objective_
+    assert len(first) == 1
+    assert first[0] < 10  # the loss of answers of 0
     assert groups[0] != groups[9]
 
 

@@ -43,6 +43,8 @@ def compare(learner: Any, stream: Stream, *, sparse: bool = False, n_declared: i
     assert_close(learner.attention_, P)
     np.testing.assert_array_equal(learner.task_updates_, updates)
     assert learner.n_updates_ > 0
+    answer = learner.predict if isinstance(learner, OSMTLRegressor) else learner.decision_function
+    assert_close(answer(X, np.full(len(stream.y), "nobody")), stream.X @ W.mean(axis=1))
 
 
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
