@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 
 from shoal import HedgedSharing
@@ -43,6 +45,18 @@ def records(n: int, seed: int = 0, *, late_columns: bool = True) -> list[dict[st
 def rows(found: list[dict[str, Any]]) -> Rows:
     """As one request."""
     return from_dicts(found)
+
+
+def wait_for(url: str) -> None:
+    """Until a service that was started answers; a client waits twice as long each time."""
+    ends = time.monotonic() + 240
+    while True:
+        try:
+            httpx.get(f"{url}/health")
+            return
+        except httpx.TransportError:
+            assert time.monotonic() < ends
+            time.sleep(0.05)
 
 
 def predict_one(service: Service, row: dict[str, Any], *, wait: bool = True) -> Answer:

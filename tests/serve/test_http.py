@@ -53,7 +53,7 @@ def served(engine: Service, tokens: list[Token], limits: BodyLimits | None = Non
             access_log=False,
         )
     )
-    server.config.timeout_graceful_shutdown = 1
+    server.config.timeout_graceful_shutdown = 0.2  # type: ignore[assignment]  # events have no end of their own
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()
     while not server.started:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
-from tests.serve.material import assert_same, fold_in_one_go, records, write_model
+from tests.serve.material import assert_same, fold_in_one_go, records, wait_for, write_model
 from tests.serve.mock_kafka import Brokers, mock_brokers
 
 from shoal.cli.app import start
@@ -210,7 +210,8 @@ def test_the_program_follows_a_topic_from_nothing(brokers: Brokers, tmp_path: Pa
         brokers.send("mails", [as_message(mail) for mail in more])
         process = subprocess.Popen([*command, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         try:
-            with Client(url, retries=10) as client:
+            wait_for(url)
+            with Client(url) as client:
                 learned = 0
                 while learned < wanted:  # the first thousand made the model, without being rows of the service
                     learned = client.model()["rows"]

@@ -17,7 +17,7 @@ from tests.serve.test_http import served
 from shoal import MultitaskPerceptron
 from shoal.serve.engine import Engine
 from shoal.serve.http.access import ADMIN, READ, Token
-from shoal.serve.page.content import KINDS
+from shoal.serve.page import content
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 QUIET = ["background-networking", "component-update", "sync", "quic", "gpu"]
@@ -59,6 +59,13 @@ def browser() -> Iterator[Browser]:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         yield found
         found.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def events_come_often() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(content, "SECONDS", 0.2)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +118,7 @@ def fact(page: Page, name: str) -> str:
 
 
 def test_no_file_names_another_origin(url: str) -> None:
-    for path in ("/", *(f"/page/{name}" for name in KINDS)):
+    for path in ("/", *(f"/page/{name}" for name in content.KINDS)):
         answer = httpx.get(url + path)
         assert answer.status_code == 200
         assert "default-src 'self'" in answer.headers["content-security-policy"]
@@ -159,7 +166,7 @@ def test_tasks_are_found_scrolled_and_shown(engine: Engine, url: str, page: Page
     page.locator("#scroller").evaluate("(box) => { box.scrollTop = box.scrollHeight; }")
     expect(links.last).to_have_text(names[-1])
     learn(engine, 1, user="user 7")
-    page.wait_for_timeout(1_500)
+    page.wait_for_timeout(500)
     expect(links.last).to_have_text(names[-1])  # events do not scroll
     page.get_by_label("Find").fill("USER 77")
     expect(links).to_have_count(1)
@@ -206,7 +213,7 @@ def test_it_is_used_by_keyboard(engine: Engine, url: str, page: Page) -> None:
     name = page.evaluate("document.activeElement.textContent")
     assert name == engine.list_tasks("rows", "", 29, 1)[0][0]["task"]
     learn(engine, 1, user="user 119")
-    page.wait_for_timeout(1_500)
+    page.wait_for_timeout(500)
     assert page.evaluate("document.activeElement.textContent") == name
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name=name)).to_be_visible()

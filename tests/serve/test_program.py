@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.serve.material import assert_same, records, rows, write_model
+from tests.serve.material import assert_same, records, rows, wait_for, write_model
 from tests.serve.postgres import server
 from tests.serve.test_http import served
 
@@ -45,8 +45,8 @@ def test_a_service_from_start_to_end(
     options += ["--label-wait", "1", "--new-tasks", "50", "--new-columns", "3", "--max-tasks", "100"]
     command = [sys.executable, "-m", "shoal", "serve", str(model), *options]
     process = subprocess.Popen(command, env={**os.environ, **secrets}, stderr=subprocess.PIPE, text=True)
-    with Client(url, ADMIN, retries=9) as client:
-        client.model()  # waits until it is there
+    wait_for(url)
+    with Client(url, ADMIN) as client:
         monkeypatch.setenv("SHOAL_TOKEN_WRITE", WRITE)
         for _ in range(2):
             start(["send", str(table), "--to", url])
@@ -117,7 +117,8 @@ def test_a_second_service_is_refused_and_the_first_goes_on(
         command = [sys.executable, "-m", "shoal", *options, "--folder", str(folder), "--port", str(port)]
         process = ends.enter_context(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
         ends.callback(process.terminate)
-        client = ends.enter_context(Client(f"http://127.0.0.1:{port}", retries=9))
+        wait_for(f"http://127.0.0.1:{port}")
+        client = ends.enter_context(Client(f"http://127.0.0.1:{port}"))
         client.learn(mails[:10])
         for own, words in ((folder, f"{folder} is"), (other, "the log is")):
             with pytest.raises(SystemExit) as raised:
