@@ -5,8 +5,9 @@ and the rows of the night come at once; `--hours` shortens the day. `herd`: a se
 again while 300 clients repeat what was not answered, all at once. `slow`: another process keeps the log's database
 locked for half a second again and again, and once for 15 seconds.
 
-Printed are counts, milliseconds and memory. It ends with 1 if a count is wrong: a request that is not answered, a row
-that is acknowledged and not learned, or learned twice. Times depend on the machine, and are printed only.
+Printed are counts, milliseconds and memory. It ends with 1 if a count is wrong (a request that is not answered, a row
+that is acknowledged and not learned, or learned twice), or if a time or the growth of memory is above its bound, which
+two busy cores keep with room to spare.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ LABEL_SECONDS = 20.0  # that a label takes in the mean
 HERD, ROUNDS = 300, 3  # clients, and what each asks for
 LOCKED, LONG, SLOW_SECONDS = 0.5, 15.0, 40.0
 CLIENTS = 8  # each has 100 connections at most
+MOST_MS, MOST_BACK, MOST_SLOW = 250.0, 60.0, LONG + 5.0  # p99 of a day; seconds of a herd; of the slowest answer
+MOST_GROWTH = 100.0  # megabytes
 
 
 def sales(rows: int, seed: int) -> pl.DataFrame:
@@ -93,12 +96,13 @@ class Counts:
         self.without_id += answer.id is None
         return answer
 
-    def print_times(self, title: str) -> None:
-        """One line of milliseconds."""
+    def print_times(self, title: str) -> tuple[float, float]:
+        """One line of milliseconds; returns the 99th percentile and the slowest answer in seconds."""
         times = sorted(self.seconds)
         median, slow = times[len(times) // 2], times[min(int(0.99 * len(times)), len(times) - 1)]
         print(f"{title}: {len(times):,} answers, p50 {1e3 * median:.1f} ms, p99 {1e3 * slow:.1f}", end="")
         print(f", slowest {1e3 * times[-1]:.0f}", flush=True)
+        return slow, times[-1]
 
 
 def resident(service: Process) -> float:
@@ -115,13 +119,15 @@ def learned(url: str) -> int:
         return found["rows"]
 
 
-def judged(said: dict[str, tuple[int, int]], failures: list[str]) -> int:
-    """Print counts beside what they must be; 1 if one is wrong."""
-    for name, (found, expected) in said.items():
-        print(f"{name:44}{found:>10,}{expected:>10,}  {'' if found == expected else 'WRONG'}")
+def judged(said: dict[str, tuple[int, int]], bounds: dict[str, tuple[float, float]], failures: list[str]) -> int:
+    """Print counts beside what they must be, and the rest beside its bounds; 1 if one is wrong."""
+    lines = [(name, found, found == expected, f"{expected:,}") for name, (found, expected) in said.items()]
+    lines += [(name, round(found), found <= most, f"<= {most:,.0f}") for name, (found, most) in bounds.items()]
+    for name, found, is_right, expected in lines:
+        print(f"{name:46}{found:>8,}{expected:>10}{'' if is_right else '  WRONG'}")
     for failure in failures[:5]:
         print(failure)
-    return int(any(found != expected for found, expected in said.values()))
+    return int(not all(is_right for _, _, is_right, _ in lines))
 
 
 # ---- a day -----------------------------------------------------------------------------------------------------
@@ -183,16 +189,21 @@ def day(folder: Path, hours: float) -> int:
     """A day of a chain of shops."""
     counts = Counts()
     with serving(write_model(folder), folder / "day") as service:
+        before = resident(service)
         asyncio.run(live_through(service, hours, counts))
-        counts.print_times("predictions")
-        rows = learned(service.url)
-        print(f"memory at the end: {resident(service):,.0f} MB")
+        slow_ones, _ = counts.print_times("predictions")
+        rows, after = learned(service.url), resident(service)
+        print(f"memory at the end: {after:,.0f} MB")
     said = {
         "predictions answered, of those asked for": (counts.answered, counts.asked),
         "labels accepted, of the answers": (counts.labels, counts.answered),
         "rows learned, of labels and rows acknowledged": (rows, counts.labels + counts.rows),
     }
-    return judged(said, counts.failures)
+    bounds = {
+        "p99 of predictions, ms": (1e3 * slow_ones, MOST_MS),
+        "growth of memory, MB": (after - before, MOST_GROWTH),
+    }
+    return judged(said, bounds, counts.failures)
 
 
 # ---- a herd after a restart ------------------------------------------------------------------------------------
@@ -231,7 +242,8 @@ def herd(folder: Path, _: float) -> int:
         restarted.wait()
         begun = time.monotonic()
         with serving(model, live, port=port) as service:
-            print(f"answers {time.monotonic() - begun:.1f} s after the start, {resident(service):,.0f} MB", flush=True)
+            memory.append(resident(service))
+            print(f"answers {time.monotonic() - begun:.1f} s after the start, {memory[0]:,.0f} MB", flush=True)
             ends.wait()
             rows.append(learned(service.url))
             memory.append(resident(service))
@@ -247,17 +259,22 @@ def herd(folder: Path, _: float) -> int:
 
         begun = time.monotonic()
         asyncio.run(herd_at(service.url, counts, kill))
-        print(f"all are answered {time.monotonic() - begun:.1f} s after the first asked")
+        seconds = time.monotonic() - begun
+        print(f"all are answered {seconds:.1f} s after the first asked")
     ends.set()
     again.join()
     counts.print_times("predictions, with all repeats")
-    print(f"memory at the end: {memory[0]:,.0f} MB")
+    print(f"memory at the end: {memory[1]:,.0f} MB")
     said = {
         "predictions answered, of those asked for": (counts.answered, HERD * ROUNDS),
         "rows acknowledged, of those sent": (counts.rows, HERD * ROUNDS),
         "rows learned, of those acknowledged": (rows[0], counts.rows),
     }
-    return judged(said, counts.failures)
+    bounds = {
+        "until all are answered, s": (seconds, MOST_BACK),
+        "growth of memory, MB": (memory[1] - memory[0], MOST_GROWTH),
+    }
+    return judged(said, bounds, counts.failures)
 
 
 # ---- a slow database -------------------------------------------------------------------------------------------
@@ -318,26 +335,28 @@ def slow(folder: Path, _: float) -> int:
     """A database that lets others wait."""
     counts = Counts()
     with serving(write_model(folder), folder / "slow") as service:
-        print(f"before: {resident(service):,.0f} MB", flush=True)
+        before = resident(service)
+        print(f"before: {before:,.0f} MB", flush=True)
         with locked_often(folder / "slow" / "log.sqlite"):
             sent = asyncio.run(ask_for(service.url, SLOW_SECONDS, counts))
-        counts.print_times("predictions")
+        _, slowest = counts.print_times("predictions")
         print(f"{counts.without_id:,} of them without id, while the log did not answer")
-        rows = learned(service.url)
-        print(f"memory at the end: {resident(service):,.0f} MB")
+        rows, after = learned(service.url), resident(service)
+        print(f"memory at the end: {after:,.0f} MB")
     said = {
         "predictions answered, of those asked for": (counts.answered, counts.asked),
         "rows acknowledged, of those sent": (counts.rows, 5 * sent),
         "rows learned, of those acknowledged": (rows, counts.rows),
     }
-    return judged(said, counts.failures)
+    bounds = {"slowest answer, s": (slowest, MOST_SLOW), "growth of memory, MB": (after - before, MOST_GROWTH)}
+    return judged(said, bounds, counts.failures)
 
 
 SCENARIOS = {"day": day, "herd": herd, "slow": slow}
 
 
 def main() -> None:
-    """Run one; exit with 1 if a count is wrong."""
+    """Run one; exit with 1 if a count is wrong or a bound is passed."""
     parser = argparse.ArgumentParser()
     parser.add_argument("scenario", choices=SCENARIOS)
     parser.add_argument("--hours", type=float, default=24.0, help="of the day")
