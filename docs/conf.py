@@ -19,8 +19,14 @@ exclude_patterns = ["api.md"]  # the reference below has its names
 html_theme = "pydata_sphinx_theme"
 html_title = "shoal"
 html_extra_path = ["reproduction.html"]
+html_static_path, html_css_files = ["static"], ["site.css"]
 html_show_sourcelink = False
-html_theme_options = {"show_prev_next": False, "navbar_end": ["theme-switcher"], "navigation_with_keys": True}
+html_theme_options = {
+    "show_prev_next": False,
+    "navbar_end": ["theme-switcher"],
+    "navigation_with_keys": True,
+    "header_links_before_dropdown": 3,  # titles are long
+}
 myst_heading_anchors = 3
 default_role = "autolink"  # `name` is a link where there is such a name; attributes of many learners have one name
 suppress_warnings = ["ref.python"]

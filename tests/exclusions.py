@@ -52,6 +52,7 @@ EXCLUSIONS: dict[str, dict[str, str]] = {
         "MultitaskPerceptron-squared-hinge": ROUNDING,
         "MultitaskRegressor": ROUNDING,
         "MultitaskRegressor-epsilon": RATES,
+        "MultitaskRegressor-quantile": RATES,
         "PNormPerceptron": ALL_SUMS,
         "PNormPerceptron-b-sqrt": ALL_SUMS,
         "SchattenPerceptron": ALL_SUMS,
