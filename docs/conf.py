@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import re
+import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tools"))
+
+from sphinx.application import Sphinx  # noqa: E402
 
 from api_reference import MODULES, public_names  # noqa: E402
 
@@ -31,7 +34,6 @@ myst_heading_anchors = 3
 default_role = "autolink"  # `name` is a link where there is such a name; attributes of many learners have one name
 suppress_warnings = ["ref.python"]
 numpydoc_show_class_members = False  # methods are listed by autodoc, attributes stand in the docstrings
-numpydoc_class_members_toctree = False
 autodoc_default_options = {"members": True, "inherited-members": False, "member-order": "bysource"}
 autodoc_typehints = "none"  # docstrings say types and ranges
 
@@ -55,7 +57,8 @@ FOLDER = HERE / "reference"
 
 def write_reference() -> None:
     """A page for each module, which lists all of its public names."""
-    FOLDER.mkdir(exist_ok=True)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
     listed: set[int] = set()  # a name may be public in two modules: the first describes it
     for module in MODULES:
         owner = importlib.import_module(module)
@@ -65,17 +68,15 @@ def write_reference() -> None:
         text = SECTION.format(
             title=module, line="=" * len(module), module=module, names="\n".join(f"   {name}" for name in described)
         )
-        page = FOLDER / f"{module}.rst"
-        if not page.exists() or page.read_text("utf-8") != text:
-            page.write_text(text, "utf-8")
+        (FOLDER / f"{module}.rst").write_text(text, "utf-8")
 
 
-def give_other_files(app: object, page: str, source: list[str]) -> None:
+def give_other_files(app: Sphinx, page: str, source: list[str]) -> None:
     """Pages link to files of the repository: readers of the site get a copy."""
     source[0] = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", r"](path:\1)", source[0])
 
 
-def keep_symbols(app: object, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
+def keep_symbols(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
     """In docstrings |f - y| and coef_ stand for themselves: reStructuredText would read references."""
     block = -1  # the indentation of the text above a literal block
     for i, line in enumerate(lines):
@@ -92,17 +93,16 @@ def keep_symbols(app: object, what: str, name: str, value: object, options: obje
             block = indent
 
 
-def leave_out_requests(app: object, what: str, name: str, value: object, skip: bool, options: object) -> bool | None:
+def leave_out_requests(app: Sphinx, what: str, name: str, value: object, skip: bool, options: object) -> bool | None:
     """Methods by which scikit-learn routes metadata are described there."""
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 
-def setup(app: object) -> None:
+def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    connect = app.connect  # type: ignore[attr-defined]
-    connect("source-read", give_other_files)
-    connect("autodoc-process-docstring", keep_symbols, priority=400)  # before numpydoc makes sections of it
-    connect("autodoc-skip-member", leave_out_requests)
+    app.connect("source-read", give_other_files)
+    app.connect("autodoc-process-docstring", keep_symbols, priority=400)  # before numpydoc makes sections of it
+    app.connect("autodoc-skip-member", leave_out_requests)
 
 
 write_reference()  # before Sphinx looks for pages

@@ -243,13 +243,12 @@ def hierarchy(parents: Mapping[Any, Any]) -> Given:
     rows: list[int] = []
     columns: list[int] = []
     for i, task in enumerate(tasks):
-        path: dict[Hashable, None] = {task: None}
-        node = task
-        while node in parents:
-            node = parents[node]
-            if node in path:
-                raise ValueError(f"the group {node!r} is within itself")
-            path[node] = None
+        path = [task]
+        while path[-1] in parents:
+            group = parents[path[-1]]
+            if group in path:
+                raise ValueError(f"the group {group!r} is within itself")
+            path.append(group)
         rows += [i] * len(path)
         columns += [nodes.setdefault(each, len(nodes)) for each in path]
     within = sp.csr_matrix((np.ones(len(rows)), (rows, columns)))

@@ -126,14 +126,7 @@ class ManyLabels:
 
 
 class RealTargets:
-    """Real numbers as they are: all, those of at least 0, or those above 0."""
-
-    def __init__(self, allowed: str = "") -> None:
-        self.allowed = allowed  # or ">= 0", "> 0"
-
-    def holds(self, y: Any) -> Any:
-        """Whether the numbers are such targets."""
-        return y >= 0.0 if self.allowed == ">= 0" else y > 0.0 if self.allowed else y == y
+    """Real numbers as they are."""
 
     def declared(self, classes: Any) -> None:
         """Regressors have no labels."""
@@ -142,15 +135,11 @@ class RealTargets:
         """Targets as finite float64."""
         if classes is not None:
             raise ValueError("classes= is for classifiers; this learner predicts real targets")
-        numbers = two.real_targets(y, n_rows)
-        if self.allowed and not (good := self.holds(numbers)).all():
-            row = int(np.flatnonzero(~good)[0])
-            raise ValueError(f"row {row}: the target is {numbers[row]:g}; expected a number {self.allowed}")
-        return numbers, None
+        return two.real_targets(y, n_rows), None
 
     def encode_one(self, y: Any, known: Any) -> FloatArray | None:
         """The number, if it is one."""
-        return np.array((y,)) if type(y) is float and abs(y) <= LARGEST and self.holds(y) else None
+        return np.array((y,)) if type(y) is float and abs(y) <= LARGEST else None
 
     def to_header(self, known: Any) -> None:
         """Nothing is known."""
@@ -159,3 +148,26 @@ class RealTargets:
         """Nothing was known."""
         if saved is not None:
             raise ValueError("it has labels, but its learner predicts real targets")
+
+
+class BoundedTargets(RealTargets):
+    """Real numbers from a smallest one on."""
+
+    def __init__(self, least: float, expected: str) -> None:
+        self.least, self.expected = least, expected
+
+    def encode(self, y: Any, n_rows: int, known: Any, classes: Any) -> tuple[FloatArray, None]:
+        """Targets as finite float64, none too small."""
+        numbers, _ = super().encode(y, n_rows, known, classes)
+        if (small := numbers < self.least).any():
+            row = int(small.argmax())
+            raise ValueError(f"row {row}: the target is {numbers[row]:g}; expected {self.expected}")
+        return numbers, None
+
+    def encode_one(self, y: Any, known: Any) -> FloatArray | None:
+        """The number, if it is one, and not too small."""
+        number = super().encode_one(y, known)
+        return number if number is not None and number[0] >= self.least else None
+
+
+COUNTS, AMOUNTS = BoundedTargets(0.0, "a number >= 0"), BoundedTargets(5e-324, "a number > 0")

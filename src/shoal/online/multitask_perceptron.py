@@ -45,7 +45,7 @@ from shoal.model.parameters import (
     positive,
     strictly_between,
 )
-from shoal.model.targets import RealTargets
+from shoal.model.targets import AMOUNTS, COUNTS, Targets
 from shoal.online.common.relation_rates import RELATION, Related, named_tasks
 from shoal.online.common.task_weights import with_task_weights
 from shoal.relations import Factors, rates_column
@@ -165,7 +165,8 @@ def allocate(setup: Setup, size: Size) -> State:
 
 def contributions(setup: Setup, state: Any, tasks: IntArray, features: IndexArray, values: FloatArray | None) -> Parts:
     """Of features to the margin, which is the logarithm of the answer of "poisson" and "gamma"."""
-    settings = setup.settings._replace(loss=min(setup.settings.loss, losses.POISSON - 1))
+    answered_by_margin = min(setup.settings.loss, losses.POISSON - 1)  # itself, or any loss without exp
+    settings = setup.settings._replace(loss=answered_by_margin)
     answer = decide if isinstance(state, State) else given_decide
 
     def margins(rounds: Rounds, out: FloatArray) -> None:
@@ -516,6 +517,6 @@ class MultitaskRegressor(_Multitask, Regressor):
     algorithms = constant(losses.REGRESSION), given(losses.REGRESSION)
 
     @property
-    def targets(self) -> RealTargets:
+    def targets(self) -> Targets:
         """Real numbers that the loss is defined for."""
-        return RealTargets({"poisson": ">= 0", "gamma": "> 0"}.get(self.loss, ""))
+        return {"poisson": COUNTS, "gamma": AMOUNTS}.get(self.loss, super().targets)

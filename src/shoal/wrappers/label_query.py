@@ -128,13 +128,15 @@ class QueryCore(CoreAround):
     def thetas(self, rounds: Rounds, decisions: FloatArray) -> tuple[list[float], list[float]]:
         """How sure the learner, and its peers if they are asked, are of each row; `decisions` become its margins."""
         self.inner.decide(rounds, decisions)
-        own, peers = np.abs(decisions), np.zeros(len(decisions))
         if self.rule == "variance":
+            own = np.empty(len(decisions))
             self.inner.confidence(rounds, own)
-            own = np.maximum(own, 0.0)
-        elif self.rule == "peers":
-            self.inner.decide(rounds._replace(task=np.full(len(decisions), UNSEEN)), peers)
-        return own.tolist(), np.abs(peers).tolist()
+            return np.maximum(own, 0.0).tolist(), [0.0] * len(own)
+        if self.rule != "peers":
+            return np.abs(decisions).tolist(), [0.0] * len(decisions)
+        peers = np.empty(len(decisions))
+        self.inner.decide(rounds._replace(task=np.full(len(peers), UNSEEN)), peers)
+        return np.abs(decisions).tolist(), np.abs(peers).tolist()
 
     def wants(self, k: int, own: float, peers: float) -> bool:
         """Draw, unless the answer is certain; b follows the budget."""
@@ -144,7 +146,7 @@ class QueryCore(CoreAround):
             return self._draw(self.budget)
         whose = k if self.by_task else STREAM
         log_b = self.log_b.get(whose, 0.0)
-        theta = both(own, peers, math.exp(log_b))
+        theta = both(own, peers, math.exp(log_b)) if peers > 0.0 else own
         wanted, self.log_b[whose] = ask_within(self.budget, theta, log_b, self._draw)
         return wanted
 
@@ -183,10 +185,11 @@ class QueryCore(CoreAround):
             rows, tasks = rows_of(rounds, [*range(first, last)]), rounds.task[first:last].tolist()
             if max(tasks) >= self.inner.state.counters[TASKS]:
                 self.inner.enter(max(tasks) + 1)
-            sure = zip(*self.thetas(rows, decisions[first:last]), strict=True)
-            counts = rounds.weight[first:last].tolist() if weighted else [1.0] * len(tasks)
-            asked = zip(range(first, last), tasks, sure, counts, strict=True)
-            wanted = [row for row, k, (own, peers), h in asked if h and self.asks(k, own, peers)]
+            own, peers = self.thetas(rows, decisions[first:last])
+            counts = rounds.weight[first:last].tolist() if weighted else tasks
+            wanted = [
+                first + i for i, k in enumerate(tasks) if (counts[i] or not weighted) and self.asks(k, own[i], peers[i])
+            ]
             if wanted:
                 self.inner.learn(rows if len(wanted) == len(tasks) else rows_of(rounds, wanted), NO_OUT)
 
