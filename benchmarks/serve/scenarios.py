@@ -6,8 +6,7 @@ again while 300 clients repeat what was not answered, all at once. `slow`: anoth
 locked for half a second again and again, and once for 15 seconds.
 
 Printed are counts, milliseconds and memory. It ends with 1 if a count is wrong (a request that is not answered, a row
-that is acknowledged and not learned, or learned twice), or if a time or the growth of memory is above its bound, which
-two busy cores keep with room to spare.
+that is acknowledged and not learned, or learned twice), or if a time or the growth of memory is above its bound.
 """
 
 from __future__ import annotations
