@@ -30,6 +30,7 @@ html_theme_options = {
     "navigation_with_keys": True,
     "header_links_before_dropdown": 3,  # titles are long
 }
+html_context = {"default_mode": "auto"}  # of light and dark
 myst_heading_anchors = 3
 default_role = "autolink"  # `name` is a link where there is such a name; attributes of many learners have one name
 suppress_warnings = ["ref.python"]
@@ -71,9 +72,14 @@ def write_reference() -> None:
         (FOLDER / f"{module}.rst").write_text(text, "utf-8")
 
 
-def give_other_files(app: Sphinx, page: str, source: list[str]) -> None:
-    """Pages link to files of the repository: readers of the site get a copy."""
-    source[0] = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", r"](path:\1)", source[0])
+def link_pages(app: Sphinx, page: str, source: list[str]) -> None:
+    """Pages link to files of the repository, of which readers of the site get a copy, and name what shoal has."""
+    text = re.sub(r"\]\((\.\./[^)#]*)(#[^)]*)?\)", r"](path:\1)", source[0])
+    names = "|".join(public_names(importlib.import_module("shoal")))
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.S | re.M)
+    for i in range(0, len(parts), 2):  # the odd ones are code
+        parts[i] = re.sub(rf"`({names})`", r"{py:obj}`\1 <shoal.\1>`", parts[i])
+    source[0] = "".join(parts)
 
 
 def keep_symbols(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
@@ -100,7 +106,7 @@ def leave_out_requests(app: Sphinx, what: str, name: str, value: object, skip: b
 
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
-    app.connect("source-read", give_other_files)
+    app.connect("source-read", link_pages)
     app.connect("autodoc-process-docstring", keep_symbols, priority=400)  # before numpydoc makes sections of it
     app.connect("autodoc-skip-member", leave_out_requests)
 

@@ -30,8 +30,8 @@ from shoal.model.targets import RealTargets, Targets, TwoLabels
 
 # Attributes that other parts of the library use, and a user does not.
 INTERNAL = (
-    "algorithm algorithms decide_sparse deciding_cores declared_labels estimator_names is_probabilistic learn_sparse "
-    "default new_core number_of_task plain simultaneous targets"
+    "algorithm algorithms answers_by_exp decide_sparse deciding_cores declared_labels estimator_names is_probabilistic "
+    "default learn_sparse new_core number_of_task plain simultaneous targets"
 )
 
 
@@ -534,6 +534,11 @@ class Regressor(RegressorMixin, Learner):  # type: ignore[misc]
     def targets(self) -> Targets:
         """Real numbers."""
         return RealTargets()
+
+    @property
+    def answers_by_exp(self) -> bool:
+        """Are the answers exp of sums over features?"""
+        return False
 
     def predict(self, X: Any, task: Any = None) -> FloatArray:
         """(n,) predictions <w_task, x>."""

@@ -23,6 +23,7 @@ import shoal
 from shoal import (
     HedgedSharing,
     MultiClass,
+    MultitaskRegressor,
     PassiveAggressive,
     PassiveAggressiveRegressor,
     RegMTL,
@@ -31,6 +32,8 @@ from shoal import (
 )
 from shoal.cli.app import start
 from shoal.files import open_stream
+from shoal.serve.row_codec import from_dicts
+from shoal.serve.served_model import ServedModel
 
 
 @pytest.fixture(scope="module")
@@ -399,3 +402,34 @@ def test_refused_rows_leave_no_column_behind(sales: pd.DataFrame, sold: pd.Serie
     assert model._fitted().table.encoder.column_names == known
     model.partial_fit(new, sold[100:104])
     assert model._fitted().table.encoder.column_names == [*known, "more"]
+
+
+def test_counts_are_checked_by_row_and_explained_in_their_unit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before they reach the learner: the program names the line; shares of exp(f) add up to the forecast."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"shop": rng.choice(["a", "b"], 200), "x": rng.normal(size=200)})
+    frame["units"] = rng.poisson(np.exp(1 + 0.5 * frame["x"]))
+    model = TabularRegressor("shop", MultitaskRegressor(loss="poisson"), label="units").fit(frame)
+    found = model.explain_one({"shop": "a", "x": 1.5})
+    assert found.unit == "units"
+    assert found.forecast == pytest.approx(found.predicted)
+    assert found.usual + sum(one.share for one in found.reasons) == pytest.approx(found.forecast)
+    before = model.predict(frame)
+    wrong = frame.assign(units=frame["units"].where(frame.index != 150, -1))
+    with pytest.raises(ValueError, match=r"row 150: label .*-1.* in column 'units', expected a number >= 0"):
+        model.partial_fit(wrong)
+    np.testing.assert_array_equal(model.predict(frame), before)
+    wrong.to_csv(tmp_path / "w.csv", index=False)
+    arguments = [str(tmp_path / "w.csv"), "--task", "shop", "--label", "units", "--regression", "--no-baselines"]
+    with pytest.raises(SystemExit):
+        start(["run", *arguments, "--learner", "MultitaskRegressor", "--set", "loss=poisson"])
+    assert "line 152: label '-1' in column 'units', expected a number >= 0" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="expected a number >= 0"):
+        model.learn_one({"shop": "a", "x": 0.0}, -1)
+    model.save(tmp_path / "m.shoal")
+    served = ServedModel(tmp_path / "m.shoal")
+    rows = from_dicts([{"shop": "a", "x": 0.0, "units": units} for units in (2, -1)])
+    _, [fault] = served.check(rows)
+    assert (fault.row, fault.column) == (1, "units")

@@ -169,6 +169,7 @@ def open_data(
     options = read_options(rows, reading, kind=_kind(rows, learner), labels=rows.labels or None, **others)
     state = None if reading is None else reading.state
     file = open_stream(list(data), options, state=state, read_ahead=True)
+    file.bound_labels(getattr(learner, "targets", None))
     kind = "binary" if file.kind == "auto" else file.kind
     classes = InOrder(file.classes) if file.classes_are_given and kind != "regression" else None
     return Stream(in_ids_of(learner, file), kind, classes, title(data), file.rows_total, file)

@@ -45,6 +45,8 @@ class Labels:
         Whether the user asked for classes, so that there may be more than MANY.
     n_found : int
         Distinct labels in the first rows.
+    least : float
+        The smallest number that is learned; `number` describes what is.
     """
 
     def __init__(self, kind: Target, labels: Sequence[Any] | None = None, *, as_text: bool = False) -> None:
@@ -54,6 +56,7 @@ class Labels:
         self.written: list[str] = []
         self.given, self.decimal = labels is not None, "."
         self.asked, self.n_found = labels is not None or kind == "multiclass", 0
+        self.bound(None)
         self._typed: tuple[int, dict[Any, Any]] = (0, {})
         if labels is None:
             return
@@ -105,6 +108,10 @@ class Labels:
             return sorted(self.classes, key=lambda text: (float(text), text))
         except ValueError:
             return sorted(self.classes)
+
+    def bound(self, targets: Any) -> None:
+        """Accept the numbers that a learner's kind of targets does, see `shoal.model.targets.BoundedTargets`."""
+        self.least, self.number = getattr(targets, "least", -np.inf), getattr(targets, "expected", "a finite number")
 
     def check_given(self, labels: Sequence[Any]) -> None:
         """Raise ValueError if `labels` are not the known classes, compared as in `in_order`."""
@@ -190,7 +197,7 @@ class Labels:
                 shown.append(f"{len(self.classes) - SHOWN} others")
             return " or ".join(shown)
         if self.kind == "regression":
-            return "a finite number"
+            return self.number
         return "a whole number" if self.numeric else "a label"
 
     def to_dict(self) -> State:

@@ -71,6 +71,10 @@ class FileStream(Iterator[Chunk]):
         self.n_rows += chunk.X.shape[0]
         return chunk
 
+    def bound_labels(self, targets: Any) -> None:
+        """From the next chunk on, accept the numbers that a learner's kind of targets does."""
+        self._labels.bound(targets)
+
     @property
     def is_table(self) -> bool:
         """Are its rows those of a table, and not of LIBSVM or VW text?"""

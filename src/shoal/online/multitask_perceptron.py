@@ -520,3 +520,8 @@ class MultitaskRegressor(_Multitask, Regressor):
     def targets(self) -> Targets:
         """Real numbers that the loss is defined for."""
         return {"poisson": COUNTS, "gamma": AMOUNTS}.get(self.loss, super().targets)
+
+    @property
+    def answers_by_exp(self) -> bool:
+        """With the losses of counts and amounts."""
+        return losses.REGRESSION.get(self.loss, 0) >= losses.POISSON

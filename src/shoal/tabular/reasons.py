@@ -2,7 +2,8 @@
 
 A decision f is the sum of what its features add (`model.explanations`). Intercept and constant are the usual decision b
 of the task; a feature that adds c to the decision adds c (σ(f) - σ(b)) / (f - b) to the probability: its part on the
-straight way from b to f (Aumann, Shapley 1974), so that all parts add up to the probability.
+straight way from b to f (Aumann, Shapley 1974), so that all parts add up to the probability. Likewise with exp for σ
+where a learner's numbers are exp(f).
 """
 
 import math
@@ -14,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import is_classifier
 
+from shoal.engine.losses import LARGEST_LOG
 from shoal.files.tables.encode_one import Row
 from shoal.files.tables.meanings import Meaning
 from shoal.html_tables import html_table
@@ -145,6 +147,9 @@ def _scaled(
     learner: Any, X: Any, tasks: Any, label: Any, base: float, decision: float
 ) -> tuple[float, float, float, str]:
     """The factor from parts of the decision to shares of the forecast, the forecast, the usual one, its unit."""
+    if getattr(learner, "answers_by_exp", False):
+        low, high = math.exp(min(base, LARGEST_LOG)), math.exp(min(decision, LARGEST_LOG))
+        return _slope(base, decision, low, high, high), high, low, ""
     if not is_classifier(learner):
         return 1.0, decision, base, ""
     if not hasattr(learner, "predict_proba"):
@@ -152,9 +157,13 @@ def _scaled(
     low, high = logistic(np.array([base, decision])).tolist()
     chance = float(learner.predict_proba(X, tasks)[0][learner.classes_.tolist().index(label)])
     of_all = chance / high if high > 0.0 else 1.0  # of several labels: they share what is certain
+    return of_all * _slope(base, decision, low, high, high * (1.0 - high)), chance, of_all * low, "probability of"
+
+
+def _slope(base: float, decision: float, low: float, high: float, derivative: float) -> float:
+    """The mean slope of the forecast on the way from the usual decision to that of the row."""
     step = decision - base
-    slope = (high - low) / step if abs(step) > 1e-9 else high * (1.0 - high)
-    return of_all * slope, chance, of_all * low, "probability of"
+    return (high - low) / step if abs(step) > 1e-9 else derivative
 
 
 def _usual_of(learner: Any, columns: Sequence[str], task: str | None) -> str:

@@ -49,6 +49,7 @@ class TableModel:
             False, None, reading.options.get("date_format"), missing, points=True
         )  # of typed tables
         self.encoder.notation = self.notation
+        self.labels.bound(getattr(learner, "targets", None))
 
     @classmethod
     def loaded(cls, learner: Any, reading: Reading) -> TableModel:

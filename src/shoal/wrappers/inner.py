@@ -115,6 +115,11 @@ class AroundAnyLearner(WeightedLearner):
         return self.plain.targets
 
     @property
+    def answers_by_exp(self) -> bool:
+        """As the estimator's."""
+        return bool(getattr(self.plain, "answers_by_exp", False))
+
+    @property
     def declared_labels(self) -> Any:
         """The estimator's."""
         return self.plain.declared_labels

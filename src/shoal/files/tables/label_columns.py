@@ -44,7 +44,7 @@ def read_labels(labels: Labels, column: pl.Series, notation: Notation) -> tuple[
     what = f"in column {column.name!r}"
     if labels.kind == "regression":
         targets, _ = numbers(column, notation._replace(decimal=labels.decimal))
-        wrong = np.flatnonzero(~(np.abs(targets) <= LARGEST)).tolist()
+        wrong = np.flatnonzero(~((targets >= labels.least) & (np.abs(targets) <= LARGEST))).tolist()
         return targets, [(row, f"{_found('label', column[row])} {what}, expected {labels.expected()}") for row in wrong]
     known = _known_labels(labels, column)
     if known is not None:
