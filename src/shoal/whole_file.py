@@ -1,5 +1,6 @@
 """Files that are written whole or not at all."""
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -19,6 +20,11 @@ def whole_file(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator
     path : path
     fsync : bool
         Whether the content is on the disk before it gets its name, for files that must survive a power cut.
+
+    Raises
+    ------
+    OSError
+        If the disk is full; the message names the file.
     """
     target = Path(path).resolve()
     part = target.with_name(f"{target.name}.{secrets.token_hex(6)}.part")
@@ -31,6 +37,10 @@ def whole_file(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator
             with part.open("rb") as file:
                 os.fsync(file.fileno())
         part.replace(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise OSError(error.errno, f"the disk has no room for {path}, which is as it was") from None
     finally:
         part.unlink(missing_ok=True)
 

@@ -29,10 +29,13 @@ def test_predictions_are_those_that_were_scored(
     shoal: Program, csv_file: Path, rows: list[Row], tmp_path: Path, ending: str
 ) -> None:
     path, found = tmp_path / f"predictions{ending}", tmp_path / "found.json"
-    code, _, err = shoal("run", csv_file, *TABLE, "--predictions", path, "--json", found, "--quiet")
+    kept = ("--keep", "size,shop", "--delay", "7")
+    code, _, err = shoal("run", csv_file, *TABLE, "--predictions", path, *kept, "--json", found, "--quiet")
     assert (code, err) == (0, "")
     frame = READ[ending](path)
-    assert frame.columns == ["task", "label", "predicted", "probability"]
+    assert frame.columns == ["size", "shop", "task", "label", "predicted", "probability"]
+    assert frame["shop"].equals(frame["task"])
+    assert frame["size"].cast(pl.Float64).equals(pl.read_csv(csv_file)["size"])
     assert frame["task"].to_list() == [shop for shop, *_ in rows]
     assert frame["label"].to_list() == [sold for *_, sold in rows]
     overall = json.loads(found.read_text())["learners"]["HedgedSharing"]["overall"]
@@ -176,10 +179,13 @@ def test_no_room_and_no_right_to_write(tmp_path: Path, monkeypatch: pytest.Monke
     with pytest.raises(PermissionError, match=rf"the folder {tmp_path} for --figures must not be written to"):
         check_folder("--figures", str(tmp_path))
     monkeypatch.undo()
-    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 0}))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"total": 0, "free": 0}))
+    with pytest.raises(PermissionError, match="must not be written to"):  # /proc has no disk
+        check_outputs({"--save": str(file)}, [])
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"total": 1 << 30, "free": 0}))
     with pytest.raises(OSError, match="no room"):
         check_outputs({"--save": str(file)}, [])
-    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 1 << 20}))
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"total": 1 << 30, "free": 1 << 20}))
     check_outputs({"--save": str(file)}, [])
 
 
@@ -190,6 +196,7 @@ def test_no_room_and_no_right_to_write(tmp_path: Path, monkeypatch: pytest.Monke
         (["--tasks-out", "t"], "--tasks-out t must end in"),
         (["--save-every", "10"], "--save-every takes a number of rows, 1 or more, and needs --save"),
         (["--json", "-", "--predictions", "-"], "cannot both be standard output"),
+        (["--keep", "size"], "--keep takes columns of a file, and writes them into --predictions"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

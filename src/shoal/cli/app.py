@@ -406,6 +406,20 @@ def compile_(*learners: str, jobs: int = -1) -> None:
 
 
 @app.command
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print the script by which a shell completes commands and options after the Tab key.
+
+    Example: shoal completion bash > ~/.local/share/bash-completion/completions/shoal
+
+    Parameters
+    ----------
+    shell
+        The shell. The place of zsh's is a file _shoal in $fpath, of fish's ~/.config/fish/completions/shoal.fish.
+    """
+    print(app.generate_completion(shell=shell), end="")
+
+
+@app.command
 def reproduce(*experiments: str, options: ReproduceOptions = REPRODUCE_BY_DEFAULT) -> int:
     """Run the papers' experiments and print ours next to theirs; without arguments, list them.
 
@@ -448,7 +462,9 @@ def start(arguments: list[str] | None = None) -> None:
         sys.exit(0)
     except ModuleNotFoundError:  # `main` says which extra brings it
         raise
-    except (ValueError, OSError, ImportError) as error:
+    except OSError as error:
+        _fail(in_options(_one_line(str(error) if error.strerror is None or error.filename else error.strerror)))
+    except (ValueError, ImportError) as error:
         _fail(in_options(_one_line(str(error))))
     else:
         if code:

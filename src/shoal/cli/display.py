@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from shoal.evaluation import Checkpoint, Evaluation, Verdict
 from shoal.evaluation.metrics.registry import PROBABILITIES
 from shoal.evaluation.result import MAIN, label, main_metric, number
+from shoal.files.messages import plural
 from shoal.learner import Learner
 
 SHOWN_OF_LABELS = ("error", "auc", "log_loss", "brier", "calibration_error", "f1_positive", "f1_negative")
@@ -95,7 +96,7 @@ class Display:
         """Print the scores of all learners, the verdict, and notes about the data."""
         rows = next(iter(evaluations.values())).rows
         if stopped is not None:
-            self.say(f"\nstopped by {stopped} after {rows:,} rows; this is what they say")
+            self.say(f"\nstopped by {stopped} after {plural(rows, 'row')}; this is what they say")
         first = next(iter(evaluations.values()))
         usual = [] if self._chosen else [name for name in SHOWN if name in first.overall]
         if any(name in PROBABILITIES for name in usual):

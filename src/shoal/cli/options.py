@@ -184,6 +184,9 @@ class RunOptions(PassOptions):
     predictions: Annotated[str | None, Parameter(group=OUTPUT, allow_leading_hyphen=True)] = None
     """Write each row's prediction, given before the row was learned, as .csv, .ndjson or .parquet."""
 
+    keep: Annotated[Names, Parameter(group=OUTPUT)] = ()
+    """Columns of the file to write next to the predictions, such as --keep id; --ignore id does not learn it."""
+
     tasks_out: Annotated[str | None, Parameter(group=OUTPUT)] = None
     """Write a row per task with all scores, as .csv, .ndjson or .parquet."""
 

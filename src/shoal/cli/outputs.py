@@ -50,7 +50,8 @@ def _check_file(option: str, name: str, path: Path) -> None:
 def _check_room(option: str, folder: Path) -> None:
     if not folder.is_dir():
         raise FileNotFoundError(f"the folder {folder} for {option} does not exist; make it first")
-    if not os.access(folder, os.W_OK):
+    usage = shutil.disk_usage(folder)
+    if not os.access(folder, os.W_OK) or usage.total == 0:  # such as /proc, which has no disk
         raise PermissionError(f"the folder {folder} for {option} must not be written to")
-    if shutil.disk_usage(folder).free < LEAST_ROOM:
+    if usage.free < LEAST_ROOM:
         raise OSError(f"there is no room in {folder} for {option}")

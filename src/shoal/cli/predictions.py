@@ -1,6 +1,8 @@
 """Predictions as a file, written during the stream: CSV, NDJSON, Parquet, or CSV on standard output."""
 
 import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -8,7 +10,9 @@ from typing import IO, Any, Self
 
 from shoal.cli.outputs import STDOUT
 from shoal.cli.results import ending
+from shoal.engine.rounds import Chunk
 from shoal.evaluation.predictions import Predictions
+from shoal.files import FileStream
 from shoal.whole_file import whole_file
 
 
@@ -60,6 +64,41 @@ class PredictionFile:
         with whole_file(part) as again:
             texts = dict.fromkeys(self._texts, pl.String)
             pl.scan_csv(part, infer_schema_length=None, schema_overrides=texts).sink_parquet(again)
+
+
+class KeptColumns:
+    """Columns of a file that wait until the rows beside them are predicted: readers are ahead of learners.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns, which the stream keeps (`ReadOptions.keep`).
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = list(names)
+        self._waiting: deque[Any] = deque()
+
+    def of(self, chunks: Iterator[Chunk], file: FileStream) -> Iterator[Chunk]:
+        """The chunks; the columns of each wait from then on."""
+        for chunk in chunks:
+            self._waiting.append(file.kept.select(self._names))
+            yield chunk
+
+    def take(self, n: int) -> Any:
+        """The columns of the next n rows, as a frame of polars; None if there are no columns to keep."""
+        if not self._names:
+            return None
+        import polars as pl
+
+        taken = []
+        while n:
+            frame = self._waiting.popleft()
+            taken.append(frame.head(n))
+            if frame.height > n:
+                self._waiting.appendleft(frame.slice(n))
+            n -= taken[-1].height
+        return pl.concat(taken)
 
 
 def _columns(found: Predictions) -> dict[str, list[Any]]:

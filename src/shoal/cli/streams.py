@@ -175,11 +175,13 @@ def open_data(
     return Stream(in_ids_of(learner, file), kind, classes, title(data), file.rows_total, file)
 
 
-def ask_kind(data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bool) -> tuple[Stream, RowOptions]:
+def ask_kind(
+    data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bool, **others: Any
+) -> tuple[Stream, RowOptions]:
     """Ask whether labels with many numbers are to be predicted as numbers, and whether many labels are meant.
 
     Return the stream and options to go on with. Nothing is asked, and nothing changes, where options decide it or no
-    terminal can answer; then more than 50 labels are refused.
+    terminal can answer; then more than 50 labels are refused. `others` are the further options that opened the stream.
     """
     chosen = rows.regression or rows.classify or rows.labels
     if chosen or stream.file is None:
@@ -208,7 +210,7 @@ def ask_kind(data: Sequence[str], rows: RowOptions, stream: Stream, *, quiet: bo
         return stream, replace(rows, regression=True)
     stream.file.close()
     rows = replace(rows, classify=True)
-    return open_data(data, rows, None, None), rows
+    return open_data(data, rows, None, None, **others), rows
 
 
 def _at_terminal() -> bool:

@@ -13,6 +13,7 @@ from shoal.evaluation.metrics.calibration import Bin
 from shoal.evaluation.metrics.metric import counted
 from shoal.evaluation.metrics.trends import TaskTrends
 from shoal.extras import named_extra
+from shoal.files.messages import plural
 from shoal.html_tables import html_table
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         scores = ", ".join(f"{label(name)} {number(value)}" for name, value in self.overall.items())
-        return f"Evaluation({self.rows:,} rows of {self.tasks:,} tasks: {scores})"
+        return f"Evaluation({plural(self.rows, 'row')} of {plural(self.tasks, 'task')}: {scores})"
 
     def _repr_html_(self) -> str:
         titles, rows = self._scores()
@@ -165,7 +166,7 @@ class Evaluation:
 
     def _summary(self) -> str:
         summary = (
-            f"{self.rows:,} rows of {self.tasks:,} tasks, {self.n_updates:,} updates, "
+            f"{plural(self.rows, 'row')} of {plural(self.tasks, 'task')}, {plural(self.n_updates, 'update')}, "
             f"{self.wall_seconds:.2f} s ({self.cpu_seconds:.2f} s CPU)"
         )
         if self.n_queries is not None:

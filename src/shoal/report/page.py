@@ -19,6 +19,7 @@ from shoal.evaluation.learner_ranks import Standing, conclusion
 from shoal.evaluation.metrics.metric import LEAST_ROWS
 from shoal.evaluation.result import higher_is_better, label, main_metric, number
 from shoal.extras import named_extra
+from shoal.files.messages import plural
 from shoal.html_tables import html_table
 from shoal.report.figure import Figure
 from shoal.report.figures import figures
@@ -76,7 +77,7 @@ def write_report(
     drawn = figures(evaluations)
     first = next(iter(evaluations.values()))
     if subtitle is None:
-        subtitle = f"{first.rows:,} rows of {first.tasks:,} tasks, in one pass"
+        subtitle = f"{plural(first.rows, 'row')} of {plural(first.tasks, 'task')}, in one pass"
     said = [*notes, *dict.fromkeys(note for evaluation in evaluations.values() for note in evaluation.notes)]
     sections = [_verdict(verdict), _ranking(ranking), _table(evaluations), task_section(evaluations)]
     _write_page(path, title, subtitle, sections, drawn, said)
@@ -101,7 +102,9 @@ def write_order_report(
     text = f"<h2>{escape(conclusion)}</h2>{_scrolled(html_table(titles, rows))}"
     text += "".join(f'<p class="caption below">{escape(sentence)}</p>' for sentence in others)
     one = next(iter(found.evaluations.values()))[0]
-    subtitle = f"{one.rows:,} rows of {one.history[-1].tasks:,} tasks, in {len(found.seeds)} orders"
+    subtitle = (
+        f"{plural(one.rows, 'row')} of {plural(one.history[-1].tasks, 'task')}, in {plural(len(found.seeds), 'order')}"
+    )
     _write_page(path, title, subtitle, [f'<section class="verdict">{text}</section>'], order_figures(found), notes)
 
 

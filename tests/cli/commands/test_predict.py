@@ -41,7 +41,7 @@ def test_unseen_tasks_and_values_are_predicted_and_named(
     frame = pl.read_ndjson(out)
     unseen = frame.filter(~pl.col("known_task"))
     assert set(unseen["task"]) == {"market"}
-    assert f"{len(unseen):,} rows belong to 1 tasks that the model has not seen (market)" in err
+    assert f"the model has not seen 1 task of {len(unseen):,} rows (market)" in err
     assert unseen["probability"].is_between(0, 1).all()
 
 

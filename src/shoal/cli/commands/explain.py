@@ -14,6 +14,7 @@ from shoal.cli.options import ExplainOptions, RowOptions
 from shoal.cli.streams import DATASET, in_ids_of, is_dataset, read_options, reading_of, title
 from shoal.engine.rounds import Chunk
 from shoal.files import open_stream
+from shoal.files.messages import plural
 from shoal.files.stream import FileStream
 from shoal.files.tables.encoder import CONSTANT
 from shoal.learner import Learner, model_of, view
@@ -86,7 +87,7 @@ def _explain_weights(learner: Learner, names: Callable[[int], Any], options: Exp
             )
     if k == UNSEEN:
         some = ", ".join(map(_short, tasks[:5])) + ", ..." * (len(tasks) > 5)
-        print(f"{len(tasks):,} tasks ({some}): --task explains one")
+        print(f"{plural(len(tasks), 'task')} ({some}): --task explains one")
     elif len(tasks) > 1:
         _print_alike(learner, tasks[k])
 

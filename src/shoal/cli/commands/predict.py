@@ -12,6 +12,7 @@ from shoal.cli.sharded import is_folder, opened
 from shoal.cli.streams import in_ids_of, is_dataset, read_options, reading_of
 from shoal.evaluation.predictions import predict_chunk
 from shoal.files import open_stream
+from shoal.files.messages import plural
 from shoal.model_file import Reading, load_model
 
 
@@ -46,9 +47,10 @@ def _predict(
         for sentence in stream.unmatched:
             print(f"shoal: {sentence}", file=sys.stderr)
     if unseen:
-        n_rows, some = sum(unseen.values()), ", ".join(map(str, list(unseen)[:5]))
+        rows_of, tasks = plural(sum(unseen.values()), "row"), plural(len(unseen), "task")
+        some = ", ".join(map(str, list(unseen)[:5]))
         print(
-            f"shoal: {n_rows:,} rows belong to {len(unseen):,} tasks that the model has not seen ({some}"
+            f"shoal: the model has not seen {tasks} of {rows_of} ({some}"
             f"{', ...' if len(unseen) > 5 else ''}): predicted from what the tasks share",
             file=sys.stderr,
         )

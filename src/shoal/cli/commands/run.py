@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from shoal.cli import sharded
@@ -11,7 +11,7 @@ from shoal.cli.compiling import compile_in_two
 from shoal.cli.display import Display, grouped
 from shoal.cli.options import RowOptions, RunOptions
 from shoal.cli.outputs import STDOUT, check_folder, check_outputs
-from shoal.cli.predictions import PredictionFile
+from shoal.cli.predictions import KeptColumns, PredictionFile
 from shoal.cli.results import as_json, ending, write_json, write_tasks
 from shoal.cli.signals import Stop
 from shoal.cli.streams import (
@@ -38,20 +38,24 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     """The whole command; returns the exit code."""
     _check(data, options)
     learner, reading = _chosen(options)
-    columns = {"keep": _carried(learner, options), "strict": options.strict, "new_columns": options.new_columns}
+    kept = list(dict.fromkeys([*_carried(learner, options), *options.keep]))
+    columns = {"keep": kept, "strict": options.strict, "new_columns": options.new_columns}
     if options.load and learner is not None and not is_dataset(data):
         reading = reading_of(data, rows, options.load, learner, reading)
     stream = open_data(data, rows, learner, reading, **columns)
     if learner is None:
-        stream, rows = ask_kind(data, rows, stream, quiet=_is_quiet(options))
+        stream, rows = ask_kind(data, rows, stream, quiet=_is_quiet(options), **columns)
         name = DEFAULT_OF_NUMBERS if stream.kind == "regression" else DEFAULT
         learner = make_learner(name, list(options.settings))
+    waiting = KeptColumns(options.keep)
+    if options.keep and stream.file is not None:
+        stream = replace(stream, chunks=waiting.of(stream.chunks, stream.file))
     stream = stream.judged()
     learner = fitting(learner, stream, is_new=reading is None)
     if sharded.is_sharded(options):
         with sharded.on_shards(learner, options) as cluster:
             name = type(cluster.learner).__name__
-            return _Run(sharded.announced(stream, cluster), {name: cluster}, rows, options, reading).run()
+            return _Run(sharded.announced(stream, cluster), {name: cluster}, rows, options, reading, waiting).run()
     contestants = {name_of(learner): learner}
     is_own = isinstance(learner, ModelAdapter)
     compile_in_two(learner)
@@ -59,7 +63,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
         contestants |= load_baselines(options.load) if options.load else learner.baselines()
     if options.save and is_own:
         raise ValueError(f"--save writes learners of shoal, and {name_of(learner)} is none")
-    return _Run(stream, contestants, rows, options, reading).run()
+    return _Run(stream, contestants, rows, options, reading, waiting).run()
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ class _Run:
     rows: RowOptions
     options: RunOptions
     reading: Reading | None
+    kept: KeptColumns
 
     def run(self) -> int:
         """Returns the exit code."""
@@ -112,7 +117,9 @@ class _Run:
             calls: dict[str, Any] = {"on_checkpoint": display.checkpoint, "on_rows": on_rows}
             if options.predictions:
                 file = stack.enter_context(PredictionFile(options.predictions))
-                calls["on_predictions"] = lambda found: file.write(stream.as_written(found))
+                calls["on_predictions"] = lambda found: file.write(
+                    stream.as_written(found), self.kept.take(len(found.predicted))
+                )
             found: dict[str, Evaluation] = progressive_validate(self.contestants, chunks, **protocol, **calls)
             return found
 
@@ -221,6 +228,8 @@ def _check(data: Sequence[str], options: RunOptions) -> None:
         "--json": options.json,
     }
     sharded.check(options)
+    if options.keep and (options.predictions is None or is_dataset(data)):
+        raise ValueError("--keep takes columns of a file, and writes them into --predictions")
     if sharded.is_sharded(options):
         check_folder("--save", outputs.pop("--save"))
     check_outputs(outputs, [] if is_dataset(data) else [name for name in data if name != STDOUT])

@@ -10,6 +10,7 @@ import polars as pl
 from rich.console import Console
 from rich.progress import Progress
 
+from shoal.files.messages import plural
 from shoal.files.options import ReadOptions
 from shoal.files.paths import SPARSE, choose_format, find_files
 from shoal.files.tables import column_kinds
@@ -53,7 +54,11 @@ def send_files(data: Sequence[str], url: str, *, format: str | None, delimiter: 
     finally:
         parts.close()
     again = f", of which {repeated:,} had been sent before" if repeated else ""
-    console.print(f"{rows:,} rows are in the log of {url}{again}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{plural(rows, 'row')} {'is' if rows == 1 else 'are'} in the log of {url}{again}",
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 class DecimalCommas:

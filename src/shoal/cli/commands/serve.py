@@ -21,6 +21,7 @@ import uvicorn
 from rich.console import Console
 
 from shoal.cli.options import ServeOptions
+from shoal.files.messages import plural
 from shoal.serve.answers import rehearse
 from shoal.serve.contract import Service, Unavailable
 from shoal.serve.engine import Engine, EngineSettings
@@ -100,8 +101,8 @@ def serve_model(
             found = service.describe()
             port = options.port if listener is None else listener.getsockname()[1]
             said = (
-                f"{found['learner']} of {found['tasks']:,} tasks at http://{options.host}:{port} (log and snapshots in "
-                f"{folder}); Ctrl-C ends it"
+                f"{found['learner']} of {plural(found['tasks'], 'task')} at http://{options.host}:{port} (log and "
+                f"snapshots in {folder}); Ctrl-C ends it"
             )
             say = partial(console.print, said, soft_wrap=True, highlight=False)
             if listener is None:
