@@ -85,13 +85,15 @@ def test_tools_may_take_the_names_of_the_columns_away() -> None:
         assert stripped.predict_proba(FRAME.to_numpy()).tobytes() == model.predict_proba(FRAME).tobytes()
 
 
-def test_shap_explains_rows_with_their_task() -> None:
+@pytest.mark.parametrize("kind", ROWS)
+def test_shap_explains_rows_with_their_task(kind: str) -> None:
     shap = pytest.importorskip("shap")
-    for model in classifiers("frame"):
-        model.fit(FRAME, Y)
-        expected = model.predict_proba(FRAME[:2])
+    rows = ROWS[kind]
+    for model in classifiers(kind):
+        model.fit(rows, Y)
+        expected = model.predict_proba(rows[:2])
         for explainer in (shap.KernelExplainer, shap.PermutationExplainer, shap.SamplingExplainer):
-            found = explainer(model.predict_proba, FRAME[:20])(FRAME[:2])
+            found = explainer(model.predict_proba, rows[:20])(rows[:2])
             assert found.values.shape == (2, 4, 2)
             assert found.base_values + found.values.sum(axis=1) == pytest.approx(expected, abs=1e-6)
 

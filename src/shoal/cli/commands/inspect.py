@@ -26,7 +26,7 @@ def print_model(path: str) -> None:
         lines["most updates"] = ", ".join(f"{model.tasks_[k]} {updates[k]:,}" for k in most)
     if reading is not None:
         lines["read with"] = ", ".join(f"{name}={value!r}" for name, value in reading.options.items())
-        lines["made by"] = "shoal run; --load goes on with it, shoal predict uses it"
+        lines["used by"] = "shoal run --load, shoal predict, shoal serve; shoal.load in Python"
     for name, value in lines.items():
         print(f"{name:14}{value}")
 
