@@ -282,8 +282,27 @@ def test_a_database_has_one_service(postgres: Postgres, tmp_path: Path, monkeypa
         assert_same(one.export(), fold_in_one_go(model, url, tmp_path / "again.shoal"))
 
 
+def restored_in_spite_of_kills(saved: Path, folder: Path, url: str) -> None:
+    """Restore, be killed at some moment, and do it again; one that had ended behind the copy of the log, too."""
+    chance, context = random.Random(os.environ.get("SOAK_SEED", "seed")), multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.serve.warm"])
+    left: list[list[Path]] = []
+    for _ in range(max(KILLS // 4, 1)):
+        process = context.Process(target=restore, args=(saved, folder, url))
+        process.start()
+        process.join(chance.uniform(0.0, 0.4))
+        process.kill()
+        process.join()
+        if folder.exists():
+            left.append(sorted(folder.iterdir()))
+            shutil.rmtree(folder)
+    restore(saved, folder, url)
+    assert all(found == sorted(folder.iterdir()) for found in left)  # whole, or not there
+    assert not list(folder.parent.glob("*.restoring"))
+
+
 def test_a_service_is_moved_to_another_database(postgres: Postgres, tmp_path: Path) -> None:
-    """From SQLite to PostgreSQL, and from there to another one; a restore that was killed behind the copy goes on."""
+    """From SQLite to PostgreSQL, and from there to another one; a restore that was killed anywhere is done again."""
     postgres.run("create database moved", "create database again")
     urls = [None, *(postgres.url_at(postgres.address[1], name) for name in ("moved", "again"))]
     mails, model = records(90, seed=26), write_model(tmp_path, PassiveAggressive())
@@ -300,9 +319,8 @@ def test_a_service_is_moved_to_another_database(postgres: Postgres, tmp_path: Pa
             assert engine.wait_until_learned(timeout=30)
             exported.append(engine.export())
         for target in urls[number + 1 : number + 2]:
-            for _ in range(2):
-                shutil.rmtree(tmp_path / f"engine {number + 1}", ignore_errors=True)
-                restore(saved, tmp_path / f"engine {number + 1}", target)
+            assert target is not None
+            restored_in_spite_of_kills(saved, tmp_path / f"engine {number + 1}", target)
     for one, other in zip(exported[1::2], exported[2::2], strict=False):
         assert_same(one, other)
     with pytest.raises(ValueError, match="the database is not empty"):
