@@ -62,6 +62,7 @@ EXEMPTIONS = {
     "src/shoal/serve/http/middleware.py: one importer": "a file of small layers, which the application puts together",
 }
 MAX_EXEMPTIONS = 20
+MAX_SQUEEZED = 40
 
 
 class Problem(NamedTuple):
@@ -105,6 +106,13 @@ def long_files() -> Iterator[Problem]:
         n_lines = len(path.read_text(encoding="utf-8").splitlines())
         if n_lines > MAX_LINES:
             yield Problem(short(path), n_lines, f"{n_lines} lines, at most {MAX_LINES} are allowed")
+
+
+def squeezed() -> Iterator[Problem]:
+    """Few places are not as the formatter writes them: what needs squeezing needs another shape."""
+    n = sum(path.read_text(encoding="utf-8").count("# fmt: skip") for path in files("src"))
+    if n > MAX_SQUEEZED:
+        yield Problem("src", 1, f"{n} lines say fmt: skip, at most {MAX_SQUEEZED} may")
 
 
 def torn_off() -> Iterator[Problem]:
@@ -393,6 +401,7 @@ def api() -> Iterator[Problem]:
 
 RULES: tuple[Callable[[], Iterator[Problem]], ...] = (
     long_files,
+    squeezed,
     torn_off,
     large_folders,
     unguided_folders,

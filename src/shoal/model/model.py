@@ -56,9 +56,15 @@ class Model:
     # ---- admission: input to valid rounds ----------------------------------------------------------------
 
     def admit(
-        self, table: Table, y: Any, task: Any, rounds: Any, classes: Any, weight: Any = None,
+        self,
+        table: Table,
+        y: Any,
+        task: Any,
+        rounds: Any,
+        classes: Any,
+        weight: Any = None,
         features: Features | None = None,
-    ) -> Admitted:  # fmt: skip
+    ) -> Admitted:
         """Input as valid rounds; nothing changes. Raises ValueError if it does not fit; a row is named."""
         weights = read_weights(weight, table.n_rows, self.refusal_of_weights())
         features = self.features.admit(table, self.name) if features is None else features
@@ -113,9 +119,18 @@ class Model:
     # ---- learning ----------------------------------------------------------------------------------------
 
     def learn(
-        self, X: Any, y: Any, task: Any, rounds: Any, classes: Any, weight: Any = None, *, declare: bool = False,
-        out: bool = False, learn: Callable[[Rounds, FloatArray], None] | None = None,
-    ) -> FloatArray:  # fmt: skip
+        self,
+        X: Any,
+        y: Any,
+        task: Any,
+        rounds: Any,
+        classes: Any,
+        weight: Any = None,
+        *,
+        declare: bool = False,
+        out: bool = False,
+        learn: Callable[[Rounds, FloatArray], None] | None = None,
+    ) -> FloatArray:
         """Learn a chunk in order; return the decisions given before each round, if they are wanted (`out`).
 
         `learn` takes the place of the core's verb.

@@ -59,9 +59,16 @@ PARAMETERS = {"coverage": strictly_between(0.0, 1.0), "least_step": non_negative
 
 @kernel(entry=True, allocates=True)
 def follow(
-    scores: FloatArray, task: IntArray, starts: IntArray, weight: FloatArray, alpha: float, least_step: float,
-    shared: FloatArray, own: FloatArray, first: FloatArray,
-) -> None:  # fmt: skip
+    scores: FloatArray,
+    task: IntArray,
+    starts: IntArray,
+    weight: FloatArray,
+    alpha: float,
+    least_step: float,
+    shared: FloatArray,
+    own: FloatArray,
+    first: FloatArray,
+) -> None:
     """Move the thresholds by the scores of rounds; all rows of a round are judged before any moves one."""
     for r in range(len(starts) - 1):
         level, n, moved = shared[LEVEL], shared[ROWS], 0.0
@@ -154,9 +161,16 @@ class ConformalCore(CoreAround):
             self.inner.learn(rounds, decisions)
             scores = (scores_of_numbers if self.regression else scores_of_labels)(decisions, rounds.y)
         follow(
-            scores, rounds.task, rounds.starts, rounds.weight, self.alpha, self.least_step,
-            self.shared, self.own, self.first,
-        )  # fmt: skip
+            scores,
+            rounds.task,
+            rounds.starts,
+            rounds.weight,
+            self.alpha,
+            self.least_step,
+            self.shared,
+            self.own,
+            self.first,
+        )
         return decisions
 
     # ---- the interface of a core ---------------------------------------------------------------------------

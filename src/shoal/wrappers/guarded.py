@@ -148,9 +148,16 @@ def decide_mixed(
 
 @kernel(entry=True)
 def learn_mixed(
-    f1: FloatArray, f0: FloatArray, y: FloatArray, task: IntArray, starts: IntArray, weight: FloatArray,
-    settings: Settings, mixing: Mixing, out: FloatArray,
-) -> None:  # fmt: skip
+    f1: FloatArray,
+    f0: FloatArray,
+    y: FloatArray,
+    task: IntArray,
+    starts: IntArray,
+    weight: FloatArray,
+    settings: Settings,
+    mixing: Mixing,
+    out: FloatArray,
+) -> None:
     """Answer and learn rounds: all rows of a round are answered before any is learned."""
     for r in range(len(starts) - 1):
         first, last = starts[r], starts[r + 1]

@@ -113,8 +113,8 @@ def form_of(kind: Kind, column: pl.Series, notation: Notation, known: str = "") 
         tells = notation.decimal is not None or found.str.contains(r"\d[.,]\d").any()
         return known if not tells else "," if decimal_mark(found, notation) == "," else ""
     if notation.date_format is not None:
-        with_form = len(found) - len(hours_of_day(found, notation)[1] if are_times(found, notation) else
-                                     date_parts(found, notation)[1])  # fmt: skip
+        parts_of = hours_of_day if are_times(found, notation) else date_parts
+        with_form = len(found) - len(parts_of(found, notation)[1])
         if with_form >= CLEAR_MAJORITY * len(found):
             return notation.date_format
     if len(found) - len(date_parts(found, Notation())[1]) >= CLEAR_MAJORITY * len(found):
