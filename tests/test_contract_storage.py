@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.exclusions import each_of
 
 import shoal
 from shoal import MultitaskPerceptron, PassiveAggressive, relations
+from shoal.model import persistence
 from shoal.model.state import named_leaves
 
 each_learner = each_of(LEARNERS)
@@ -176,6 +178,60 @@ def test_what_cannot_be_saved_says_so(tmp_path: Path) -> None:
         PassiveAggressive().save(tmp_path / "model")
     with pytest.raises(FileNotFoundError, match="no model at"):
         shoal.load(tmp_path / "model")
+
+
+OWN = """import shoal
+
+class MyLearner(shoal.PassiveAggressive):
+    pass
+
+class OSMTL(shoal.PassiveAggressive):
+    pass
+
+not_a_class = print
+"""
+
+
+def test_own_learners_are_built_if_they_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finding 32: a file that holds one is whole; nothing is imported because a file names it."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_learners.py").write_text(OWN)
+    import own_learners  # type: ignore[import-not-found]
+
+    path, stream = tmp_path / "model.shoal", stream_for("PassiveAggressive")
+    for learner, name in (
+        (own_learners.MyLearner(C=0.5), "MyLearner"),
+        (own_learners.OSMTL(), "OSMTL"),  # not shoal's
+        (shoal.MultiClass(own_learners.MyLearner(C=0.5)), "MyLearner"),
+    ):
+        learner.partial_fit(stream.X, stream.y, stream.task)
+        learner.save(path)
+        monkeypatch.delitem(sys.modules, "own_learners", raising=False)
+        for trusted in ((), ["own_learners.Other", "other.MyLearner"]):
+            with pytest.raises(ValueError, match=rf"model\.shoal holds a own_learners\.{name}, which is no learner"):
+                shoal.load(path, trusted=trusted)
+        assert "own_learners" not in sys.modules
+        for name_of_class in (f"own_learners.{name}", f"own_learners:{name}"):
+            assert saved(shoal.load(path, trusted=["other.Learner", name_of_class])) == saved(learner)
+    monkeypatch.delitem(sys.modules, "own_learners")
+    (tmp_path / "own_learners.py").write_text("class MyLearner:\n    pass\n")
+    with pytest.raises(ValueError, match=r"holds a own_learners\.MyLearner, which is no shoal\.Learner"):
+        shoal.load(path, trusted=["own_learners.MyLearner"])
+    monkeypatch.delitem(sys.modules, "own_learners")
+    (tmp_path / "own_learners.py").write_text("1 / 0")
+    with pytest.raises(ValueError, match=r"own_learners\.MyLearner, which cannot be imported: division by zero"):
+        shoal.load(path, trusted=["own_learners.MyLearner"])
+
+    class Local(PassiveAggressive):
+        pass
+
+    with pytest.raises(ValueError, match="cannot save a Local: its class stands in a function"):
+        Local().partial_fit(stream.X, stream.y, stream.task).save(path)
+    newer = PassiveAggressive().partial_fit(stream.X, stream.y, stream.task)
+    header, arrays = newer._content()
+    persistence.write(path, header | {"class": "OfTomorrow"}, arrays)
+    with pytest.raises(ValueError, match="holds a OfTomorrow, which this shoal does not have: a newer one"):
+        shoal.load(path)
 
 
 def test_equal_models_are_equal_files(tmp_path: Path) -> None:

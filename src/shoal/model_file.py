@@ -5,7 +5,7 @@ the file that it would be alone: its header, and its arrays under its name.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,18 +18,19 @@ from shoal.model import persistence
 
 def load_learner(path: str | os.PathLike[str]) -> Learner:
     """The learner of a file. Raises FileNotFoundError or ValueError, as `shoal.load` does."""
-    return _load(path)[0]
+    return _load(path, ())[0]
 
 
-def _load(path: str | os.PathLike[str]) -> tuple[Learner, Any]:
+def _load(path: str | os.PathLike[str], trusted: Collection[str]) -> tuple[Learner, Any]:
     """The learner, and what the file says of reading rows."""
     with persistence.opened(path) as (header, arrays):
-        return _restored(header, arrays), header["reading"]
+        return _restored(header, arrays, trusted), header["reading"]
 
 
-def _restored(header: Mapping[str, Any], arrays: persistence.Arrays) -> Learner:
+def _restored(header: Mapping[str, Any], arrays: persistence.Arrays, trusted: Collection[str]) -> Learner:
     """The learner of a header and its arrays."""
-    learner: Learner = persistence.learner_class(header["class"])(**persistence.from_json(header["parameters"], arrays))
+    kind = persistence.learner_class(header["class"], trusted)
+    learner: Learner = kind(**persistence.from_json(header["parameters"], arrays, trusted))
     learner._restore(persistence.known_from(header, arrays), persistence.state_arrays(arrays))
     return learner
 
@@ -41,18 +42,20 @@ class Reading(NamedTuple):
     state: dict[str, Any]  # of the stream: features, statistics and labels
 
 
-def load_model(path: str | os.PathLike[str]) -> tuple[Learner, Reading | None]:
-    """The learner and how its rows were read; None if they came as arrays."""
-    learner, reading, _ = load_named(path)
+def load_model(path: str | os.PathLike[str], trusted: Collection[str] = ()) -> tuple[Learner, Reading | None]:
+    """The learner and how its rows were read; None if they came as arrays. `trusted` is as in `shoal.load`."""
+    learner, reading, _ = load_named(path, trusted)
     return learner, reading
 
 
-def load_named(path: str | os.PathLike[str]) -> tuple[Learner, Reading | None, Callable[[], list[str]]]:
+def load_named(
+    path: str | os.PathLike[str], trusted: Collection[str] = ()
+) -> tuple[Learner, Reading | None, Callable[[], list[str]]]:
     """The two, and what gives the names of the features as files, data sets or rows had them; none if they have none.
 
     The names of a table cost a reader of its rows, which most callers make themselves.
     """
-    learner, found = _load(path)
+    learner, found = _load(path, trusted)
     if found is None:
         return learner, None, lambda: list(getattr(learner, "feature_names_in_", []))
     damaged = ValueError(f"{path} is damaged: its description of the columns cannot be read")
@@ -100,12 +103,12 @@ def save_model(
     return target
 
 
-def load_baselines(path: str | Path) -> dict[str, Learner]:
+def load_baselines(path: str | Path, trusted: Collection[str] = ()) -> dict[str, Learner]:
     """The baselines by their names; none if the model was saved without them."""
     with persistence.opened(path) as (header, arrays):
         found = {}
         for name, own in header.get("baselines", {}).items():
             mark = f"{name}/"
             parts = {part.removeprefix(mark): array for part, array in arrays.items() if part.startswith(mark)}
-            found[name] = _restored(own, parts)
+            found[name] = _restored(own, parts, trusted)
         return found

@@ -25,6 +25,7 @@ from shoal.cli.options import (
     RunOptions,
     ServeOptions,
     Switch,
+    Trusted,
     in_options,
 )
 
@@ -358,17 +359,19 @@ def datasets(*, write: str | None = None) -> None:
 
 
 @app.command
-def inspect(model: str, /) -> None:
+def inspect(model: str, /, *, trusted: Trusted = ()) -> None:
     """Say what a saved model is and has learned.
 
     Parameters
     ----------
     model
         A file written by `shoal run --save` or `learner.save(path)`.
+    trusted
+        Learners of yours that may be imported from here, as in my_file:MyLearner, if the model holds them.
     """
     from shoal.cli.commands.inspect import print_model
 
-    print_model(model)
+    print_model(model, trusted)
 
 
 @app.command

@@ -32,6 +32,7 @@ def _split(type_: type, tokens: Sequence[Token]) -> tuple[str, ...]:
 
 Names = Annotated[tuple[str, ...], Parameter(converter=_split, n_tokens=1, negative="", show_default=False)]
 Switch = Annotated[bool, Parameter(negative="", show_default=False)]
+Trusted = Annotated[Names, Parameter(group=LEARNER)]
 
 
 @Parameter(name="*")
@@ -154,6 +155,9 @@ class RunOptions(PassOptions):
     load: Annotated[str | None, Parameter(group=LEARNER)] = None
     """Go on with this model. Columns that it does not know are not used, absent ones are missing values."""
 
+    trusted: Trusted = ()
+    """Learners of yours that --load may import from here, as in my_file:MyLearner, if the model holds them."""
+
     new_columns: Annotated[int, Parameter(group=LEARNER, validator=Number(gte=0))] = 0
     """Learn so many columns that the model (or the first file) does not have."""
 
@@ -247,6 +251,9 @@ class ExplainOptions:
 
     model: Annotated[str, Parameter(group=LEARNER)]
     """A file that `shoal run --save` wrote, or `learner.save(path)`."""
+
+    trusted: Trusted = ()
+    """Learners of yours that may be imported from here, as in my_file:MyLearner, if the model holds them."""
 
     task: Annotated[str | None, Parameter(group=ROWS)] = None
     """The task to explain; of a file, its rows alone. [default: what all tasks share; of a file, all rows]"""

@@ -1,7 +1,8 @@
 """Models on disk: one safetensors file, its JSON header in the metadata, a checksum over both. Never pickle.
 
-A file is safe to read, whoever wrote it: only learners are built, and every array is held against what the learner
-allocates before it is taken. It is not safe to trust: it may hold any numbers that a model can have.
+A file is safe to read, whoever wrote it: only learners are built, those of other modules only if the caller names them,
+and every array is held against what the learner allocates before it is taken. It is not safe to trust: it may hold any
+numbers that a model can have.
 """
 
 import base64
@@ -10,7 +11,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping
+import pkgutil
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,7 +77,7 @@ def to_json(value: Any, arrays: Arrays, name: str) -> Any:
     if relations.is_networkx(value):
         value = relations.graph(value)
     if hasattr(value, "estimator_names"):  # a learner within a learner, as it was before it learned
-        return {"learner": [type(value).__name__, to_json(value.get_params(deep=False), arrays, name)]}
+        return {"learner": [name_of_class(type(value)), to_json(value.get_params(deep=False), arrays, name)]}
     if isinstance(value, relations.Constant | relations.Given | relations.Attention):
         return {type(value).__name__: to_json(vars(value), arrays, name)}
     raise ValueError(
@@ -83,44 +85,100 @@ def to_json(value: Any, arrays: Arrays, name: str) -> Any:
     )
 
 
-def from_json(value: Any, arrays: Arrays) -> Any:
-    """The value that `to_json` wrote."""
+def from_json(value: Any, arrays: Arrays, trusted: Collection[str] = ()) -> Any:
+    """The value that `to_json` wrote; `trusted` names classes of learners, as `learner_class` takes them."""
     if not isinstance(value, dict):
         return value
+
+    def inner(part: Any) -> Any:
+        return from_json(part, arrays, trusted)
+
     [(kind, content)] = value.items()
     if kind == "float":
         return float(content)
     if kind == "dict":
-        return {from_json(k, arrays): from_json(v, arrays) for k, v in content}
+        return {inner(k): inner(v) for k, v in content}
     if kind == "bytes":
         return base64.b64decode(content)
     if kind == "array":
         return arrays[content]
     if kind == "sparse":
-        form, shape, *parts = (from_json(item, arrays) for item in content)
+        form, shape, *parts = (inner(item) for item in content)
         matrix = sp.csr_matrix(tuple(parts), shape=shape)
         matrix.check_format(full_check=True)
         return matrix.asformat(form)
     if kind == "learner":
-        return learner_class(content[0])(**from_json(content[1], arrays))
+        return learner_class(content[0], trusted)(**inner(content[1]))
     if kind == "Constant":
-        return relations.Constant(**from_json(content, arrays))
+        return relations.Constant(**inner(content))
     if kind == "Given":
-        return relations.checked(**from_json(content, arrays))
+        return relations.checked(**inner(content))
     if kind == "Attention":
-        return relations.attention(**from_json(content, arrays))
+        return relations.attention(**inner(content))
     if kind in ("date", "datetime"):
         return getattr(datetime, kind).fromisoformat(content)
-    return {"tuple": tuple, "list": list, "frozenset": frozenset}[kind](from_json(item, arrays) for item in content)
+    return {"tuple": tuple, "list": list, "frozenset": frozenset}[kind](inner(item) for item in content)
 
 
-def learner_class(name: Any) -> Any:
-    """The public learner of this name. Raises ValueError if there is none: nothing else is ever built."""
+# ---- classes of learners -----------------------------------------------------------------------------------
+
+
+class UnknownLearner(ValueError):
+    """The file is whole, but holds a learner that may not, or cannot, be built here."""
+
+
+def name_of_class(kind: type[Any]) -> str:
+    """What `learner_class` finds the class by: a public learner's name, of another class its import path.
+
+    Raises
+    ------
+    ValueError
+        If no import finds the class.
+    """
+    name = kind.__name__
+    if _public(name) is kind:
+        return name
+    if "<locals>" in kind.__qualname__:
+        raise ValueError(f"cannot save a {name}: its class stands in a function, where no import finds it")
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _public(name: str) -> Any:
     import shoal
 
-    kind = getattr(shoal, name, None) if isinstance(name, str) and name in shoal.__all__ else None
+    return getattr(shoal, name) if name in shoal.__all__ else None
+
+
+def learner_class(name: Any, trusted: Collection[str] = ()) -> Any:
+    """The public learner of this name, or the class of an import path that `trusted` names: nothing else is built, and
+    no other module is imported.
+
+    Raises
+    ------
+    UnknownLearner
+        If this shoal has no such learner, or if the class of another module is not trusted or cannot be imported.
+    ValueError
+        If it is no name of a learner.
+    """
+    if not isinstance(name, str):
+        raise ValueError(f"it holds a {name!r} in place of a learner's name")
+    module, colon, path = name.partition(":")
+    dotted = f"{module}.{path}" if colon else name
+    if not colon:
+        kind = _public(name)
+    elif dotted in (one.replace(":", ".") for one in trusted):
+        try:
+            kind = pkgutil.resolve_name(name)
+        except Exception as error:  # whatever the module does when it is imported
+            raise UnknownLearner(f"holds a {dotted}, which cannot be imported: {error}") from error
+    else:
+        raise UnknownLearner(
+            f"holds a {dotted}, which is no learner of shoal, and nothing is imported because a file names it; if you "
+            f'trust it: shoal.load(path, trusted=["{dotted}"]), or --trusted {name} of shoal run, explain and inspect'
+        )
     if not (isinstance(kind, type) and hasattr(kind, "estimator_names") and hasattr(kind, "save")):
-        raise ValueError(f"it holds a {name!r}, which this shoal does not know")
+        of = "which is no shoal.Learner" if colon else "which this shoal does not have: a newer one may have saved it"
+        raise UnknownLearner(f"holds a {dotted}, {of}")
     return kind
 
 
@@ -132,7 +190,7 @@ def content(learner: Any, known: Known, state: Mapping[str, Any], learned: Any =
     arrays: Arrays = {STATE + name: array for name, array in state.items()}
     names = None if known.features.names is None else list(known.features.names)
     header = {
-        "class": type(learner).__name__,
+        "class": name_of_class(type(learner)),
         "reading": None,  # see `model_file`
         "parameters": to_json(learner.get_params(deep=False), arrays, "parameter"),
         "tasks": to_json(known.tasks.ids, arrays, "task id"),
@@ -188,11 +246,13 @@ def opened(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], Array
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is not a shoal model, is of another format, or is truncated or damaged.
+        If the file is not a shoal model, is of another format, is truncated or damaged, or holds an `UnknownLearner`.
     """
     header, arrays = read(Path(path))
     try:
         yield header, arrays
+    except UnknownLearner as error:
+        raise UnknownLearner(f"{path} {error}") from error.__cause__
     except _DAMAGE as error:
         said = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
         raise ValueError(f"{path} is a damaged model: {said}") from None

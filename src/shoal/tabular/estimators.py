@@ -1,7 +1,7 @@
 """`TabularClassifier`, `TabularRegressor`: tables in, forecasts out; a learner and the reader of its rows as one."""
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
@@ -421,8 +421,9 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         self._fitted().table.save(Path(path))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """The model that a file holds, whether Python, the program or the service wrote it.
+    def load(cls, path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Self:
+        """The model that a file holds, whether Python, the program or the service wrote it; `trusted` is as in
+        `shoal.load`.
 
         Raises
         ------
@@ -431,7 +432,7 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         ValueError
             If it is damaged, or holds another kind of model.
         """
-        learner, reading = load_model(path)
+        learner, reading = load_model(path, trusted)
         is_table = reading is not None and reading.state.get("family") == "table"
         if reading is None or not is_table or is_classifier(learner) != is_classifier(cls()):
             raise ValueError(

@@ -1,6 +1,7 @@
 """`shoal.load`: the model of a file, with the reader of its rows if they came from a table."""
 
 import os
+from collections.abc import Collection
 from typing import Any
 
 from sklearn.base import is_classifier
@@ -9,8 +10,15 @@ from shoal.extras import named_extra
 from shoal.model_file import load_model
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
     """The model of a file, whoever wrote it; learning on from it equals never having stopped, bit for bit.
+
+    Parameters
+    ----------
+    path : str or path
+    trusted : import paths, such as ["my_module.MyLearner"]
+        Learners of one's own that may be imported if the file holds them, within another learner, too. A module that is
+        imported runs: name only what you would import yourself. [default: learners of shoal alone]
 
     Returns
     -------
@@ -26,10 +34,11 @@ def load(path: str | os.PathLike[str]) -> Any:
     ModuleNotFoundError
         If the model is of a table and polars is not installed.
     ValueError
-        If the file is not a shoal model, is truncated or damaged, or holds what no learner could have saved.
+        If the file is not a shoal model, is truncated or damaged, or holds what no learner could have saved; if its
+        learner is not one of shoal and not trusted, or cannot be imported.
     """
     with named_extra(f"the model of a table in {path}"):
-        learner, reading = load_model(path)
+        learner, reading = load_model(path, trusted)
         if reading is None or reading.state.get("family") != "table":
             return learner
         from shoal.tabular import estimators  # with polars, which others do without

@@ -85,6 +85,27 @@ def test_a_saved_model_goes_on_as_if_it_had_never_stopped(shoal: Program, csv_fi
     assert " is best: " in out
 
 
+def test_a_model_of_an_own_learner_goes_on_if_it_is_trusted(
+    shoal: Program, csv_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finding 32."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_file.py").write_text("import shoal\n\nclass Mine(shoal.PassiveAggressive):\n    pass\n")
+    code, _, err = shoal("run", csv_file, *TABLE, "--learner", "own_file:Mine", "--set", "C=0.1", "--save", "m.shoal")
+    assert (code, err) == (0, "")
+    monkeypatch.delitem(sys.modules, "own_file")
+    for command in (["run", csv_file, "--load"], ["inspect"], ["explain", "--model"]):
+        code, _, err = shoal(*command, "m.shoal")
+        assert (code, len(err.splitlines())) == (2, 1)
+        assert "m.shoal holds a own_file.Mine, which is no learner of shoal" in err
+        assert "--trusted own_file:Mine of shoal run, explain and inspect" in err
+        assert "own_file" not in sys.modules
+        code, out, err = shoal(*command, "m.shoal", "--trusted", "own_file:Mine")
+        assert (code, err) == (0, "")
+        assert ("Mine" in out) == (command[0] != "explain")
+        monkeypatch.delitem(sys.modules, "own_file")
+
+
 def test_a_model_without_its_baselines_gives_no_verdict(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
     model, light = tmp_path / "m.shoal", tmp_path / "light.shoal"
     assert shoal("run", csv_file, *TABLE, "--save", model, "--quiet")[0] == 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from shoal.cli.commands.learners import nearest
+from shoal.cli.commands.learners import modules_from_here, nearest
 from shoal.cli.options import ExplainOptions, RowOptions
 from shoal.cli.streams import DATASET, in_ids_of, is_dataset, read_options, reading_of, title
 from shoal.engine.rounds import Chunk
@@ -33,7 +33,8 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
     for option, value in (("--rows", options.rows), ("--top", options.top)):
         if value < 1:
             raise ValueError(f"{option} must be 1 or more, got {value}")
-    learner, reading, names_of = load_named(options.model)
+    with modules_from_here():
+        learner, reading, names_of = load_named(options.model, options.trusted)
     known = cache(names_of)
 
     def names(j: int) -> Any:

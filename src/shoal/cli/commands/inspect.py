@@ -1,13 +1,16 @@
 """`shoal inspect`: a saved model's class, hyper-parameters, tasks and updates."""
 
 import os
+from collections.abc import Sequence
 
+from shoal.cli.commands.learners import modules_from_here
 from shoal.model_file import load_model
 
 
-def print_model(path: str) -> None:
+def print_model(path: str, trusted: Sequence[str]) -> None:
     """Print class, hyper-parameters, tasks, features, labels and updates of a model."""
-    model, reading = load_model(path)
+    with modules_from_here():
+        model, reading = load_model(path, trusted)
     parameters = ", ".join(f"{name}={value!r}" for name, value in model.get_params(deep=False).items())
     updates = model.task_updates_
     lines = {

@@ -7,7 +7,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from typing import Any
 
@@ -82,15 +83,24 @@ def name_of(learner: Any) -> str:
     return type(learner.model if isinstance(learner, ModelAdapter) else learner).__name__
 
 
+@contextmanager
+def modules_from_here() -> Iterator[None]:
+    """Let imports find the modules of the current folder, too."""
+    here = os.getcwd()
+    sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        sys.path.remove(here)
+
+
 def _own_kind(path: str) -> type[Any]:
     module, _, name = path.partition(":")
-    sys.path.insert(0, os.getcwd())
     try:
-        kind: Any = getattr(importlib.import_module(module.removesuffix(".py")), name, None)
+        with modules_from_here():
+            kind: Any = getattr(importlib.import_module(module.removesuffix(".py")), name, None)
     except ImportError as error:
         raise ValueError(f"--learner {path}: {error}") from None
-    finally:
-        sys.path.remove(os.getcwd())
     if not isinstance(kind, type):
         raise ValueError(f"--learner {path}: {module} has no class {name}")
     return kind

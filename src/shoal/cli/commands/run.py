@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from shoal.cli import sharded
-from shoal.cli.commands.learners import make_learner, name_of
+from shoal.cli.commands.learners import make_learner, modules_from_here, name_of
 from shoal.cli.compiling import compile_in_two
 from shoal.cli.display import Display, grouped
 from shoal.cli.options import RowOptions, RunOptions
@@ -60,7 +60,7 @@ def run_stream(data: Sequence[str], rows: RowOptions, options: RunOptions) -> in
     is_own = isinstance(learner, ModelAdapter)
     compile_in_two(learner)
     if options.baselines and not is_own:
-        contestants |= load_baselines(options.load) if options.load else learner.baselines()
+        contestants |= _loaded_baselines(options) if options.load else learner.baselines()
     if options.save and is_own:
         raise ValueError(f"--save writes learners of shoal, and {name_of(learner)} is none")
     return _Run(stream, contestants, rows, options, reading, waiting).run()
@@ -196,7 +196,13 @@ def _chosen(options: RunOptions) -> tuple[Learner | None, Reading | None]:
         raise ValueError("--load brings its learner and hyper-parameters; leave out --learner and --set")
     if sharded.is_folder(options.load):
         return sharded.opened(options.load, options.cluster, options.shards)
-    return load_model(options.load)
+    with modules_from_here():
+        return load_model(options.load, options.trusted)
+
+
+def _loaded_baselines(options: RunOptions) -> dict[str, Learner]:
+    with modules_from_here():
+        return load_baselines(str(options.load), options.trusted)
 
 
 def _carried(learner: Any, options: RunOptions) -> list[str]:
