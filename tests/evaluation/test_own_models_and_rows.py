@@ -94,6 +94,14 @@ def test_regressors_and_rows_with_names_compete_too() -> None:
         progressive_validate(object(), ROWS)
 
 
+def test_learners_of_one_run_see_the_same_rows_in_whichever_order_names_come() -> None:
+    """The second learner saw values under the names of others: the first had sorted them in place."""
+    rows = [({"a": 1.0, "b": -2.0}, 1, "x"), ({"c": 3.0, "b": 0.5, "a": -4.0}, 0, "y")] * 4
+    learners = {"first": PassiveAggressive(), "second": PassiveAggressive()}
+    progressive_validate(learners, rows)
+    np.testing.assert_array_equal(learners["first"].coef_, learners["second"].coef_)
+
+
 def test_models_with_the_task_as_a_column_compete_on_frames_of_any_columns() -> None:
     frame = pd.DataFrame(ROWS.X, columns=list("abcde")).assign(
         shop=ROWS.task, offer=np.where(ROWS.X[:, 0] > 1, "x", "y")

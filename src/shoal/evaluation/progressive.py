@@ -464,8 +464,9 @@ class Runner:
             column = {name: j for j, name in enumerate(self.learner.feature_names_in_)}
             self._column = np.array([column[name] for name in self.names], np.int32)
             self._width = len(column)
-        X = sp.csr_matrix((X.data, self._column[X.indices], X.indptr), shape=(X.shape[0], self._width))
-        X.sort_indices()
+        columns = self._column[X.indices]
+        X = sp.csr_matrix((X.data.copy(), columns, X.indptr), shape=(X.shape[0], self._width))
+        X.sort_indices()  # in place, and other learners read the same rows
         return X
 
     def _options(self, piece: Piece) -> dict[str, Any]:
