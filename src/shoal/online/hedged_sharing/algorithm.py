@@ -129,7 +129,7 @@ def learn_rounds(
                         fetch_records(block, r + 1 - part.first, at + padded(here.counts[N]), state)
                     f = answer(rounds.task[row], settings, state, here)
                     if h > 0.0:
-                        learn_answer(rounds.task[row], here.ahead[0].target, h, f, settings, state, here)
+                        learn_answer(rounds.task[row], here.ahead[0].target, h, settings, state, here)
                     if len(decisions) > 0 and turn == 0:
                         decisions[row] = here.ahead[0].mean_before + f
                 at += padded(here.counts[N])

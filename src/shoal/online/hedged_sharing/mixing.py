@@ -100,13 +100,19 @@ def doubt(surprises: FloatArray) -> float:
 
 
 @kernel(alone=False)
-def learn_doubt(f: float, y: float, h: float, surprises: FloatArray) -> None:
-    """Count a label, and whether the logit f made it less likely than 1/(rows + 2).
+def learn_doubt(happened: float, h: float, surprises: FloatArray) -> None:
+    """Count a label, and whether the answer without doubt made it less likely than 1/(rows + 2).
 
     A calibrated forecaster meets about ln n surprises in n rows. The first forecast is 1/2 but for rounding.
     """
-    surprises[SURPRISES] += h if sigmoid(f if y > 0.5 else -f) * (surprises[ROWS] + 2.0) < 1.0 - ROUNDING else 0.0
+    surprises[SURPRISES] += h if happened * (surprises[ROWS] + 2.0) < 1.0 - ROUNDING else 0.0
     surprises[ROWS] += h
+
+
+@kernel(alone=False)
+def with_doubt(p: float, eps: float) -> float:
+    """The label says nothing with chance eps."""
+    return (1.0 - eps) * p + 0.5 * eps
 
 
 @kernel(entry=True)
@@ -135,7 +141,7 @@ def inner(weights: FloatArray, z: FloatArray, few: bool) -> float:
 def labels(p: FloatArray, positive: bool, eps: float) -> None:
     """Probabilities of the larger label become those of what happened, which says nothing with chance eps."""
     for e in range(len(p)):
-        p[e] = (1.0 - eps) * (p[e] if positive else 1.0 - p[e]) + 0.5 * eps
+        p[e] = with_doubt(p[e] if positive else 1.0 - p[e], eps)
 
 
 @kernel(alone=False)
@@ -165,15 +171,22 @@ def mixture(weights: FloatArray, p: FloatArray, awake: FloatArray) -> float:
     return total / mass
 
 
-@kernel(sums="in order", alone=False)
+@kernel(alone=False)
 def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray, share: float) -> None:
     """Weight times likelihood over the mixture's; then a share of the prior. Who sleeps has the mixture's likelihood.
 
-    So a sleeping expert neither gains nor loses; those after the last of `awake` sleep. In order: else each is divided
-    by the total.
+    So a sleeping expert neither gains nor loses; those after the last of `awake` sleep.
     """
     total, mass = of_those_awake(weights, likelihood, awake)
-    kept, asleep = (1.0 - share) * mass / total, 1.0 - share
+    _move(weights, likelihood, awake, prior, share, (1.0 - share) * mass / total)
+
+
+@kernel(sums="in order", alone=False)
+def _move(
+    weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray, share: float, kept: float
+) -> None:
+    """In order: else each weight is divided by the total."""
+    asleep = 1.0 - share
     for e in range(len(awake)):
         weights[e] *= awake[e] * (kept * likelihood[e]) + (1.0 - awake[e]) * asleep
         weights[e] += share * prior[e]

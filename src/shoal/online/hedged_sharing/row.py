@@ -73,7 +73,6 @@ from shoal.online.hedged_sharing.mixing import (
     Regression,
     bayes,
     doubt,
-    doubted,
     gaussian,
     inner,
     labels,
@@ -82,9 +81,9 @@ from shoal.online.hedged_sharing.mixing import (
     mixture,
     newton_step,
     sharpen,
-    sigmoid,
     sigmoids,
     times,
+    with_doubt,
     within,
 )
 from shoal.online.hedged_sharing.scaling import (
@@ -174,7 +173,8 @@ class Work(NamedTuple):
     p: FloatArray  # (experts,) forecasts, with the leaning ones
     z: FloatArray  # (TURN,) inputs of the second mixing, and zeros
     direction: FloatArray  # (TURN,)
-    stacks: FloatArray  # (2,) forecasts of the second mixing's regressions
+    stacks: FloatArray  # (4,) forecasts of the second mixing's regressions, and the same leaning on the mixture
+    of_stacks: FloatArray  # (4,) their sigmoids, or the same of real targets
     answers: FloatArray  # (3,) forecasts of the third mixing's inputs; of labels, probabilities
     ones: FloatArray  # (3,)
     trusts: FloatArray  # (3,) of the third mixing, before the first row
@@ -208,7 +208,8 @@ def new_work(longest: int, settings: Settings, dtype: type[np.floating]) -> Work
         p=small[5, :N_EXPERTS],
         z=small[2, :TURN],
         direction=small[3, :TURN],
-        stacks=np.zeros(N_STACKS),
+        stacks=np.zeros(2 * N_STACKS),
+        of_stacks=np.zeros(2 * N_STACKS),
         answers=np.zeros(N_ANSWERS),
         ones=np.ones(N_ANSWERS),
         trusts=np.array(TRUSTS),
@@ -303,7 +304,7 @@ def waiting_row(block: Block, i: int, first: int, first_crossed: int, work: Work
 # ---- the answer ----------------------------------------------------------------------------------------------------
 
 
-EVERYBODY, ANSWER = range(2)  # positions in `Work.forecast`
+EVERYBODY, ANSWER = range(2)  # positions in `Work.forecast`; of labels, probabilities without doubt
 FLAT = 1e-5  # the least curvature of the second mixing
 NEAR = 10.0  # deviations of the noise
 
@@ -312,7 +313,7 @@ NEAR = 10.0  # deviations of the noise
 def without_sleepers(work: Work) -> Work:
     """The same with the first experts alone, if all others sleep for good."""
     n = FIRST_DENSE + 1 if work.ahead[0].for_good else N_EXPERTS
-    return Work(*work[:12], work.p[:n], *work[13:21], work.awake[:n], work.uniform)
+    return Work(*work[:12], work.p[:n], *work[13:22], work.awake[:n], work.uniform)
 
 
 @kernel(alone=False)
@@ -410,11 +411,18 @@ def forecast(task: int, settings: Settings, state: Mixed, work: Work) -> float:
     trust = rows / (rows + settings.fresh)
     for s in range(N_STACKS):
         work.stacks[s] = within(limit, unit * inner(state.stacks[s], z, few))
-        f = trust * work.stacks[s] + (1.0 - trust) * everybody
-        work.answers[s] = f if settings.regression else sigmoid(f)
-    f = mixture(state.trusts, work.answers, work.ones)
-    work.forecast[ANSWER] = f = f if settings.regression else logit_of(f)
-    return f if settings.regression else doubted(f, doubt(state.surprises))
+        work.stacks[N_STACKS + s] = trust * work.stacks[s] + (1.0 - trust) * everybody
+    if settings.regression:
+        for s in range(2 * N_STACKS):
+            work.of_stacks[s] = work.stacks[s]
+    else:
+        sigmoids(work.stacks, False, work.of_stacks)
+    for s in range(N_STACKS):
+        work.answers[s] = work.of_stacks[N_STACKS + s]
+    work.forecast[ANSWER] = mixture(state.trusts, work.answers, work.ones)
+    if settings.regression:
+        return float(work.forecast[ANSWER])
+    return logit_of(with_doubt(work.forecast[ANSWER], doubt(state.surprises)))
 
 
 @kernel(alone=False)
@@ -450,7 +458,7 @@ def mix_label(task: int, y: float, h: float, settings: Settings, state: Mixed, w
     """
     eps = doubt(state.surprises)
     for s in range(N_STACKS):
-        q = sigmoid(work.stacks[s])
+        q = work.of_stacks[s]
         happened = (1.0 - eps) * (q if y > 0.5 else 1.0 - q)
         rho = happened / (happened + 0.5 * eps)
         often = 1.0 if h == 1.0 else rho * h
@@ -459,7 +467,8 @@ def mix_label(task: int, y: float, h: float, settings: Settings, state: Mixed, w
     labels(work.p, y > 0.5, eps)
     labels(work.answers, y > 0.5, eps)
     mix(task, h, settings, state, work)
-    learn_doubt(work.forecast[ANSWER], y, h, state.surprises)
+    p = work.forecast[ANSWER]
+    learn_doubt(p if y > 0.5 else 1.0 - p, h, state.surprises)
 
 
 @kernel(alone=False)
@@ -570,8 +579,8 @@ def answer(task: int, settings: Settings, state: Mixed, work: Work) -> float:
 
 
 @kernel(alone=False)
-def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, state: Mixed, work: Work) -> None:
-    """Learn what needs the answer f: the linear experts and the mixtures."""
+def learn_answer(task: int, y: float, h: float, settings: Settings, state: Mixed, work: Work) -> None:
+    """Learn what needs the answer: the linear experts and the mixtures."""
     work = without_sleepers(work)
     ahead, e = work.ahead[0], y - work.forecast[EVERYBODY]
     if settings.regression:
@@ -584,7 +593,7 @@ def learn_answer(task: int, y: float, h: float, f: float, settings: Settings, st
         if variance > 0.0 and ahead.unit_before > 0.0:
             mix_real(task, y, variance, h, settings, state, work)
     else:
-        q = sigmoid(f)
+        q = with_doubt(work.forecast[ANSWER], doubt(state.surprises))
         curvature = times(h, q * (1.0 - q))
         _step(task, Row(y, h, curvature, h * e * e, 1.0 / ahead.mean_l1, TINY, False), settings, state, work)
         mix_label(task, y, h, settings, state, work)
