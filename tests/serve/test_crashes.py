@@ -400,6 +400,8 @@ def test_cut_off_at_random_moments(postgres: Postgres, proxy: Proxy, tmp_path: P
         for _ in range(cuts):
             time.sleep(chance.uniform(0.0, 0.3))
             proxy.cut()
+        while sent <= cuts:  # on a busy machine few requests come between two cuts
+            time.sleep(0.01)
         is_over.set()
         asking.join(60)
         assert engine.wait_until_learned(timeout=60)
@@ -408,5 +410,4 @@ def test_cut_off_at_random_moments(postgres: Postgres, proxy: Proxy, tmp_path: P
     sizes = [size for record in reader.read() for size in unpack(record.body).frame["size"].cast(float).to_list()]
     reader.close()
     assert sorted(sizes) == [float(i) for i in range(BATCH * sent)]
-    assert sent > cuts
     assert_same(exported, fold_in_one_go(model, url, tmp_path / "again.shoal"))

@@ -56,7 +56,7 @@ def _write(path: Path, titles: Sequence[str], rows: Iterable[Sequence[object]]) 
 
 
 def _mails(rng: np.random.Generator) -> tuple[list[str], list[list[object]]]:
-    """What is spam to all has words of offers; of two users, one wants discounts and one no minutes."""
+    """Spam has words of offers; of two users, one wants discounts and one no minutes."""
     rows: list[list[object]] = []
     for i in range(2_600):
         user, spam = rng.choice(USERS), rng.random() < 0.35

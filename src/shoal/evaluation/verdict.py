@@ -184,7 +184,7 @@ def _is_ahead(found: Comparison, of: str) -> bool:
 
 
 def _of_smallest(small: Comparison, first: Comparison) -> list[str]:
-    """What differs in the smallest tasks."""
+    """The differences that the smallest tasks show."""
     if small.best is None or small.outcome == UNDECIDED:
         return []
     if small.best != first.best:

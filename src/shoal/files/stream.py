@@ -126,12 +126,12 @@ class FileStream(Iterator[Chunk]):
 
     @property
     def notes(self) -> list[str]:
-        """What was done with the columns so far, a sentence each."""
+        """Notes on the columns so far, a sentence each."""
         skipped = [f"{plural(self.skipped, 'bad row')} skipped"] if self.skipped else []
         return self._reader.notes() + skipped
 
     def meanings(self, row: int) -> Mapping[int, Any]:
-        """What the features of a row of the last chunk mean, by their columns of X; of a table without `read_ahead`."""
+        """Meanings of a row's features in the last chunk, by their columns of X; of a table without `read_ahead`."""
         found: Mapping[int, Any] = self._reader.meanings(row) if self.is_table else {}  # type: ignore[attr-defined]
         return found
 

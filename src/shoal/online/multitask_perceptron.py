@@ -467,7 +467,7 @@ class MultitaskRegressor(_Multitask, Regressor):
     Notes
     -----
     The loss of all rows is at most that of any comparator plus `shoal.theory.gradient_regret_bound`, for all of these
-    losses, since each is convex in f. What explains an answer of "poisson" and "gamma" adds up to its logarithm.
+    losses, since each is convex in f. With "poisson" and "gamma" the parts of an explanation add up to the logarithm.
 
     Odd rows: with the squared loss a target of 1e6 deviations moves the weights by a step of that size, with "poisson"
     by one that makes the answer as large; with "epsilon_insensitive", "huber", "absolute" and "quantile" no target

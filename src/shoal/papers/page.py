@@ -424,7 +424,7 @@ def _comparison(row: Row) -> str:
 
 
 def _color_of(row: Row, own: Sequence[str]) -> str:
-    """What a verdict says of the paper: a baseline that does better than published speaks against it."""
+    """The meaning of a verdict for the paper: a baseline that does better than published speaks against it."""
     if row.verdict in BEYOND:
         return "good" if (row.verdict == "better") == (row.entrant in own) else "bad"
     return {"reproduced": "good", "failed": "bad"}.get(row.verdict, "plain")

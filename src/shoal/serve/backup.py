@@ -35,7 +35,7 @@ class Moved(Exception):
 
 
 class Backup(NamedTuple):
-    """What a backup holds."""
+    """The content of a backup."""
 
     position: int  # of the snapshot
     logged: int  # the last record behind it

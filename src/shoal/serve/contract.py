@@ -21,7 +21,7 @@ class Rows(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What is wrong with one row."""
+    """A fault of one row."""
 
     row: int | None  # counted from 0; None: with all
     column: str | None

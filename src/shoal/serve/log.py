@@ -220,7 +220,7 @@ def is_written(found: End, before: End, tried: End) -> bool:
 
 
 def of_another_format(found: str, ours: int) -> str:
-    """What to do with a folder or log of another format."""
+    """Advice for a folder or log of another format."""
     return (
         f"{found}, this shoal reads {ours}: with the shoal that wrote it, `shoal replay FOLDER --save model.shoal` "
         "writes its model, or go on with that shoal; with this one, `shoal serve model.shoal --folder NEW` begins anew"

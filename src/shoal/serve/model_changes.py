@@ -216,7 +216,7 @@ class ModelFolder:
 
 
 def digest_of(file: IO[bytes]) -> str:
-    """What tells the contents of files apart, from where one stands."""
+    """A digest of a file's content from its current position on."""
     return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""What is counted of each task: sums, how well forecasts order rows, and a short series, in 320 bytes a task.
+"""Counts of each task: sums, how well forecasts order rows, and a short series, in 320 bytes a task.
 
 The AUC comes from counts of forecasts in 24 bins of their logits, as ranks would need all rows; rows of one bin are
 ties. The series has four to eight points of equally many rows each, the last with fewer: when eight are full, neighbors

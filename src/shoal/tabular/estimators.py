@@ -42,11 +42,11 @@ IN_PYTHON = {
     "kind='multiclass' takes them": "estimator=MultiClass(...) takes them",
     " (sort= sorts them first)": "",
 }
-"""What messages of the readers advise, as Python has it."""
+"""Advice of the readers' messages, in the words of Python."""
 
 
 class Known(NamedTuple):
-    """What an estimator has learned."""
+    """The learned state of an estimator."""
 
     table: TableModel
     columns: list[str]  # of X as it came first
@@ -54,7 +54,7 @@ class Known(NamedTuple):
 
 
 class Tabular(BaseEstimator):  # type: ignore[misc]
-    """What the classifier and the regressor share."""
+    """The base of the classifier and the regressor."""
 
     _known: Known | None = None
     _one_row: Any = None  # reads single rows, until the next row is learned

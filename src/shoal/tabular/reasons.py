@@ -26,7 +26,7 @@ LINES = 10  # of a text, at most
 
 
 class Reason(NamedTuple):
-    """What a feature of the row, or a pair of them, adds to the forecast."""
+    """The part of the forecast that a feature of the row, or a pair of them, adds."""
 
     what: str  # in the units of the table: "price 2.50", "price up to 3.10 and promotion"
     share: float  # of the probability; of numbers and margins, of the number
@@ -167,7 +167,7 @@ def _slope(base: float, decision: float, low: float, high: float, derivative: fl
 
 
 def _usual_of(learner: Any, columns: Sequence[str], task: str | None) -> str:
-    """What is usual is so for the task, or for all tasks."""
+    """The name of the part that does not depend on the row: the usual forecast of the task, or of all tasks."""
     name = "/".join(columns)
     if task is None or not name:
         return "for all rows"

@@ -84,7 +84,7 @@ class TableModel:
 
     @property
     def encoder(self) -> StreamEncoder:
-        """What turns values into features."""
+        """The encoder of values as features."""
         return self.rows.encoder
 
     @property

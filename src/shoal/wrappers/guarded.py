@@ -60,7 +60,7 @@ PARAMETERS = {"prior": strictly_between(0.0, 1.0), "share": below_one()}
 
 
 class Settings(NamedTuple):
-    """What the mixing is told."""
+    """The settings of the mixing."""
 
     regression: bool
     calibrates: bool
@@ -69,7 +69,7 @@ class Settings(NamedTuple):
 
 
 class Mixing(NamedTuple):
-    """What it has learned."""
+    """The learned state of the mixing."""
 
     own: FloatArray  # (tasks, 3) log odds, and the loss of either forecast in nats
     calibrations: FloatArray  # (2, 8) of either learner's margins

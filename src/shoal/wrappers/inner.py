@@ -23,7 +23,7 @@ def inner_core(estimator: Any, kind: type[Learner], wrapper: str) -> CoreLike:
 
 
 class CoreAround:
-    """What a core around another one hands on to it; `learn`, `leave`, `adopt` and files are the wrapper's own."""
+    """The calls that a core hands on to an inner one; `learn`, `leave`, `adopt` and files are the wrapper's own."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

@@ -79,7 +79,7 @@ def make_learner(name: str, settings: list[str]) -> Any:
 
 
 def name_of(learner: Any) -> str:
-    """What results call it: its class, of an own model that of the model."""
+    """Its name in results: the class, of an own model that of the model."""
     return type(learner.model if isinstance(learner, ModelAdapter) else learner).__name__
 
 

@@ -134,7 +134,7 @@ def begin_shadow(service: Service, file: Path) -> None:
 
 
 def with_file(model: Path, folder: Path, *, replace: bool) -> list[str]:
-    """What to say of a model file, if it is another one than that with which its folder began; with `replace`, the
+    """A sentence on a model file, if it is another one than that with which its folder began; with `replace`, the
     folder makes room for one that begins with the file."""
     began, found = folder / BEGAN, None
     with suppress(FileNotFoundError):

@@ -187,7 +187,7 @@ def scorer_of(metric: Any, kind: str, *, has_probabilities: bool) -> tuple[str, 
 
 
 def _kind(name: str, scorer: Scorer) -> str | None:
-    """What it is a metric of, "numbers" or "labels"; None if that is not known."""
+    """The kind of its targets, "numbers" or "labels"; None if that is not known."""
     short, module = name.partition(":")[0], getattr(getattr(scorer, "_score_func", None), "__module__", "")
     if short in SHORT_OF_NUMBERS or module == "sklearn.metrics._regression":
         return "numbers"

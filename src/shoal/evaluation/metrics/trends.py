@@ -1,4 +1,4 @@
-"""What a table of tasks shows beside scores: the mean forecast, what happened, and the error in parts of the stream."""
+"""Columns of a table of tasks beside scores: mean forecast, mean target, and the error in parts of the stream."""
 
 from __future__ import annotations
 

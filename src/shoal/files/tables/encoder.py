@@ -225,7 +225,7 @@ class StreamEncoder:
         return OneRow(self._used(), texts, self._texts.bits, self._width, absent, names, self.unmatched)
 
     def meanings(self, values: dict[str, Values], row: int) -> dict[int, Meaning]:
-        """What the features of a row mean, by their columns of X, in the words and units of its table."""
+        """Meanings of the features of a row, by their columns of X, in the words and units of its table."""
         return meanings_of(self._used(), self._texts, values, row)
 
     def notes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the features of a row mean, in the words and units of its table: "price 2.50", "offer flyer", "day Monday"."""
+"""Meanings of the features of a row, in the words and units of its table: "price 2.50", "offer flyer", "day Monday"."""
 
 import calendar
 import math
@@ -14,7 +14,7 @@ MOST_WORDS = 5_000  # of a text that are named
 
 
 class Meaning(NamedTuple):
-    """What one feature means.
+    """The meaning of one feature.
 
     `str()` says it; `within` says instead in which bin a number lies.
     """

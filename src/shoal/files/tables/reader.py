@@ -141,7 +141,7 @@ class TableReader:
             yield from self._chunk(batch)
 
     def meanings(self, row: int) -> dict[int, Meaning]:
-        """What the features of a row of the last chunk mean, by their columns of X."""
+        """Meanings of the features of a row of the last chunk, by their columns of X."""
         return self._encoder.meanings(self._values, row)
 
     def notes(self) -> list[str]:

@@ -130,7 +130,7 @@ class TableFiles:
                 yield Batch(frame.with_columns(own) if own else frame, batch.lines + k * FILE, problems)
 
     def notes(self) -> list[str]:
-        """What the stream should say about the files."""
+        """Notes on the files for the stream."""
         files = [f"{len(self._paths)} files, read in the order of their names"] if len(self._paths) > 1 else []
         found = self._format == "csv" and self._delimiter not in (None, ",")
         names = ", ".join(column.name for column in self._folders)

@@ -53,7 +53,7 @@ class Unmatched:
             warnings.warn(f"{sentence} (strict=True refuses such rows)", stacklevel=5)
 
     def notes(self) -> list[str]:
-        """What was found, a sentence for each column."""
+        """A sentence for each column that was found."""
         unknown = zip(_unknown(self.unknown, self.absent), self.unknown.values(), strict=True)
         absent = zip(_absent(self.absent), self.absent.values(), strict=True)
         return [f"{found}: not used in {plural(rows, 'row')}" for found, rows in unknown] + [
@@ -62,7 +62,7 @@ class Unmatched:
 
 
 def note(absent: list[str], unknown: list[str]) -> str | None:
-    """What to say of one row; None if its columns are those of the model."""
+    """The sentence for one row; None if its columns are those of the model."""
     found = [f"{said}: not used" for said in _unknown(unknown[:SHOWN], absent)]
     found += [f"{said}: taken as missing" for said in _absent(absent[:SHOWN])]
     more = max(len(absent) - SHOWN, 0) + max(len(unknown) - SHOWN, 0)

@@ -46,7 +46,7 @@ ROWS, NUMERIC = 0, 1  # positions in `counters`
 
 
 class Bins(NamedTuple):
-    """What is known of features' values; those of numeric ones lie in the order in which they became numeric."""
+    """Samples and bins of features' values; those of numeric ones lie in the order in which they became numeric."""
 
     occurred: Annotated[IntArray, FEATURE]  # in how many rows
     numeric: Annotated[IntArray, FEATURE]  # 1 + its position below, or 0
@@ -228,7 +228,7 @@ MOST_OWN, LEAST_OWN = 2**18, 2**10  # records of tasks; a quarter as many that a
 
 
 class Crossed(NamedTuple):
-    """What is learned of crossed rows; the first record of each table is zero."""
+    """Learned records of crossed rows; the first record of each table is zero."""
 
     bins: Bins
     shared: Annotated[FloatArray, ROW]  # (1 + a power of two, 8)
@@ -238,7 +238,7 @@ class Crossed(NamedTuple):
 
 
 class PackedCrossed(NamedTuple):
-    """What is saved: records that are not zero."""
+    """The saved arrays: records that are not zero."""
 
     bins: Bins
     shared_places: Annotated[IndexArray, ROW]

@@ -73,7 +73,7 @@ LOG_MEMORY, LOG_OUTLIER, LOG_FEW = 2000.0, 9.0, 5.0  # rows of the mean squared 
 
 
 class DenseSettings(NamedTuple):
-    """What the groups are told."""
+    """The settings of the groups."""
 
     regression: bool
     sharing: int
@@ -93,7 +93,7 @@ class Columns(NamedTuple):
 
 
 class Dense(NamedTuple):
-    """What the groups have learned."""
+    """The learned state of the groups."""
 
     columns: Columns
     levels: Levels
@@ -105,7 +105,7 @@ class Dense(NamedTuple):
 
 
 class PackedDense(NamedTuple):
-    """What is saved."""
+    """The saved arrays."""
 
     columns: Columns
     levels: Levels
@@ -117,7 +117,7 @@ class PackedDense(NamedTuple):
 
 
 class Room(NamedTuple):
-    """What the groups have room for."""
+    """The room of the groups."""
 
     columns: int  # of levels and effects
     new_effects: int  # tasks
@@ -551,7 +551,7 @@ def sleeps(dense: Dense | PackedDense, most: int) -> bool:
 
 
 def asleep(dense: Dense, *, regression: bool) -> Dense:
-    """What is left then."""
+    """The state of groups that sleep for good."""
     empty = new_dense(0, 0, dense.columns.full.pooled.dtype.type, regression=regression)
     return empty._replace(columns=empty.columns._replace(seen=dense.columns.seen))
 
@@ -593,7 +593,7 @@ def forget(dense: Dense, k: int) -> None:
 
 
 def pack(dense: Dense) -> PackedDense:
-    """What is in use."""
+    """The arrays, cut to the part in use."""
     return PackedDense(
         dense.columns._replace(full=kalman.pack(dense.columns.full)),
         task_levels.pack(dense.levels),

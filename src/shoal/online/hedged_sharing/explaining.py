@@ -5,9 +5,9 @@ The answer is a mixture of linear experts, f = q(u_1, ..., u_n), u_e their forec
     c_e = ∫ ∂q/∂u_e (t u) dt over 0 <= t <= 1,   so that f = q(0) + Σ_e c_e u_e    (Aumann, Shapley 1974),
 
 its mean slope on the way from no evidence to this row. An entry of the scaled or the crossed row adds Σ_e c_e w_ej x_j:
-by the weights s that all tasks share, and by the task's own v. What a feature's value and its bin add is one number. A
-Bayes mixture of probabilities has q(0) = 0, for its weights add up to 1; for real targets q is linear and c_e its
-slope. Without a row, c_e is the slope at u = 0, and bins and pairs are left out.
+by the weights s that all tasks share, and by the task's own v. The parts of a feature's value and of its bin are one
+number. A Bayes mixture of probabilities has q(0) = 0, for its weights add up to 1; for real targets q is linear and c_e
+its slope. Without a row, c_e is the slope at u = 0, and bins and pairs are left out.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Weights(NamedTuple):
 def contributions(
     setup: Setup, state: State, tasks: IntArray, features: IndexArray, values: FloatArray | None
 ) -> Parts:
-    """What features add to decisions: in one task's row of these values, or of 1 each in a row of usual length."""
+    """Parts that features add to decisions: in a task's row of these values, or of 1 each in a row of usual length."""
     if values is None:
         return _usual_parts(setup.settings, state, tasks, features)
     return _parts_of_row(setup, state, int(tasks[0]), features, values)
@@ -273,7 +273,7 @@ def _parts_of_row(setup: Setup, state: State, task: int, features: IndexArray, v
 def _add_nonlinear(
     settings: Settings, state: State, task: int, work: Work, of_trees: FloatArray, slots: IntArray, found: Weights
 ) -> None:
-    """What entries add to margins that are not linear in the row: of effects on labels, log levels and trees."""
+    """Parts that entries add to margins that are not linear in the row: effects on labels, log levels and trees."""
     shared, own = (part[FIRST_DENSE:FIRST_CROSSED] for part in found)
     margins, mean = work.of_dense, state.targets[MEAN] if settings.regression else 0.0
     for e in (EFFECTS, IMPLICIT):
@@ -302,7 +302,7 @@ def _add_nonlinear(
 
 
 def _items(bins: Bins, features: IndexArray, values: FloatArray) -> tuple[list[Item], IntArray]:
-    """What each feature's item is, and to which entry of the row the crossed row's entries before the pairs belong."""
+    """Each feature's item, and the entry of the row to which the crossed row's entries before the pairs belong."""
     items, of_entry = [], [0]
     for i, (j, value) in enumerate(zip(features.tolist(), values.tolist(), strict=True)):
         at = int(bins.numeric[j]) - 1
@@ -451,7 +451,7 @@ def _near_the_heaviest(
 
 
 def _sure(state: State, f: float) -> float:
-    """What is left of the logit f, as a factor, since a label may say nothing about its row."""
+    """The factor of the logit f that doubt in labels leaves."""
     eps = doubt(state.surprises)
     return doubted(f, eps) / f if f != 0.0 else 1.0 - eps
 
@@ -469,7 +469,7 @@ def _leaning(trust: float, awake: FloatArray) -> FloatArray:
 
 
 def _kept(limit: float, values: FloatArray) -> FloatArray:
-    """What is left of values that are held within a limit, as a factor."""
+    """The factor of values that a limit leaves."""
     sizes = np.abs(values)
     return np.divide(limit, sizes, out=np.ones(len(values)), where=sizes > limit)
 

@@ -216,7 +216,7 @@ def forget(full: Full, k: int) -> None:
 
 
 def pack(full: Full) -> Full:
-    """What is in use."""
+    """The arrays, cut to the part in use."""
     n, side = int(full.counters[SLOTS]), int(full.counters[PLACES])
     rows = np.append(np.arange(side), full.pooled.shape[1])
     return full._replace(pooled=full.pooled[rows, :side], own=full.own[:n, rows, :side])

@@ -31,7 +31,7 @@ def by_sharing(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 class _Hedged(WeightedLearner):
-    """What the two forms share."""
+    """The base of the two forms."""
 
     relation: str
 

@@ -194,7 +194,7 @@ def _itself(n: int, x: FloatArray, out: NDArray[Any], squares: NDArray[Any]) -> 
 
 
 class Row(NamedTuple):
-    """What the steps of all experts have in common."""
+    """The part that the steps of all experts have in common."""
 
     y: float  # 0 or 1, or a real target less its mean
     h: float  # how often the row counts
@@ -242,7 +242,7 @@ class Forecasts(NamedTuple):
 def fill_scales(
     width: int, own_width: int, row: Row, forecasts: Forecasts, plan: Plan, lanes: Lanes, forgets: bool
 ) -> None:
-    """What the columns are multiplied by, of each expert and of H, G and, if the group forgets, HF."""
+    """The factors of the columns, of each expert and of H, G and, if the group forgets, HF."""
     for e in range(len(plan.factor)):
         tau = plan.factor[e] * (lanes.tau[plan.shared_column[e]] + lanes.tau[plan.own_column[e]])
         m, p = forecasts.margins[e], forecasts.chances[e]

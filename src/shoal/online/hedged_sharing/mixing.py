@@ -55,7 +55,7 @@ def times(h: float, value: float) -> float:
 
 @kernel(inline=False, alone=False)
 def weighted_slope(logit: float, y: float, tau: float, undivided: bool, h: float) -> float:
-    """What a label that counts h times moves a logit by, over tau: sum_i h_i (y - p_i)/(1 + tau h_i p_i (1 - p_i)).
+    """The move of a logit by a label that counts h times, over tau: sum_i h_i (y - p_i)/(1 + tau h_i p_i (1 - p_i)).
 
     The parts h_i = 1, 1, 2, 4, ... of h come one after the other, p_i after those before: a sure mistake has hardly
     any curvature, so that one step for all of h would shoot over by up to h steps.
@@ -173,7 +173,7 @@ def mixture(weights: FloatArray, p: FloatArray, awake: FloatArray) -> float:
 
 @kernel(alone=False)
 def bayes(weights: FloatArray, likelihood: FloatArray, awake: FloatArray, prior: FloatArray, share: float) -> None:
-    """Weight times likelihood over the mixture's; then a share of the prior. Who sleeps has the mixture's likelihood.
+    """Weight times likelihood over the mixture's; then a share of the prior. Sleepers have the mixture's likelihood.
 
     So a sleeping expert neither gains nor loses; those after the last of `awake` sleep.
     """
@@ -203,7 +203,7 @@ class Regression(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """What a Newton step follows."""
+    """The inputs of a Newton step beside z."""
 
     error: float  # slope of the loss
     curvature: float

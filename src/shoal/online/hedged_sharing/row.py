@@ -1,9 +1,9 @@
 """One row: read, answered and learned; the scratch of a call, and blocks of rows that wait between two threads.
 
-What needs no answer comes first and may run ahead in another thread (`shoal.parallel.pipeline`): scaling the row,
-crossing it, finding its records, and what experts on dense rows have said (`dense`). The answer goes from the experts'
-margins, those of young tasks leaning on the pooled ones, through three mixings. Linear experts and the mixings learn
-from it.
+The work that needs no answer comes first and may run ahead in another thread (`shoal.parallel.pipeline`): scaling the
+row, crossing it, finding its records, and the margins of experts on dense rows (`dense`). The answer goes from the
+experts' margins, those of young tasks leaning on the pooled ones, through three mixings. Linear experts and the mixings
+learn from it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What hedged sharing has learned: allocated, grown, packed and checked."""
+"""The learned state of hedged sharing: allocated, grown, packed and checked."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Mixed(NamedTuple):
 
 
 class PackedState(NamedTuple):
-    """What is saved."""
+    """The saved arrays."""
 
     shared: Annotated[FloatArray, FEATURE, OTHER]
     own: records.Packed
@@ -143,7 +143,7 @@ def _new_crossed(setup: Setup, size: Size) -> Crossed:
 
 
 def mixed(state: State) -> Mixed:
-    """What kernels take."""
+    """The arrays that kernels take."""
     return Mixed(*state[:-2], state.counters)
 
 

@@ -152,7 +152,7 @@ LabelReceipt, Worth = as_object(contract.LabelReceipt), as_object(contract.Worth
 
 
 class Reason(TypedDict):
-    """What a feature of a row, or a pair of them, adds to its forecast."""
+    """The part of a forecast that a feature of the row, or a pair of them, adds."""
 
     what: Annotated[str, Meta(description="in the units of the table, as `price 2.50`; the last may be all others")]
     share: Annotated[float, Meta(description="of the forecast: the shares and what is usual add up to it")]
@@ -225,7 +225,7 @@ class Model(TypedDict):
 
 
 class CountedTask(TypedDict):
-    """What was counted of a task: each row was judged before it was learned."""
+    """Counts and scores of a task; each row was judged before it was learned."""
 
     task: str | None
     rows: int
@@ -283,7 +283,7 @@ class Status(TypedDict):
 
 
 class RowFault(TypedDict):
-    """What is wrong with one row."""
+    """A fault of one row."""
 
     row: Annotated[int | None, Meta(description="counted from 0; null: with all")]
     column: str | None

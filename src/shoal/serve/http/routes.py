@@ -67,7 +67,7 @@ Handler = Callable[[Any, Any], Awaitable[Any]]
 
 
 class Api(NamedTuple):
-    """What handlers and layers work with."""
+    """The objects that handlers and layers share."""
 
     service: Service
     tokens: list[Token]
