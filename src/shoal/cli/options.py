@@ -264,6 +264,9 @@ class ExplainOptions:
     rows: Annotated[int, Parameter(group=ROWS)] = 3
     """How many rows of the file to explain."""
 
+    importance: Annotated[Switch, Parameter(group=ROWS)] = False
+    """Say which columns move the forecasts of the file's first 1,000 rows most, over all and in the largest tasks."""
+
     format: Annotated[str | None, Parameter(group=ROWS)] = None
     """The format of the file. [default: from its name]"""
 

@@ -86,6 +86,14 @@ class FileStream(Iterator[Chunk]):
         return list(self._reader.feature_names)
 
     @property
+    def feature_columns(self) -> list[str | None]:
+        """The column of the table from which each feature comes; of other files each feature is a column."""
+        if not self.is_table:
+            return [*self.feature_names]
+        found: list[str | None] = self._reader.feature_columns  # type: ignore[attr-defined]
+        return found
+
+    @property
     def kind(self) -> str:
         """The kind of the labels: "binary", "multiclass" or "regression"; "auto" only if there was no row."""
         return self._labels.kind

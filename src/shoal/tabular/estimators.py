@@ -25,6 +25,7 @@ from shoal.files.tables.reader import KINDS
 from shoal.html_tables import Listed
 from shoal.learner import Learner, probabilities, weights_for
 from shoal.model.explanations import SimilarTask
+from shoal.model.importances import Importances
 from shoal.model.sample_weight import read_weights
 from shoal.model.slicing import as_wide
 from shoal.model_file import Reading, load_model
@@ -336,6 +337,39 @@ class Tabular(BaseEstimator):  # type: ignore[misc]
         known = self._fitted()
         read = partial(known.table.reasons, label=None if label is None else self._inner(label))
         return self._read(read, known, as_frame([x]))[0]
+
+    def importances(self, X: Any) -> Importances:
+        """Which columns move the forecasts of these rows most, over all rows and in each task.
+
+        Parameters
+        ----------
+        X : a table, as for `predict`
+            Of more than 1,000 rows, 1,000 are drawn at random.
+
+        Returns
+        -------
+        Importances
+            As `Learner.importances` says; columns are those of the table.
+
+        Raises
+        ------
+        ValueError
+            As `predict`; if the learner compares whole rows (kernels).
+
+        Examples
+        --------
+        >>> from shoal import TabularRegressor
+        >>> rows = [{"shop": shop, "day": f"2026-03-{day:02}", "price": 2.5 + day % 3, "units": 9 - day % 3}
+        ...         for day in range(1, 29) for shop in "ab"]
+        >>> found = TabularRegressor(task="shop", label="units").fit(rows).importances(rows)
+        >>> found.overall[0].column, list(found.by_task)
+        ('price', ['a', 'b'])
+        """
+        table, (rows, task) = self._fitted().table, self._to_predict(X)
+        known = table.encoder.feature_columns[: rows.shape[1]]
+        columns = [*known, *[None] * (rows.shape[1] - len(known))]
+        found: Importances = table.learner.importances(rows, task, columns=columns)
+        return found._replace(by_task={self._task(one): means for one, means in found.by_task.items()})
 
     def similar_tasks(self, task: Hashable, n: int = 5) -> list[SimilarTask]:
         """The tasks most like one, as `Learner.similar_tasks` says."""

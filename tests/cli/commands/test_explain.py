@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.cli.conftest import Program
+from tests.cli.conftest import TABLE, Program
 
 import shoal as library
 from shoal import MultiClass, MultitaskPerceptron, PassiveAggressive
@@ -53,6 +53,27 @@ def test_without_a_task_what_all_share(shoal: Program, model: Path) -> None:
     assert rows_of(out)["size"][2] == 0.0
     assert "colour" not in out
     assert re.search(r"6 tasks \(shop\d, .*\.\.\.\): --task explains one", out)
+
+
+def test_which_columns_matter_over_all_rows_and_in_each_task(shoal: Program, csv_file: Path, tmp_path: Path) -> None:
+    model = tmp_path / "pa.shoal"
+    shoal("run", csv_file, *TABLE, "--learner", "PassiveAggressive", "--no-baselines", "--save", model, "--quiet")
+    code, out, err = shoal("explain", csv_file, "--model", model, "--importance")
+    assert (code, err) == (0, "")
+    first, *lines = out.splitlines()
+    assert first == "what moves the forecasts of 1,000 rows most"
+    assert lines[0].split() == ["share", "added", "shared", "own"]
+    assert [line.split()[0] for line in lines[1:3]] == ["size", "colour"]
+    assert sum(float(line.split()[1].rstrip("%")) for line in lines[1:3]) == pytest.approx(100.0, abs=0.2)
+    assert "in the 5 largest of 6 tasks" in out
+    shares = {shop: int(share) for shop, share in re.findall(r"^  (shop\d)  .*colour (\d+)%", out, re.M)}
+    for shop, share in shares.items():  # red sells in one shop of three
+        assert shop in ("shop0", "shop3") or share < max(shares.values())
+    of_one = shoal("explain", csv_file, "--model", model, "--importance", "--task", "shop1", "--top", 1)[1]
+    assert "rows most in task shop1\n" in of_one
+    assert "(1 more)" in of_one
+    code, _, err = shoal("explain", "--model", model, "--importance")
+    assert (code, err) == (2, "shoal: --importance is the mean over rows: name a file of them\n")
 
 
 def test_rows_of_a_file_are_taken_apart(shoal: Program, model: Path, new_rows: Any) -> None:

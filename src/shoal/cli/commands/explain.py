@@ -1,12 +1,14 @@
 """`shoal explain`: a saved model's strongest features, its most similar tasks, and the reasons for single forecasts."""
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
 
 import numpy as np
+from scipy.sparse import csr_matrix, vstack
 from sklearn.base import is_classifier
 
 from shoal.cli.commands.learners import modules_from_here, nearest
@@ -20,11 +22,14 @@ from shoal.files.tables.encoder import CONSTANT
 from shoal.learner import Learner, model_of, view
 from shoal.model.explanations import MOST_TASKS, UNSEEN, Explanation, strongest, table, with_rest
 from shoal.model.features import Features
+from shoal.model.importances import MOST_ROWS
+from shoal.model.slicing import as_wide
 from shoal.model_file import Reading, load_named
 from shoal.tabular.table_model import TableModel
 
 WEIGHT_TITLES = ("spread", "shared", "own", "total")
 N_ALIKE = 5
+N_TASKS, N_COLUMNS = 5, 4  # of which columns are named, and how many
 WIDEST = 40  # characters of a task's name
 
 
@@ -40,11 +45,15 @@ def explain_model(data: Sequence[str], options: ExplainOptions) -> None:
     def names(j: int) -> Any:
         return known()[j] if j < len(known()) else j
 
+    if options.importance and not data:
+        raise ValueError("--importance is the mean over rows: name a file of them")
     if not data:
         _explain_weights(learner, names, options)
     else:
         rows = _open(data, learner, reading, options)
-        if isinstance(rows, FileStream) and rows.is_table and reading is not None:
+        if options.importance:
+            _explain_columns(data, learner, rows, names, options)
+        elif isinstance(rows, FileStream) and rows.is_table and reading is not None:
             _explain_table(data, TableModel.loaded(learner, reading), rows, options)
         else:
             _explain_rows(data, learner, rows, names, options)
@@ -145,6 +154,38 @@ def _rows_of(chunks: Iterable[Chunk], only: str | None) -> Iterator[tuple[int, i
             if only is None or (chunk.task is not None and str(chunk.task[i]) == only):
                 yield first + i, i, chunk
         first += n
+
+
+# ---- columns ------------------------------------------------------------------------------------------------------
+
+
+def _explain_columns(
+    data: Sequence[str], learner: Learner, rows: Iterable[Chunk], names: Callable[[int], Any], options: ExplainOptions
+) -> None:
+    """What columns add in the mean over the first rows, and in the tasks that most of them are of."""
+    n, X, tasks = learner.n_features_in_, [], []
+    for _, i, chunk in islice(_rows_of(rows, options.task), MOST_ROWS):
+        X.append(as_wide(csr_matrix(chunk.X[i]), n))
+        tasks.append(None if chunk.task is None else chunk.task[i])
+    if not X:
+        raise _no_rows(data, options)
+    columns: list[Any] = [*map(names, range(n))]
+    if isinstance(rows, FileStream) and rows.is_table:
+        columns = [*rows.feature_columns[:n], *[None] * (n - len(rows.feature_columns))]
+    found = learner.importances(vstack(X, format="csr"), None if tasks[0] is None else tasks, columns=columns)
+    print(f"what moves the forecasts of {len(X):,} rows most{_in_task(options.task)}\n{found.text(options.top)}")
+    print("added is what a column adds to the decision, up or down, in the mean; share is its part of all columns'\n")
+    largest = Counter(tasks).most_common(N_TASKS)
+    if len(found.by_task) > 1:
+        print(f"in the {len(largest)} largest of {len(found.by_task):,} tasks")
+        width = max(len(_short(task)) for task, _ in largest)
+        for task, _ in largest:
+            shares = [f"{one.column} {one.share:.0%}" for one in found.by_task[task][:N_COLUMNS]]
+            print(f"  {_short(task):<{width}}  {', '.join(shares)}")
+
+
+def _in_task(task: str | None) -> str:
+    return "" if task is None else f" in task {_short(task)}"
 
 
 def _no_rows(data: Sequence[str], options: ExplainOptions) -> ValueError:

@@ -282,6 +282,16 @@ class StreamEncoder:
             self.feature_names.append(own)
 
     @property
+    def feature_columns(self) -> list[str | None]:
+        """The column that each feature comes from; None of the constant."""
+        found: list[str | None] = [None] * len(self.feature_names)
+        parts = [(column.name, part.index) for column in self._known() for part in column.parts]
+        for name, index in [*parts, *zip(self._texts.names, self._texts.index, strict=True)]:
+            for j in index[index >= 0].tolist():
+                found[j] = name
+        return found
+
+    @property
     def column_names(self) -> list[str]:
         """The columns so far, in order, without those that were dropped."""
         return [name for name in self._columns if name not in self._dropped] if self._dropped else list(self._columns)

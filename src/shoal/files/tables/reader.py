@@ -130,6 +130,11 @@ class TableReader:
         """Names of the columns of X so far."""
         return self._encoder.feature_names
 
+    @property
+    def feature_columns(self) -> list[str | None]:
+        """The column that each feature comes from."""
+        return self._encoder.feature_columns
+
     def chunks(self) -> Iterator[Piece]:
         """All good rows in order; bad ones are reported. A thread reads the batches of files ahead."""
         encoded = self._encoded()

@@ -1,0 +1,144 @@
+"""Which columns matter: what each adds to the decisions on some rows, in the mean over all of them and in each task.
+
+`explanations` takes one decision apart; these are the means of its parts.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.engine.arrays import FloatArray, IndexArray
+from shoal.engine.rounds import Rounds
+from shoal.html_tables import html_table
+from shoal.model.explanations import Parts, bare, names_of
+
+MOST_ROWS = 1_000  # of more, so many are drawn at random
+SHOWN = 10  # columns
+TITLES = ("share", "added", "shared", "own")
+
+
+class Importance(NamedTuple):
+    """What a column adds, in the mean over rows; signs do not count."""
+
+    column: Any
+    share: float  # of what all columns add, from 0 to 1
+    added: float  # to the decision
+    shared: float  # by what all tasks share
+    own: float  # by what the row's task has of its own
+
+
+class Importances(NamedTuple):
+    """What each column adds to decisions, the largest first; `str()` gives a table of ten columns.
+
+    A column's contribution to the decision on a row is that of its features in `explain_one`, of a pair of columns half
+    to each. `added` is the mean of its absolute value, `share` its part of the sum over all columns.
+    """
+
+    rows: int
+    overall: list[Importance]
+    by_task: dict[Any, list[Importance]]  # over the rows of each task; empty if the rows have no tasks
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, most: int = SHOWN) -> str:
+        """A line for each of the first columns."""
+        lines = _lines(self.overall, most)
+        width = max((len(name) for name, *_ in lines), default=0)
+        table = [("", *TITLES), *lines]
+        return "\n".join(
+            f"{name:<{width}}" + "".join(f"{cell:>12}" for cell in cells if cell) for name, *cells in table
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(("", *TITLES), _lines(self.overall, SHOWN))
+
+
+def _lines(found: Sequence[Importance], most: int) -> list[tuple[str, ...]]:
+    lines = [(_name(one.column), f"{one.share:.1%}", *(f"{value:.4g}" for value in one[2:])) for one in found[:most]]
+    rest = found[most:]
+    if rest:
+        lines.append((f"({len(rest):,} more)", f"{sum(one.share for one in rest):.1%}", "", "", ""))
+    return lines
+
+
+def _name(column: Any) -> str:
+    return f"column {column}" if isinstance(column, int) else str(column)
+
+
+def importances(
+    model: Any, cores: dict[Any, Any], X: Any, task: Any, predict: Callable[[], Any], columns: Sequence[Any] | None
+) -> Importances:
+    """What columns add to the decisions on the rows of a table, by the core of each row's predicted label.
+
+    Parameters
+    ----------
+    columns : the column of each feature; None: of none. Default: each feature is a column.
+
+    Raises
+    ------
+    ValueError
+        If the decisions are no sums over features, the rows are none that `predict` takes, or there are no rows.
+    """
+    rounds = model.rows_to_decide(X, task)
+    n = len(rounds.task)
+    if columns is None:
+        columns = [*map(names_of(model.features), range(model.features.count))]
+    if len(columns) != model.features.count:
+        raise ValueError(f"columns must name the column of each of {model.features.count} features, got {len(columns)}")
+    rows = np.arange(n) if n <= MOST_ROWS else np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
+    labels = predict().tolist() if len(cores) > 1 else [*cores] * n
+    number: dict[Any, int] = {}
+    column = np.array([-1 if name is None else number.setdefault(name, len(number)) for name in columns], np.int64)
+    added = [_added(bare(cores[labels[i]]), rounds, i, column) for i in rows.tolist()]
+    row = np.repeat(np.arange(len(rows)), [len(one) for one in added])
+    table, names = np.concatenate(added), list(number)
+    ids = [] if task is None else [*task]
+    of_task: dict[Any, list[int]] = {}
+    for k, i in enumerate(rows.tolist() if ids else []):
+        of_task.setdefault(ids[i].item() if isinstance(ids[i], np.generic) else ids[i], []).append(k)
+    by_task = {one: _means(table[np.isin(row, some)], len(some), names) for one, some in of_task.items()}
+    return Importances(len(rows), _means(table, len(rows), names), by_task)
+
+
+def _added(core: Any, rounds: Rounds, i: int, column: Any) -> FloatArray:
+    """(columns of the row, 4): number of the column, and what it adds: in all, shared, own."""
+    features, values = _entries(rounds, i)
+    parts: Parts = core.contributions(rounds.task[i : i + 1], features, values)
+    of = [column[features]]
+    both = [np.column_stack([parts.shared[0, 1:], parts.own[0, 1:]])]
+    if len(parts.pairs):
+        halves = np.column_stack([parts.pairs_shared, parts.pairs_own]) / 2.0
+        for side in range(2):
+            of.append(column[np.array([pair[side].feature for pair in parts.pairs], np.int64)])
+            both.append(halves)
+    found, place = np.unique(np.concatenate(of), return_inverse=True)
+    sums = np.zeros((len(found), 2))
+    np.add.at(sums, place.reshape(-1), np.concatenate(both))
+    table = np.column_stack([found, np.abs(sums.sum(axis=1)), np.abs(sums)])
+    return np.asarray(table[found >= 0])
+
+
+def _entries(rounds: Rounds, i: int) -> tuple[IndexArray, FloatArray]:
+    """Columns and values of the features of a row that are not 0."""
+    if rounds.width:
+        values = rounds.values[i * rounds.width : (i + 1) * rounds.width]
+        indices = np.arange(rounds.width, dtype=np.int32)
+    else:
+        own = slice(int(rounds.indptr[i]), int(rounds.indptr[i + 1]))
+        indices, values = rounds.indices[own], rounds.values[own]
+    return indices[values != 0.0], values[values != 0.0]
+
+
+def _means(table: FloatArray, n_rows: int, names: Sequence[Any]) -> list[Importance]:
+    """Of each column that adds something, the largest first."""
+    sums = np.zeros((len(names), 3))
+    np.add.at(sums, table[:, 0].astype(np.int64), table[:, 1:])
+    means, total = sums / n_rows, float(sums[:, 0].sum()) / n_rows
+    order = np.argsort(-means[:, 0], kind="stable")
+    return [
+        Importance(names[j], means[j, 0] / total, *means[j].tolist())
+        for j in order.tolist()
+        if means[j].any() and total
+    ]
