@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from tests.report.conftest import Evaluations
 
-from shoal.evaluation import Evaluation
+from shoal import KernelPerceptron
+from shoal.evaluation import Evaluation, progressive_validate
 from shoal.report import figures, save_figures
 from shoal.report.style import CONFIG
 
@@ -27,7 +28,7 @@ def records(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_a_run_with_baselines_has_all_four_pictures(binary: Evaluations) -> None:
-    assert list(by_name(binary)) == ["progress", "gain", "relation", "updates"]
+    assert list(by_name(binary)) == ["progress", "gain", "importance", "relation", "updates"]
 
 
 @pytest.mark.parametrize("kind", ["binary", "regression", "graph", "hedged"])
@@ -167,7 +168,7 @@ class TestFiles:
     def test_png_and_svg_with_the_title_in_it(self, tmp_path: Path, graph: Evaluations) -> None:
         written = save_figures(tmp_path / "new" / "folder", graph)
         names = {path.name for path in written}
-        assert names == {f"{n}.{e}" for n in ("progress", "relation", "updates") for e in ("png", "svg")}
+        assert names == {f"{n}.{e}" for n in ("progress", "importance", "relation", "updates") for e in ("png", "svg")}
         for path in written:
             content = path.read_bytes()
             if path.suffix == ".png":
@@ -204,6 +205,74 @@ class TestCalibration:
 
     def test_without_probabilities_there_is_none(self, binary: Evaluations) -> None:
         assert "calibration" not in by_name(binary)
+
+
+class TestForecasts:
+    def test_equal_parts_of_the_rows_and_their_residuals(self, regression: Evaluations) -> None:
+        figure = by_name(regression)["forecasts"]
+        sample = regression["MultitaskRegressor"].sample
+        assert sample is not None
+        truth, forecast = sample.pairs.T
+        assert len(truth) == 3_000  # all
+        drawn = records(figure.spec())
+        parts = [r for r in drawn if "low" in r]
+        order = np.argsort(forecast, kind="stable").reshape(20, 150)
+        for part, rows in zip(parts, order, strict=True):
+            expected = [forecast[rows].mean(), truth[rows].mean(), *np.quantile(truth[rows], [0.1, 0.9])]
+            assert list(part.values()) == pytest.approx(expected)
+        bars = [r for r in drawn if "share" in r]
+        assert sum(r["share"] for r in bars) == pytest.approx(0.98, abs=0.001)
+        error = np.abs(truth - forecast)
+        assert f"at most {np.median(error):.3g} off, nine in ten at most {np.quantile(error, 0.9):.3g}" in figure.title
+
+    def test_labels_few_rows_and_equal_numbers_have_none(self, regression: Evaluations, binary: Evaluations) -> None:
+        assert "forecasts" not in by_name(binary)
+        first = regression["MultitaskRegressor"]
+        assert first.sample is not None
+        pairs = first.sample.pairs
+        for few in (pairs[:39], pairs * [0, 1], pairs * [1, 0], pairs * np.nan):
+            assert "forecasts" not in by_name({"a": replace(first, sample=first.sample._replace(pairs=few))})
+        infinite = np.concatenate([pairs[:100], [[1.0, np.inf]]])
+        assert "forecasts" in by_name({"a": replace(first, sample=first.sample._replace(pairs=infinite))})
+
+
+class TestConfusion:
+    def test_shares_of_the_frequent_labels_and_the_worst_pairs(self, binary: Evaluations) -> None:
+        told = {(a, b): 1 + 100 * (a == b) + 50 * (a == 0) for a in range(14) for b in range(14)} | {(3, 5): 90}
+        one = replace(binary["pooled"], kind="multiclass", confusion={**told, (2, None): 7})
+        figure = by_name({"a": one})["confusion"]
+        assert figure.title.startswith("a takes 3 for 5 most often: ")
+        assert "the 12 most frequent of 14 labels" in figure.caption
+        cells = {(r["true"], r["predicted"]): r["share"] for r in records(figure.spec()) if "true" in r}
+        assert len(cells) == 144
+        assert cells["3", "5"] == 90 / (101 + 90 + 12)
+        pairs = [(r["pair"], r["rows"]) for r in records(figure.spec()) if "pair" in r]
+        assert pairs[:2] == [("3 → 5", 90), ("0 → 1", 51)]
+        assert len(pairs) == 10
+
+    def test_without_mistakes_there_is_none(self, binary: Evaluations) -> None:
+        assert "confusion" not in by_name(binary)
+        assert "confusion" not in by_name({"a": replace(binary["pooled"], confusion={(1, 1): 3, (1, None): 1})})
+
+
+class TestImportance:
+    def test_columns_by_what_they_add(self, binary: Evaluations) -> None:
+        first = binary["MultitaskPerceptron"]
+        assert first.sample is not None
+        found = first.learner.importances(first.sample.X, first.sample.task)
+        drawn = [r for r in records(by_name(binary)["importance"].spec()) if "share" in r and "column" in r]
+        assert [(r["column"], r["share"]) for r in drawn] == [
+            (f"column {one.column}", one.share) for one in found.overall
+        ]
+        columns: list[str | None] = ["size", "size", "colour", "colour", None]
+        drawn = records(by_name({"a": replace(first, columns=columns)})["importance"].spec())
+        assert {r["column"] for r in drawn if "own" in r} == {"size", "colour"}
+
+    def test_learners_that_cannot_explain_have_none(self) -> None:
+        X = np.random.default_rng(0).normal(size=(60, 2))
+        y = np.where(X[:, 0] > 0, 1, -1)
+        found = progressive_validate(KernelPerceptron(), (X, y, np.arange(60) % 3))
+        assert "importance" not in by_name({"a": found})
 
 
 class TestSharing:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -30,6 +30,9 @@ from shoal.model.labels import InOrder
 from shoal.model.slicing import rows_of
 from shoal.model_file import Reading, knows_no_table
 from shoal.wrappers.multi_class import MultiClass
+
+if TYPE_CHECKING:
+    from shoal.evaluation import Evaluation
 
 DATASET = "dataset:"
 STANDARD_INPUT = "standard input"
@@ -90,6 +93,11 @@ class Stream:
         if self.file is not None and self.file.total_bytes:
             return (self.file.bytes_read or 0) / self.file.total_bytes
         return None
+
+    def with_columns(self, evaluations: dict[str, Evaluation]) -> dict[str, Evaluation]:
+        """The evaluations with the columns from which the features come."""
+        columns: list[str | None] = [*self.names] if self.file is None else self.file.feature_columns
+        return {name: replace(one, columns=columns or None) for name, one in evaluations.items()}
 
     def notes(self) -> list[str]:
         """Notes about labels and columns, and the bad rows that were skipped."""

@@ -28,6 +28,7 @@ from shoal.evaluation.metrics.trends import TaskTrends
 from shoal.evaluation.model_adapter import ModelAdapter
 from shoal.evaluation.predictions import Predictions, predictions_of
 from shoal.evaluation.result import Checkpoint, Evaluation, label, number
+from shoal.evaluation.sample import Sampler
 from shoal.evaluation.stream import ClassWeights, Piece, as_chunks, cut, cut_at, whole_rounds, with_task
 from shoal.learner import Learner, weights_for
 from shoal.model.labels import InOrder, Labels, encode, real_targets
@@ -259,6 +260,8 @@ class Race:
         self.divergences = {name: Divergence() for name in learners} if self.kind == "regression" else {}
         self._first, first = next(iter(self.runners.items()))
         self.trends = TaskTrends(self.kind, has_probabilities=first.has_probabilities)
+        whole = hasattr(first.learner, "deciding_cores")  # what a learner that explains rows shall explain
+        self.sampler = Sampler(numbers=self.kind == "regression", whole=whole)
         self.tasks = TaskIndex()
         self.rows = self.last_checkpoint = 0
         self._labels: Labels | None = None
@@ -275,6 +278,7 @@ class Race:
         for name, board in self.boards.items():
             board.update(piece.code, truth, predictions[name], len(self.tasks))
         self.trends.update(piece.code, truth, predictions[self._first], len(self.tasks))
+        self.sampler.update(piece.X, piece.task, truth, predictions[self._first])
         for name, divergence in self.divergences.items():
             divergence.update(truth, predictions[name])
         self.rows += len(piece.code)
@@ -360,6 +364,7 @@ class Race:
             confusion=self._confusion(board),
             notes=[*notes, *board.notes()],
             trends=self.trends if name == self._first else None,
+            sample=self.sampler.sample(runner.admit) if name == self._first else None,
         )
 
     def _confusion(self, board: Scoreboard) -> dict[tuple[Any, Any], int]:
@@ -449,7 +454,7 @@ class Runner:
     def _is_fitted(self) -> bool:
         return hasattr(self.learner, "n_features_in_")
 
-    def _admit(self, X: Any) -> Any:
+    def admit(self, X: Any) -> Any:
         """Add new columns of the stream to the learner; `X` in the order of the learner's columns."""
         if self.names:
             return self._by_name(X)
@@ -474,7 +479,7 @@ class Runner:
         return {"rounds": piece.rounds} | weights | ({"classes": self.classes} if self.is_classifier else {})
 
     def _test_then_train(self, piece: Piece, truth: FloatArray) -> FloatArray:
-        X = self._admit(piece.X)
+        X = self.admit(piece.X)
         values = self.learner.test_then_train(X, piece.y, piece.task, **self._options(piece))
         return self._judged(values, truth)
 
@@ -486,7 +491,7 @@ class Runner:
         for first, last in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
             one_round = cut(piece, first, last)
             if self._is_fitted():  # before the first label arrives every margin is 0
-                values = self._decide(self._admit(one_round.X), one_round.task)
+                values = self._decide(self.admit(one_round.X), one_round.task)
                 predictions[first:last] = self._judged(values, truth[first:last])
             self._predicted += last - first
             self._waiting.append((self._predicted, one_round))
@@ -500,7 +505,7 @@ class Runner:
         return np.arange(len(piece.code) + 1)
 
     def _learn(self, one_round: Piece) -> None:
-        X = self._admit(one_round.X)
+        X = self.admit(one_round.X)
         if self._is_fitted() and hasattr(X, "shape"):
             X = widened(X, self.learner.n_features_in_)  # columns may have appeared while the label was on its way
         self.learner.partial_fit(X, one_round.y, one_round.task, **self._options(one_round))

@@ -12,6 +12,7 @@ import numpy as np
 from shoal.evaluation.metrics.calibration import Bin
 from shoal.evaluation.metrics.metric import counted
 from shoal.evaluation.metrics.trends import TaskTrends
+from shoal.evaluation.sample import Sample
 from shoal.extras import named_extra
 from shoal.files.messages import plural
 from shoal.html_tables import html_table
@@ -95,6 +96,8 @@ class Evaluation:
     confusion: dict[tuple[Any, Any], int] = field(default_factory=dict)  # several classes: (true, predicted) -> rows
     notes: list[str] = field(default_factory=list)
     trends: TaskTrends | None = field(default=None, compare=False)  # of tasks, for the first learner of a run
+    sample: Sample | None = field(default=None, compare=False)  # of rows, likewise
+    columns: list[str | None] | None = None  # of a table: the column from which each feature comes
 
     @property
     def tasks(self) -> int:

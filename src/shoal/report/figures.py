@@ -6,8 +6,11 @@ from pathlib import Path
 
 from shoal.evaluation import Evaluation
 from shoal.report.calibration import calibration_figure
+from shoal.report.confusion import confusion_figure
 from shoal.report.figure import Figure
+from shoal.report.forecasts import forecasts_figure
 from shoal.report.gain import gain_figure
+from shoal.report.importance import importance_figure
 from shoal.report.progress import progress_figure
 from shoal.report.relation import relation_figure
 from shoal.report.sharing import sharing_figure
@@ -28,15 +31,19 @@ def figures(evaluations: Mapping[str, Evaluation]) -> list[Figure]:
     Returns
     -------
     list of Figure
-        progress (scores over time), gain (per task, from sharing), calibration (of probabilities), sharing (which
-        way won per task), relation (heat map), updates (per task). Those that would say nothing are left out.
+        progress (scores over time), gain (per task, from sharing), importance (of columns), calibration (of
+        probabilities), forecasts (of numbers, against the truth), confusion (of several labels), sharing (which way won
+        per task), relation (heat map), updates (per task). Those that would say nothing are left out.
     """
     if not evaluations:
         raise ValueError("evaluations is empty; expected at least one, the learner's first")
     makers = (
         progress_figure,
         gain_figure,
+        importance_figure,
         calibration_figure,
+        forecasts_figure,
+        confusion_figure,
         sharing_figure,
         relation_figure,
         updates_figure,

@@ -289,6 +289,8 @@ def _write(
         found["tuning"] = plain(_tuning(tuned, options))
         write_json(options.json, found)
         display.say(f"results written to {options.json}")
+    if options.report or options.export:
+        evaluations = stream.with_columns(evaluations)
     if options.report:
         from shoal.report import write_report
 

@@ -142,6 +142,8 @@ class _Run:
     ) -> None:
         """Write all outputs that the options name."""
         options, data, say = self.options, self.stream.title, display.say
+        if options.report or options.export or options.figures:
+            evaluations = self.stream.with_columns(evaluations)
         if options.save:
             size = self._save(options.save)
             say(f"model saved to {options.save} ({size:,} bytes)")
